@@ -51,6 +51,11 @@ export interface Contract {
   SavedSearchList: SavedSearchList;
   ProviderList: ProviderList;
   ProviderStatus: ProviderStatus;
+  TokenAnswer: TokenAnswer;
+  TokenList: TokenList;
+  TokenInfo: TokenInfo;
+  TenantInfo: TenantInfo;
+  TenantList: TenantList;
   Features: Features;
   AggregateAnswer: AggregateAnswer;
   DensityAnswer: DensityAnswer;
@@ -60,6 +65,8 @@ export interface Contract {
   Settings: Settings;
   Patch: Patch;
   Backup: Backup;
+  NewToken: NewToken;
+  NewTenant: NewTenant;
 }
 /**
  * The landing page.
@@ -1236,6 +1243,119 @@ export interface ProviderStatus {
   [k: string]: unknown;
 }
 /**
+ * A new token. Its text is shown this once.
+ */
+export interface TokenAnswer {
+  /**
+   * Names the token in lists, and to revoke it.
+   */
+  id: string;
+  /**
+   * The tenant that it belongs to; absent for an operator's.
+   */
+  tenant?: string;
+  /**
+   * `reader`, `writer`, `admin` or `operator`.
+   */
+  role: string;
+  /**
+   * The collections that it covers, as a pattern.
+   */
+  collections: string;
+  /**
+   * When it was created.
+   */
+  created: string;
+  /**
+   * When it expires; absent where it does not.
+   */
+  expires?: string;
+  /**
+   * Its text, for `Authorization: Bearer`.
+   */
+  token: string;
+}
+/**
+ * The tokens of a tenant; for operators who name no tenant, all of them.
+ */
+export interface TokenList {
+  /**
+   * In order of creation.
+   */
+  tokens: TokenInfo[];
+}
+/**
+ * A token, without its secret.
+ */
+export interface TokenInfo {
+  /**
+   * Names the token in lists, and to revoke it.
+   */
+  id: string;
+  /**
+   * The tenant that it belongs to; absent for an operator's.
+   */
+  tenant?: string;
+  /**
+   * `reader`, `writer`, `admin` or `operator`.
+   */
+  role: string;
+  /**
+   * The collections that it covers, as a pattern.
+   */
+  collections: string;
+  /**
+   * When it was created.
+   */
+  created: string;
+  /**
+   * When it expires; absent where it does not.
+   */
+  expires?: string;
+}
+/**
+ * A tenant.
+ */
+export interface TenantInfo {
+  /**
+   * Its name.
+   */
+  name: string;
+  /**
+   * Its share of the server beside others.
+   */
+  weight: number;
+  /**
+   * Whether its callers are refused.
+   */
+  suspended: boolean;
+  /**
+   * The collections that callers without a credential may read, as a pattern; absent for none.
+   */
+  anonymous?: string;
+  /**
+   * Its collections.
+   */
+  collections: number;
+  /**
+   * Its events.
+   */
+  events: number;
+  /**
+   * Bytes of its files.
+   */
+  bytes: number;
+}
+/**
+ * The tenants of the server.
+ */
+export interface TenantList {
+  /**
+   * In order of their names.
+   */
+  tenants: TenantInfo[];
+}
+/**
  * One of `keywords`, a place and `author` is required; see docs/searches.md.
  */
 export interface Question {
@@ -1346,4 +1466,31 @@ export interface Backup {
   have?: {
     [k: string]: number;
   };
+}
+export interface NewToken {
+  role: 'reader' | 'writer' | 'admin' | 'operator';
+  /**
+   * Operators only; the caller's own where it is absent.
+   */
+  tenant?: string;
+  /**
+   * Names of collections, separated by commas; a name may end in `*`.
+   */
+  collections?: string;
+  /**
+   * An RFC 3339 instant, or an ISO 8601 duration from now.
+   */
+  expires?: string;
+}
+export interface NewTenant {
+  name?: string;
+  /**
+   * Share of the server beside other tenants; 1 by default.
+   */
+  weight?: number;
+  suspended?: boolean;
+  /**
+   * Names of collections that callers without a token may read, separated by commas; a name may end in `*`. Null in a change takes the right away.
+   */
+  anonymous?: string;
 }

@@ -12,9 +12,9 @@ use crate::params::selection::{self, EventSelection};
 use crate::problem::{Problem, Result};
 use crate::request::Context;
 use crate::respond::{self, Timing};
+use crate::scope::Scope;
 use crate::state::AppState;
 use crate::stream;
-use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
 use meridian_backend::{At, Head};
@@ -29,7 +29,7 @@ pub const SIDE_MAX: usize = 4096;
 const SIDE_DEFAULT: u32 = 64;
 
 /// `GET /collections/{c}/aggregate`
-pub async fn aggregate(State(state): State<AppState>, Path(name): Path<String>, context: Context) -> Result<Response> {
+pub async fn aggregate(state: Scope, Path(name): Path<String>, context: Context) -> Result<Response> {
     let collection = state.collection(&name)?;
     let schema = collection.schema();
     let mut params = Params::parse(context.query.as_deref())?;
@@ -90,7 +90,7 @@ pub async fn aggregate(State(state): State<AppState>, Path(name): Path<String>, 
 }
 
 /// `GET /collections/{c}/density`
-pub async fn density(State(state): State<AppState>, Path(name): Path<String>, context: Context) -> Result<Response> {
+pub async fn density(state: Scope, Path(name): Path<String>, context: Context) -> Result<Response> {
     let collection = state.collection(&name)?;
     let schema = collection.schema();
     selection::has_place(&schema, "density")?;

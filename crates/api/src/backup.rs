@@ -5,10 +5,9 @@ use crate::errors;
 use crate::params::Params;
 use crate::problem::{Kind, Problem, Result};
 use crate::request::Context;
-use crate::state::AppState;
+use crate::scope::Scope;
 use crate::stream::{self, Sink};
 use axum::body::Body;
-use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
 use meridian_backend::StoreError;
@@ -33,7 +32,7 @@ struct BackupRequest {
 }
 
 /// `POST /backup`: every collection as it is at one position, while writes and reads go on.
-pub async fn post(State(state): State<AppState>, context: Context, body: Body) -> Result<Response> {
+pub async fn post(state: Scope, context: Context, body: Body) -> Result<Response> {
     let mut params = Params::parse(context.query.as_deref())?;
     let timeout = params.take_timeout()?;
     params.finish()?;

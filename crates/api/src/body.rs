@@ -202,7 +202,7 @@ mod tests {
     async fn a_large_document_is_read_on_another_thread() {
         let seams = Seams::real();
         let store = Arc::new(Store::open(Options::ephemeral(), seams.clone()).unwrap());
-        let state = AppState::new(Embedded::new(store), &seams, ServerConfig::default());
+        let state = AppState::new(Embedded::new(store), &seams, ServerConfig::default()).unwrap();
         let lease = Lease::new(state.limiter.clone(), None, Duration::ZERO);
         let here = std::thread::current().id();
         for (length, same) in [(INLINE_BYTES - 2, true), (INLINE_BYTES, false)] {

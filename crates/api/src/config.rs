@@ -9,8 +9,6 @@ use std::time::Duration;
 /// Settings of the HTTP server. [`ServerConfig::default`] suits one machine with a few cores.
 #[derive(Debug, Clone)]
 pub struct ServerConfig {
-    /// Tenant whose collections are served.
-    pub tenant: String,
     /// URL under which clients reach the server, without a final slash (`https://events.example.org`), for links.
     /// When absent, links are made from each request's `Host`.
     pub public_url: Option<String>,
@@ -92,7 +90,6 @@ impl Default for ServerConfig {
     fn default() -> Self {
         const MIB: usize = 1 << 20;
         ServerConfig {
-            tenant: "default".to_owned(),
             public_url: None,
             hosts: Vec::new(),
             origins: Vec::new(),

@@ -7,16 +7,15 @@ use crate::params::Params;
 use crate::problem::Result;
 use crate::request::Context;
 use crate::respond;
-use crate::state::AppState;
+use crate::scope::Scope;
 use crate::stream;
-use axum::extract::State;
 use axum::response::Response;
 use meridian_model::time;
 use std::path;
 
 /// `POST /collections/{c}/files`: archives everything, and lists the files that hold exactly the events of the
 /// returned snapshot. Programs on this machine get absolute paths, others get paths within the data folder.
-pub async fn post(State(state): State<AppState>, Path(name): Path<String>, context: Context) -> Result<Response> {
+pub async fn post(state: Scope, Path(name): Path<String>, context: Context) -> Result<Response> {
     let collection = state.collection(&name)?;
     let mut params = Params::parse(context.query.as_deref())?;
     let timeout = params.take_timeout()?;

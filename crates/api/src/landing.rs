@@ -7,18 +7,17 @@ use crate::params::format::{Format, PAGES};
 use crate::problem::Result;
 use crate::request::Context;
 use crate::respond;
-use crate::state::AppState;
-use axum::extract::State;
+use crate::scope::Scope;
 use axum::response::Response;
 
 const TITLE: &str = "Meridian";
 const DESCRIPTION: &str = "Events in space and time: search, aggregate and map them.";
 
 /// `GET /`
-pub async fn get(State(state): State<AppState>, context: Context) -> Result<Response> {
+pub async fn get(state: Scope, context: Context) -> Result<Response> {
     let format = context.page_format()?;
     if format == Format::Html {
-        let collections = state.backend.list(&state.config.tenant);
+        let collections = state.view().list();
         return Ok(respond::html(page(&collections.iter().map(|c| c.name().to_owned()).collect::<Vec<_>>())));
     }
     let mut links = links::self_and_alternates(&context.url("/"), format, PAGES, "application/json");

@@ -13,6 +13,7 @@
 //! `items/mod.rs` (a query) and `stream/mod.rs` (how its response is sent). The crate knows HTTP; the meaning of a
 //! query belongs to the query crate.
 
+mod access;
 mod analysis;
 mod backup;
 mod body;
@@ -20,6 +21,7 @@ mod collections;
 mod config;
 mod conformance;
 mod contract;
+mod credentials;
 mod entry;
 mod errors;
 mod files;
@@ -46,6 +48,7 @@ mod reproject;
 mod request;
 mod respond;
 mod routes;
+mod scope;
 mod searches;
 mod server;
 mod socket;

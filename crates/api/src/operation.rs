@@ -4,8 +4,8 @@ use crate::contract::{Health, Version};
 use crate::metrics::families;
 use crate::problem::{Kind, Problem, Result};
 use crate::respond;
+use crate::scope::Scope;
 use crate::state::AppState;
-use axum::extract::State;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use meridian_backend::CollectionStats;
@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// `GET /metrics`
-pub async fn metrics(State(state): State<AppState>) -> Response {
+pub async fn metrics(state: Scope) -> Response {
     let mut out = String::with_capacity(16 << 10);
     state.metrics.write(&mut out);
     families!(&mut out;
@@ -107,7 +107,7 @@ fn saved_metrics(state: &AppState, out: &mut String) {
 
 /// Sums over all collections. Names of collections are not labels, since tenants may create any number of them.
 fn store_metrics(state: &AppState, out: &mut String) {
-    let collections = state.backend.list(&state.config.tenant);
+    let collections = state.all_collections();
     let stats: Vec<_> = collections.iter().map(|c| c.stats()).collect();
     let sum = |of: fn(&CollectionStats) -> u64| stats.iter().map(of).sum::<u64>();
     let written = stats.iter().map(|s| s.bytes_written()).sum::<u64>();
@@ -160,7 +160,7 @@ fn store_metrics(state: &AppState, out: &mut String) {
         gauge "meridian_collections_refusing_writes" "Collections that take no writes until an operator intervenes."
             stats.iter().filter(|s| s.refuses.is_some()).count();
         gauge "meridian_collections_damaged" "Collections that cannot be opened: not served, and not written over."
-            state.backend.damaged(&state.config.tenant).len();
+            state.all_damaged().len();
     );
 }
 
@@ -170,7 +170,7 @@ pub async fn health() -> Result<Response> {
 }
 
 /// `GET /readyz`
-pub async fn ready(State(state): State<AppState>) -> Result<Response> {
+pub async fn ready(state: Scope) -> Result<Response> {
     if state.stopping.load(Ordering::Relaxed) {
         return Err(Problem::new(Kind::Overloaded, "the server is shutting down"));
     }
@@ -185,17 +185,19 @@ pub async fn ready(State(state): State<AppState>) -> Result<Response> {
             ));
         }
     }
-    let collections = state.backend.list(&state.config.tenant);
+    let collections = state.all_collections();
     let refusing: Vec<String> =
         collections.iter().filter_map(|c| c.stats().refuses.map(|why| format!("{}: {why}", c.name()))).collect();
-    let damaged: Vec<String> = state.backend.damaged(&state.config.tenant).iter().map(ToString::to_string).collect();
+    let damaged: Vec<String> = state.all_damaged().iter().map(ToString::to_string).collect();
     let problem = match (damaged.len(), refusing.len()) {
         (0, 0) => return respond::json("application/json", &Health { status: "ready" }),
         (0, _) => Problem::new(Kind::Overloaded, "some collections take no writes"),
         (_, 0) => Problem::new(Kind::Damaged, "some collections are damaged; the others are served"),
         _ => Problem::new(Kind::Damaged, "some collections are damaged, and some take no writes"),
     };
-    let named = |problem: Problem, name: &str, list: Vec<String>| match list.is_empty() {
+    // Their names belong to their tenants.
+    let shown = state.caller().is_operator();
+    let named = |problem: Problem, name: &str, list: Vec<String>| match list.is_empty() || !shown {
         true => problem,
         false => problem.with(name, list),
     };

@@ -11,9 +11,8 @@ use crate::params::selection::{self, EventSelection};
 use crate::problem::{Problem, Result};
 use crate::request::Context;
 use crate::respond::{self, Timing};
-use crate::state::AppState;
+use crate::scope::Scope;
 use crate::stream;
-use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
 use meridian_backend::At;
@@ -23,7 +22,7 @@ use serde_json::Value;
 use tokio::time::{Duration, Instant};
 
 /// `GET /collections/{c}/tracks`
-pub async fn get(State(state): State<AppState>, Path(name): Path<String>, context: Context) -> Result<Response> {
+pub async fn get(state: Scope, Path(name): Path<String>, context: Context) -> Result<Response> {
     let collection = state.collection(&name)?;
     let schema = collection.schema();
     let mut params = Params::parse(context.query.as_deref())?;

@@ -27,6 +27,10 @@ pub enum Kind {
     Misdirected,
     /// A page of another origin tries to change something.
     CrossOrigin,
+    /// The request needs a credential, or shows one that stands for nobody.
+    Unauthorized,
+    /// The caller may see this, but not do it.
+    Forbidden,
     /// The request's head is not HTTP.
     Malformed,
     /// The request's target is too long.
@@ -75,6 +79,8 @@ impl Kind {
             Kind::InvalidBody => (StatusCode::BAD_REQUEST, "invalid-body", "Invalid body"),
             Kind::InvalidHost => (StatusCode::BAD_REQUEST, "invalid-host", "Invalid Host"),
             Kind::Misdirected => (StatusCode::MISDIRECTED_REQUEST, "misdirected", "Misdirected request"),
+            Kind::Unauthorized => (StatusCode::UNAUTHORIZED, "unauthorized", "Credential needed"),
+            Kind::Forbidden => (StatusCode::FORBIDDEN, "forbidden", "Not allowed"),
             Kind::CrossOrigin => (StatusCode::FORBIDDEN, "cross-origin", "Request from another origin"),
             Kind::Malformed => (StatusCode::BAD_REQUEST, "malformed-request", "Malformed request"),
             Kind::TargetTooLong => (StatusCode::URI_TOO_LONG, "target-too-long", "Request target too long"),

@@ -1,6 +1,6 @@
 //! What is known of a request before its handler reads it: arrival time, id, deadline and base URL.
 
-use crate::entry::{Dispatch, Lease};
+use crate::entry::{Dispatch, Lease, Peer};
 use crate::metrics::Active;
 use crate::params::format::{self, Format, PAGES};
 use crate::params::{self, Params};
@@ -10,7 +10,6 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header};
 use axum::response::Response;
-use std::net::IpAddr;
 use tokio::time::{Duration, Instant};
 
 static REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -22,7 +21,7 @@ pub struct Context {
     /// When the request's head had been read.
     pub arrived: Instant,
     /// The other end of its connection.
-    pub peer: IpAddr,
+    pub peer: Peer,
     /// Its permit to run.
     pub lease: Lease,
     /// The head's fields.
@@ -83,8 +82,9 @@ impl Context {
 
     /// Whether a program on this machine sent the request, and not through a proxy.
     pub fn is_local(&self) -> bool {
+        let Peer::Address(peer) = self.peer else { return true };
         let proxy_headers = ["forwarded", "x-forwarded-for", "x-real-ip", "via"];
-        self.peer.to_canonical().is_loopback() && !proxy_headers.iter().any(|name| self.headers.contains_key(*name))
+        peer.to_canonical().is_loopback() && !proxy_headers.iter().any(|name| self.headers.contains_key(*name))
     }
 
     /// The absolute URL of this request.

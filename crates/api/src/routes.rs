@@ -4,8 +4,8 @@
 
 use crate::entry::{Access, Action, Class, Handler, RequestBody, Resource, Route};
 use crate::{
-    analysis, backup, collections, conformance, files, items, landing, live, openapi, operation, pages, passages,
-    places, searches, tiles, tilesets,
+    access, analysis, backup, collections, conformance, files, items, landing, live, openapi, operation, pages,
+    passages, places, searches, tiles, tilesets,
 };
 use axum::http::Method;
 
@@ -18,6 +18,7 @@ pub const TAGS: &[(&str, &str)] = &[
     ("Tiles", "Vector tiles: OGC API - Tiles part 1."),
     ("Places", "The places profile, on the collection places."),
     ("Searches", "One question to many sources, answered in packets as results arrive."),
+    ("Access", "Tokens and tenants."),
     ("Operation", "For operators of the server."),
     ("Pages", "HTML pages."),
 ];
@@ -129,7 +130,7 @@ pub const ROUTES: &[Route] = &[
         "getApi" "Capabilities" "This description, as OpenAPI 3.0", &["f"], None, 200 "The document.", &[("application/vnd.oai.openapi+json;version=3.0", "Document"), ("text/html", "Page")]),
     route!(GET "/openapi.json", open, Interactive, Handler::of(openapi::get_31);
         "getOpenApi" "Capabilities" "This description, as OpenAPI 3.1", &[], None, 200 "The document.", &[("application/vnd.oai.openapi+json;version=3.1", "Document")]),
-    route!(GET "/collections", read Collection, Interactive, Handler::of(collections::list);
+    route!(GET "/collections", read Collections, Interactive, Handler::of(collections::list);
         "getCollections" "Collections" "The collections", &["f"], None, 200 "Every collection with its extent and links.", json_or_page!("CollectionList")),
     route!(GET "/collections/{c}", read Collection, Interactive, Handler::of(collections::get);
         "getCollection" "Collections" "One collection", &["f"], None, 200 "Its extent, systems of coordinates, settings and links.", json_or_page!("Collection")),
@@ -177,21 +178,21 @@ pub const ROUTES: &[Route] = &[
         "meridian.getTileMatrixSetsList" "Tiles" "The tile matrix sets", &["f"], None, 200 "Their list.", json_or_page!("TileMatrixSetList")),
     route!(GET "/tileMatrixSets/{tileMatrixSetId}", open, Interactive, Handler::of(tilesets::definition);
         "meridian.getTileMatrixSet" "Tiles" "One tile matrix set", &["f"], None, 200 "Its definition.", json_or_page!("TileMatrixSet")),
-    route!(GET "/api/v0/places", read Collection, Interactive, Handler::of(places::list);
+    route!(GET "/api/v0/places", read Places, Interactive, Handler::of(places::list);
         "listPlaces" "Places" "All places, 25 a page", &["p"], None, 200 "A page of places.", &[("application/json", "Places")]),
-    route!(POST "/api/v0/places", write Collection, Write, Handler::of(places::create);
+    route!(POST "/api/v0/places", write Places, Write, Handler::of(places::create);
         "createPlace" "Places" "Add a place", &[], Some(RequestBody { description: "A place.", media_types: &[("application/json", "Place")] }), 303 "It is added; `Location` names it.", &[]),
-    route!(GET "/api/v0/places/{placeId}", read Collection, Interactive, Handler::of(places::get);
+    route!(GET "/api/v0/places/{placeId}", read Places, Interactive, Handler::of(places::get);
         "getPlace" "Places" "One place", &[], None, 200 "The place.", &[("application/json", "Place")]),
-    route!(DELETE "/api/v0/places/{placeId}", write Collection, Write, Handler::of(places::delete);
+    route!(DELETE "/api/v0/places/{placeId}", write Places, Write, Handler::of(places::delete);
         "deletePlace" "Places" "Delete a place", &[], None, 303 "It is deleted; `Location` names the list.", &[]),
-    route!(DELETE "/api/v0/places/deleteAllPlaces", write Collection, Write, Handler::of(places::delete_all);
+    route!(DELETE "/api/v0/places/deleteAllPlaces", write Places, Write, Handler::of(places::delete_all);
         "deletePlaces" "Places" "Delete all places", &[], None, 303 "They are deleted; `Location` names the list.", &[]),
-    route!(GET "/api/v0/places/random", read Collection, Interactive, Handler::of(places::random);
+    route!(GET "/api/v0/places/random", read Places, Interactive, Handler::of(places::random);
         "randomPlace" "Places" "A random place", &[], None, 200 "A place.", &[("application/json", "Place")]),
-    route!(GET "/api/v0/places/near/{latitude}/{longitude}", read Collection, Interactive, Handler::Near;
+    route!(GET "/api/v0/places/near/{latitude}/{longitude}", read Places, Interactive, Handler::Near;
         "nearPlaces" "Places" "Places within 0.5 km, nearest first", &["p"], None, 200 "A page of places with their distance in km.", &[("application/json", "Places")]),
-    route!(GET "/api/v0/places/near/{latitude}/{longitude}/{radiusKm}", read Collection, Interactive, Handler::Near;
+    route!(GET "/api/v0/places/near/{latitude}/{longitude}/{radiusKm}", read Places, Interactive, Handler::Near;
         "nearPlacesWithin" "Places" "Places within a radius of at most 50 km, nearest first", &["p"], None, 200 "A page of places with their distance in km.", &[("application/json", "Places")]),
     route!(POST "/searches", read Search, Write, Handler::of(searches::post);
         "startSearch" "Searches" "Ask Meridian's collections and outside sources at once" , &["Meridian-Timeout"], Some(RequestBody { description: "A question: keywords, a place, an author; see docs/searches.md.", media_types: &[("application/json", "Question")] }), 202 "The search is running: its id, its providers, and the URL of its packets.", json!("SearchAnswer")),
@@ -211,8 +212,22 @@ pub const ROUTES: &[Route] = &[
         "deleteSavedSearch" "Searches" "Delete a saved search", &[], None, 204 "It is deleted.", &[]),
     route!(GET "/saved-searches/{id}/packets", read SavedSearch, Stream, Handler::of(searches::saved::stream);
         "getSavedPackets" "Searches" "The packets of a saved search as they are produced: Server-Sent Events, or a WebSocket where the request asks for an upgrade", &["after", "Last-Event-ID"], None, 200 "Packets, for as long as the saved search exists.", &[("text/event-stream", "Text")]),
-    route!(GET "/providers", read Server, Reserved, Handler::of(searches::providers);
+    route!(GET "/providers", read Search, Reserved, Handler::of(searches::providers);
         "getProviders" "Searches" "The providers that a search can ask, and their state", &[], None, 200 "Names, breakers, budgets.", json!("ProviderList")),
+    route!(POST "/tokens", manage Tokens, Write, Handler::of(access::tokens::post);
+        "createToken" "Access" "Create a token", &[], Some(RequestBody { description: "Its role, its tenant (operators only), the collections that it covers, when it expires.", media_types: &[("application/json", "NewToken")] }), 201 "The token, with its text, which is not shown again.", json!("TokenAnswer")),
+    route!(GET "/tokens", read Tokens, Reserved, Handler::of(access::tokens::list);
+        "getTokens" "Access" "The tokens of the tenant; for operators, of all tenants", &[], None, 200 "Their ids and rights.", json!("TokenList")),
+    route!(DELETE "/tokens/{id}", manage Tokens, Reserved, Handler::of(access::tokens::delete);
+        "revokeToken" "Access" "Revoke a token", &[], None, 204 "It is revoked.", &[]),
+    route!(POST "/tenants", manage Server, Write, Handler::of(access::tenants::post);
+        "createTenant" "Access" "Create a tenant", &[], Some(RequestBody { description: "Its name, and what is set.", media_types: &[("application/json", "NewTenant")] }), 201 "The tenant.", json!("TenantInfo")),
+    route!(GET "/tenants", read Server, Reserved, Handler::of(access::tenants::list);
+        "getTenants" "Access" "The tenants of the server", &[], None, 200 "Their settings and sizes.", json!("TenantList")),
+    route!(PATCH "/tenants/{t}", manage Server, Write, Handler::of(access::tenants::patch);
+        "updateTenant" "Access" "Change a tenant: weight, suspension, what callers without a credential may read", &[], Some(RequestBody { description: "The changes; everything else stays.", media_types: &[("application/merge-patch+json", "NewTenant"), ("application/json", "NewTenant")] }), 200 "The changed tenant.", json!("TenantInfo")),
+    route!(DELETE "/tenants/{t}", manage Server, Reserved, Handler::of(access::tenants::delete);
+        "deleteTenant" "Access" "Remove a suspended tenant with its tokens and all its data", &[], None, 204 "It is removed.", &[]),
     route!(POST "/backup", manage Server, Reserved, Handler::of(backup::post);
         "backup" "Operation" "All data, at one position of each collection, as a tar for a backup folder", &["timeout", "Meridian-Timeout"], Some(RequestBody { description: "The files that the folder has already: `{\"have\": {NAME: CRC32C}}`; without it everything is sent.", media_types: &[("application/json", "Backup")] }), 200 "New files, then `BACKUP`, the list of files that belong together; a transfer without it is no backup.", &[("application/x-tar", "Binary")]),
     route!(GET "/metrics", read Server, Reserved, Handler::of(operation::metrics);

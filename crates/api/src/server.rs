@@ -1,6 +1,6 @@
 //! The accept loop: connections, with limits on their number and on how slow they may be.
 
-use crate::entry::Entry;
+use crate::entry::{Entry, Peer};
 use crate::state::AppState;
 use crate::wire::{Exchanges, HEAD_BYTES_MAX, Wire};
 use hyper::server::conn::http1;
@@ -9,12 +9,12 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use std::convert::Infallible;
 use std::future::Future;
 use std::io;
-use std::net::IpAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, UnixListener, UnixStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -28,8 +28,11 @@ const CLOSE_CHECK_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Serves on `listener` until `shutdown` completes, then lets running requests finish for at most
 /// [`crate::ServerConfig::shutdown_grace`] and returns. The store stays open: the caller closes it.
+///
+/// Whoever can connect to `control` is an operator: only the owner of the data folder may.
 pub async fn serve(
     listener: TcpListener,
+    control: Option<UnixListener>,
     state: AppState,
     shutdown: impl Future<Output = ()> + Send,
 ) -> io::Result<()> {
@@ -43,8 +46,12 @@ pub async fn serve(
         let (stream, peer) = tokio::select! {
             () = shutdown.as_mut() => break,
             Some(_) = connections.join_next(), if !connections.is_empty() => continue,
+            stream = operators(control.as_ref()) => {
+                connections.spawn(connection(stream, Peer::Socket, entry.clone(), stopping.clone()));
+                continue;
+            }
             accepted = listener.accept() => match accepted {
-                Ok((stream, address)) => (stream, address.ip()),
+                Ok((stream, address)) => (stream, Peer::Address(address.ip())),
                 Err(e) => {
                     // Out of file descriptors, or a client that disconnected while it was queued: neither ends the
                     // server.
@@ -67,7 +74,7 @@ pub async fn serve(
     }
     // First of all, so that a client that connects from now on is refused at once and can try another server,
     // instead of waiting in the backlog of one that stops.
-    drop(listener);
+    drop((listener, control));
     state.stopping.store(true, Ordering::Relaxed);
     // Ends what would not end by itself: the readers get a last message, and so their connections close.
     state.searches.stop_all();
@@ -97,7 +104,24 @@ pub async fn serve(
     Ok(())
 }
 
-async fn connection(stream: TcpStream, peer: IpAddr, entry: Arc<Entry>, mut stopping: watch::Receiver<bool>) {
+/// The next connection to the control socket; never where there is none.
+async fn operators(control: Option<&UnixListener>) -> UnixStream {
+    let Some(control) = control else { return std::future::pending().await };
+    loop {
+        match control.accept().await {
+            Ok((stream, _)) => return stream,
+            Err(e) => {
+                tracing::warn!(error = %e, "could not accept a connection to the control socket");
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        }
+    }
+}
+
+async fn connection<S>(stream: S, peer: Peer, entry: Arc<Entry>, mut stopping: watch::Receiver<bool>)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
     let config = &entry.state().config;
     let exchanges = Exchanges::default();
     let service = service_fn(|request| {

@@ -1,5 +1,6 @@
 //! WebSockets, within limits.
 
+use crate::entry::{Dispatch, void};
 use crate::state::AppState;
 use axum::extract::FromRequestParts;
 use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
@@ -7,6 +8,7 @@ use axum::http::request::Parts;
 use axum::response::Response;
 use futures_util::StreamExt;
 use futures_util::stream::SplitSink;
+use meridian_admission::identity::Caller;
 use std::convert::Infallible;
 use std::sync::Arc;
 
@@ -23,16 +25,18 @@ pub struct Upgrade {
     socket: WebSocketUpgrade,
     /// Counts open sockets, so that a server that stops lets them send their last message.
     open: Arc<()>,
+    caller: Caller,
+    state: AppState,
 }
 
 impl Upgrade {
-    /// Upgrades, and runs `send` until it is done or the client disconnects. Messages of the client are ignored, but
+    /// Upgrades, and runs `send` until it is done, the client disconnects or its credential is revoked. Messages of the client are ignored, but
     /// they are read: this is how a disconnect is noticed while the client takes nothing.
     pub fn carry<F>(self, send: impl FnOnce(ToClient) -> F + Send + 'static) -> Response
     where
         F: Future<Output = ()> + Send,
     {
-        let Upgrade { socket, open } = self;
+        let Upgrade { socket, open, caller, state } = self;
         socket.on_upgrade(async move |socket| {
             let (to, mut from) = socket.split();
             let disconnected = async {
@@ -46,6 +50,7 @@ impl Upgrade {
             tokio::select! {
                 () = send(to) => {}
                 () = disconnected => {}
+                () = void(caller, state) => {}
             }
             drop(open);
         })
@@ -59,10 +64,13 @@ impl FromRequestParts<AppState> for MayUpgrade {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Infallible> {
+        let caller = parts.extensions.get::<Dispatch>().map(|dispatch| dispatch.caller.clone());
+        let caller = caller.unwrap_or_else(|| state.callers.nobody.clone());
         let upgrade = WebSocketUpgrade::from_request_parts(parts, state).await.ok();
         Ok(MayUpgrade(upgrade.map(|upgrade| {
             let upgrade = upgrade.max_message_size(MESSAGE_BYTES_MAX).max_frame_size(MESSAGE_BYTES_MAX);
-            Upgrade { socket: upgrade.read_buffer_size(READ_BYTES), open: state.sockets.clone() }
+            let (open, state) = (state.sockets.clone(), state.clone());
+            Upgrade { socket: upgrade.read_buffer_size(READ_BYTES), open, caller, state }
         })))
     }
 }

@@ -2,17 +2,18 @@
 
 use crate::backup;
 use crate::config::ServerConfig;
-use crate::errors;
+use crate::credentials::{InRecords, RECORDS};
 use crate::limiter::Limiter;
 use crate::live::EventStreams;
 use crate::metrics::Metrics;
 use crate::places::Places;
-use crate::problem::{Problem, Result};
 use crate::searches::keep::InCollections;
 use crate::stream::Readers;
 use meridian_admission::ByteBudget;
-use meridian_backend::{Backend, Clock, Collection, Random, Seams};
+use meridian_admission::identity::{Caller, DEFAULT_TENANT, Fault, Identity, Registry};
+use meridian_backend::{Backend, Clock, Collection, Damaged, Random, Seams};
 use meridian_federation::Searches;
+use meridian_model::policy::access::{Grant, Pattern, Role};
 use meridian_query::Memory;
 use meridian_saved::SavedSearches;
 use std::ops::Deref;
@@ -27,10 +28,36 @@ const RESERVED_MAX: usize = 16;
 #[derive(Clone)]
 pub struct AppState(Arc<StateInner>);
 
+/// The callers that show no token.
+pub struct Callers {
+    /// Whoever reaches the control socket: the owner of the data folder.
+    pub socket: Caller,
+    /// A program on this machine, while no token exists.
+    pub local: Caller,
+    /// Everybody else, on routes that need no access.
+    pub nobody: Caller,
+}
+
+impl Default for Callers {
+    fn default() -> Callers {
+        let caller = |grant, name| Arc::new(Identity::new(DEFAULT_TENANT, grant, name));
+        let nothing = Grant { role: Role::Reader, collections: Pattern::none() };
+        Callers {
+            socket: caller(Grant::over_all(Role::Operator), "socket"),
+            local: caller(Grant::over_all(Role::Operator), "local"),
+            nobody: caller(nothing, "nobody"),
+        }
+    }
+}
+
 /// The fields of [`AppState`].
 pub struct StateInner {
-    /// The collections.
+    /// The collections of all tenants. Handlers reach them through their caller's [`crate::scope::Scope`].
     pub backend: Arc<dyn Backend>,
+    /// Tokens and tenants.
+    pub registry: Registry,
+    /// The callers that show no token.
+    pub callers: Callers,
     /// The operator's settings.
     pub config: ServerConfig,
     /// Permits to run, for requests of clients.
@@ -71,20 +98,26 @@ pub struct StateInner {
 
 impl AppState {
     /// State over a server's collections; clock and randomness come from the same seams as theirs.
-    pub fn new(backend: Arc<dyn Backend>, seams: &Seams, config: ServerConfig) -> AppState {
+    ///
+    /// # Errors
+    /// Those of [`Registry::open`].
+    pub fn new(backend: Arc<dyn Backend>, seams: &Seams, config: ServerConfig) -> Result<AppState, Fault> {
+        let registry = Registry::open(Arc::new(InRecords(backend.records(RECORDS))))?;
         let searches = Searches::new(
             config.search.clone(),
             backend.clone(),
-            config.tenant.clone(),
+            DEFAULT_TENANT.to_owned(),
             seams.clock.clone(),
             seams.random.clone(),
         );
-        let keeper = InCollections::new(backend.clone(), config.tenant.clone(), seams.clock.clone());
+        let keeper = InCollections::new(seams.clock.clone());
         let searches = Arc::new(searches.keeping(Arc::new(keeper)));
         let live = Arc::new(EventStreams::default());
         backend.subscribe(live.clone());
         let (clock, random) = (seams.clock.clone(), seams.random.clone());
-        AppState(Arc::new(StateInner {
+        Ok(AppState(Arc::new(StateInner {
+            registry,
+            callers: Callers::default(),
             limiter: Limiter::new(config.requests_running_max, config.requests_waiting_max, config.admission_wait),
             reserved: Limiter::new(RESERVED_MAX, RESERVED_MAX, config.admission_wait),
             bodies: ByteBudget::new(config.body_bytes_total),
@@ -99,7 +132,7 @@ impl AppState {
             saved: SavedSearches::open(
                 searches.clone(),
                 backend.clone(),
-                config.tenant.clone(),
+                DEFAULT_TENANT.to_owned(),
                 config.saved.clone(),
                 clock,
                 random,
@@ -112,16 +145,17 @@ impl AppState {
             requests: AtomicU64::new(0),
             backend,
             config,
-        }))
+        })))
     }
 
-    /// The collection of this name; 503 where it is damaged, 404 where there is none.
-    pub fn collection(&self, name: &str) -> Result<Arc<dyn Collection>> {
-        let (backend, tenant) = (&self.backend, &self.config.tenant);
-        backend.collection(tenant, name).ok_or_else(|| match backend.why_damaged(tenant, name) {
-            Some(damaged) => errors::damaged_problem(&damaged),
-            None => Problem::not_found(format!("there is no collection {name:?}")),
-        })
+    /// The collections of all tenants.
+    pub fn all_collections(&self) -> Vec<Arc<dyn Collection>> {
+        self.registry.tenants().iter().flat_map(|tenant| self.backend.list(&tenant.name)).collect()
+    }
+
+    /// The collections of all tenants that cannot be opened.
+    pub fn all_damaged(&self) -> Vec<Damaged> {
+        self.registry.tenants().iter().flat_map(|tenant| self.backend.damaged(&tenant.name)).collect()
     }
 
     /// Microseconds since 1970.

@@ -12,10 +12,9 @@ use crate::params::selection;
 use crate::problem::{Problem, Result};
 use crate::request::Context;
 use crate::respond::{self, Timing};
-use crate::state::AppState;
+use crate::scope::Scope;
 use crate::stream;
 use crate::tilesets::{self, WEB_MERCATOR_QUAD, ZOOM_MAX};
-use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use meridian_backend::{At, Collection};
@@ -26,7 +25,7 @@ use std::time::Duration;
 static TILE_KIND: HeaderName = HeaderName::from_static("meridian-tile");
 
 /// `GET /collections/{c}/tiles`
-pub async fn list(State(state): State<AppState>, Path(name): Path<String>, context: Context) -> Result<Response> {
+pub async fn list(state: Scope, Path(name): Path<String>, context: Context) -> Result<Response> {
     let collection = state.collection(&name)?;
     let format = context.page_format()?;
     if format == Format::Html {
@@ -43,11 +42,7 @@ pub async fn list(State(state): State<AppState>, Path(name): Path<String>, conte
 }
 
 /// `GET /collections/{c}/tiles/{tileMatrixSetId}`
-pub async fn tileset(
-    State(state): State<AppState>,
-    Path((name, set)): Path<(String, String)>,
-    context: Context,
-) -> Result<Response> {
+pub async fn tileset(state: Scope, Path((name, set)): Path<(String, String)>, context: Context) -> Result<Response> {
     let collection = state.collection(&name)?;
     tilesets::check(&set)?;
     let format = context.page_format()?;
@@ -66,7 +61,7 @@ pub async fn tileset(
 
 /// `GET /collections/{c}/tiles/{tileMatrixSetId}/{tileMatrix}/{tileRow}/{tileCol}`
 pub async fn tile(
-    State(state): State<AppState>,
+    state: Scope,
     Path((name, set, matrix, row, column)): Path<(String, String, String, String, String)>,
     context: Context,
 ) -> Result<Response> {

@@ -16,7 +16,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 use tokio::time::{Duration, Instant, Sleep};
 
 /// Max length of a request target, in bytes: the library's own limit.
@@ -91,9 +90,9 @@ impl HttpBody for ExchangeBody {
     }
 }
 
-/// The stream of one connection.
-pub struct Wire {
-    stream: TcpStream,
+/// The stream of one connection, over TCP or a socket of the file system.
+pub struct Wire<S> {
+    stream: S,
     stall: Duration,
     /// The stall timer, set while a write waits.
     stall_timer: Option<Pin<Box<Sleep>>>,
@@ -132,9 +131,9 @@ struct Refusal {
     until: Pin<Box<Sleep>>,
 }
 
-impl Wire {
+impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
     /// The stream of a connection whose writes may stall for `stall`.
-    pub fn new(stream: TcpStream, stall: Duration, exchanges: Exchanges) -> Wire {
+    pub fn new(stream: S, stall: Duration, exchanges: Exchanges) -> Wire<S> {
         let flushed = exchanges.now();
         Wire { stream, stall, stall_timer: None, exchanges, flushed, line: RequestLine::default(), refusal: None }
     }
@@ -211,7 +210,7 @@ impl Wire {
     }
 }
 
-impl AsyncRead for Wire {
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Wire<S> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
         let outcome = Pin::new(&mut self.stream).poll_read(cx, buf);
@@ -220,7 +219,7 @@ impl AsyncRead for Wire {
     }
 }
 
-impl AsyncWrite for Wire {
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Wire<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         if self.replaces(bytes) {
             // Reported as written, so that the library goes on to flush and shut down, where the problem document is

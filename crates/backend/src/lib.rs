@@ -19,12 +19,14 @@ mod collection;
 mod embedded;
 mod read;
 mod records;
+mod view;
 
 pub use backend::Backend;
 pub use collection::{Append, Collection, DeleteFault, PartialDelete};
 pub use embedded::Embedded;
 pub use read::{At, Changes, Head, Near, PriorEvents, Read, RowSink, Rows};
 pub use records::Records;
+pub use view::View;
 
 // The types that this interface uses. They belong to the crates below, of which callers need nothing else.
 pub use meridian_store::seams::{Clock, Random, Seams};

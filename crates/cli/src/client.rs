@@ -3,8 +3,10 @@
 //! Both answer the same requests with the same code, so that `--data` and `--url` cannot differ.
 
 use crate::args::{Target, folder_exists};
+use crate::control;
 use crate::failure::Failure;
 use crate::http::{Parameter, Server};
+use meridian_admission::identity::Fault;
 use meridian_api::{AppState, ServerConfig};
 use meridian_backend::Embedded;
 use meridian_store::seams::Seams;
@@ -41,10 +43,44 @@ impl Client {
             Target::Server(url) => Ok(Client { server: Server::at(url)?, own: None }),
             Target::Folder(folder) => {
                 folder_exists(folder, ", or a server with --url")?;
-                let (own, url) = Own::open(folder)?;
-                Ok(Client { server: Server::at(&url)?, own: Some(own) })
+                Client::of_folder(folder)
             }
         }
+    }
+
+    /// A client that acts for the owner of a data folder, whether or not a server serves it; or for the holder of
+    /// `MERIDIAN_TOKEN` on a server.
+    pub fn for_owner(target: &Target) -> Result<Client, Failure> {
+        match target {
+            Target::Server(url) => Ok(Client { server: Server::at(url)?, own: None }),
+            Target::Folder(folder) if control::is_served(folder) => {
+                Ok(Client { server: Server::on_socket(folder), own: None })
+            }
+            Target::Folder(folder) => Client::of_folder(folder),
+        }
+    }
+
+    fn of_folder(folder: &Path) -> Result<Client, Failure> {
+        let (own, url, token) = Own::open(folder)?;
+        Ok(Client { server: Server::with_token(&url, Some(&token))?, own: Some(own) })
+    }
+
+    /// Asks with a JSON document, and for one.
+    pub fn ask(&self, path: &[&str], document: &Value) -> Result<Value, Failure> {
+        self.server.ask(path, document)
+    }
+
+    /// Changes a thing as a JSON document says.
+    pub fn patch(&self, path: &[&str], document: &Value) -> Result<(), Failure> {
+        match self.server.patch(path, &[], document)? {
+            None => Ok(()),
+            Some(events) => Err(Failure::Refused(format!("it would remove {events} events"))),
+        }
+    }
+
+    /// Removes a thing; `false` where there is none.
+    pub fn delete(&self, path: &[&str]) -> Result<bool, Failure> {
+        self.server.delete(path)
     }
 
     /// Asks, and gives the answer's bytes as they come.
@@ -75,7 +111,7 @@ impl Client {
 }
 
 impl Own {
-    fn open(folder: &Path) -> Result<(Own, String), Failure> {
+    fn open(folder: &Path) -> Result<(Own, String, String), Failure> {
         let seams = Seams::real();
         let store = Arc::new(Store::open(Options::at(folder), seams.clone()).map_err(Failure::of_folder)?);
         // No other request waits behind this one, so only the user ends it.
@@ -95,11 +131,14 @@ impl Own {
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).map_err(failed)?;
         let url = format!("http://{}", listener.local_addr().map_err(failed)?);
         let (stop, stopped) = oneshot::channel();
-        let state = AppState::new(Embedded::new(store.clone()), &seams, config);
-        let served = runtime.spawn(meridian_api::serve(listener, state, async {
+        let refused = |e: Fault| Failure::Refused(format!("cannot open {}: {e}", folder.display()));
+        let state = AppState::new(Embedded::new(store.clone()), &seams, config).map_err(refused)?;
+        // The folder's owner runs this command. Other users of this machine reach the port too, but not the token.
+        let token = state.registry.create_passing(state.now()).map_err(refused)?;
+        let served = runtime.spawn(meridian_api::serve(listener, None, state, async {
             let _ = stopped.await;
         }));
-        Ok((Own { store, runtime, stop, served }, url))
+        Ok((Own { store, runtime, stop, served }, url, token))
     }
 
     fn close(self) -> Result<(), Failure> {

@@ -1,12 +1,17 @@
 //! A server seen from the command line: requests, refusals and patience.
 
+use crate::control::SocketConnector;
 use crate::failure::Failure;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 use std::io::Read;
+use std::path::Path;
 use std::time::Duration;
-use ureq::http::Response;
-use ureq::{Agent, Body};
+use ureq::config::Config;
+use ureq::http::{HeaderValue, Request, Response};
+use ureq::middleware::MiddlewareNext;
+use ureq::unversioned::resolver::DefaultResolver;
+use ureq::{Agent, Body, SendBody};
 
 /// Longest answer kept in memory; whole results are streamed instead.
 const ANSWER_BYTES_MAX: u64 = 256 << 20;
@@ -40,12 +45,44 @@ pub struct Server {
     agent: Agent,
 }
 
+/// The token that the environment names.
+pub fn token_of_environment() -> Option<String> {
+    std::env::var("MERIDIAN_TOKEN").ok().map(|token| token.trim().to_owned()).filter(|token| !token.is_empty())
+}
+
+fn config(token: Option<HeaderValue>) -> Config {
+    let config = Agent::config_builder()
+        .http_status_as_error(false)
+        .timeout_connect(Some(Duration::from_secs(10)))
+        .timeout_per_read(Some(Duration::from_secs(120)))
+        .timeout_per_write(Some(Duration::from_secs(120)))
+        .user_agent(concat!("meridian/", env!("CARGO_PKG_VERSION")));
+    let Some(mut token) = token else { return config.build() };
+    token.set_sensitive(true);
+    let show = move |mut request: Request<SendBody<'_>>, next: MiddlewareNext<'_>| {
+        request.headers_mut().insert("authorization", token.clone());
+        next.handle(request)
+    };
+    config.middleware(show).build()
+}
+
 /// A parameter of a request, by name.
 pub type Parameter = (&'static str, String);
 
 impl Server {
     /// A server at this address; nothing is sent yet.
     pub fn at(url: &str) -> Result<Server, Failure> {
+        Server::with_token(url, token_of_environment().as_deref())
+    }
+
+    /// The server of a data folder, over its control socket.
+    pub fn on_socket(folder: &Path) -> Server {
+        let agent = Agent::with_parts(config(None), SocketConnector(folder.to_owned()), DefaultResolver::default());
+        Server { base: "http://localhost".to_owned(), agent }
+    }
+
+    /// A server at this address that is asked with this token.
+    pub fn with_token(url: &str, token: Option<&str>) -> Result<Server, Failure> {
         let base = url.trim_end_matches('/').to_owned();
         if base.starts_with("https://") {
             return Err(Failure::Usage(format!(
@@ -55,14 +92,9 @@ impl Server {
         if !base.starts_with("http://") || base.len() <= "http://".len() {
             return Err(Failure::Usage(format!("--url: {url:?}: expected an address such as http://127.0.0.1:7117")));
         }
-        let config = Agent::config_builder()
-            .http_status_as_error(false)
-            .timeout_connect(Some(Duration::from_secs(10)))
-            .timeout_per_read(Some(Duration::from_secs(120)))
-            .timeout_per_write(Some(Duration::from_secs(120)))
-            .user_agent(concat!("meridian/", env!("CARGO_PKG_VERSION")))
-            .build();
-        Ok(Server { base, agent: config.into() })
+        let token = token.map(|token| HeaderValue::from_str(&format!("Bearer {token}"))).transpose();
+        let token = token.map_err(|_| Failure::Usage("MERIDIAN_TOKEN: expected the text of a token".to_owned()))?;
+        Ok(Server { base, agent: config(token).into() })
     }
 
     /// The address of a path with parameters.

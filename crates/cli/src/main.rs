@@ -9,6 +9,7 @@ mod client;
 mod collection;
 mod commands;
 mod config;
+mod control;
 mod failure;
 mod http;
 mod load;
@@ -20,7 +21,9 @@ mod units;
 mod upload;
 
 use clap::{Parser, Subcommand};
-use commands::{aggregate, backup, check, create, export, files, lab, provider, query, restore, search, serve};
+use commands::{
+    aggregate, backup, check, create, export, files, lab, provider, query, restore, search, serve, tenant, token,
+};
 use std::process::ExitCode;
 
 /// Freed memory goes back in large pieces, and threads that parse, index and answer do not wait for each other.
@@ -61,6 +64,8 @@ enum Command {
     Lab(lab::LabArgs),
     Backup(backup::BackupArgs),
     Restore(restore::RestoreArgs),
+    Token(token::TokenArgs),
+    Tenant(tenant::TenantArgs),
 }
 
 fn main() -> ExitCode {
@@ -78,6 +83,8 @@ fn main() -> ExitCode {
         Command::Lab(args) => lab::run(&args),
         Command::Backup(args) => backup::run(&args),
         Command::Restore(args) => restore::run(&args),
+        Command::Token(args) => token::run(&args),
+        Command::Tenant(args) => tenant::run(&args),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -331,7 +331,10 @@ fn a_server_answers_to_the_names_that_it_was_given() {
     assert!(shown.out.contains("hosts = [\"events.example.org\"]"), "{}", shown.out);
 
     // What is accepted on every address is told at the start.
-    let mut every = command(&["serve", "--ephemeral", "--listen", "0.0.0.0:0"]).stdout(Stdio::piped()).spawn().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    meridian(&["token", "create", "--role", "operator", "--data", text(folder.path())]).ended(0);
+    let serve = ["serve", "--data", text(folder.path()), "--listen", "0.0.0.0:0"];
+    let mut every = command(&serve).stdout(Stdio::piped()).spawn().unwrap();
     let told = BufReader::new(every.stdout.take().unwrap())
         .lines()
         .map_while(Result::ok)

@@ -16,7 +16,12 @@ use std::time::{Duration, Instant};
 fn files(folder: &Path, into: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
-        if path.is_dir() { files(&path, into) } else { into.push(path) }
+        // A server that was killed leaves its control socket behind, which holds nothing.
+        match path.metadata().unwrap() {
+            of if of.is_dir() => files(&path, into),
+            of if of.is_file() => into.push(path),
+            _ => {}
+        }
     }
     into.sort();
 }

@@ -12,6 +12,9 @@ use std::process::{Command, Stdio};
 /// run those.
 const OTHERS: [&str; 3] = ["lab", "provider", "search"];
 
+/// The id of a token in examples.
+const SOME_TOKEN: &str = "8f1d0c2a9be34f55";
+
 /// The examples of a help text: indented lines after its heading, without the remarks beside them.
 fn examples(help: &str) -> Vec<String> {
     let body = help.lines().skip_while(|line| !matches!(line.trim(), "Examples:" | "First steps:")).skip(1);
@@ -53,6 +56,8 @@ fn every_example_of_the_help_runs_on_the_projects_data() {
     let order = |command: &str| match command {
         "load" => 0,
         "restore" => 2,
+        // From the first token on, the other commands would need one.
+        "token" | "tenant" => 3,
         _ => 1,
     };
     all.sort_by_key(|(command, _)| order(command));
@@ -69,6 +74,10 @@ fn every_example_of_the_help_runs_on_the_projects_data() {
             line.replace("/backups/", &format!("{}/", backups.display())).replace("/srv/events", "./meridian-data");
         if line.starts_with("meridian serve") && !line.contains("--show-config") {
             line += " --show-config";
+        }
+        if line.contains(SOME_TOKEN) {
+            let listed = typed("meridian token list", here).ended(0).out;
+            line = line.replace(SOME_TOKEN, listed.lines().nth(1).unwrap().split_whitespace().next().unwrap());
         }
         let server = line.contains("--url").then(|| Server::start(&here.join("meridian-data")));
         if let Some(server) = &server {

@@ -15,6 +15,7 @@
 //! one.
 
 mod area;
+mod asker;
 pub mod delivery;
 pub mod event;
 mod gazetteer;
@@ -39,6 +40,7 @@ mod tally;
 pub mod words;
 
 pub use area::Area;
+pub use asker::Asker;
 pub use delivery::{Gone, Outbox, Reader};
 pub use keywords::KeywordQuery;
 pub use meridian_labels::{Classifier, ImageSettings, Label, Labels, Layout, Scores};

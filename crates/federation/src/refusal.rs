@@ -9,6 +9,8 @@ use std::time::Duration;
 pub enum Refusal {
     /// The request is invalid.
     Invalid(Invalid),
+    /// The client may not do what the request asks for.
+    Forbidden(String),
     /// The max number of searches is running.
     TooMany {
         /// Running searches.
@@ -52,6 +54,7 @@ impl std::fmt::Display for Refusal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Refusal::Invalid(invalid) => invalid.fmt(f),
+            Refusal::Forbidden(why) => f.write_str(why),
             Refusal::TooMany { running, .. } => write!(f, "{running} searches are running, the maximum"),
             Refusal::Busy { delay, .. } => {
                 write!(f, "running searches wait {} ms for a processor", delay.as_millis())

@@ -4,6 +4,8 @@
 
 use crate::refusal::Refusal;
 use crate::search_result::SearchResult;
+use meridian_backend::View;
+use meridian_model::policy::access::Action;
 use meridian_model::{Invalid, schema};
 use serde_json::{Map, Value};
 use std::time::Duration;
@@ -26,6 +28,16 @@ impl KeepOptions {
     /// The retention of a collection created for this question.
     pub fn age_of_new(&self) -> Duration {
         self.age.unwrap_or(AGE_DEFAULT)
+    }
+
+    /// Refuses a client who may not write there.
+    pub fn allowed(&self, view: &View) -> Result<(), Refusal> {
+        match view.may(Action::Write, &self.collection) {
+            true => Ok(()),
+            false => {
+                Err(Refusal::Forbidden(format!("keep: no right to write to the collection {:?}", self.collection)))
+            }
+        }
     }
 
     /// Reads the member. An error names it.
@@ -61,10 +73,17 @@ impl KeepOptions {
 
 /// Writes results into collections. Its calls block.
 pub trait ResultStore: Send + Sync + 'static {
-    /// Creates the collection if it does not exist. Called before the search begins, so that errors are reported at
+    /// Creates the collection in the client's view if it does not exist. Called before the search begins, so that errors are reported at
     /// once.
-    fn prepare(&self, keep: &KeepOptions) -> Result<(), Refusal>;
+    fn prepare(&self, view: &View, keep: &KeepOptions) -> Result<(), Refusal>;
 
     /// Writes results of a provider. The error is a sentence that says what was not written and why.
-    fn write(&self, keep: &KeepOptions, search: &str, provider: &str, found: &[SearchResult]) -> Result<(), String>;
+    fn write(
+        &self,
+        view: &View,
+        keep: &KeepOptions,
+        search: &str,
+        provider: &str,
+        found: &[SearchResult],
+    ) -> Result<(), String>;
 }

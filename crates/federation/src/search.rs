@@ -20,6 +20,7 @@ use crate::status::{LegStatus, SearchStatus};
 use crate::tally::Tally;
 use ledger::{Entry, Last, Ledger};
 use meridian_admission::ByteBudget;
+use meridian_backend::View;
 use meridian_query::CancelFlag;
 use parking_lot::Mutex;
 use serde_json::json;
@@ -42,6 +43,10 @@ pub struct Search {
     pub id: String,
     /// The question.
     pub question: Arc<Question>,
+    /// Who started it: only its owner, and admins of the tenant, may see it.
+    pub owner: String,
+    /// The collections that its owner sees.
+    pub view: View,
     /// When the request arrived.
     pub arrived: Instant,
     /// When it ends at the latest.
@@ -63,6 +68,7 @@ impl Search {
     pub fn new(
         id: String,
         question: Question,
+        (owner, view): (String, View),
         arrived: Instant,
         settings: &Settings,
         budget: ByteBudget,
@@ -73,6 +79,8 @@ impl Search {
             arrived,
             deadline: arrived + question.deadline,
             question: Arc::new(question),
+            owner,
+            view,
             outbox: Arc::new(Outbox::new(settings.buffer_bytes, budget, Instant::now())),
             seen: Mutex::default(),
             tally,

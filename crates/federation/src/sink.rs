@@ -4,6 +4,7 @@ use crate::leg::Leg;
 use crate::provider::{Declared, Fault, Raw};
 use crate::question::Question;
 use crate::search_result::SearchResult;
+use meridian_backend::View;
 use meridian_query::CancelFlag;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -53,6 +54,11 @@ pub struct PageSummary {
 impl Sink {
     pub(crate) fn new(intake: Arc<dyn Intake>, leg: Arc<Leg>) -> Sink {
         Sink { intake, leg }
+    }
+
+    /// The collections that the client sees.
+    pub fn view(&self) -> &View {
+        &self.leg.search.view
     }
 
     /// The question.

@@ -36,7 +36,8 @@ impl SavedSearches {
                 let from = checkpoint.from(&search.id, since.as_ref(), collection.name(), made, upto);
                 (from < upto).then_some((search.number, from))
             };
-            let from: HashMap<u64, u64> = hearing().filter_map(from).collect();
+            let covering = hearing().filter(|(search, _)| search.definition.covers(collection.name()));
+            let from: HashMap<u64, u64> = covering.filter_map(from).collect();
             if !from.is_empty() {
                 self.missed.lock().push(CatchUp { collection, upto, from });
             }

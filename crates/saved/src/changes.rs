@@ -6,6 +6,7 @@ use super::definition::Definition;
 use super::poll::seen_of;
 use super::registry::SavedSearches;
 use super::search::SavedSearch;
+use meridian_backend::View;
 use meridian_federation::Area;
 use meridian_federation::Location;
 use meridian_federation::Refusal;
@@ -16,13 +17,15 @@ use tokio::time::Instant;
 
 impl SavedSearches {
     /// Creates a saved search. It is on disk when this returns, and matches events acknowledged from then on.
-    pub async fn create(self: &Arc<SavedSearches>, asked: &Value) -> Result<Arc<SavedSearch>, Refusal> {
+    pub async fn create(self: &Arc<SavedSearches>, asked: &Value, view: &View) -> Result<Arc<SavedSearch>, Refusal> {
         let arrived = Instant::now();
-        let definition = Definition::read(asked, self.searches.settings(), &self.settings)?;
+        let mut definition = Definition::read(asked, self.searches.settings(), &self.settings)?;
+        definition.collections = view.caller().grant.collections.clone();
+        definition.question.keep.as_ref().map_or(Ok(()), |keep| keep.allowed(view))?;
         // Checked before a slot is reserved: a wrong request must not displace a valid one.
-        self.check(&definition)?;
+        self.check(&definition, view)?;
         let slot = self.reserve()?;
-        let definition = self.located(definition, arrived).await?;
+        let definition = self.located(definition, view, arrived).await?;
         let saved = self.clone();
         // A task of its own, so that a client that disconnects does not leave it half created.
         let made = tokio::spawn(async move {
@@ -31,6 +34,7 @@ impl SavedSearches {
             let created = saved.clock.now();
             let mut record = definition.written();
             record.insert("created".to_owned(), created.into());
+            record.insert("collections".to_owned(), definition.collections.to_string().into());
             record.insert("since".to_owned(), json!(positions_of(saved.backend.as_ref(), &saved.tenant)));
             let (records, name) = (saved.records.clone(), id.clone());
             // Written before it is matched: a crash must not lose a saved search whose packets were read already.
@@ -50,8 +54,8 @@ impl SavedSearches {
     }
 
     /// Checks that the named providers exist and accept the question.
-    fn check(&self, definition: &Definition) -> Result<(), Invalid> {
-        let outside = self.searches.remote_takers(&definition.question)?;
+    fn check(&self, definition: &Definition, view: &View) -> Result<(), Invalid> {
+        let outside = self.searches.remote_takers(&definition.question, view)?;
         match definition.poll {
             Some(_) if outside.is_empty() => Err(Invalid::field(
                 "poll_s",
@@ -78,10 +82,10 @@ impl SavedSearches {
     }
 
     /// The definition with its address geocoded. The position stays fixed when the places change later.
-    async fn located(&self, mut definition: Definition, arrived: Instant) -> Result<Definition, Refusal> {
+    async fn located(&self, mut definition: Definition, view: &View, arrived: Instant) -> Result<Definition, Refusal> {
         if matches!(definition.question.place, Some(Location::Address { .. })) {
             let asked = &mut definition.asked;
-            definition.question = self.searches.located(definition.question, arrived).await?;
+            definition.question = self.searches.located(definition.question, view, arrived).await?;
             if let Some(Area::Circle { lon, lat, radius_m }) = definition.question.area() {
                 asked.shift_remove("address");
                 asked.insert("near".to_owned(), json!([lon, lat]));

@@ -1,9 +1,11 @@
 //! The definition of a saved search, read from JSON when it is created and when it is recovered.
 
 use super::settings::SavedSettings;
+use meridian_backend::View;
 use meridian_federation::Question;
 use meridian_federation::Settings;
 use meridian_federation::provider::{LocalProvider, may_call};
+use meridian_model::policy::access::Pattern;
 use meridian_model::{Invalid, When};
 use reqwest::Url;
 use serde_json::{Map, Value, json};
@@ -42,6 +44,8 @@ pub struct Definition {
     pub webhook: Option<Webhook>,
     /// The polling interval of remote providers.
     pub poll: Option<Duration>,
+    /// The collections that its creator may read, and so it may.
+    pub collections: Pattern,
 }
 
 impl Definition {
@@ -79,6 +83,7 @@ impl Definition {
             asked,
             question,
             when,
+            collections: Pattern::all(),
         })
     }
 
@@ -86,6 +91,16 @@ impl Definition {
     pub fn reads_collections(&self) -> bool {
         let own = |names: &Vec<String>| names.iter().any(|name| name == LocalProvider::NAME);
         self.question.providers.as_ref().is_none_or(own)
+    }
+
+    /// Whether it receives the events of a collection.
+    pub fn covers(&self, collection: &str) -> bool {
+        self.collections.covers(collection)
+    }
+
+    /// Whether a caller may read all that it reads, and so may see it.
+    pub fn is_seen_by(&self, view: &View) -> bool {
+        view.caller().grant.collections.includes(&self.collections)
     }
 
     /// Whether it reports moving objects.

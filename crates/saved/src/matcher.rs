@@ -51,7 +51,9 @@ pub(super) fn listen(event_queue: &EventQueue, saved: &Weak<SavedSearches>) {
         // Weak, so that this thread does not keep a dropped server alive while it waits.
         let Some(saved) = saved.upgrade() else { return };
         // Writes before the creation of a saved search do not match it.
-        saved.process(&written.collection, &written.batch, &written.seqs(), &|search, _| number > search.since);
+        saved.process(&written.collection, &written.batch, &written.seqs(), &|search, _| {
+            number > search.since && search.definition.covers(&written.collection)
+        });
         // Marked after processing: a crash in between repeats the events rather than losing them.
         saved.progress.mark_processed(&written.collection, written.made, written.first.position());
     }

@@ -94,7 +94,7 @@ async fn poll(saved: &SavedSearches, search: &SavedSearch) {
     };
     let question = Question { priority: Priority::Poll, providers: Some(outside), ..asked.clone() };
     let key = (format!("saved search {}", search.id), String::new());
-    let failing = match saved.searches.begin(question, key, Instant::now()).await {
+    let failing = match saved.searches.begin(question, key, saved.view_of(search), Instant::now()).await {
         Ok((run, _)) => match run.outbox.read(0) {
             Ok(mut reader) => {
                 while let Some((_, packet)) = reader.next().await {

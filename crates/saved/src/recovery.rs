@@ -8,6 +8,7 @@ use super::registry::{RECORDS, SavedSearches};
 use super::search::{SavedSearch, Seen};
 use meridian_backend::StoreError;
 use meridian_model::Invalid;
+use meridian_model::policy::access::Pattern;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
@@ -118,8 +119,15 @@ impl SavedSearches {
         let created =
             members.shift_remove("created").and_then(|created| created.as_i64()).ok_or("it has no created")?;
         let since = members.shift_remove("since").map(serde_json::from_value).transpose().map_err(|e| e.to_string())?;
-        let definition = Definition::read(&Value::Object(members), self.searches.settings(), &self.settings)
+        // Absent in records from before there were tokens.
+        let collections = match members.shift_remove("collections") {
+            Some(Value::String(pattern)) => pattern.parse().map_err(|e: Invalid| e.to_string())?,
+            Some(_) => return Err("its collections are not a pattern".to_owned()),
+            None => Pattern::all(),
+        };
+        let mut definition = Definition::read(&Value::Object(members), self.searches.settings(), &self.settings)
             .map_err(|e| e.to_string())?;
+        definition.collections = collections;
         let seen = self.records.get(&seen_of(id)).map_err(|e| e.to_string())?.unwrap_or_default();
         // After a crash numbers continue above all assigned before.
         let kept =

@@ -14,10 +14,12 @@ use super::search::{Counts, Polled, SavedSearch};
 use super::settings::SavedSettings;
 use super::status::SavedSearchStatus;
 use super::webhook::WebhookClient;
-use meridian_backend::{Backend, Clock, Random, Records, StoreError};
+use meridian_admission::identity::Identity;
+use meridian_backend::{Backend, Clock, Random, Records, StoreError, View};
 use meridian_federation::Searches;
 use meridian_federation::delivery::Outbox;
 use meridian_federation::supervise;
+use meridian_model::policy::access::{Grant, Role};
 use meridian_model::{Fences, Invalid};
 use parking_lot::{Mutex, RwLock};
 use std::collections::BTreeMap;
@@ -304,11 +306,19 @@ impl SavedSearches {
         search.status(self.dropped(), true)
     }
 
-    /// The states of saved searches in order of id: at most `limit` after this one, and whether there are more.
-    pub fn list(&self, after: &str, limit: usize) -> (Vec<SavedSearchStatus>, bool) {
+    /// What a saved search may read and write: what its creator could.
+    pub(super) fn view_of(&self, search: &SavedSearch) -> View {
+        let grant = Grant { role: Role::Admin, collections: search.definition.collections.clone() };
+        View::new(self.backend.clone(), Arc::new(Identity::new(&self.tenant, grant, &search.id)))
+    }
+
+    /// The states of the saved searches that a caller sees, in order of id: at most `limit` after this one, and whether
+    /// there are more.
+    pub fn list(&self, view: &View, after: &str, limit: usize) -> (Vec<SavedSearchStatus>, bool) {
         let registry = self.registry.lock();
-        let mut rest = registry.all.range::<str, _>((Bound::Excluded(after), Bound::Unbounded));
-        let some: Vec<Arc<SavedSearch>> = rest.by_ref().take(limit).map(|(_, entry)| entry.search.clone()).collect();
+        let rest = registry.all.range::<str, _>((Bound::Excluded(after), Bound::Unbounded));
+        let mut rest = rest.map(|(_, entry)| &entry.search).filter(|search| search.definition.is_seen_by(view));
+        let some: Vec<Arc<SavedSearch>> = rest.by_ref().take(limit).cloned().collect();
         // One more than the page, to know whether there is a next one.
         let more = rest.next().is_some();
         drop(registry);

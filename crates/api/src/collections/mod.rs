@@ -15,10 +15,9 @@ use crate::params::format::{EVENTS, Format, PAGES};
 use crate::problem::{Kind, Problem, Result};
 use crate::request::Context;
 use crate::respond;
-use crate::state::AppState;
+use crate::scope::Scope;
 use crate::stream;
 use axum::body::Body;
-use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use meridian_backend::{Collection, CollectionStats, Damaged, Settings, StoreError};
@@ -30,11 +29,11 @@ pub(crate) use settings::retention_text;
 const SCHEMA_JSON: &str = "application/schema+json";
 
 /// `GET /collections`
-pub async fn list(State(state): State<AppState>, context: Context) -> Result<Response> {
+pub async fn list(state: Scope, context: Context) -> Result<Response> {
     let format = context.page_format()?;
-    let mut collections = state.backend.list(&state.config.tenant);
+    let mut collections = state.view().list();
     collections.sort_unstable_by(|a, b| a.name().cmp(b.name()));
-    let damaged = state.backend.damaged(&state.config.tenant);
+    let damaged = state.view().damaged();
     if format == Format::Html {
         let shown: Vec<_> = collections.iter().map(|c| (c.name().to_owned(), c.schema(), c.stats())).collect();
         return Ok(respond::html(html::collections::list(&shown, &damaged)));
@@ -53,7 +52,7 @@ pub async fn list(State(state): State<AppState>, context: Context) -> Result<Res
 }
 
 /// `GET /collections/{c}`
-pub async fn get(State(state): State<AppState>, Path(name): Path<String>, context: Context) -> Result<Response> {
+pub async fn get(state: Scope, Path(name): Path<String>, context: Context) -> Result<Response> {
     let collection = state.collection(&name)?;
     let format = context.page_format()?;
     if format == Format::Html {
@@ -65,12 +64,7 @@ pub async fn get(State(state): State<AppState>, Path(name): Path<String>, contex
 
 /// `PUT /collections/{c}`: creates a collection. If it exists with this schema, the request changes the settings that
 /// it names.
-pub async fn put(
-    State(state): State<AppState>,
-    Path(name): Path<String>,
-    context: Context,
-    body: Body,
-) -> Result<Response> {
+pub async fn put(state: Scope, Path(name): Path<String>, context: Context, body: Body) -> Result<Response> {
     validate_name("collection", &name).map_err(|e| Problem::invalid_parameter("collection", e))?;
     let mut params = Params::parse(context.query.as_deref())?;
     let named = settings::take(&mut params)?;
@@ -80,7 +74,7 @@ pub async fn put(
     let run = context.lease.run(&state, context.deadline(None, state.config.timeout_default)?).await?;
     stream::run(run, move |_| {
         let schema = read_schema(&context.headers, &received.bytes)?;
-        if let Some(existing) = state.backend.collection(&state.config.tenant, &name) {
+        if let Some(existing) = state.view().collection(&name) {
             // PUT is idempotent: a client that repeats it after a lost response must not get a conflict.
             if schema_json::same(&existing.schema(), &schema, &name) {
                 settings::put(&state, &*existing, named, confirmed)?;
@@ -93,17 +87,16 @@ pub async fn put(
                 ),
             ));
         }
-        let made =
-            state.backend.create(&state.config.tenant, &name, schema, named.of(&Settings::default())).map_err(|e| {
-                match e {
-                    // The name belongs to a damaged collection that may hold events.
-                    StoreError::Damaged(damaged) => errors::damaged_problem(&damaged).with_status(StatusCode::CONFLICT),
-                    StoreError::Invalid(e) if e.field.as_deref() == Some("collection") => {
-                        Problem::invalid_parameter("collection", e)
-                    }
-                    other => errors::store_problem(other),
+        let made = state.view().create(&name, schema, named.of(&Settings::default())).map_err(|e| {
+            match e {
+                // The name belongs to a damaged collection that may hold events.
+                StoreError::Damaged(damaged) => errors::damaged_problem(&damaged).with_status(StatusCode::CONFLICT),
+                StoreError::Invalid(e) if e.field.as_deref() == Some("collection") => {
+                    Problem::invalid_parameter("collection", e)
                 }
-            })?;
+                other => errors::store_problem(other),
+            }
+        })?;
         let mut headers = HeaderMap::new();
         respond::insert(&mut headers, header::LOCATION, &context.url(&path(&name)));
         Ok((StatusCode::CREATED, headers, respond::json("application/json", &describe(&context, &*made))?)
@@ -113,12 +106,7 @@ pub async fn put(
 }
 
 /// `PATCH /collections/{c}`
-pub async fn patch(
-    State(state): State<AppState>,
-    Path(name): Path<String>,
-    context: Context,
-    body: Body,
-) -> Result<Response> {
+pub async fn patch(state: Scope, Path(name): Path<String>, context: Context, body: Body) -> Result<Response> {
     let collection = state.collection(&name)?;
     let mut params = Params::parse(context.query.as_deref())?;
     let confirmed = settings::take_confirmed(&mut params)?;
@@ -136,29 +124,29 @@ pub async fn patch(
 }
 
 /// `DELETE /collections/{c}`
-pub async fn delete(State(state): State<AppState>, Path(name): Path<String>, context: Context) -> Result<Response> {
+pub async fn delete(state: Scope, Path(name): Path<String>, context: Context) -> Result<Response> {
     state.collection(&name)?;
     Params::parse(context.query.as_deref())?.finish()?;
     let run = context.lease.run(&state, context.deadline(None, state.config.timeout_default)?).await?;
     stream::run(run, move |_| {
-        state.backend.remove(&state.config.tenant, &name).map_err(errors::store_problem)?;
+        state.view().remove(&name).map_err(errors::store_problem)?;
         Ok(respond::no_content())
     })
     .await
 }
 
 /// `GET /collections/{c}/schema`
-pub async fn schema(State(state): State<AppState>, Path(name): Path<String>, context: Context) -> Result<Response> {
+pub async fn schema(state: Scope, Path(name): Path<String>, context: Context) -> Result<Response> {
     schema_document(&state, &name, &context, "schema", schema_json::to_json)
 }
 
 /// `GET /collections/{c}/queryables`
-pub async fn queryables(State(state): State<AppState>, Path(name): Path<String>, context: Context) -> Result<Response> {
+pub async fn queryables(state: Scope, Path(name): Path<String>, context: Context) -> Result<Response> {
     schema_document(&state, &name, &context, "queryables", schema_json::queryables)
 }
 
 fn schema_document(
-    state: &AppState,
+    state: &Scope,
     name: &str,
     context: &Context,
     what: &str,

@@ -4,6 +4,7 @@
 //! from the documents (`web/src/contract.d.ts`). Handlers serialise the types. Streamed responses are written piece
 //! by piece: their types describe what is written, and tests check the responses against the documents.
 
+mod access;
 mod analysis;
 mod capabilities;
 mod collections;
@@ -12,6 +13,7 @@ mod places;
 mod searches;
 mod tiles;
 
+pub use access::{TenantInfo, TenantList, TokenAnswer, TokenInfo, TokenList};
 pub use analysis::{Account, Density, ExplainedGroups, ExplainedItems, Groups, Track, TrackSummary, Tracks};
 pub use capabilities::{Conformance, Health, Landing, ProblemDetails, Version};
 pub use collections::{Collection, CollectionList, CollectionStatus, Extent, Files, Spatial, Temporal};
@@ -72,6 +74,7 @@ fn add_all(generator: &mut SchemaGenerator) {
         TileMatrixSetList, TileMatrixSet, TileSetList, TileSet,
         Place, Places,
         SearchAnswer, SavedSearchAnswer, SavedSearchList, ProviderList,
+        TokenAnswer, TokenList, TenantInfo, TenantList,
     );
 }
 

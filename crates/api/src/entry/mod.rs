@@ -3,22 +3,24 @@
 //! 1. It is observed: counted, timed and given an id.
 //! 2. Its host and origin are checked (`guard`).
 //! 3. Its row of the route table is found.
-//! 4. Its caller is checked against the access that the row needs. Until there are tenants, every caller may do
-//!    everything.
+//! 4. Its caller is identified, and checked against the access that the row needs (`caller.rs`).
 //! 5. It is admitted: it gets a permit to run, as the class of its row specifies.
 //! 6. The row's handler responds.
 //!
 //! No request bypasses these steps. The near query, which is worth a shorter path, has a handler that is not boxed.
 
+mod caller;
 mod handler;
 mod lease;
 mod path;
+mod revocation;
 mod route;
 mod table;
 
 pub use handler::Handler;
 pub use lease::Lease;
 pub use path::{Path, Segments, decoded};
+pub use revocation::void;
 pub use route::{Access, Action, Class, RequestBody, Resource, Route};
 
 use crate::body;
@@ -28,12 +30,14 @@ use crate::places;
 use crate::problem::{Problem, Result};
 use crate::request::{self, Observation};
 use crate::routes::ROUTES;
+use crate::scope::Scope;
 use crate::state::AppState;
 use axum::body::{Body, HttpBody};
 use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use hyper::body::Incoming;
 use matchit::Params;
+use meridian_admission::identity::Caller;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use table::{Row, Table};
@@ -53,9 +57,18 @@ pub struct Entry {
 #[derive(Debug, Clone, Copy)]
 pub struct Arrival {
     /// The other end of its connection.
-    pub peer: IpAddr,
+    pub peer: Peer,
     /// When its head had been read.
     pub at: Instant,
+}
+
+/// The other end of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Peer {
+    /// A program at this address.
+    Address(IpAddr),
+    /// A program of the data folder's owner, over the control socket.
+    Socket,
 }
 
 /// What the entry point passes to a handler, as an extension of the request.
@@ -63,6 +76,8 @@ pub struct Arrival {
 pub struct Dispatch {
     /// Where the request came from, and when.
     pub arrival: Arrival,
+    /// Who sends it.
+    pub caller: Caller,
     /// The variable segments of its path.
     pub segments: Segments,
     /// Its permit to run.
@@ -72,7 +87,7 @@ pub struct Dispatch {
 /// What a request matched in the route table.
 enum RouteMatch<'e, 'p> {
     /// A row, whose handler responds.
-    Row { row: &'e Row, segments: Params<'e, 'p> },
+    Row { row: &'e Row, caller: Caller, segments: Params<'e, 'p> },
     /// A question for the methods that are allowed.
     Options(HeaderValue),
 }
@@ -91,7 +106,7 @@ impl Entry {
     }
 
     /// Responds to one request.
-    pub async fn answer(&self, peer: IpAddr, request: hyper::Request<Incoming>) -> Response {
+    pub async fn answer(&self, peer: Peer, request: hyper::Request<Incoming>) -> Response {
         let observation = Observation::begin(&self.state, request.method(), request.uri(), request.headers());
         let is_head = *request.method() == Method::HEAD;
         let arrival = Arrival { peer, at: observation.arrived };
@@ -114,8 +129,8 @@ impl Entry {
         request: hyper::Request<Incoming>,
         path: &mut Option<usize>,
     ) -> Response {
-        let (row, segments) = match self.route(&request, path) {
-            Ok(RouteMatch::Row { row, segments }) => (row, segments),
+        let (row, caller, segments) = match self.route(&arrival, &request, path) {
+            Ok(RouteMatch::Row { row, caller, segments }) => (row, caller, segments),
             Ok(RouteMatch::Options(allow)) => {
                 return (StatusCode::NO_CONTENT, [(header::ALLOW, allow)]).into_response();
             }
@@ -138,16 +153,22 @@ impl Entry {
             Handler::Near => {
                 let deadline = arrival.at + self.state.config.timeout_default;
                 let question = (&segments, request.uri().query());
-                places::near(&self.state, question, permit, deadline).await.unwrap_or_else(IntoResponse::into_response)
+                let scope = Scope::new(self.state.clone(), caller);
+                places::near(&scope, question, permit, deadline).await.unwrap_or_else(IntoResponse::into_response)
             }
             Handler::Boxed(handler) => {
                 let (segments, lease) = (Segments::of(&segments), Lease::new(limiter.clone(), permit, waited));
                 let mut request = request.map(Body::new);
-                request.extensions_mut().insert(Dispatch { arrival, segments, lease: lease.clone() });
+                request.extensions_mut().insert(Dispatch {
+                    arrival,
+                    caller: caller.clone(),
+                    segments,
+                    lease: lease.clone(),
+                });
                 let response = handler(request, self.state.clone()).await;
                 // Held until here even if the handler does not take the permit.
                 drop(lease);
-                response
+                revocation::ending(response, caller, &self.state)
             }
         };
         if row.route.produces.len() > 1 {
@@ -161,6 +182,7 @@ impl Entry {
     /// that is known, so that metrics of refused requests carry the route.
     fn route<'e, 'p>(
         &'e self,
+        arrival: &Arrival,
         request: &'p hyper::Request<Incoming>,
         path: &mut Option<usize>,
     ) -> Result<RouteMatch<'e, 'p>> {
@@ -185,8 +207,9 @@ impl Entry {
             types::check(method, headers, row.route.body.map_or(&[], |body| body.media_types))?;
         }
         // Last of the checks and before admission: a caller without access must not take a permit.
-        allow(row.route.access)?;
-        Ok(RouteMatch::Row { row, segments: found.segments })
+        let caller = caller::identify(&self.state, arrival, row.route.access, (method, uri, headers))?;
+        caller::allow(&caller, row.route.access, &found.segments)?;
+        Ok(RouteMatch::Row { row, caller, segments: found.segments })
     }
 
     /// The limiter of a class.
@@ -218,14 +241,6 @@ async fn refuse(problem: Problem, request: hyper::Request<Incoming>) -> Response
     let (parts, body) = request.into_parts();
     body::discard(&parts.headers, &mut Body::new(body)).await;
     problem.into_response()
-}
-
-/// Whether the caller has the access that a row needs. Until there are tenants there is one caller, who may do
-/// everything.
-fn allow(access: Access) -> Result<()> {
-    match access {
-        Access::Open | Access::Needs(..) => Ok(()),
-    }
 }
 
 /// Removes the body of a response to HEAD; its length stays.

@@ -2,6 +2,7 @@
 
 use super::handler::Handler;
 use axum::http::Method;
+pub use meridian_model::policy::access::Action;
 
 /// The access that a route needs of its caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,26 +13,21 @@ pub enum Access {
     Needs(Action, Resource),
 }
 
-/// What a caller does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Action {
-    /// Reads data.
-    Read,
-    /// Adds, changes or deletes data.
-    Write,
-    /// Creates, changes or removes what holds data.
-    Manage,
-}
-
 /// What is acted on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resource {
-    /// The collection that the path names, or every collection where it names none.
+    /// The collection that the path names.
     Collection,
+    /// The collection of the places profile.
+    Places,
+    /// The list of collections.
+    Collections,
     /// A running search.
     Search,
     /// A saved search.
     SavedSearch,
+    /// The tokens of the tenant.
+    Tokens,
     /// The server itself, for its operators.
     Server,
 }

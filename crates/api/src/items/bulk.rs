@@ -8,7 +8,7 @@ use crate::params::crs::Crs;
 use crate::problem::{Problem, Result};
 use crate::request::Context;
 use crate::respond;
-use crate::state::AppState;
+use crate::scope::Scope;
 use crate::stream::{self, Run, Sink, Source};
 use axum::http::header;
 use axum::response::Response;
@@ -18,7 +18,7 @@ use meridian_query::Control;
 use std::sync::Arc;
 
 pub(super) async fn answer(
-    state: &AppState,
+    state: &Scope,
     context: &Context,
     run: Run,
     collection: Arc<dyn Collection>,

@@ -16,10 +16,9 @@ use crate::problem::{Kind, Problem, Result};
 use crate::reproject::reproject;
 use crate::request::Context;
 use crate::respond;
-use crate::state::AppState;
+use crate::scope::Scope;
 use crate::stream;
 use axum::body::Body;
-use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
@@ -32,11 +31,7 @@ use serde_json::{Value, json};
 const PATCHES_MAX: usize = 8;
 
 /// `GET /collections/{c}/items/{id}`
-pub async fn get(
-    State(state): State<AppState>,
-    Path((name, id)): Path<(String, String)>,
-    context: Context,
-) -> Result<Response> {
+pub async fn get(state: Scope, Path((name, id)): Path<(String, String)>, context: Context) -> Result<Response> {
     let collection = state.collection(&name)?;
     let mut params = Params::parse(context.query.as_deref())?;
     let format = format::choose(params.take("f"), &context.headers, PAGES)?;
@@ -74,7 +69,7 @@ pub async fn get(
 
 /// `PUT /collections/{c}/items/{id}`: replaces an event, or creates it.
 pub async fn put(
-    State(state): State<AppState>,
+    state: Scope,
     Path((name, id)): Path<(String, String)>,
     context: Context,
     body: Body,
@@ -102,7 +97,7 @@ pub async fn put(
 
 /// `PATCH /collections/{c}/items/{id}`: a JSON merge patch (RFC 7396) of the event as GeoJSON.
 pub async fn patch(
-    State(state): State<AppState>,
+    state: Scope,
     Path((name, id)): Path<(String, String)>,
     context: Context,
     body: Body,
@@ -154,11 +149,7 @@ pub async fn patch(
 }
 
 /// `DELETE /collections/{c}/items/{id}`
-pub async fn delete(
-    State(state): State<AppState>,
-    Path((name, id)): Path<(String, String)>,
-    context: Context,
-) -> Result<Response> {
+pub async fn delete(state: Scope, Path((name, id)): Path<(String, String)>, context: Context) -> Result<Response> {
     let collection = state.collection(&name)?;
     Params::parse(context.query.as_deref())?.finish()?;
     let run = room::admit(&state, &context.lease, &*collection, context.deadline(None, state.config.timeout_default)?)

@@ -22,8 +22,7 @@ use crate::problem::{Kind, Problem, Result};
 use crate::reproject::reproject;
 use crate::request::Context;
 use crate::respond::{self, Timing};
-use crate::state::AppState;
-use axum::extract::State;
+use crate::scope::Scope;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
 use meridian_backend::{At, Collection, Head, Rows};
@@ -49,7 +48,7 @@ pub(crate) struct ItemsRequest {
 }
 
 impl ItemsRequest {
-    fn take(state: &AppState, context: &Context, collection: &dyn Collection) -> Result<ItemsRequest> {
+    fn take(state: &Scope, context: &Context, collection: &dyn Collection) -> Result<ItemsRequest> {
         let schema = collection.schema();
         let mut params = Params::parse(context.query.as_deref())?;
         let format = format::choose(params.take("f"), &context.headers, EVENTS)?;
@@ -80,7 +79,7 @@ impl ItemsRequest {
         terms.extend(nearest.map(|k| format!("nearest={k}")));
         let question_id = question_hash(std::iter::once(collection.name()).chain(terms.iter().map(String::as_str)));
         let token =
-            token.map(|t| Token::decode(&t).and_then(|t| t.check(&state.config.tenant, question_id).map(|()| t)));
+            token.map(|t| Token::decode(&t).and_then(|t| t.check(state.view().tenant(), question_id).map(|()| t)));
         let token = token.transpose().map_err(|e| Problem::invalid_parameter("token", e))?;
         let names: Option<Vec<&str>> = properties.as_ref().map(|p| p.iter().map(String::as_str).collect());
         let projection = meridian_query::select(&schema, names.as_deref())
@@ -138,7 +137,7 @@ fn order(
 }
 
 /// `GET /collections/{c}/items`
-pub async fn get(State(state): State<AppState>, Path(name): Path<String>, context: Context) -> Result<Response> {
+pub async fn get(state: Scope, Path(name): Path<String>, context: Context) -> Result<Response> {
     let collection = state.collection(&name)?;
     let mut request = ItemsRequest::take(&state, &context, &*collection)?;
     let default = if request.is_streamed() { state.config.timeout_stream } else { state.config.timeout_default };
@@ -211,14 +210,14 @@ fn head(request: &ItemsRequest, head: &Head, now: i64, admission: Duration, plan
 
 /// The token of the next page.
 fn next_token(
-    state: &AppState,
+    state: &Scope,
     head: &Head,
     request: &ItemsRequest,
     after: Option<&meridian_query::Cursor>,
 ) -> Option<String> {
     after.map(|after| {
         Token {
-            tenant: state.config.tenant.clone(),
+            tenant: state.view().tenant().to_owned(),
             snapshot: head.seq,
             question: request.question,
             after: after.clone(),

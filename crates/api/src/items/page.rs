@@ -10,7 +10,7 @@ use crate::problem::{Problem, Result};
 use crate::reproject::reproject;
 use crate::request::Context;
 use crate::respond;
-use crate::state::AppState;
+use crate::scope::Scope;
 use crate::stream::{self, Run, Sink, Source};
 use axum::response::{IntoResponse, Response};
 use meridian_backend::{At, Collection, Head, Rows};
@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 /// A FeatureCollection. Events are sent as they are found; links and counts follow them.
 pub(super) async fn json(
-    state: &AppState,
+    state: &Scope,
     context: Context,
     run: Run,
     collection: Arc<dyn Collection>,
@@ -54,7 +54,7 @@ pub(super) async fn json(
 
 /// A page that is being streamed.
 struct Page {
-    state: AppState,
+    state: Scope,
     context: Context,
     collection: Arc<dyn Collection>,
     request: ItemsRequest,
@@ -183,7 +183,7 @@ fn missing(head: &Head) -> Vec<Missing> {
 
 /// The page as HTML.
 pub(super) async fn html(
-    state: &AppState,
+    state: &Scope,
     context: &Context,
     run: Run,
     collection: Arc<dyn Collection>,

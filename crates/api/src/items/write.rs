@@ -12,10 +12,10 @@ use crate::params::Params;
 use crate::problem::{Kind, Problem, Result};
 use crate::request::Context;
 use crate::respond;
+use crate::scope::Scope;
 use crate::state::AppState;
 use crate::stream::{self, Run};
 use axum::body::Body;
-use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Buf;
@@ -36,12 +36,7 @@ static IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const BODY_FORMATS: [Format; 5] = [Format::GeoJson, Format::GeoJsonSeq, Format::NdJson, Format::Csv, Format::Arrow];
 
 /// `POST /collections/{c}/items`: one request is one batch, stored completely or not at all.
-pub async fn post(
-    State(state): State<AppState>,
-    Path(name): Path<String>,
-    context: Context,
-    body: Body,
-) -> Result<Response> {
+pub async fn post(state: Scope, Path(name): Path<String>, context: Context, body: Body) -> Result<Response> {
     let collection = state.collection(&name)?;
     Params::parse(context.query.as_deref())?.finish()?;
     let key = idempotency_key(&context.headers)?;
@@ -167,7 +162,7 @@ fn write_of(
 }
 
 /// `DELETE /collections/{c}/items?filter=…`: deletes what matches and says how many.
-pub async fn delete(State(state): State<AppState>, Path(name): Path<String>, context: Context) -> Result<Response> {
+pub async fn delete(state: Scope, Path(name): Path<String>, context: Context) -> Result<Response> {
     let collection = state.collection(&name)?;
     let schema = collection.schema();
     let mut params = Params::parse(context.query.as_deref())?;

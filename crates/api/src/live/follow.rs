@@ -6,7 +6,7 @@ use super::streams::StreamSlot;
 use crate::errors;
 use crate::problem::{Problem, Result};
 use crate::reproject::reproject;
-use crate::state::AppState;
+use crate::scope::Scope;
 use meridian_backend::{Changes, Collection};
 use meridian_formats::FeatureWriter;
 use meridian_model::{Batch, Schema, Seq, When};
@@ -52,7 +52,7 @@ pub(super) struct End {
 
 /// An open stream.
 pub(super) struct Follower {
-    state: AppState,
+    state: Scope,
     collection: Arc<dyn Collection>,
     request: StreamRequest,
     writer: FeatureWriter,
@@ -72,7 +72,7 @@ pub(super) struct Follower {
 
 impl Follower {
     pub(super) fn new(
-        state: AppState,
+        state: Scope,
         collection: Arc<dyn Collection>,
         mut request: StreamRequest,
         slot: StreamSlot,
@@ -180,7 +180,7 @@ impl Follower {
 
     /// Checks that the collection is still the one that is followed.
     fn check_collection(&self) -> Update {
-        let now = self.state.backend.collection(&self.state.config.tenant, self.collection.name());
+        let now = self.state.view().collection(self.collection.name());
         match now {
             Some(now) if now.created() == self.collection.created() => Update::KeepAlive(self.at),
             _ => Update::End(self.end("gone", "the collection was removed or renamed")),

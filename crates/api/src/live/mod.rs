@@ -21,17 +21,16 @@ use crate::limiter;
 use crate::problem::{Problem, Result};
 use crate::request::Context;
 use crate::respond;
+use crate::scope::Scope;
 use crate::socket::MayUpgrade;
-use crate::state::AppState;
 use axum::body::Body;
-use axum::extract::State;
 use axum::response::Response;
 use follow::Follower;
 use request::StreamRequest;
 
 /// `GET /collections/{c}/stream`
 pub async fn get(
-    State(state): State<AppState>,
+    state: Scope,
     Path(name): Path<String>,
     MayUpgrade(socket): MayUpgrade,
     context: Context,

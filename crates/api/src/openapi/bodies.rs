@@ -11,10 +11,43 @@ pub fn schemas() -> Map<String, Value> {
         ("Settings", settings()),
         ("Patch", patch()),
         ("Backup", backup()),
+        ("NewToken", new_token()),
+        ("NewTenant", new_tenant()),
     ]
     .map(|(name, schema)| (name.to_owned(), schema))
     .into_iter()
     .collect()
+}
+
+fn pattern() -> Value {
+    json!({ "type": "string", "description": "Names of collections, separated by commas; a name may end in `*`." })
+}
+
+fn new_token() -> Value {
+    json!({
+        "type": "object",
+        "required": ["role"],
+        "additionalProperties": false,
+        "properties": {
+            "role": { "type": "string", "enum": ["reader", "writer", "admin", "operator"] },
+            "tenant": { "type": "string", "description": "Operators only; the caller's own where it is absent." },
+            "collections": pattern(),
+            "expires": { "type": "string", "description": "An RFC 3339 instant, or an ISO 8601 duration from now." },
+        },
+    })
+}
+
+fn new_tenant() -> Value {
+    json!({
+        "type": "object",
+        "additionalProperties": false,
+        "properties": {
+            "name": { "type": "string" },
+            "weight": { "type": "integer", "minimum": 1, "maximum": 1000, "description": "Share of the server beside other tenants; 1 by default." },
+            "suspended": { "type": "boolean" },
+            "anonymous": { "type": "string", "description": "Names of collections that callers without a token may read, separated by commas; a name may end in `*`. Null in a change takes the right away." },
+        },
+    })
 }
 
 fn longitude() -> Value {

@@ -25,6 +25,7 @@ fn parameters() -> Value {
     let text = || json!({ "type": "string" });
     for (name, description, schema) in [
         ("c", "Name of the collection.", text()),
+        ("t", "Name of the tenant.", text()),
         ("id", "Id of the event, search or saved search.", text()),
         ("placeId", "Id of the place.", text()),
         ("latitude", "Latitude in degrees.", json!({ "type": "number", "minimum": -90, "maximum": 90 })),

@@ -18,8 +18,7 @@ use crate::problem::Result;
 use crate::request::Context;
 use crate::respond;
 use crate::routes::{ROUTES, TAGS};
-use crate::state::AppState;
-use axum::extract::State;
+use crate::scope::Scope;
 use axum::response::Response;
 use meridian_model::Schema;
 use serde_json::{Map, Value, json};
@@ -36,7 +35,7 @@ pub enum Version {
 }
 
 /// `GET /api`
-pub async fn get_30(State(state): State<AppState>, context: Context) -> Result<Response> {
+pub async fn get_30(state: Scope, context: Context) -> Result<Response> {
     let format = context.page_format()?;
     match format {
         Format::Html => Ok(respond::html(page())),
@@ -45,14 +44,14 @@ pub async fn get_30(State(state): State<AppState>, context: Context) -> Result<R
 }
 
 /// `GET /openapi.json`
-pub async fn get_31(State(state): State<AppState>, context: Context) -> Result<Response> {
+pub async fn get_31(state: Scope, context: Context) -> Result<Response> {
     Params::parse(context.query.as_deref())?.finish()?;
     respond::json(OPENAPI_31, &document(Version::V31, &context.base, &collections_of(&state)))
 }
 
 /// Names and schemas of the collections, in order of their names.
-fn collections_of(state: &AppState) -> Vec<(String, Arc<Schema>)> {
-    let collections = state.backend.list(&state.config.tenant);
+fn collections_of(state: &Scope) -> Vec<(String, Arc<Schema>)> {
+    let collections = state.view().list();
     let mut described: Vec<_> = collections.iter().map(|c| (c.name().to_owned(), c.schema())).collect();
     described.sort_unstable_by(|a, b| a.0.cmp(&b.0));
     described

@@ -14,15 +14,16 @@ use crate::items::room;
 use crate::limiter::Permit;
 use crate::problem::{Kind, Problem, Result};
 use crate::request::Context;
-use crate::state::AppState;
+use crate::scope::Scope;
 use crate::stream::{self, Run};
 use answer::PlaceWriter;
 use axum::body::Body;
-use axum::extract::{RawQuery, State};
+use axum::extract::RawQuery;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use matchit::Params;
 use meridian_backend::{Collection, Near, Settings, StoreError, Write};
+use meridian_model::policy::access::Action;
 use meridian_model::{Field, FieldType, GeometryType, IdRole, Invalid, Schema};
 use new::NewPlace;
 use std::sync::Arc;
@@ -63,21 +64,28 @@ fn schema() -> Schema {
 }
 
 /// The collection, created if it does not exist. Creating it syncs a folder, so call it where blocking is allowed.
-fn make(state: &AppState) -> Result<Arc<dyn Collection>> {
+fn make(state: &Scope) -> Result<Arc<dyn Collection>> {
     // Two first writes at the same time would both try to create the collection, and one of them would fail.
     let _one_at_a_time = state.places.making.lock();
     if let Some(collection) = existing(state)? {
         return Ok(collection);
     }
+    if !state.view().may(Action::Manage, COLLECTION) {
+        let detail = format!(
+            "there is no collection {COLLECTION:?} yet, and the role {} creates none",
+            state.caller().grant.role
+        );
+        return Err(Problem::new(Kind::Forbidden, detail));
+    }
     let settings = Settings { durability: state.config.places_durability, ..Settings::default() };
-    match state.backend.create(&state.config.tenant, COLLECTION, schema(), settings) {
+    match state.view().create(COLLECTION, schema(), settings) {
         Err(StoreError::Exists { .. }) => state.collection(COLLECTION),
         made => made.map_err(errors::store_problem),
     }
 }
 
 /// The collection, if a place was ever added. Only a write creates it: a GET changes nothing.
-fn existing(state: &AppState) -> Result<Option<Arc<dyn Collection>>> {
+fn existing(state: &Scope) -> Result<Option<Arc<dyn Collection>>> {
     match state.collection(COLLECTION) {
         Ok(collection) => Ok(Some(collection)),
         Err(problem) if problem.kind() == Kind::NotFound => Ok(None),
@@ -86,7 +94,7 @@ fn existing(state: &AppState) -> Result<Option<Arc<dyn Collection>>> {
 }
 
 /// The collection for a write; the first write creates it.
-async fn collection(state: &AppState) -> Result<Arc<dyn Collection>> {
+async fn collection(state: &Scope) -> Result<Arc<dyn Collection>> {
     if let Some(collection) = existing(state)? {
         return Ok(collection);
     }
@@ -97,7 +105,7 @@ async fn collection(state: &AppState) -> Result<Arc<dyn Collection>> {
 /// `GET /api/v0/places/near/{latitude}/{longitude}` and `…/{radiusKm}`: counts the places near a position and lists a page of
 /// them, nearest first.
 pub async fn near(
-    state: &AppState,
+    state: &Scope,
     (segments, query_string): (&Params<'_, '_>, Option<&str>),
     permit: Option<Permit>,
     deadline: Instant,
@@ -133,7 +141,7 @@ pub async fn near(
 }
 
 /// `GET /api/v0/places`
-pub async fn list(State(state): State<AppState>, RawQuery(query): RawQuery, context: Context) -> Result<Response> {
+pub async fn list(state: Scope, RawQuery(query): RawQuery, context: Context) -> Result<Response> {
     let page = page(query.as_deref());
     let Some(collection) = existing(&state)? else { return Ok(json(StatusCode::OK, answer::NONE.to_vec())) };
     let run = context.lease.run(&state, context.deadline(None, state.config.timeout_default)?).await?;
@@ -146,7 +154,7 @@ pub async fn list(State(state): State<AppState>, RawQuery(query): RawQuery, cont
 }
 
 /// `GET /api/v0/places/{placeId}`
-pub async fn get(State(state): State<AppState>, Path(id): Path<String>, context: Context) -> Result<Response> {
+pub async fn get(state: Scope, Path(id): Path<String>, context: Context) -> Result<Response> {
     let missing = |id: &str| Problem::not_found(format!("there is no place {id:?}"));
     let collection = existing(&state)?.ok_or_else(|| missing(&id))?;
     let run = context.lease.run(&state, context.deadline(None, state.config.timeout_default)?).await?;
@@ -161,7 +169,7 @@ pub async fn get(State(state): State<AppState>, Path(id): Path<String>, context:
 }
 
 /// `GET /api/v0/places/random`
-pub async fn random(State(state): State<AppState>, context: Context) -> Result<Response> {
+pub async fn random(state: Scope, context: Context) -> Result<Response> {
     let none = || Problem::new(Kind::InvalidParameter, "there are no places");
     let collection = existing(&state)?.ok_or_else(none)?;
     let run = context.lease.run(&state, context.deadline(None, state.config.timeout_default)?).await?;
@@ -177,7 +185,7 @@ pub async fn random(State(state): State<AppState>, context: Context) -> Result<R
 }
 
 /// `POST /api/v0/places`
-pub async fn create(State(state): State<AppState>, context: Context, body: Body) -> Result<Response> {
+pub async fn create(state: Scope, context: Context, body: Body) -> Result<Response> {
     let received = body::receive(&state, &context.headers, body).await?;
     let deadline = context.deadline(None, state.config.timeout_default)?;
     let place: NewPlace = body::json(&state, &context.lease, &received.bytes, deadline)
@@ -197,7 +205,7 @@ pub async fn create(State(state): State<AppState>, context: Context, body: Body)
 }
 
 /// `DELETE /api/v0/places/{placeId}`: a missing place gets the same response as a deleted one.
-pub async fn delete(State(state): State<AppState>, Path(id): Path<String>, context: Context) -> Result<Response> {
+pub async fn delete(state: Scope, Path(id): Path<String>, context: Context) -> Result<Response> {
     let Some(collection) = existing(&state)? else { return see_other(BASE) };
     let run = room::admit(&state, &context.lease, &*collection, context.deadline(None, state.config.timeout_default)?)
         .await?;
@@ -206,7 +214,7 @@ pub async fn delete(State(state): State<AppState>, Path(id): Path<String>, conte
 }
 
 /// `DELETE /api/v0/places/deleteAllPlaces`: the collection stays, empty; a missing one is not created.
-pub async fn delete_all(State(state): State<AppState>, context: Context) -> Result<Response> {
+pub async fn delete_all(state: Scope, context: Context) -> Result<Response> {
     if existing(&state)?.is_none() {
         return see_other(BASE);
     }
@@ -214,7 +222,7 @@ pub async fn delete_all(State(state): State<AppState>, context: Context) -> Resu
     let shared = state.clone();
     stream::run(run, move |_| {
         if existing(&shared)?.is_some() {
-            shared.backend.remove(&shared.config.tenant, COLLECTION).map_err(errors::store_problem)?;
+            shared.view().remove(COLLECTION).map_err(errors::store_problem)?;
         }
         make(&shared).map(drop)
     })
@@ -262,7 +270,7 @@ fn see_other(path: &str) -> Result<Response> {
 }
 
 /// A random id (RFC 9562, version 4).
-fn uuid(state: &AppState) -> String {
+fn uuid(state: &Scope) -> String {
     let (a, b) = (state.random.next_u64(), state.random.next_u64());
     // The bits of version 4 and of the variant (RFC 9562).
     let (a, b) = (a & !0xf000 | 0x4000, b & !(0b11 << 62) | 0b10 << 62);

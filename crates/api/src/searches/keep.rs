@@ -3,8 +3,9 @@
 //! An event lasts from the time that its source gives it until it was found. So windows and time filters use its own
 //! time. Retention, which counts from an event's end, uses the time since it was found.
 
-use meridian_backend::{Backend, Clock, Collection, Settings, StoreError, Write};
+use meridian_backend::{Clock, Collection, Settings, StoreError, View, Write};
 use meridian_federation::{KeepOptions, Refusal, ResultStore, SearchResult};
+use meridian_model::policy::access::Action;
 use meridian_model::{
     Batch, BatchBuilder, Field, FieldType, GeometryType, IdRole, Invalid, Schema, TimeRole, builder::Value,
 };
@@ -30,20 +31,18 @@ const ID_BYTES_MAX: usize = 1_024;
 
 /// Stores results in collections of this server.
 pub struct InCollections {
-    backend: Arc<dyn Backend>,
-    tenant: String,
     clock: Arc<dyn Clock>,
 }
 
 impl InCollections {
-    /// A keeper that uses the collections of `tenant`.
-    pub fn new(backend: Arc<dyn Backend>, tenant: String, clock: Arc<dyn Clock>) -> InCollections {
-        InCollections { backend, tenant, clock }
+    /// A keeper that uses the collections of those who ask.
+    pub fn new(clock: Arc<dyn Clock>) -> InCollections {
+        InCollections { clock }
     }
 }
 
 impl ResultStore for InCollections {
-    fn prepare(&self, keep: &KeepOptions) -> Result<(), Refusal> {
+    fn prepare(&self, view: &View, keep: &KeepOptions) -> Result<(), Refusal> {
         let name = &keep.collection;
         let fits = |collection: &dyn Collection| {
             let (there, ours) = (collection.schema(), schema());
@@ -61,26 +60,33 @@ impl ResultStore for InCollections {
                 _ => Ok(()),
             }
         };
-        if let Some(collection) = self.backend.collection(&self.tenant, name) {
+        if let Some(collection) = view.collection(name) {
             return fits(&*collection);
         }
+        if !view.may(Action::Manage, name) {
+            return Err(Refusal::Forbidden(format!("keep: no right to create the collection {name:?}")));
+        }
         let settings = Settings { retention: Some(keep.age_of_new()), ..Settings::default() };
-        match self.backend.create(&self.tenant, name, schema(), settings) {
+        match view.create(name, schema(), settings) {
             Ok(_) => Ok(()),
             // Another search created it meanwhile.
-            Err(StoreError::Exists { .. }) => {
-                self.backend.collection(&self.tenant, name).map_or(Ok(()), |collection| fits(&*collection))
-            }
+            Err(StoreError::Exists { .. }) => view.collection(name).map_or(Ok(()), |collection| fits(&*collection)),
             Err(StoreError::Invalid(mistake)) => Err(Refusal::Invalid(Invalid::field("keep", mistake.to_string()))),
             Err(e) => Err(e.into()),
         }
     }
 
-    fn write(&self, keep: &KeepOptions, search: &str, provider: &str, found: &[SearchResult]) -> Result<(), String> {
+    fn write(
+        &self,
+        view: &View,
+        keep: &KeepOptions,
+        search: &str,
+        provider: &str,
+        found: &[SearchResult],
+    ) -> Result<(), String> {
         let name = &keep.collection;
-        let collection = self
-            .backend
-            .collection(&self.tenant, name)
+        let collection = view
+            .collection(name)
             .ok_or_else(|| format!("there is no collection {name:?} any more: its results are not kept"))?;
         let not_kept = |e: &dyn std::fmt::Display| format!("results could not be kept in {name:?}: {e}");
         let (batch, left_out) =

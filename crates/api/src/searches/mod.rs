@@ -12,17 +12,18 @@ use crate::params::Params;
 use crate::problem::{Kind, Problem, Result};
 use crate::request::Context;
 use crate::respond;
+use crate::scope::Scope;
 use crate::state::AppState;
 use axum::body::Body;
-use axum::extract::State;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use meridian_federation::{Refusal, Search};
+use meridian_federation::{Asker, Refusal, Search};
+use meridian_model::policy::access::Role;
 use serde_json::Value;
 use std::sync::Arc;
 
 /// `POST /searches`: starts a search, or joins the same one that the same caller started a moment ago.
-pub async fn post(State(state): State<AppState>, context: Context, body: Body) -> Result<Response> {
+pub async fn post(state: Scope, context: Context, body: Body) -> Result<Response> {
     Params::parse(context.query.as_deref())?.finish()?;
     let received = body::receive(&state, &context.headers, body).await?;
     let deadline = context.deadline(None, state.config.timeout_default)?;
@@ -41,9 +42,9 @@ pub async fn post(State(state): State<AppState>, context: Context, body: Body) -
         let timeout = timeout.min(state.config.search.deadline_max).as_millis() as u64;
         members.insert("timeout".to_owned(), timeout.into());
     }
-    let caller = caller_key(&context);
+    let asker = asker(&state, &context);
     let (search, joined) =
-        state.searches.start(&question, &caller, context.arrived).await.map_err(|e| refused(e, &state))?;
+        state.searches.start(&question, &asker, context.arrived).await.map_err(|e| refused(e, &state))?;
     let (status, stream) = urls(&context, &search.id);
     let answer = SearchAnswer { status: search.status(), packets: stream, joined: Some(joined) };
     let mut response = respond::json("application/json", &answer)?;
@@ -52,40 +53,50 @@ pub async fn post(State(state): State<AppState>, context: Context, body: Body) -
     Ok(response)
 }
 
-/// The key under which a caller's searches are counted: its `Authorization`, else its address. Forwarding headers are
-/// not trusted: a client could forge them and so count as many callers.
-fn caller_key(context: &Context) -> String {
-    match context.headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok()) {
+/// Who asks: a token's holder by its token, others by their `Authorization`, which nothing checks while there are no
+/// tokens, or by their address. Forwarding headers are not trusted: a client could forge them and so count as many
+/// callers.
+fn asker(state: &Scope, context: &Context) -> Asker {
+    let caller = state.caller();
+    let key = match context.headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok()) {
+        _ if !matches!(&*caller.name, "local" | "anonymous") => format!("token {}", caller.name),
         Some(name) => format!("as {name}"),
-        None => format!("from {}", context.peer),
-    }
+        None => format!("from {:?}", context.peer),
+    };
+    Asker { key, view: state.view().clone() }
 }
 
 /// `GET /searches/{id}`
-pub async fn get(State(state): State<AppState>, Path(id): Path<String>, context: Context) -> Result<Response> {
+pub async fn get(state: Scope, Path(id): Path<String>, context: Context) -> Result<Response> {
     Params::parse(context.query.as_deref())?.finish()?;
-    let status = find(&state, &id)?.status();
+    let status = find(&state, &context, &id)?.status();
     let answer = SearchAnswer { status, packets: urls(&context, &id).1, joined: None };
     respond::json("application/json", &answer)
 }
 
 /// `DELETE /searches/{id}`: stops a search; its readers get the last packet.
-pub async fn delete(State(state): State<AppState>, Path(id): Path<String>, context: Context) -> Result<Response> {
+pub async fn delete(state: Scope, Path(id): Path<String>, context: Context) -> Result<Response> {
     Params::parse(context.query.as_deref())?.finish()?;
-    find(&state, &id)?;
+    find(&state, &context, &id)?;
     state.searches.stop(&id);
     Ok(respond::no_content())
 }
 
 /// `GET /providers`
-pub async fn providers(State(state): State<AppState>, context: Context) -> Result<Response> {
+pub async fn providers(state: Scope, context: Context) -> Result<Response> {
     Params::parse(context.query.as_deref())?.finish()?;
-    respond::json("application/json", &ProviderList { providers: state.searches.providers() })
+    respond::json("application/json", &ProviderList { providers: state.searches.providers(state.view()) })
 }
 
-/// The search of this name, or 404.
-fn find(state: &AppState, id: &str) -> Result<Arc<Search>> {
-    state.searches.get(id).ok_or_else(|| {
+/// The search of this name, or 404: for its owner, and for admins of its tenant whose grant covers what it read.
+fn find(state: &Scope, context: &Context, id: &str) -> Result<Arc<Search>> {
+    let (caller, asker) = (state.caller(), asker(state, context));
+    let sees = |search: &Arc<Search>| {
+        let (owner, ours) = (search.view.caller(), &caller.grant);
+        let administers = ours.role >= Role::Admin && ours.collections.includes(&owner.grant.collections);
+        owner.tenant == caller.tenant && (search.owner == asker.key || administers)
+    };
+    state.searches.get(id).filter(sees).ok_or_else(|| {
         let keep = state.config.search.keep.as_secs();
         Problem::not_found(format!("there is no search {id:?}: it never existed, or ended more than {keep} s ago"))
     })
@@ -99,6 +110,7 @@ fn urls(context: &Context, id: &str) -> (String, String) {
 fn refused(refusal: Refusal, state: &AppState) -> Problem {
     match refusal {
         Refusal::Invalid(invalid) => Problem::invalid_body(invalid),
+        Refusal::Forbidden(why) => Problem::new(Kind::Forbidden, why),
         Refusal::TooMany { running, retry } => {
             let policy = format!("\"searches\";q={};qu=\"concurrent-requests\"", state.config.search.searches_max);
             let problem =

@@ -12,10 +12,9 @@ use crate::params::Params;
 use crate::problem::{Problem, Result};
 use crate::request::Context;
 use crate::respond;
+use crate::scope::Scope;
 use crate::socket::{MayUpgrade, ToClient, Upgrade};
-use crate::state::AppState;
 use axum::body::Body;
-use axum::extract::State;
 use axum::extract::ws::Message;
 use axum::http::HeaderName;
 use axum::response::Response;
@@ -39,13 +38,13 @@ const RETRY: &str = "retry: 200\n\n";
 
 /// `GET /searches/{id}/packets`: from the first packet, or from the client's position.
 pub async fn get(
-    State(state): State<AppState>,
+    state: Scope,
     Path(id): Path<String>,
     MayUpgrade(socket): MayUpgrade,
     context: Context,
 ) -> Result<Response> {
     let from = position(&context)?.unwrap_or(0);
-    let search = find(&state, &id)?;
+    let search = find(&state, &context, &id)?;
     // An `EventSource` reconnects until a 204 tells it that there is nothing more.
     if socket.is_none() && search.outbox.is_over_before(from) {
         return Ok(respond::no_content());

@@ -9,14 +9,15 @@ use crate::params::Params;
 use crate::problem::{Kind, Problem, Result};
 use crate::request::Context;
 use crate::respond;
+use crate::scope::Scope;
 use crate::socket::MayUpgrade;
-use crate::state::AppState;
 use axum::body::Body;
-use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::Response;
-use meridian_saved::{SavedSearch, SavedSearchStatus};
+use meridian_admission::identity::DEFAULT_TENANT;
+use meridian_saved::{SavedSearch, SavedSearchStatus, SavedSearches};
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Saved searches on a page: the default, and the max.
@@ -24,7 +25,7 @@ const PAGE_DEFAULT: usize = 100;
 const PAGE_MAX: usize = 10_000;
 
 /// `POST /saved-searches`
-pub async fn post(State(state): State<AppState>, context: Context, body: Body) -> Result<Response> {
+pub async fn post(state: Scope, context: Context, body: Body) -> Result<Response> {
     Params::parse(context.query.as_deref())?.finish()?;
     let received = body::receive(&state, &context.headers, body).await?;
     let deadline = context.deadline(None, state.config.timeout_default)?;
@@ -37,7 +38,7 @@ pub async fn post(State(state): State<AppState>, context: Context, body: Body) -
     })?;
     drop(received);
     context.lease.enter(deadline).await?;
-    let search = state.saved.create(&request).await.map_err(|e| refused(e, &state))?;
+    let search = saved(&state)?.create(&request, state.view()).await.map_err(|e| refused(e, &state))?;
     let mut response = respond::json("application/json", &answer_of(&context, state.saved.status(&search)))?;
     *response.status_mut() = StatusCode::CREATED;
     respond::insert(response.headers_mut(), header::LOCATION, &url(&context, &search.id));
@@ -45,12 +46,12 @@ pub async fn post(State(state): State<AppState>, context: Context, body: Body) -
 }
 
 /// `GET /saved-searches`: a page of them, in order of their ids.
-pub async fn list(State(state): State<AppState>, context: Context) -> Result<Response> {
+pub async fn list(state: Scope, context: Context) -> Result<Response> {
     let mut params = Params::parse(context.query.as_deref())?;
     let limit = params.take_count("limit", PAGE_MAX)?.unwrap_or(PAGE_DEFAULT);
     let after = params.take("after").unwrap_or_default();
     params.finish()?;
-    let (list, more) = state.saved.list(&after, limit);
+    let (list, more) = saved(&state)?.list(state.view(), &after, limit);
     let next = list.last().filter(|_| more).map(|last| {
         let href = context.url(&format!("/saved-searches?limit={limit}&after={}", last.id));
         link(href, "next", "application/json", "The next saved searches")
@@ -59,20 +60,21 @@ pub async fn list(State(state): State<AppState>, context: Context) -> Result<Res
         number_returned: list.len() as u64,
         saved_searches: list.into_iter().map(|status| answer_of(&context, status)).collect(),
         links: next.into_iter().collect(),
-        damaged: state.saved.damaged(),
+        // Which collections a damaged one read is not known.
+        damaged: if state.caller().is_operator() { state.saved.damaged() } else { BTreeMap::new() },
     };
     respond::json("application/json", &answer)
 }
 
 /// `GET /saved-searches/{id}`
-pub async fn get(State(state): State<AppState>, Path(id): Path<String>, context: Context) -> Result<Response> {
+pub async fn get(state: Scope, Path(id): Path<String>, context: Context) -> Result<Response> {
     Params::parse(context.query.as_deref())?.finish()?;
     let search = find(&state, &id)?;
     respond::json("application/json", &answer_of(&context, state.saved.status(&search)))
 }
 
 /// `DELETE /saved-searches/{id}`: its readers get the last packet.
-pub async fn delete(State(state): State<AppState>, Path(id): Path<String>, context: Context) -> Result<Response> {
+pub async fn delete(state: Scope, Path(id): Path<String>, context: Context) -> Result<Response> {
     Params::parse(context.query.as_deref())?.finish()?;
     find(&state, &id)?;
     state.saved.delete(&id).await.map_err(|e| refused(e, &state))?;
@@ -81,7 +83,7 @@ pub async fn delete(State(state): State<AppState>, Path(id): Path<String>, conte
 
 /// `GET /saved-searches/{id}/packets`: from the client's position, or from the oldest packet that is kept.
 pub async fn stream(
-    State(state): State<AppState>,
+    state: Scope,
     Path(id): Path<String>,
     MayUpgrade(socket): MayUpgrade,
     context: Context,
@@ -92,9 +94,20 @@ pub async fn stream(
     Ok(packets::stream(&search.outbox, from, socket, None))
 }
 
-fn find(state: &AppState, id: &str) -> Result<Arc<SavedSearch>> {
+fn find(state: &Scope, id: &str) -> Result<Arc<SavedSearch>> {
     let missing = || Problem::not_found(format!("there is no saved search {id:?}: it never existed, or was deleted"));
-    state.saved.get(id).ok_or_else(missing)
+    saved(state)?.get(id).filter(|search| search.definition.is_seen_by(state.view())).ok_or_else(missing)
+}
+
+/// The saved searches of the caller's tenant.
+fn saved(state: &Scope) -> Result<&Arc<SavedSearches>> {
+    match state.view().tenant() {
+        DEFAULT_TENANT => Ok(&state.saved),
+        _ => Err(Problem::new(
+            Kind::Forbidden,
+            "saved searches are served to the tenant \"default\" only, in this version",
+        )),
+    }
 }
 
 fn url(context: &Context, id: &str) -> String {

@@ -6,6 +6,7 @@
 
 mod support;
 
+mod access;
 mod alternatives;
 mod bad_input;
 mod bounds;

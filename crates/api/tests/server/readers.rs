@@ -91,7 +91,8 @@ fn slow_readers_hold_no_permit_and_get_their_complete_response() {
     let server = narrow(ServerConfig::default());
     let mut readers: Vec<_> = (0..60).map(|_| dawdler(&server)).collect();
     wait_for(&server, "meridian_answers_resting", 60);
-    assert_eq!(metric(&server, "meridian_requests_running"), 0);
+    // A client's system may still take some of its response, for which the query runs on for a moment.
+    wait_for(&server, "meridian_requests_running", 0);
     for path in ["items?limit=1", "items?f=csv&filter=n%3C50", "aggregate?function=count"] {
         assert_eq!(server.get(&format!("/collections/big/{path}")).status, 200, "{path}");
     }

@@ -56,7 +56,7 @@ impl Server {
 
     fn at(listen: &'static str, seams: Seams, options: Options, config: ServerConfig) -> Server {
         let store = Arc::new(Store::open(options, seams.clone()).unwrap());
-        let state = AppState::new(Embedded::new(store.clone()), &seams, config);
+        let state = AppState::new(Embedded::new(store.clone()), &seams, config).unwrap();
         let (stop, stopped) = oneshot::channel::<()>();
         let (told, address) = std::sync::mpsc::channel();
         let thread = std::thread::spawn(move || {
@@ -64,7 +64,7 @@ impl Server {
             runtime.block_on(async move {
                 let listener = tokio::net::TcpListener::bind(listen).await.unwrap();
                 told.send(listener.local_addr().unwrap()).unwrap();
-                serve(listener, state, async move { drop(stopped.await) }).await
+                serve(listener, None, state, async move { drop(stopped.await) }).await
             })
         });
         Server { address: address.recv().unwrap(), store, stop: Some(stop), thread: Some(thread) }

@@ -14,3 +14,5 @@ pub mod query;
 pub mod restore;
 pub mod search;
 pub mod serve;
+pub mod tenant;
+pub mod token;

@@ -1,10 +1,12 @@
 //! `meridian serve`: the server.
 
 use crate::config::{self, Config};
+use crate::control;
 use crate::failure::Failure;
 use crate::machine;
 use crate::output::say;
 use clap::Args;
+use meridian_admission::identity::Fault;
 use meridian_api::{AppState, HostName, Hosts};
 use meridian_backend::Embedded;
 use meridian_store::seams::Seams;
@@ -13,7 +15,7 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, UnixListener};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::fmt;
@@ -143,24 +145,52 @@ async fn serve(mut config: Config) -> Result<(), Failure> {
     for problem in store.problems() {
         tracing::error!("{problem}");
     }
-    let events: u64 = store.list(&config.server.tenant).iter().map(|c| c.stats().events).sum();
+    let hosts = Hosts::new(&config.server, address);
+    let refused = |e: Fault| Failure::Refused(format!("cannot open {}: {e}", config.store.data.display()));
+    let state = AppState::new(Embedded::new(store.clone()), &seams, config.server).map_err(refused)?;
+    let open = state.registry.is_empty();
+    if open && !address.ip().to_canonical().is_loopback() {
+        return Err(Failure::Usage(format!(
+            "--listen {address}: no token exists, so everyone who reaches this address could do anything: \
+             create one first with `meridian token create --role operator --data {}`",
+            config.store.data.display()
+        )));
+    }
+    let tenants = state.registry.tenants();
+    let collections: Vec<_> = tenants.iter().flat_map(|tenant| store.list(&tenant.name)).collect();
+    let events: u64 = collections.iter().map(|c| c.stats().events).sum();
     let what = if config.store.ephemeral {
         "in memory, nothing survives this process".to_owned()
     } else {
         format!("data in {}", config.store.data.display())
     };
     let map = if cfg!(feature = "map") { format!("map http://{address}/map   ") } else { String::new() };
+    let folder = (!config.store.ephemeral).then(|| config.store.data.clone());
+    // A full or read-only disk must not keep the server from serving what is there.
+    let control = folder.as_deref().and_then(|folder| {
+        let made = control::listen(folder).and_then(UnixListener::from_std);
+        made.inspect_err(|e| tracing::warn!(error = %e, "there is no control socket: `meridian token` needs --url"))
+            .ok()
+    });
     say(&format!(
         "Meridian {} serves {} collections, {} events on http://{address} ({what})\n\
          {map}API http://{address}/   end with Ctrl-C\n\
          answers to {}; other names get 421 (--host, server.hosts)",
         env!("CARGO_PKG_VERSION"),
-        store.list(&config.server.tenant).len(),
+        collections.len(),
         crate::units::count_text(events),
-        Hosts::new(&config.server, address),
+        hosts,
     ));
-    let state = AppState::new(Embedded::new(store.clone()), &seams, config.server);
-    let served = meridian_api::serve(listener, state, stop).await;
+    if open {
+        say(
+            "no token exists: open to programs on this machine. `meridian token create --role operator` makes the first; \
+             a proxy, or any other address, needs one",
+        );
+    }
+    let served = meridian_api::serve(listener, control, state, stop).await;
+    if let Some(folder) = &folder {
+        control::remove(folder);
+    }
     let closing = store.clone();
     let closed = tokio::task::spawn_blocking(move || closing.close()).await;
     served.map_err(|e| Failure::Refused(format!("the server stopped: {e}")))?;

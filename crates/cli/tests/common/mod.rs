@@ -64,7 +64,7 @@ impl From<Output> for Run {
 /// The program with these arguments, outside of any server that the tester has set.
 pub fn command<S: AsRef<std::ffi::OsStr>>(args: &[S]) -> Command {
     let mut command = Command::new(MERIDIAN);
-    command.args(args).env_remove("MERIDIAN_URL").stdin(Stdio::null());
+    command.args(args).env_remove("MERIDIAN_URL").env_remove("MERIDIAN_TOKEN").stdin(Stdio::null());
     command
 }
 

@@ -20,8 +20,10 @@ impl Stage for Keep {
         let (Some(result_store), Some(keep)) = (self.result_store.clone(), leg.search.question.keep.clone()) else {
             return;
         };
+        let view = leg.search.view.clone();
         let (search, provider, results) = (leg.search.id.clone(), leg.provider.name().to_owned(), body.len());
-        let written = tokio::task::spawn_blocking(move || result_store.write(&keep, &search, &provider, &body)).await;
+        let written =
+            tokio::task::spawn_blocking(move || result_store.write(&view, &keep, &search, &provider, &body)).await;
         match written {
             Ok(Ok(())) => leg.search.kept(results),
             Ok(Err(why)) => leg.search.not_kept(leg.provider.name(), why),

@@ -3,6 +3,7 @@
 
 use crate::provider::Provider;
 use crate::question::Question;
+use meridian_backend::View;
 use meridian_model::Invalid;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,9 +17,13 @@ pub struct Plan {
 }
 
 /// Selects among the providers that the question names, or among all.
-pub fn plan(question: &Question, providers: &BTreeMap<String, Arc<dyn Provider>>) -> Result<Plan, Invalid> {
+pub fn plan(
+    question: &Question,
+    view: &View,
+    providers: &BTreeMap<String, Arc<dyn Provider>>,
+) -> Result<Plan, Invalid> {
     let mut plan = Plan { asked: Vec::new(), skipped: Vec::new() };
-    let mut consider = |provider: &Arc<dyn Provider>| match provider.takes(question) {
+    let mut consider = |provider: &Arc<dyn Provider>| match provider.takes(question, view) {
         Ok(()) => plan.asked.push(provider.clone()),
         // Reported in the search, not refused: other providers may take the question.
         Err(why) => plan.skipped.push((provider.name().to_owned(), why)),

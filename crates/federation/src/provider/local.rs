@@ -6,7 +6,7 @@ use crate::event::{Events, time_of};
 use crate::question::Question;
 use crate::search_result::SearchResult;
 use crate::sink::Sink;
-use meridian_backend::{At, Backend, Clock, Collection};
+use meridian_backend::{At, Clock, Collection, View};
 use meridian_formats::FeatureWriter;
 use meridian_model::filter::{Predicate, parse_text};
 use meridian_model::{Batch, FieldColumn, Invalid, Schema};
@@ -23,10 +23,8 @@ const CHECKED: usize = 64;
 /// Max places of one name that are read.
 const PLACES_MAX: usize = 10_000;
 
-/// All collections of a tenant.
+/// The collections that the client sees.
 pub struct LocalProvider {
-    backend: Arc<dyn Backend>,
-    tenant: String,
     clock: Arc<dyn Clock>,
     sure_of: [String; 1],
 }
@@ -35,10 +33,10 @@ impl LocalProvider {
     /// Its name in questions and packets.
     pub const NAME: &'static str = "meridian";
 
-    /// Over the collections of `tenant`.
-    pub fn new(backend: Arc<dyn Backend>, tenant: String, clock: Arc<dyn Clock>) -> LocalProvider {
+    /// Over the collections of those who ask.
+    pub fn new(clock: Arc<dyn Clock>) -> LocalProvider {
         // Keywords are tested on all texts of an event, and a result does not hold all of them.
-        LocalProvider { backend, tenant, clock, sure_of: ["keywords".to_owned()] }
+        LocalProvider { clock, sure_of: ["keywords".to_owned()] }
     }
 
     async fn read(&self, sink: Sink) -> Result<(), Fault> {
@@ -47,7 +45,7 @@ impl LocalProvider {
         let (found, mut finds) = mpsc::channel(1);
         let control = Control::new(self.clock.clone(), sink.time_left(), sink.over());
         let reading = Reading { question: sink.question().clone(), control, wants, found, wanted: 0 };
-        let collections = self.backend.list(&self.tenant);
+        let collections = sink.view().list();
         // The store is blocking code; this thread sleeps between demands.
         let reading = tokio::task::spawn_blocking(move || reading.all(&collections));
         loop {
@@ -81,8 +79,8 @@ impl Provider for LocalProvider {
         "The collections of this server"
     }
 
-    fn takes(&self, _: &Question) -> Result<(), String> {
-        match self.backend.list(&self.tenant).is_empty() {
+    fn takes(&self, _: &Question, view: &View) -> Result<(), String> {
+        match view.list().is_empty() {
             true => Err("this server has no collection".to_owned()),
             false => Ok(()),
         }
@@ -100,8 +98,8 @@ impl Provider for LocalProvider {
         Box::pin(self.read(sink))
     }
 
-    fn report(&self) -> Value {
-        json!({ "ready": true, "collections": self.backend.list(&self.tenant).len() })
+    fn report(&self, view: &View) -> Value {
+        json!({ "ready": true, "collections": view.list().len() })
     }
 }
 

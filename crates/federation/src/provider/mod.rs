@@ -43,6 +43,7 @@ pub use remote::RemoteProvider;
 
 use crate::question::Question;
 use crate::sink::Sink;
+use meridian_backend::View;
 use serde_json::Value;
 use std::pin::Pin;
 
@@ -69,7 +70,7 @@ pub trait Provider: Send + Sync + 'static {
     fn title(&self) -> &str;
 
     /// Whether it can answer a question; the error is a sentence that says why not.
-    fn takes(&self, question: &Question) -> Result<(), String>;
+    fn takes(&self, question: &Question, view: &View) -> Result<(), String>;
 
     /// The parts of a question that need not be checked again on its results.
     fn sure_of(&self) -> &[String];
@@ -86,5 +87,5 @@ pub trait Provider: Send + Sync + 'static {
     fn ask(&self, sink: Sink) -> ProviderFuture<'_>;
 
     /// Its recent health, for `GET /providers`.
-    fn report(&self) -> Value;
+    fn report(&self, view: &View) -> Value;
 }

@@ -11,6 +11,7 @@ use super::variables::{Page, Variables};
 use super::{Fault, Provider, ProviderFuture};
 use crate::question::Question;
 use crate::sink::Sink;
+use meridian_backend::View;
 use parking_lot::Mutex;
 use reqwest::{RequestBuilder, Url};
 use serde_json::{Value, json};
@@ -213,6 +214,40 @@ impl RemoteProvider {
             cache.push_back((key, Instant::now(), Raw::apart(raw.content_type.clone(), raw.bytes.clone())));
         }
     }
+
+    /// Whether it can answer a question, whoever asks it; the error is a sentence that says why not.
+    pub fn accepts(&self, question: &Question) -> Result<(), String> {
+        if let Some(why) = self.unavailable() {
+            return Err(why);
+        }
+        let takes = &self.declared.takes;
+        let has = |part: &String| match part.as_str() {
+            "keywords" => question.keywords.is_some(),
+            "place" => question.place.is_some(),
+            "author" => question.author.is_some(),
+            "time" => question.has_time(),
+            "media" => question.media.is_some(),
+            _ => question.language.is_some(),
+        };
+        if let Some(part) = takes.needs.iter().find(|part| !has(part)) {
+            return Err(format!("it accepts only questions with {part}"));
+        }
+        if !takes.needs_one_of.is_empty() && !takes.needs_one_of.iter().any(has) {
+            return Err(format!("it accepts only questions with {}", takes.needs_one_of.join(" or ")));
+        }
+        if let Some(part) = takes.not.iter().find(|part| has(part)) {
+            return Err(format!("it accepts no questions with {part}"));
+        }
+        if takes.keywords == Keywords::All && question.keywords.as_ref().is_some_and(|w| w.has_alternatives()) {
+            return Err("it accepts no keywords with OR".to_owned());
+        }
+        match (takes.radius_max_m, question.area().map(|area| area.circle().2)) {
+            (Some(most), Some(metres)) if metres > most => {
+                Err(format!("it accepts at most {most} m around a position"))
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 /// The URL of a page, and its form.
@@ -297,37 +332,8 @@ impl Provider for RemoteProvider {
         &self.declared.title
     }
 
-    fn takes(&self, question: &Question) -> Result<(), String> {
-        if let Some(why) = self.unavailable() {
-            return Err(why);
-        }
-        let takes = &self.declared.takes;
-        let has = |part: &String| match part.as_str() {
-            "keywords" => question.keywords.is_some(),
-            "place" => question.place.is_some(),
-            "author" => question.author.is_some(),
-            "time" => question.has_time(),
-            "media" => question.media.is_some(),
-            _ => question.language.is_some(),
-        };
-        if let Some(part) = takes.needs.iter().find(|part| !has(part)) {
-            return Err(format!("it accepts only questions with {part}"));
-        }
-        if !takes.needs_one_of.is_empty() && !takes.needs_one_of.iter().any(has) {
-            return Err(format!("it accepts only questions with {}", takes.needs_one_of.join(" or ")));
-        }
-        if let Some(part) = takes.not.iter().find(|part| has(part)) {
-            return Err(format!("it accepts no questions with {part}"));
-        }
-        if takes.keywords == Keywords::All && question.keywords.as_ref().is_some_and(|w| w.has_alternatives()) {
-            return Err("it accepts no keywords with OR".to_owned());
-        }
-        match (takes.radius_max_m, question.area().map(|area| area.circle().2)) {
-            (Some(most), Some(metres)) if metres > most => {
-                Err(format!("it accepts at most {most} m around a position"))
-            }
-            _ => Ok(()),
-        }
+    fn takes(&self, question: &Question, _: &View) -> Result<(), String> {
+        self.accepts(question)
     }
 
     fn sure_of(&self) -> &[String] {
@@ -346,7 +352,7 @@ impl Provider for RemoteProvider {
         Box::pin(self.pages(sink))
     }
 
-    fn report(&self) -> Value {
+    fn report(&self, _: &View) -> Value {
         let now = Instant::now();
         let mut health = self.health.lock();
         let spent = health.spent_today(now);

@@ -3,6 +3,7 @@
 use super::{Provider, ProviderFuture};
 use crate::question::Question;
 use crate::sink::Sink;
+use meridian_backend::View;
 use serde_json::{Value, json};
 
 /// It accepts every question, and is sure of nothing.
@@ -34,7 +35,7 @@ impl Provider for ScriptedProvider {
     fn title(&self) -> &str {
         self.name
     }
-    fn takes(&self, _: &Question) -> Result<(), String> {
+    fn takes(&self, _: &Question, _: &View) -> Result<(), String> {
         Ok(())
     }
     fn sure_of(&self) -> &[String] {
@@ -49,7 +50,7 @@ impl Provider for ScriptedProvider {
     fn ask(&self, sink: Sink) -> ProviderFuture<'_> {
         (self.does)(sink)
     }
-    fn report(&self) -> Value {
+    fn report(&self, _: &View) -> Value {
         json!({})
     }
 }

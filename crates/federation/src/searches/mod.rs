@@ -5,6 +5,7 @@ mod retry_schedule;
 mod supervisor;
 
 use crate::area::Area;
+use crate::asker::Asker;
 use crate::leg::Leg;
 use crate::pipeline::plan::plan;
 use crate::pipeline::{Pipeline, Work};
@@ -19,7 +20,7 @@ use crate::status::ProviderStatus;
 use crate::supervise::supervise;
 use crate::tally::Tally;
 use meridian_admission::ByteBudget;
-use meridian_backend::{Backend, Clock, Random};
+use meridian_backend::{Backend, Clock, Random, View};
 use meridian_model::Invalid;
 use meridian_model::policy::queue::Class;
 use meridian_query::{CancelFlag, Control, QueryError};
@@ -37,8 +38,6 @@ use tokio::time::{Duration, Instant};
 pub struct Searches {
     settings: Settings,
     providers: BTreeMap<String, Arc<dyn Provider>>,
-    backend: Arc<dyn Backend>,
-    tenant: String,
     clock: Arc<dyn Clock>,
     random: Arc<dyn Random>,
     budget: ByteBudget,
@@ -70,7 +69,8 @@ const PLACES_FOR_THE_EARLY: usize = 4;
 const WAIT_FOR_THE_EARLY: u32 = 16;
 
 impl Searches {
-    /// Over the collections of `tenant` and the remote providers of the settings. No task runs before the first
+    /// Over the remote providers of the settings, and the collections of those who ask. Names of places are read from
+    /// the collections of `tenant`, for everyone. No task runs before the first
     /// search.
     pub fn new(
         settings: Settings,
@@ -80,7 +80,7 @@ impl Searches {
         random: Arc<dyn Random>,
     ) -> Searches {
         let http = Arc::new(Http::new(settings.answer_bytes_total));
-        let own: Arc<dyn Provider> = Arc::new(LocalProvider::new(backend.clone(), tenant.clone(), clock.clone()));
+        let own: Arc<dyn Provider> = Arc::new(LocalProvider::new(clock.clone()));
         let outside = settings
             .providers
             .iter()
@@ -90,12 +90,10 @@ impl Searches {
         let answers = http.budget.clone();
         let (tally, result_store, pipeline, registry) = (Arc::default(), None, OnceCell::new(), Mutex::default());
         let (gazetteer, people) = (settings.gazetteer.clone(), settings.gazetteer_population);
-        let places = Arc::new(PlaceNames::new(backend.clone(), tenant.clone(), gazetteer, people, clock.clone()));
+        let places = Arc::new(PlaceNames::new(backend, tenant, gazetteer, people, clock.clone()));
         Searches {
             settings,
             providers,
-            backend,
-            tenant,
             clock,
             random,
             budget,
@@ -129,38 +127,40 @@ impl Searches {
     pub async fn start(
         self: &Arc<Searches>,
         asked: &Value,
-        asker: &str,
+        asker: &Asker,
         arrived: Instant,
     ) -> Result<(Arc<Search>, bool), Refusal> {
-        let key = (asker.to_owned(), asked.to_string());
+        let key = (asker.key.clone(), asked.to_string());
         // Checked before the question is parsed, so that a refusal under load costs little.
         let delay = self.delay(Class::Quick);
         if let Some(search) = self.look(&mut self.registry.lock(), &key, delay)? {
             return Ok((search, true));
         }
         let question = Question::read(asked, &self.settings)?;
-        self.begin(question, key, arrived).await
+        self.begin(question, key, asker.view.clone(), arrived).await
     }
 
-    /// As [`Searches::start`], with a parsed question. `key` identifies client and question.
+    /// As [`Searches::start`], with a parsed question. `key` identifies client and question, `view` is the client's.
     pub async fn begin(
         self: &Arc<Searches>,
         question: Question,
         key: Key,
+        view: View,
         arrived: Instant,
     ) -> Result<(Arc<Search>, bool), Refusal> {
-        let plan = plan(&question, &self.providers)?;
+        let plan = plan(&question, &view, &self.providers)?;
         // Admitted before geocoding: refused requests must not cost a lookup in a collection.
         let place = match self.admit(&key, &question, arrived)? {
             Admitted::Join(search) => return Ok((search, true)),
             Admitted::Place(place) => place,
         };
-        let question = self.located(question, arrived).await?;
-        self.ready_to_keep(&question).await?;
+        let question = self.located(question, &view, arrived).await?;
+        self.ready_to_keep(&question, &view).await?;
         let id = format!("{:016x}{:016x}", self.random.next_u64(), self.random.next_u64());
         let search = Arc::new(Search::new(
             id.clone(),
             question,
+            (key.0.clone(), view),
             arrived,
             &self.settings,
             self.budget.clone(),
@@ -239,11 +239,11 @@ impl Searches {
     }
 
     /// The question with its address geocoded.
-    pub async fn located(&self, mut question: Question, arrived: Instant) -> Result<Question, Refusal> {
+    pub async fn located(&self, mut question: Question, view: &View, arrived: Instant) -> Result<Question, Refusal> {
         let Some(Location::Address { name, radius_m }) = question.place.clone() else { return Ok(question) };
-        let collection = self.backend.collection(&self.tenant, &self.settings.addresses).ok_or_else(|| {
+        let collection = view.collection(&self.settings.addresses).ok_or_else(|| {
             let name = &self.settings.addresses;
-            if let Some(damaged) = self.backend.why_damaged(&self.tenant, name) {
+            if let Some(damaged) = view.why_damaged(name) {
                 return Refusal::Failed(damaged.to_string());
             }
             Refusal::Invalid(Invalid::field(
@@ -265,11 +265,13 @@ impl Searches {
     }
 
     /// Prepares the collection for the results of a question.
-    async fn ready_to_keep(&self, question: &Question) -> Result<(), Refusal> {
+    async fn ready_to_keep(&self, question: &Question, view: &View) -> Result<(), Refusal> {
         let Some(keep) = question.keep.clone() else { return Ok(()) };
+        keep.allowed(view)?;
         let result_store =
             self.result_store.clone().ok_or_else(|| Invalid::field("keep", "this server does not store results"))?;
-        let ready = tokio::task::spawn_blocking(move || result_store.prepare(&keep)).await;
+        let view = view.clone();
+        let ready = tokio::task::spawn_blocking(move || result_store.prepare(&view, &keep)).await;
         ready.map_err(|e| Refusal::Failed(e.to_string()))?
     }
 
@@ -319,8 +321,8 @@ impl Searches {
     }
 
     /// The remote providers that would be asked a question.
-    pub fn remote_takers(&self, question: &Question) -> Result<Vec<String>, Invalid> {
-        let asked = plan(question, &self.providers)?.asked;
+    pub fn remote_takers(&self, question: &Question, view: &View) -> Result<Vec<String>, Invalid> {
+        let asked = plan(question, view, &self.providers)?.asked;
         Ok(asked.iter().map(|provider| provider.name().to_owned()).filter(|name| name != LocalProvider::NAME).collect())
     }
 
@@ -345,9 +347,9 @@ impl Searches {
     }
 
     /// All providers and their health, for `GET /providers`.
-    pub fn providers(&self) -> Vec<ProviderStatus> {
+    pub fn providers(&self, view: &View) -> Vec<ProviderStatus> {
         let of = |provider: &Arc<dyn Provider>| {
-            let report = match provider.report() {
+            let report = match provider.report(view) {
                 Value::Object(report) => report.into_iter().filter(|(_, value)| !value.is_null()).collect(),
                 _ => Map::new(),
             };

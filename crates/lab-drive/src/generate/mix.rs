@@ -224,7 +224,10 @@ impl Entry {
         let path = Template::parse(&format!("{}{}", endpoint.base, request.path), sources).map_err(named)?;
         let body = request.body.as_deref().map(|body| Template::parse(body, sources)).transpose().map_err(named)?;
         let middle = match (endpoint.encoding, &body) {
-            (Encoding::Http, _) => Template::parse(&headers(target, request, endpoint.host), sources).map_err(named)?,
+            (Encoding::Http, _) => {
+                let headers = headers(target, request, endpoint.host)?;
+                Template::parse(&headers, sources).map_err(named)?
+            }
             (Encoding::Sql, Some(body)) => Template::plain(body.statement().map_err(named)?),
             _ => Template::default(),
         };
@@ -247,7 +250,7 @@ impl Entry {
 }
 
 /// A head of HTTP/1.1 from behind its path to before the content length.
-fn headers(target: &Target, request: &Request, host: &str) -> String {
+fn headers(target: &Target, request: &Request, host: &str) -> Result<String, String> {
     let mut headers = String::from(" HTTP/1.1\r\n");
     let own = target.headers.iter().filter(|(name, _)| !request.headers.contains_key(*name));
     let mut has_host = false;
@@ -258,5 +261,8 @@ fn headers(target: &Target, request: &Request, host: &str) -> String {
     if !has_host {
         headers.insert_str(11, &format!("host: {host}\r\n"));
     }
-    headers
+    if let Some(authorization) = target.authorization()? {
+        headers.push_str(&format!("authorization: {authorization}\r\n"));
+    }
+    Ok(headers)
 }

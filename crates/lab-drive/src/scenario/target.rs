@@ -19,6 +19,9 @@ pub struct Target {
     /// Headers of every request.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
+    /// Environment variable that holds a token: every request carries it, and no result does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub token_env: Option<String>,
     /// When an answer is given up; a population's patience goes before.
     pub timeout_s: f64,
     /// HTTP/2 (over TLS by ALPN, otherwise with prior knowledge).
@@ -47,6 +50,7 @@ impl Default for Target {
             url: String::new(),
             urls: Vec::new(),
             headers: BTreeMap::new(),
+            token_env: None,
             timeout_s: 60.0,
             http2: false,
             streams: 100,
@@ -61,6 +65,16 @@ impl Target {
     /// A target of one address, all else as it is where nothing is said.
     pub(crate) fn at(name: &str, url: &str) -> Target {
         Target { name: name.to_owned(), url: url.to_owned(), ..Target::default() }
+    }
+
+    /// The value of `Authorization`, where a variable is named; an error where it holds no token.
+    pub(crate) fn authorization(&self) -> Result<Option<String>, String> {
+        let Some(variable) = &self.token_env else { return Ok(None) };
+        let plain = |token: &String| !token.is_empty() && token.bytes().all(|b| b.is_ascii_graphic() && b != b'{');
+        match std::env::var(variable).ok().filter(plain) {
+            Some(token) => Ok(Some(format!("Bearer {token}"))),
+            None => Err(format!("target {}: token_env: the variable {variable} holds no token", self.name)),
+        }
     }
 
     /// Every address.

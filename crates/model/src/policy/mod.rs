@@ -4,5 +4,6 @@
 //! Nothing here waits, reads a clock or generates random numbers: time and randomness are parameters, so that a simulated
 //! run and a real one execute the same code.
 
+pub mod access;
 pub mod queue;
 pub mod selector;

@@ -2,7 +2,7 @@
 #![allow(clippy::disallowed_methods, reason = "what other threads do takes real time")]
 
 use super::webhooks::hook;
-use super::world::{NEWS, PATIENCE, World, next, stop, titles};
+use super::world::{NEWS, PATIENCE, World, everything, next, stop, titles};
 use meridian_federation::provider::ProviderFuture;
 use meridian_federation::provider::scripted::ScriptedProvider;
 use meridian_federation::{Priority, SearchResult, Sink};
@@ -43,7 +43,7 @@ async fn a_webhook_that_fails_for_a_day_costs_one_packet_and_what_there_is_no_ro
     };
     let (url, mut calls) = hook(answer).await;
     let asked = json!({"keywords": "flood", "webhook": {"url": url, "secret": "a secret of mine"}});
-    let search = saved.create(&asked).await.expect("made");
+    let search = saved.create(&asked, &everything(&saved)).await.expect("made");
     let seq = |body: &str| serde_json::from_str::<Value>(body).expect("JSON")["seq"].as_u64().expect("a number");
     let (begun, mut written, mut tried) = (Instant::now(), 0_u64, 0_u64);
     loop {
@@ -111,7 +111,7 @@ async fn no_more_polls_run_at_once_than_may() {
     let saved = world.open();
     for n in 0..5 {
         let question = json!({"keywords": format!("flood{n}"), "providers": ["slow"], "poll_s": 3_600});
-        saved.create(&question).await.expect("made");
+        saved.create(&question, &everything(&saved)).await.expect("made");
     }
     for answered in 0..5_usize {
         // The clock advances when all tasks are idle.
@@ -145,7 +145,7 @@ async fn outside_providers_are_polled_and_only_what_is_new_is_sent() {
     world.providers.push(Arc::new(ScriptedProvider::new("growing", growing)));
     let saved = world.open();
     let asked = json!({"keywords": "flood", "providers": ["growing"], "poll_s": 1});
-    let search = saved.create(&asked).await.expect("made");
+    let search = saved.create(&asked, &everything(&saved)).await.expect("made");
     let mut reader = search.outbox.read_kept();
     let (begun, mut told) = (Instant::now(), Vec::new());
     while told.len() < 3 {

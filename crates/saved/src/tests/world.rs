@@ -2,7 +2,8 @@
 
 use crate::SavedSearches;
 use crate::SavedSettings;
-use meridian_backend::Embedded;
+use meridian_admission::identity::Identity;
+use meridian_backend::{Embedded, View};
 use meridian_federation::Reader;
 use meridian_federation::Searches;
 use meridian_federation::Settings;
@@ -10,6 +11,7 @@ use meridian_federation::provider::Provider;
 use meridian_model::BatchBuilder;
 use meridian_model::Schema;
 use meridian_model::builder::Value as Field;
+use meridian_model::policy::access::{Grant, Role};
 use meridian_model::schema_spec;
 use meridian_store::Collection;
 use meridian_store::Options;
@@ -30,6 +32,11 @@ pub(super) struct World {
     pub(super) settings: Settings,
     pub(super) saved: SavedSettings,
     pub(super) providers: Vec<Arc<dyn Provider>>,
+}
+
+/// A client that sees every collection.
+pub(super) fn everything(saved: &SavedSearches) -> View {
+    View::new(saved.backend.clone(), Arc::new(Identity::new("default", Grant::over_all(Role::Admin), "tests")))
 }
 
 impl World {

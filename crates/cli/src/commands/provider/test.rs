@@ -5,7 +5,7 @@ use crate::output::{say, unwritable, with_stdout};
 use crate::table::Table;
 use clap::Args;
 use meridian_federation::provider::{Http, ProviderCheck, Raw, RemoteProvider, shipped};
-use meridian_federation::{Declared, Fault, Location, Provider, Question, Settings};
+use meridian_federation::{Declared, Fault, Location, Question, Settings};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ pub fn run(args: &TestArgs) -> Result<(), Failure> {
     let source = RemoteProvider::new(declared.clone(), Arc::new(Http::new(Settings::default().answer_bytes_total)));
     let question = args.question.as_deref().map(question).transpose()?;
     if let Some(question) = &question {
-        match source.takes(question) {
+        match source.accepts(question) {
             Ok(()) => say("it accepts the question"),
             Err(why) => say(&format!("it does not accept the question: {why}")),
         }

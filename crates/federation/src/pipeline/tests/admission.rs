@@ -1,6 +1,6 @@
 //! Which searches begin, and which are refused.
 
-use super::{hangs, packets, searches};
+use super::{asker, hangs, packets, searches};
 use crate::pipeline::*;
 use crate::provider::ProviderFuture;
 use crate::refusal::Refusal;
@@ -29,11 +29,11 @@ async fn who_leaves_stops_the_work_and_nobody_waits_past_the_limit() {
     };
     let searches = searches(settings, &[("hangs", hangs)]);
     let question = json!({"keywords": "x", "providers": ["hangs"]});
-    let (search, joined) = searches.start(&question, "me", Instant::now()).await.expect("a search");
+    let (search, joined) = searches.start(&question, &asker("me"), Instant::now()).await.expect("a search");
     assert!(!joined);
-    let (same, joined) = searches.start(&question, "me", Instant::now()).await.expect("the same");
+    let (same, joined) = searches.start(&question, &asker("me"), Instant::now()).await.expect("the same");
     assert!(joined && same.id == search.id);
-    match searches.start(&question, "another", Instant::now()).await {
+    match searches.start(&question, &asker("another"), Instant::now()).await {
         Err(Refusal::TooMany { running: 1, retry }) => assert!(retry <= Duration::from_secs(20)),
         other => panic!("{:?}", other.map(|(search, _)| search.id.clone())),
     }
@@ -44,9 +44,9 @@ async fn who_leaves_stops_the_work_and_nobody_waits_past_the_limit() {
         tokio::task::yield_now().await;
     }
     assert_eq!(json!(search.status())["state"], "absent");
-    assert!(searches.start(&question, "another", Instant::now()).await.is_ok());
+    assert!(searches.start(&question, &asker("another"), Instant::now()).await.is_ok());
     // The retry time follows the duration of past searches, not the deadline.
-    match searches.start(&question, "a third", Instant::now()).await {
+    match searches.start(&question, &asker("a third"), Instant::now()).await {
         Err(Refusal::TooMany { running: 1, retry }) => {
             assert!((Duration::from_secs(1)..Duration::from_secs(15)).contains(&retry), "{retry:?}");
         }
@@ -61,7 +61,7 @@ async fn who_comes_while_work_waits_too_long_is_refused_until_it_does_not() {
     let question = |n: usize| json!({"keywords": format!("good OR n{n}"), "providers": ["flood"]});
     let mut begun = Vec::new();
     let refusal = loop {
-        match searches.start(&question(begun.len()), "", Instant::now()).await {
+        match searches.start(&question(begun.len()), &asker(""), Instant::now()).await {
             Ok((search, _)) => begun.push(search),
             Err(refusal) => break refusal,
         }
@@ -72,7 +72,7 @@ async fn who_comes_while_work_waits_too_long_is_refused_until_it_does_not() {
     begun.iter().for_each(|search| assert!(searches.stop(&search.id)));
     // The packets waiting for them are discarded.
     let again = async {
-        while let Err(refusal) = searches.start(&question(begun.len()), "", Instant::now()).await {
+        while let Err(refusal) = searches.start(&question(begun.len()), &asker(""), Instant::now()).await {
             assert!(matches!(refusal, Refusal::Busy { .. } | Refusal::Early { .. }), "{refusal:?}");
             tokio::task::yield_now().await;
         }
@@ -85,7 +85,7 @@ async fn who_comes_before_his_turn_does_not_take_the_place_of_one_who_comes_for_
     let searches = searches(Settings { searches_max: 4, ..Settings::default() }, &[("hangs", hangs)]);
     let ask = async |who: &str| {
         let question = json!({"keywords": "x", "providers": ["hangs"]});
-        searches.start(&question, who, Instant::now()).await.map(|(search, _)| search)
+        searches.start(&question, &asker(who), Instant::now()).await.map(|(search, _)| search)
     };
     let fewer = async |search: &crate::Search, running: usize| {
         assert!(searches.stop(&search.id));

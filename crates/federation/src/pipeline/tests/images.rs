@@ -177,7 +177,7 @@ async fn a_panic_of_the_model_costs_labels_only() {
     let host = Host::start().await;
     let searches = searches(Settings::default(), &[("hangs", hangs)]);
     let question = json!({"keywords": "x", "providers": ["hangs"], "timeout": 120_000});
-    let (search, _) = searches.start(&question, "", Instant::now()).await.expect("a search");
+    let (search, _) = searches.start(&question, &asker(""), Instant::now()).await.expect("a search");
     let (mut stages, tally) = (JoinSet::new(), Arc::new(Tally::default()));
     let next: WorkLane<Vec<SearchResult>> = Arc::new(Lane::new(4));
     let see = |_: &[u8]| -> Result<Labels, String> { panic!("on purpose") };

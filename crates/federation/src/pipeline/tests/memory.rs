@@ -1,6 +1,6 @@
 //! Packets within their budgets, and what a reader hears that does not keep up.
 
-use super::{hangs, packets, searches};
+use super::{asker, hangs, packets, searches};
 use crate::pipeline::*;
 use crate::provider::ProviderFuture;
 use crate::sink::Sink;
@@ -27,7 +27,7 @@ async fn searches_that_ended_and_searches_that_wait_leave_room_for_those_that_co
     let mut waiting = Vec::new();
     for _ in 0..12 {
         let question = json!({"keywords": "good", "timeout": 60_000, "providers": ["plenty", "hangs"]});
-        let (search, _) = searches.start(&question, "", Instant::now()).await.expect("a search");
+        let (search, _) = searches.start(&question, &asker(""), Instant::now()).await.expect("a search");
         let mut reader = search.outbox.read(0).expect("a reader");
         let told = loop {
             let (_, packet) = reader.next().await.expect("a packet");
@@ -61,7 +61,7 @@ async fn a_search_that_ended_before_its_asker_came_keeps_its_room() {
     let question = json!({"keywords": "good", "providers": ["plenty"]});
     let mut unread = Vec::new();
     for _ in 0..4 {
-        let (search, _) = searches.start(&question, "", Instant::now()).await.expect("a search");
+        let (search, _) = searches.start(&question, &asker(""), Instant::now()).await.expect("a search");
         search.ended().await;
         unread.push(search.id.clone());
     }
@@ -94,7 +94,7 @@ fn many(sink: Sink) -> ProviderFuture<'static> {
 async fn a_reader_that_stops_reading_hears_at_the_deadline_that_it_is_not_all() {
     let searches = searches(Settings { buffer_bytes: 40_000, ..Settings::default() }, &[("many", many)]);
     let question = json!({"keywords": "x", "providers": ["many"], "limit": 200, "timeout": 2_000});
-    let (search, _) = searches.start(&question, "", Instant::now()).await.expect("a search");
+    let (search, _) = searches.start(&question, &asker(""), Instant::now()).await.expect("a search");
     let mut reader = search.outbox.read(0).expect("a reader");
     search.ended().await;
     assert_eq!(search.arrived.elapsed(), Duration::from_secs(2));
@@ -113,7 +113,7 @@ async fn a_reader_that_stops_reading_hears_at_the_deadline_that_it_is_not_all() 
 async fn a_reader_that_does_not_come_gets_what_fits_and_hears_that_it_is_not_all() {
     let searches = searches(Settings { buffer_bytes: 40_000, ..Settings::default() }, &[("many", many)]);
     let question = json!({"keywords": "x", "providers": ["many"], "limit": 200});
-    let (search, _) = searches.start(&question, "", Instant::now()).await.expect("a search");
+    let (search, _) = searches.start(&question, &asker(""), Instant::now()).await.expect("a search");
     search.ended().await;
     let status = json!(search.status());
     assert_eq!(

@@ -6,15 +6,19 @@ mod memory;
 mod panics;
 
 use super::*;
+use crate::asker::Asker;
 use crate::provider::ProviderFuture;
 use crate::provider::scripted::ScriptedProvider;
 use crate::refusal::Refusal;
 use crate::searches::Searches;
 use crate::sink::Sink;
-use meridian_backend::Embedded;
+use meridian_admission::identity::Identity;
+use meridian_backend::{Embedded, View};
+use meridian_model::policy::access::{Grant, Role};
 use meridian_store::seams::Seams;
 use meridian_store::{Options, Store};
 use serde_json::{Value, json};
+use std::sync::LazyLock;
 use tokio::time::Instant;
 
 /// The behaviour of a provider.
@@ -35,9 +39,17 @@ fn bare(settings: Settings, told: &[(&'static str, Does)]) -> Searches {
     searches
 }
 
+/// A client that sees the collections of an empty server.
+fn asker(key: &str) -> Asker {
+    static EMPTY: LazyLock<Arc<Store>> =
+        LazyLock::new(|| Arc::new(Store::open(Options::ephemeral(), Seams::real()).expect("a store")));
+    let caller = Identity::new("default", Grant::over_all(Role::Admin), key);
+    Asker { key: key.to_owned(), view: View::new(Embedded::new(EMPTY.clone()), Arc::new(caller)) }
+}
+
 /// All packets of a search, checked for gaps.
 async fn packets(searches: &Arc<Searches>, question: Value) -> Vec<Value> {
-    let (search, _) = searches.start(&question, "", Instant::now()).await.expect("a search");
+    let (search, _) = searches.start(&question, &asker(""), Instant::now()).await.expect("a search");
     let mut reader = search.outbox.read(0).expect("a reader");
     let mut packets: Vec<Value> = Vec::new();
     while let Some((seq, packet)) = reader.next().await {
@@ -72,12 +84,13 @@ fn hangs(sink: Sink) -> ProviderFuture<'static> {
 struct Full;
 
 impl ResultStore for Full {
-    fn prepare(&self, _: &crate::result_store::KeepOptions) -> Result<(), Refusal> {
+    fn prepare(&self, _: &View, _: &crate::result_store::KeepOptions) -> Result<(), Refusal> {
         Ok(())
     }
 
     fn write(
         &self,
+        _: &View,
         _: &crate::result_store::KeepOptions,
         _: &str,
         _: &str,
@@ -114,7 +127,7 @@ async fn what_cannot_be_kept_is_said_once_and_delivered_all_the_same() {
     assert_eq!(all.iter().filter(|packet| packet["kind"] == "results").count(), 2);
     // Without a result store, `keep` is refused at once.
     let searches = self::searches(Settings::default(), &[("twice", twice)]);
-    match searches.start(&question, "", Instant::now()).await {
+    match searches.start(&question, &asker(""), Instant::now()).await {
         Err(Refusal::Invalid(mistake)) => assert_eq!(mistake.field.as_deref(), Some("keep")),
         other => panic!("{:?}", other.map(|(search, _)| search.id.clone())),
     }

@@ -1,6 +1,6 @@
 //! Providers, stages and supervisors that panic or hang.
 
-use super::{good, hangs, packets, searches};
+use super::{asker, good, hangs, packets, searches};
 use crate::pipeline::*;
 use crate::provider::ProviderFuture;
 use crate::provider::scripted::ScriptedProvider;
@@ -62,7 +62,7 @@ fn a_search_whose_guardian_is_gone_is_over() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let search = runtime.block_on(async {
         let question = json!({"keywords": "good", "providers": ["hangs"]});
-        searches.start(&question, "", Instant::now()).await.expect("a search").0
+        searches.start(&question, &asker(""), Instant::now()).await.expect("a search").0
     });
     assert!(!search.outbox.is_sealed() && searches.running() == 1);
     drop(runtime);
@@ -84,8 +84,10 @@ impl Stage for Moody {
 #[tokio::test]
 async fn a_stage_that_panics_does_the_rest_of_its_work() {
     let searches = searches(Settings::default(), &[("hangs", hangs)]);
-    let (search, _) =
-        searches.start(&json!({"keywords": "x", "providers": ["hangs"]}), "", Instant::now()).await.expect("a search");
+    let (search, _) = searches
+        .start(&json!({"keywords": "x", "providers": ["hangs"]}), &asker(""), Instant::now())
+        .await
+        .expect("a search");
     let (mut stages, tally) = (JoinSet::new(), Arc::new(Tally::default()));
     let lane = start(&mut stages, Arc::new(Moody), 4, 2, &tally);
     let leg = search.begin(Arc::new(ScriptedProvider::new("moody", good)));

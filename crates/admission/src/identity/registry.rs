@@ -1,0 +1,336 @@
+//! All tokens and tenants of a server.
+
+use super::token::Parts;
+use super::{Caller, DEFAULT_TENANT, Identity, Tenant, Token};
+use arc_swap::ArcSwap;
+use meridian_model::Invalid;
+use meridian_model::policy::access::{Grant, Role};
+use meridian_model::schema::validate_name;
+use parking_lot::Mutex;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::sync::Arc;
+
+/// Max tokens of a server: all of them are in memory.
+const TOKENS_MAX: usize = 100_000;
+/// Max tenants of a server.
+const TENANTS_MAX: usize = 10_000;
+/// What the names of records of tokens begin with, and of tenants.
+const KINDS: (&str, &str) = ("token-", "tenant-");
+
+/// Where the registry's records are kept. Names consist of letters, digits, `-` and `_`.
+pub trait Vault: Send + Sync {
+    /// All records by name.
+    fn all(&self) -> Result<Vec<(String, Vec<u8>)>, String>;
+
+    /// Writes or replaces a record, on disk when it returns.
+    fn put(&self, name: &str, content: &[u8]) -> Result<(), String>;
+
+    /// Removes a record; it is no error if there is none.
+    fn remove(&self, name: &str) -> Result<(), String>;
+}
+
+/// Why a change was not made.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Fault {
+    /// The caller's mistake.
+    Invalid(Invalid),
+    /// There is no such token or tenant.
+    Absent,
+    /// There is such a tenant already.
+    Exists,
+    /// The records could not be read or written.
+    Vault(String),
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Fault::Invalid(invalid) => invalid.fmt(f),
+            Fault::Absent => f.write_str("there is none of this name"),
+            Fault::Exists => f.write_str("there is one of this name already"),
+            Fault::Vault(why) => write!(f, "the records of tokens and tenants: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for Fault {}
+
+impl From<Invalid> for Fault {
+    fn from(invalid: Invalid) -> Fault {
+        Fault::Invalid(invalid)
+    }
+}
+
+/// Why a token stands for nobody. Callers are told the same for all of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unknown {
+    /// It is not the text of a token, or there is no such token.
+    Token,
+    /// It has expired.
+    Expired,
+    /// Its tenant is suspended or gone.
+    Suspended,
+}
+
+/// A token to be made.
+#[derive(Debug, Clone)]
+pub struct NewToken {
+    /// The tenant that it is for; none for an operator's.
+    pub tenant: Option<String>,
+    /// The rights of its holder.
+    pub grant: Grant,
+    /// When it expires, in microseconds since 1970.
+    pub expires: Option<i64>,
+}
+
+/// The tokens and tenants of a server.
+pub struct Registry {
+    vault: Arc<dyn Vault>,
+    /// What lookups read. A change replaces it as a whole.
+    now: ArcSwap<State>,
+    /// Held over a change, from reading the old state to putting the new one in its place: two changes at once would
+    /// lose one.
+    changing: Mutex<()>,
+}
+
+#[derive(Clone, Default)]
+struct State {
+    tokens: HashMap<String, Arc<Known>>,
+    tenants: BTreeMap<String, Tenant>,
+}
+
+/// A token in memory.
+struct Known {
+    token: Token,
+    digest: [u8; 32],
+    caller: Caller,
+    /// Whether there is a record of it. Tokens without one end with the process and are not listed.
+    recorded: bool,
+}
+
+impl Registry {
+    /// Reads all records.
+    ///
+    /// # Errors
+    /// [`Fault::Vault`] where they cannot be read, or one of them is not a token or tenant: a server that would forget
+    /// a token could open itself to everyone.
+    pub fn open(vault: Arc<dyn Vault>) -> Result<Registry, Fault> {
+        let mut state = State::default();
+        for (name, content) in vault.all().map_err(Fault::Vault)? {
+            if name.starts_with(KINDS.0) {
+                let token: Token = read(&name, &content)?;
+                let known = known(token).ok_or_else(|| Fault::Vault(format!("{name} has no digest of a secret")))?;
+                state.tokens.insert(known.token.id.clone(), Arc::new(known));
+            } else if name.starts_with(KINDS.1) {
+                let tenant: Tenant = read(&name, &content)?;
+                state.tenants.insert(tenant.name.clone(), tenant);
+            }
+        }
+        state.tenants.entry(DEFAULT_TENANT.to_owned()).or_insert_with(|| Tenant::new(DEFAULT_TENANT));
+        Ok(Registry { vault, now: ArcSwap::from_pointee(state), changing: Mutex::default() })
+    }
+
+    /// Whether no credential exists: the server is then open to programs on its own machine.
+    pub fn is_empty(&self) -> bool {
+        self.now.load().tokens.is_empty()
+    }
+
+    /// The caller that a token's text stands for.
+    pub fn caller(&self, text: &str, now: i64) -> Result<Caller, Unknown> {
+        let parts = Parts::read(text).ok_or(Unknown::Token)?;
+        let state = self.now.load();
+        let known = state.tokens.get(parts.id).filter(|known| parts.matches(&known.digest)).ok_or(Unknown::Token)?;
+        if known.caller.is_void(now) {
+            return Err(Unknown::Expired);
+        }
+        let serves =
+            known.caller.is_operator() || state.tenants.get(&*known.caller.tenant).is_some_and(|t| !t.suspended);
+        if serves { Ok(known.caller.clone()) } else { Err(Unknown::Suspended) }
+    }
+
+    /// What a caller without a credential may read of the default tenant; `None` for nothing.
+    pub fn anonymous(&self) -> Option<Caller> {
+        let state = self.now.load();
+        let tenant = state.tenants.get(DEFAULT_TENANT).filter(|tenant| !tenant.suspended)?;
+        let collections = tenant.anonymous.clone()?;
+        Some(Arc::new(Identity::new(DEFAULT_TENANT, Grant { role: Role::Reader, collections }, "anonymous")))
+    }
+
+    /// The tokens of a tenant, or of everyone, in order of creation.
+    pub fn tokens(&self, tenant: Option<&str>) -> Vec<Token> {
+        let state = self.now.load();
+        let recorded = state.tokens.values().filter(|known| known.recorded);
+        let mut tokens: Vec<Token> = recorded.map(|known| known.token.clone()).collect();
+        tokens.retain(|token| tenant.is_none_or(|tenant| token.tenant == tenant));
+        tokens.sort_by(|a, b| (a.created, &a.id).cmp(&(b.created, &b.id)));
+        tokens
+    }
+
+    /// Makes a token; returns it with its text, which is not kept.
+    pub fn create_token(&self, new: &NewToken, now: i64) -> Result<(Token, String), Fault> {
+        let _changing = self.changing.lock();
+        let state = self.now.load_full();
+        let tenant = match (&new.tenant, new.grant.role) {
+            (None, Role::Operator) => "",
+            (Some(_), Role::Operator) => {
+                return Err(Invalid::field("tenant", "an operator belongs to no tenant: leave it out").into());
+            }
+            (tenant, _) => tenant.as_deref().unwrap_or(DEFAULT_TENANT),
+        };
+        if !tenant.is_empty() && !state.tenants.contains_key(tenant) {
+            return Err(Invalid::field("tenant", format!("there is no tenant {tenant:?}: create it first")).into());
+        }
+        if new.expires.is_some_and(|expires| expires <= now) {
+            return Err(Invalid::field("expires", "the token would have expired already").into());
+        }
+        if state.tokens.len() >= TOKENS_MAX {
+            return Err(Invalid::new(format!("there are {TOKENS_MAX} tokens, the limit: revoke some first")).into());
+        }
+        let (token, text) =
+            Token::make(tenant, &new.grant, now, new.expires).map_err(|e| Fault::Vault(e.to_string()))?;
+        let known = known(token.clone()).ok_or_else(|| Fault::Vault("a digest that was just made".to_owned()))?;
+        self.write(KINDS.0, &token.id, &token)?;
+        let mut state = State::clone(&state);
+        state.tokens.insert(token.id.clone(), Arc::new(known));
+        self.now.store(Arc::new(state));
+        Ok((token, text))
+    }
+
+    /// Makes an operator's token that ends with this process, and returns its text. From then on callers need a token.
+    pub fn create_passing(&self, now: i64) -> Result<String, Fault> {
+        let _changing = self.changing.lock();
+        let grant = Grant::over_all(Role::Operator);
+        let (token, text) = Token::make("", &grant, now, None).map_err(|e| Fault::Vault(e.to_string()))?;
+        let known = known(token).ok_or_else(|| Fault::Vault("a digest that was just made".to_owned()))?;
+        let mut state = State::clone(&self.now.load());
+        state.tokens.insert(known.token.id.clone(), Arc::new(Known { recorded: false, ..known }));
+        self.now.store(Arc::new(state));
+        Ok(text)
+    }
+
+    /// Revokes a token of a tenant, or of anyone.
+    pub fn revoke_token(&self, tenant: Option<&str>, id: &str) -> Result<(), Fault> {
+        let _changing = self.changing.lock();
+        let mut state = State::clone(&self.now.load());
+        let known = state.tokens.get(id).filter(|known| tenant.is_none_or(|tenant| known.token.tenant == tenant));
+        let known = known.ok_or(Fault::Absent)?.clone();
+        // The record first: a revoked token must not come back with the next start.
+        self.vault.remove(&record(KINDS.0, id)).map_err(Fault::Vault)?;
+        state.tokens.remove(id);
+        self.now.store(Arc::new(state));
+        known.caller.revoke();
+        Ok(())
+    }
+
+    /// All tenants in order of name.
+    pub fn tenants(&self) -> Vec<Tenant> {
+        self.now.load().tenants.values().cloned().collect()
+    }
+
+    /// A tenant.
+    pub fn tenant(&self, name: &str) -> Option<Tenant> {
+        self.now.load().tenants.get(name).cloned()
+    }
+
+    /// Creates a tenant.
+    pub fn create_tenant(&self, tenant: Tenant) -> Result<(), Fault> {
+        validate_name("tenant", &tenant.name)?;
+        if tenant.name.contains('.') {
+            return Err(Invalid::field("tenant", "the name of a tenant has no dot").into());
+        }
+        let _changing = self.changing.lock();
+        let state = self.now.load_full();
+        if state.tenants.contains_key(&tenant.name) {
+            return Err(Fault::Exists);
+        }
+        if state.tenants.len() >= TENANTS_MAX {
+            return Err(Invalid::new(format!("there are {TENANTS_MAX} tenants, the limit")).into());
+        }
+        self.put_tenant(&state, tenant)
+    }
+
+    /// Changes a tenant; returns it as it is now.
+    pub fn change_tenant(&self, name: &str, change: impl FnOnce(&mut Tenant)) -> Result<Tenant, Fault> {
+        let _changing = self.changing.lock();
+        let state = self.now.load_full();
+        let mut tenant = state.tenants.get(name).ok_or(Fault::Absent)?.clone();
+        change(&mut tenant);
+        self.put_tenant(&state, tenant.clone())?;
+        if tenant.suspended {
+            // Its streams end; a token that is used again after the suspension gets a new identity.
+            self.renew_callers(name);
+        }
+        Ok(tenant)
+    }
+
+    /// Forgets a tenant and revokes its tokens. Its data must be gone before.
+    pub fn remove_tenant(&self, name: &str) -> Result<(), Fault> {
+        if name == DEFAULT_TENANT {
+            return Err(Invalid::field("tenant", "the default tenant cannot be removed").into());
+        }
+        let _changing = self.changing.lock();
+        let mut state = State::clone(&self.now.load());
+        if !state.tenants.contains_key(name) {
+            return Err(Fault::Absent);
+        }
+        let of_tenant = |known: &Arc<Known>| known.token.tenant == name;
+        let revoked: Vec<Arc<Known>> = state.tokens.values().filter(|known| of_tenant(known)).cloned().collect();
+        for known in &revoked {
+            self.vault.remove(&record(KINDS.0, &known.token.id)).map_err(Fault::Vault)?;
+        }
+        self.vault.remove(&record(KINDS.1, name)).map_err(Fault::Vault)?;
+        state.tokens.retain(|_, known| !of_tenant(known));
+        state.tenants.remove(name);
+        self.now.store(Arc::new(state));
+        revoked.iter().for_each(|known| known.caller.revoke());
+        Ok(())
+    }
+
+    /// Writes a tenant and puts it in its place. The caller holds `changing`.
+    fn put_tenant(&self, state: &State, tenant: Tenant) -> Result<(), Fault> {
+        self.write(KINDS.1, &tenant.name, &tenant)?;
+        let mut state = State::clone(state);
+        state.tenants.insert(tenant.name.clone(), tenant);
+        self.now.store(Arc::new(state));
+        Ok(())
+    }
+
+    /// Voids the identities of a tenant's tokens, and gives the tokens new ones. The caller holds `changing`.
+    fn renew_callers(&self, tenant: &str) {
+        let mut state = State::clone(&self.now.load());
+        for slot in state.tokens.values_mut().filter(|known| known.token.tenant == tenant) {
+            if let Some(renewed) = known(slot.token.clone()) {
+                slot.caller.revoke();
+                *slot = Arc::new(renewed);
+            }
+        }
+        self.now.store(Arc::new(state));
+    }
+
+    fn write(&self, kind: &str, name: &str, value: &impl Serialize) -> Result<(), Fault> {
+        let content = serde_json::to_vec(value).map_err(|e| Fault::Vault(e.to_string()))?;
+        self.vault.put(&record(kind, name), &content).map_err(Fault::Vault)
+    }
+}
+
+/// The name of a record.
+fn record(kind: &str, name: &str) -> String {
+    format!("{kind}{name}")
+}
+
+fn read<T: DeserializeOwned>(name: &str, content: &[u8]) -> Result<T, Fault> {
+    serde_json::from_slice(content).map_err(|e| Fault::Vault(format!("{name} is not what was written: {e}")))
+}
+
+fn known(token: Token) -> Option<Known> {
+    let digest = token.digest()?;
+    // An operator works in the default tenant unless a request names another one.
+    let tenant = if token.tenant.is_empty() { DEFAULT_TENANT } else { &token.tenant };
+    let mut identity = Identity::new(tenant, token.grant(), &token.id);
+    identity.expires = token.expires.unwrap_or(i64::MAX);
+    identity.revoked = Some(Arc::default());
+    Some(Known { token, digest, caller: Arc::new(identity), recorded: true })
+}

@@ -1,0 +1,154 @@
+//! The registry, over a vault in memory that can fail.
+
+use super::*;
+use meridian_model::policy::access::Pattern;
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+
+#[derive(Default)]
+struct Memory {
+    records: Mutex<BTreeMap<String, Vec<u8>>>,
+    full: AtomicBool,
+}
+
+impl Vault for Memory {
+    fn all(&self) -> Result<Vec<(String, Vec<u8>)>, String> {
+        Ok(self.records.lock().clone().into_iter().collect())
+    }
+
+    fn put(&self, name: &str, content: &[u8]) -> Result<(), String> {
+        if self.full.load(Ordering::Relaxed) {
+            return Err("the disk is full".to_owned());
+        }
+        self.records.lock().insert(name.to_owned(), content.to_owned());
+        Ok(())
+    }
+
+    fn remove(&self, name: &str) -> Result<(), String> {
+        if self.full.load(Ordering::Relaxed) {
+            return Err("the disk is full".to_owned());
+        }
+        self.records.lock().remove(name);
+        Ok(())
+    }
+}
+
+const NOW: i64 = 1_000_000;
+
+fn registry() -> (Arc<Memory>, Registry) {
+    let vault = Arc::new(Memory::default());
+    (vault.clone(), Registry::open(vault).unwrap())
+}
+
+fn reader(tenant: Option<&str>, expires: Option<i64>) -> NewToken {
+    let grant = Grant { role: Role::Reader, collections: "ships*".parse().unwrap() };
+    NewToken { tenant: tenant.map(str::to_owned), grant, expires }
+}
+
+#[test]
+fn a_token_stands_for_its_caller_until_it_expires() {
+    let (_, registry) = registry();
+    let (token, text) = registry.create_token(&reader(None, Some(NOW + 10)), NOW).unwrap();
+    let caller = registry.caller(&text, NOW).unwrap();
+    assert_eq!((&*caller.tenant, &*caller.name), (DEFAULT_TENANT, &*token.id));
+    assert!(caller.grant.collections.covers("ships-2") && !caller.grant.collections.covers("planes"));
+    assert_eq!(registry.caller(&text, NOW + 10).unwrap_err(), Unknown::Expired);
+    assert!(!caller.is_void(NOW + 9) && caller.is_void(NOW + 10));
+    // Every other text of the same form stands for nobody.
+    for at in [0, 4, 5, 21, text.len() - 1] {
+        let mut other = text.clone().into_bytes();
+        other[at] = if other[at] == b'0' { b'1' } else { b'0' };
+        let other = String::from_utf8(other).unwrap();
+        assert_eq!(registry.caller(&other, NOW).unwrap_err(), Unknown::Token, "{other}");
+    }
+    for wrong in ["", "mrd_", "mrd__", &text[..text.len() - 1], &format!("{text}0"), &text.to_uppercase()] {
+        assert_eq!(registry.caller(wrong, NOW).unwrap_err(), Unknown::Token, "{wrong}");
+    }
+}
+
+#[test]
+fn the_records_hold_everything_but_the_secrets() {
+    let (vault, registry) = registry();
+    registry.create_tenant(Tenant { anonymous: Some(Pattern::all()), weight: 7, ..Tenant::new("other") }).unwrap();
+    let (token, text) = registry.create_token(&reader(Some("other"), None), NOW).unwrap();
+    let secret = text.rsplit('_').next().unwrap();
+    for content in vault.records.lock().values() {
+        assert!(!String::from_utf8_lossy(content).contains(secret));
+    }
+    let again = Registry::open(vault.clone()).unwrap();
+    assert_eq!(again.tokens(Some("other")), [token.clone()]);
+    assert_eq!(again.tenant("other"), registry.tenant("other"));
+    assert_eq!(&*again.caller(&text, NOW).unwrap().tenant, "other");
+    again.revoke_token(Some("other"), &token.id).unwrap();
+    assert!(Registry::open(vault).unwrap().is_empty());
+}
+
+#[test]
+fn a_damaged_record_does_not_open_the_door() {
+    let (vault, registry) = registry();
+    registry.create_token(&reader(None, None), NOW).unwrap();
+    for content in [&b"{"[..], b"{}", br#"{"id":"1"}"#] {
+        let name = vault.records.lock().keys().find(|name| name.starts_with("token-")).unwrap().clone();
+        vault.records.lock().insert(name, content.to_vec());
+        assert!(matches!(Registry::open(vault.clone()), Err(Fault::Vault(_))));
+    }
+}
+
+#[test]
+fn what_cannot_be_written_is_not_done() {
+    let (vault, registry) = registry();
+    let (token, text) = registry.create_token(&reader(None, None), NOW).unwrap();
+    registry.create_tenant(Tenant::new("other")).unwrap();
+    vault.full.store(true, Ordering::Relaxed);
+    assert!(matches!(registry.create_token(&reader(None, None), NOW), Err(Fault::Vault(_))));
+    assert!(matches!(registry.create_tenant(Tenant::new("third")), Err(Fault::Vault(_))));
+    assert!(matches!(registry.change_tenant("other", |tenant| tenant.suspended = true), Err(Fault::Vault(_))));
+    assert!(matches!(registry.revoke_token(None, &token.id), Err(Fault::Vault(_))));
+    assert!(matches!(registry.remove_tenant("other"), Err(Fault::Vault(_))));
+    assert_eq!(registry.tokens(None).len(), 1);
+    assert!(registry.caller(&text, NOW).is_ok());
+    assert_eq!(registry.tenants().iter().filter(|tenant| !tenant.suspended).count(), 2);
+}
+
+#[test]
+fn a_suspension_or_removal_ends_what_its_callers_do() {
+    let (_, registry) = registry();
+    registry.create_tenant(Tenant::new("other")).unwrap();
+    let (_, text) = registry.create_token(&reader(Some("other"), None), NOW).unwrap();
+    let before = registry.caller(&text, NOW).unwrap();
+    registry.change_tenant("other", |tenant| tenant.suspended = true).unwrap();
+    assert!(before.is_void(NOW));
+    assert_eq!(registry.caller(&text, NOW).unwrap_err(), Unknown::Suspended);
+    registry.change_tenant("other", |tenant| tenant.suspended = false).unwrap();
+    let after = registry.caller(&text, NOW).unwrap();
+    assert!(!after.is_void(NOW) && before.is_void(NOW));
+    registry.remove_tenant("other").unwrap();
+    assert!(after.is_void(NOW));
+    assert_eq!(registry.caller(&text, NOW).unwrap_err(), Unknown::Token);
+    assert_eq!(registry.create_token(&reader(Some("other"), None), NOW).map(drop).unwrap_err(), {
+        let detail = "there is no tenant \"other\": create it first";
+        Fault::Invalid(meridian_model::Invalid::field("tenant", detail))
+    });
+}
+
+#[test]
+fn an_operator_works_in_every_tenant_and_ends_with_its_token() {
+    let (_, registry) = registry();
+    let operator = NewToken { tenant: None, grant: Grant::over_all(Role::Operator), expires: None };
+    let (token, text) = registry.create_token(&operator, NOW).unwrap();
+    let caller = registry.caller(&text, NOW).unwrap();
+    let elsewhere = caller.within("other");
+    assert_eq!((&*caller.tenant, &*elsewhere.tenant), (DEFAULT_TENANT, "other"));
+    registry.revoke_token(None, &token.id).unwrap();
+    assert!(caller.is_void(NOW) && elsewhere.is_void(NOW));
+    let wrong = NewToken { tenant: Some("other".to_owned()), ..operator };
+    assert!(matches!(registry.create_token(&wrong, NOW), Err(Fault::Invalid(_))));
+}
+
+#[test]
+fn a_passing_token_is_neither_listed_nor_recorded() {
+    let (vault, registry) = registry();
+    let text = registry.create_passing(NOW).unwrap();
+    assert!(registry.caller(&text, NOW).unwrap().is_operator());
+    assert!(!registry.is_empty() && registry.tokens(None).is_empty() && vault.records.lock().is_empty());
+}

@@ -1,0 +1,144 @@
+//! `/tenants`: operators create, change and remove tenants.
+
+use crate::contract::{TenantInfo, TenantList};
+use crate::entry::Path;
+use crate::errors;
+use crate::params::Params;
+use crate::problem::{Kind, Problem, Result};
+use crate::request::Context;
+use crate::respond;
+use crate::scope::Scope;
+use axum::body::Body;
+use axum::http::StatusCode;
+use axum::response::Response;
+use meridian_admission::identity::{DEFAULT_TENANT, Tenant};
+use meridian_model::policy::access::Pattern;
+use serde::{Deserialize, Deserializer};
+
+/// What is set; what is absent stays.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Asked {
+    name: Option<String>,
+    weight: Option<u32>,
+    suspended: Option<bool>,
+    /// `null` takes the right away.
+    #[serde(default, deserialize_with = "present")]
+    anonymous: Option<Option<String>>,
+}
+
+/// Tells a member that is null from one that is absent.
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<String>>, D::Error> {
+    Option::deserialize(deserializer).map(Some)
+}
+
+/// A checked change.
+struct Change {
+    weight: Option<u32>,
+    suspended: Option<bool>,
+    anonymous: Option<Option<Pattern>>,
+}
+
+const EXPECTED: &str = "an object such as {\"name\":\"harbour\",\"weight\":2}";
+
+impl Asked {
+    fn check(&self) -> Result<Change> {
+        if self.weight.is_some_and(|weight| !(1..=1000).contains(&weight)) {
+            let wrong = meridian_model::Invalid::field("weight", "a weight is a number from 1 to 1000");
+            return Err(Problem::invalid_body(wrong));
+        }
+        let anonymous = match &self.anonymous {
+            None => None,
+            Some(None) => Some(None),
+            Some(Some(pattern)) => Some(Some(pattern.parse().map_err(Problem::invalid_body)?)),
+        };
+        Ok(Change { weight: self.weight, suspended: self.suspended, anonymous })
+    }
+}
+
+impl Change {
+    fn make(self, tenant: &mut Tenant) {
+        tenant.weight = self.weight.unwrap_or(tenant.weight);
+        tenant.suspended = self.suspended.unwrap_or(tenant.suspended);
+        if let Some(anonymous) = self.anonymous {
+            tenant.anonymous = anonymous;
+        }
+    }
+}
+
+/// `POST /tenants`
+pub async fn post(state: Scope, context: Context, body: Body) -> Result<Response> {
+    Params::parse(context.query.as_deref())?.finish()?;
+    let asked: Asked = super::read(&state, &context, body, EXPECTED).await?;
+    let Some(name) = asked.name.clone() else {
+        return Err(Problem::invalid_body(meridian_model::Invalid::field("name", "the tenant needs a name")));
+    };
+    let mut tenant = Tenant::new(&name);
+    asked.check()?.make(&mut tenant);
+    let made = tenant.clone();
+    super::change(&state, move |state| state.registry.create_tenant(made)).await?;
+    tracing::info!(by = &*state.caller().name, tenant = name, "tenant created");
+    let mut response = respond::json("application/json", &described(&state, &tenant))?;
+    *response.status_mut() = StatusCode::CREATED;
+    Ok(response)
+}
+
+/// `GET /tenants`
+pub async fn list(state: Scope, context: Context) -> Result<Response> {
+    Params::parse(context.query.as_deref())?.finish()?;
+    let tenants = state.registry.tenants().iter().map(|tenant| described(&state, tenant)).collect();
+    respond::json("application/json", &TenantList { tenants })
+}
+
+/// `PATCH /tenants/{t}`
+pub async fn patch(state: Scope, Path(name): Path<String>, context: Context, body: Body) -> Result<Response> {
+    Params::parse(context.query.as_deref())?.finish()?;
+    let asked: Asked = super::read(&state, &context, body, EXPECTED).await?;
+    if asked.name.as_ref().is_some_and(|other| *other != name) {
+        return Err(Problem::invalid_body(meridian_model::Invalid::field("name", "a tenant keeps its name")));
+    }
+    let (change, of) = (asked.check()?, name.clone());
+    let tenant =
+        super::change(&state, move |state| state.registry.change_tenant(&of, |tenant| change.make(tenant))).await?;
+    tracing::info!(by = &*state.caller().name, tenant = name, suspended = tenant.suspended, "tenant changed");
+    respond::json("application/json", &described(&state, &tenant))
+}
+
+/// `DELETE /tenants/{t}`: removes a suspended tenant with its tokens and all its data.
+pub async fn delete(state: Scope, Path(name): Path<String>, context: Context) -> Result<Response> {
+    Params::parse(context.query.as_deref())?.finish()?;
+    let tenant = state.registry.tenant(&name).ok_or_else(|| Problem::not_found("there is none of this name"))?;
+    if name == DEFAULT_TENANT {
+        return Err(Problem::new(Kind::Conflict, "the default tenant cannot be removed"));
+    }
+    // Suspended first: nothing may be written behind the removal, and a slip of the hand shows before data is gone.
+    if !tenant.suspended {
+        return Err(Problem::new(Kind::Conflict, format!("the tenant {name:?} is in use: suspend it first")));
+    }
+    let (shared, of) = (state.clone(), name.clone());
+    let removed = tokio::task::spawn_blocking(move || {
+        for collection in shared.backend.list(&of) {
+            shared.backend.remove(&of, collection.name()).map_err(errors::store_problem)?;
+        }
+        match shared.backend.damaged(&of).first() {
+            Some(damaged) => Err(errors::damaged_problem(damaged)),
+            None => shared.registry.remove_tenant(&of).map_err(super::problem),
+        }
+    });
+    removed.await.map_err(Problem::internal)??;
+    tracing::info!(by = &*state.caller().name, tenant = name, "tenant removed");
+    Ok(respond::no_content())
+}
+
+fn described(state: &Scope, tenant: &Tenant) -> TenantInfo {
+    let stats: Vec<_> = state.backend.list(&tenant.name).iter().map(|collection| collection.stats()).collect();
+    TenantInfo {
+        name: tenant.name.clone(),
+        weight: tenant.weight,
+        suspended: tenant.suspended,
+        anonymous: tenant.anonymous.as_ref().map(ToString::to_string),
+        collections: stats.len() as u64,
+        events: stats.iter().map(|stats| stats.events).sum(),
+        bytes: stats.iter().map(|stats| stats.bytes).sum(),
+    }
+}

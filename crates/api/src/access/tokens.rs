@@ -1,0 +1,98 @@
+//! `/tokens`: an admin manages those of its tenant, an operator those of every tenant.
+
+use crate::contract::{TokenAnswer, TokenInfo, TokenList};
+use crate::entry::Path;
+use crate::params::Params;
+use crate::problem::{Kind, Problem, Result};
+use crate::request::Context;
+use crate::respond;
+use crate::scope::Scope;
+use axum::body::Body;
+use axum::http::{StatusCode, header};
+use axum::response::Response;
+use meridian_admission::identity::NewToken;
+use meridian_model::policy::access::{Grant, Pattern, Role};
+use meridian_model::{schema_json, time};
+use serde::Deserialize;
+
+/// What is asked for.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Asked {
+    tenant: Option<String>,
+    role: String,
+    collections: Option<String>,
+    /// An ISO 8601 duration from now, or an instant.
+    expires: Option<String>,
+}
+
+const EXPECTED: &str = "an object such as {\"role\":\"reader\",\"collections\":\"ships*\",\"expires\":\"P90D\"}";
+
+/// `POST /tokens`
+pub async fn post(state: Scope, context: Context, body: Body) -> Result<Response> {
+    Params::parse(context.query.as_deref())?.finish()?;
+    let asked: Asked = super::read(&state, &context, body, EXPECTED).await?;
+    let new = new_token(&state, asked)?;
+    let (token, text) = super::change(&state, move |state| state.registry.create_token(&new, state.now())).await?;
+    tracing::info!(by = &*state.caller().name, token = token.id, role = %token.role, "token created");
+    let answer = TokenAnswer { info: TokenInfo::from(&token), token: text };
+    let mut response = respond::json("application/json", &answer)?;
+    *response.status_mut() = StatusCode::CREATED;
+    respond::insert(response.headers_mut(), header::LOCATION, &context.url(&format!("/tokens/{}", token.id)));
+    // The only copy of a secret.
+    respond::insert(response.headers_mut(), header::CACHE_CONTROL, "no-store");
+    Ok(response)
+}
+
+fn new_token(state: &Scope, asked: Asked) -> Result<NewToken> {
+    let role: Role = asked.role.parse().map_err(Problem::invalid_body)?;
+    let collections = match &asked.collections {
+        Some(text) => text.parse().map_err(Problem::invalid_body)?,
+        None => Pattern::all(),
+    };
+    let expires = asked.expires.map(|text| expiry(&text, state.now())).transpose()?;
+    let grant = Grant { role, collections };
+    let caller = state.caller();
+    let tenant = match role {
+        Role::Operator => asked.tenant,
+        _ => Some(asked.tenant.unwrap_or_else(|| caller.tenant.to_string())),
+    };
+    let foreign = tenant.as_deref().is_some_and(|tenant| tenant != &*caller.tenant);
+    if !caller.grant.may_give(&grant) || foreign && !caller.is_operator() {
+        let detail = format!("the role {} over {} gives no such token", caller.grant.role, caller.grant.collections);
+        return Err(Problem::new(Kind::Forbidden, detail));
+    }
+    Ok(NewToken { tenant, grant, expires })
+}
+
+fn expiry(text: &str, now: i64) -> Result<i64> {
+    let wrong = || {
+        let expected = "expected an instant such as 2027-01-01T00:00:00Z or a duration such as P90D";
+        Problem::invalid_body(meridian_model::Invalid::field("expires", format!("{text:?}: {expected}")))
+    };
+    match text.starts_with('P') {
+        true => schema_json::parse_duration(text).ok().and_then(|length| now.checked_add(length)).ok_or_else(wrong),
+        false => time::parse_instant(text, None).map_err(|_| wrong()),
+    }
+}
+
+/// `GET /tokens`
+pub async fn list(state: Scope, context: Context) -> Result<Response> {
+    Params::parse(context.query.as_deref())?.finish()?;
+    let tokens = state.registry.tokens(tenant(&state)).iter().map(TokenInfo::from).collect();
+    respond::json("application/json", &TokenList { tokens })
+}
+
+/// `DELETE /tokens/{id}`
+pub async fn delete(state: Scope, Path(id): Path<String>, context: Context) -> Result<Response> {
+    Params::parse(context.query.as_deref())?.finish()?;
+    let revoked = id.clone();
+    super::change(&state, move |state| state.registry.revoke_token(tenant(state), &revoked)).await?;
+    tracing::info!(by = &*state.caller().name, token = id, "token revoked");
+    Ok(respond::no_content())
+}
+
+/// The tenant whose tokens the caller manages; `None` for all.
+fn tenant(state: &Scope) -> Option<&str> {
+    (!state.caller().is_operator()).then(|| state.view().tenant())
+}

@@ -1,0 +1,82 @@
+//! Tokens and tenants.
+
+use meridian_admission::identity;
+use meridian_model::time;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// A token, without its secret.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct TokenInfo {
+    /// Names the token in lists, and to revoke it.
+    pub id: String,
+    /// The tenant that it belongs to; absent for an operator's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<String>,
+    /// `reader`, `writer`, `admin` or `operator`.
+    pub role: &'static str,
+    /// The collections that it covers, as a pattern.
+    pub collections: String,
+    /// When it was created.
+    pub created: String,
+    /// When it expires; absent where it does not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires: Option<String>,
+}
+
+/// A new token. Its text is shown this once.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct TokenAnswer {
+    /// The token.
+    #[serde(flatten)]
+    pub info: TokenInfo,
+    /// Its text, for `Authorization: Bearer`.
+    pub token: String,
+}
+
+/// The tokens of a tenant; for operators who name no tenant, all of them.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct TokenList {
+    /// In order of creation.
+    pub tokens: Vec<TokenInfo>,
+}
+
+/// A tenant.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct TenantInfo {
+    /// Its name.
+    pub name: String,
+    /// Its share of the server beside others.
+    pub weight: u32,
+    /// Whether its callers are refused.
+    pub suspended: bool,
+    /// The collections that callers without a credential may read, as a pattern; absent for none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub anonymous: Option<String>,
+    /// Its collections.
+    pub collections: u64,
+    /// Its events.
+    pub events: u64,
+    /// Bytes of its files.
+    pub bytes: u64,
+}
+
+/// The tenants of the server.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct TenantList {
+    /// In order of their names.
+    pub tenants: Vec<TenantInfo>,
+}
+
+impl From<&identity::Token> for TokenInfo {
+    fn from(token: &identity::Token) -> TokenInfo {
+        TokenInfo {
+            id: token.id.clone(),
+            tenant: (!token.tenant.is_empty()).then(|| token.tenant.clone()),
+            role: token.role.name(),
+            collections: token.collections.to_string(),
+            created: time::format_instant(token.created),
+            expires: token.expires.map(time::format_instant),
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! Step 4 of the entry point: who calls, and whether the caller has the access that a row needs.
+
+use super::path::decoded;
+use super::route::{Access, Resource};
+use super::{Arrival, Peer};
+use crate::problem::{Kind, Problem, Result};
+use crate::scope::no_collection;
+use crate::state::AppState;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header};
+use matchit::Params;
+use meridian_admission::identity::{Caller, Credential};
+use meridian_model::policy::access::{Decision, Target};
+use std::borrow::Cow;
+use std::sync::Arc;
+
+static TENANT: HeaderName = HeaderName::from_static("meridian-tenant");
+/// Headers that only a proxy adds: with one of them, a loopback peer is the proxy, not the client.
+static FORWARDED: [HeaderName; 4] = [
+    HeaderName::from_static("forwarded"),
+    HeaderName::from_static("x-forwarded-for"),
+    HeaderName::from_static("x-real-ip"),
+    HeaderName::from_static("via"),
+];
+/// The challenge of a refusal. Browsers answer the second by asking for the token, as a password.
+static CHALLENGE: HeaderValue =
+    HeaderValue::from_static("Bearer realm=\"meridian\", Basic realm=\"meridian\", charset=\"UTF-8\"");
+
+/// Finds out who sends a request. A row that needs no access is served to callers without a credential too, as nobody.
+///
+/// # Errors
+/// 401 where the credential stands for nobody, or there is none and one is needed.
+pub fn identify(
+    state: &AppState,
+    arrival: &Arrival,
+    access: Access,
+    (method, uri, headers): (&Method, &Uri, &HeaderMap),
+) -> Result<Caller> {
+    let absent = |why| match access {
+        Access::Open => Ok(state.callers.nobody.clone()),
+        Access::Needs(..) => Err(unauthorized(why)),
+    };
+    let caller = match arrival.peer {
+        Peer::Socket => state.callers.socket.clone(),
+        Peer::Address(_) if state.registry.is_empty() => match is_local(arrival, method, uri, headers) {
+            true => state.callers.local.clone(),
+            false => absent(NO_TOKEN_YET)?,
+        },
+        Peer::Address(_) => match credential(headers) {
+            Credential::Absent => state.registry.anonymous().map_or_else(|| absent(NEEDED), Ok)?,
+            Credential::Malformed => return Err(unauthorized(MALFORMED)),
+            Credential::Token(text) => state.registry.caller(&text, state.now()).map_err(|_| unauthorized(UNKNOWN))?,
+        },
+    };
+    match headers.get(&TENANT) {
+        None => Ok(caller),
+        Some(tenant) => within(state, caller, tenant),
+    }
+}
+
+const NO_TOKEN_YET: &str = "no token exists yet, so only programs on this machine are served: \
+                            create one with `meridian token create`";
+const NEEDED: &str = "a token is needed: expected the header Authorization: Bearer TOKEN";
+const MALFORMED: &str = "the header Authorization is neither Bearer TOKEN nor Basic with the token as password";
+const UNKNOWN: &str = "the token is unknown, expired or revoked";
+
+/// The caller in the tenant that the request names. Operators may name any; others only their own.
+fn within(state: &AppState, caller: Caller, tenant: &HeaderValue) -> Result<Caller> {
+    let name = tenant.to_str().unwrap_or_default();
+    if *caller.tenant == *name {
+        return Ok(caller);
+    }
+    if !caller.is_operator() {
+        return Err(Problem::new(
+            Kind::Forbidden,
+            "only operators name a tenant: leave out the header Meridian-Tenant",
+        ));
+    }
+    match state.registry.tenant(name) {
+        Some(_) => Ok(Arc::new(caller.within(name))),
+        None => Err(Problem::not_found(format!("there is no tenant {name:?}"))),
+    }
+}
+
+fn credential(headers: &HeaderMap) -> Credential<'_> {
+    let mut values = headers.get_all(header::AUTHORIZATION).iter();
+    match (values.next(), values.next()) {
+        (None, _) => Credential::Absent,
+        (Some(value), None) => Credential::of_header(value.as_bytes()),
+        (Some(_), Some(_)) => Credential::Malformed,
+    }
+}
+
+/// Whether a program on this machine sent the request, under a name of this machine and not through a proxy. A page of
+/// another origin that runs in a browser here may not even read: nothing else would stop it while there is no token.
+fn is_local(arrival: &Arrival, method: &Method, uri: &Uri, headers: &HeaderMap) -> bool {
+    let Peer::Address(address) = arrival.peer else { return false };
+    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    address.to_canonical().is_loopback()
+        && is_loopback_name(host)
+        && uri.authority().is_none_or(|authority| is_loopback_name(authority.as_str()))
+        && !FORWARDED.iter().any(|name| headers.contains_key(name))
+        && !is_read_by_another_origin(method, headers)
+}
+
+/// Whether a page of another origin reads. The guard has decided about everything else that pages send.
+fn is_read_by_another_origin(method: &Method, headers: &HeaderMap) -> bool {
+    let checked =
+        !matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS) || headers.contains_key(header::UPGRADE);
+    !checked && headers.get("sec-fetch-site").is_some_and(|site| site == "cross-site" || site == "same-site")
+}
+
+/// Whether the authority of a URL names this machine by a loopback address or by `localhost`.
+fn is_loopback_name(authority: &str) -> bool {
+    let host = match authority.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or_default(),
+        None => authority.rsplit_once(':').map_or(authority, |(host, _)| host),
+    };
+    let name = host.trim_end_matches('.').to_ascii_lowercase();
+    name == "localhost"
+        || name.ends_with(".localhost")
+        || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.to_canonical().is_loopback())
+}
+
+fn unauthorized(detail: &str) -> Problem {
+    Problem::new(Kind::Unauthorized, detail).header(header::WWW_AUTHENTICATE, CHALLENGE.clone())
+}
+
+/// Whether a caller has the access that a row needs.
+///
+/// # Errors
+/// 403, or 404 where the caller may not know whether the target exists.
+pub fn allow(caller: &Caller, access: Access, segments: &Params<'_, '_>) -> Result<()> {
+    let Access::Needs(action, resource) = access else { return Ok(()) };
+    let name = match resource {
+        Resource::Collection => decoded(segments.get("c").unwrap_or_default())?,
+        Resource::Places => Cow::Borrowed(crate::places::COLLECTION),
+        _ => Cow::Borrowed(""),
+    };
+    let target = match resource {
+        Resource::Collection | Resource::Places => Target::Collection(&name),
+        Resource::Collections => Target::Collections,
+        Resource::Search => Target::Search,
+        Resource::SavedSearch => Target::SavedSearch,
+        Resource::Tokens => Target::Tokens,
+        Resource::Server => Target::Server,
+    };
+    match caller.grant.decide(action, target) {
+        Decision::Allowed => Ok(()),
+        Decision::Hidden => Err(no_collection(&name)),
+        Decision::Forbidden => {
+            Err(Problem::new(Kind::Forbidden, format!("the role {} does not include this", caller.grant.role)))
+        }
+    }
+}

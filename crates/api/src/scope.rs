@@ -1,0 +1,69 @@
+//! What a request may touch: the server, as its caller sees it.
+
+use crate::entry::Dispatch;
+use crate::errors;
+use crate::problem::{Problem, Result};
+use crate::state::AppState;
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use meridian_admission::identity::Caller;
+use meridian_backend::{Collection, View};
+use std::ops::Deref;
+use std::sync::Arc;
+
+/// The server's state with the view of one caller. A handler reaches collections through it and no other way.
+#[derive(Clone)]
+pub struct Scope {
+    state: AppState,
+    view: View,
+}
+
+impl Scope {
+    /// The scope of a caller.
+    pub fn new(state: AppState, caller: Caller) -> Scope {
+        let view = View::new(state.backend.clone(), caller);
+        Scope { state, view }
+    }
+
+    /// The collections that the caller sees.
+    pub fn view(&self) -> &View {
+        &self.view
+    }
+
+    /// The caller.
+    pub fn caller(&self) -> &Caller {
+        self.view.caller()
+    }
+
+    /// The collection of this name; 503 where it is damaged, 404 where the caller sees none.
+    pub fn collection(&self, name: &str) -> Result<Arc<dyn Collection>> {
+        self.view.collection(name).ok_or_else(|| match self.view.why_damaged(name) {
+            Some(damaged) => errors::damaged_problem(&damaged),
+            None => no_collection(name),
+        })
+    }
+}
+
+/// The answer for a collection that is absent, and for one that the caller may not see.
+pub fn no_collection(name: &str) -> Problem {
+    Problem::not_found(format!("there is no collection {name:?}"))
+}
+
+impl Deref for Scope {
+    type Target = AppState;
+
+    fn deref(&self) -> &AppState {
+        &self.state
+    }
+}
+
+impl FromRequestParts<AppState> for Scope {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self> {
+        match parts.extensions.get::<Dispatch>() {
+            Some(dispatch) => Ok(Scope::new(state.clone(), dispatch.caller.clone())),
+            None => Err(Problem::internal("a request that did not pass the entry point")),
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! The collections that one caller sees.
+
+use crate::backend::Backend;
+use crate::collection::Collection;
+use meridian_admission::identity::Caller;
+use meridian_model::Schema;
+use meridian_model::policy::access::{Action, Decision, Target};
+use meridian_store::{Damaged, Settings, StoreError};
+use std::sync::Arc;
+
+/// The collections of a caller's tenant that its grant covers. All work for a caller goes through its view, so that
+/// nothing outside of it can be named.
+#[derive(Debug, Clone)]
+pub struct View {
+    backend: Arc<dyn Backend>,
+    caller: Caller,
+}
+
+impl View {
+    /// The view of a caller.
+    pub fn new(backend: Arc<dyn Backend>, caller: Caller) -> View {
+        View { backend, caller }
+    }
+
+    /// Whose view it is.
+    pub fn caller(&self) -> &Caller {
+        &self.caller
+    }
+
+    /// The tenant.
+    pub fn tenant(&self) -> &str {
+        &self.caller.tenant
+    }
+
+    /// Whether the caller may do this to a collection.
+    pub fn may(&self, action: Action, name: &str) -> bool {
+        self.caller.grant.decide(action, Target::Collection(name)) == Decision::Allowed
+    }
+
+    /// The collection of this name; `None` where the caller sees none or it is damaged. Returns at once.
+    pub fn collection(&self, name: &str) -> Option<Arc<dyn Collection>> {
+        self.covers(name).then(|| self.backend.collection(self.tenant(), name)).flatten()
+    }
+
+    /// The collections in order of name. Returns at once.
+    pub fn list(&self) -> Vec<Arc<dyn Collection>> {
+        let mut collections = self.backend.list(self.tenant());
+        collections.retain(|collection| self.covers(collection.name()));
+        collections
+    }
+
+    /// The collections that cannot be opened, in order of name. Returns at once.
+    pub fn damaged(&self) -> Vec<Damaged> {
+        let mut damaged = self.backend.damaged(self.tenant());
+        damaged.retain(|damaged| self.covers(&damaged.name));
+        damaged
+    }
+
+    /// Why the collection of this name cannot be opened; `None` if it can, or if the caller sees none. Returns at once.
+    pub fn why_damaged(&self, name: &str) -> Option<Damaged> {
+        self.covers(name).then(|| self.backend.why_damaged(self.tenant(), name)).flatten()
+    }
+
+    /// Creates a collection, which the caller must be allowed to manage: callers check that with [`View::may`].
+    ///
+    /// # Errors
+    /// Those of [`Backend::create`].
+    pub fn create(&self, name: &str, schema: Schema, settings: Settings) -> Result<Arc<dyn Collection>, StoreError> {
+        self.backend.create(self.tenant(), name, schema, settings)
+    }
+
+    /// Removes a collection and its events; returns whether it existed.
+    ///
+    /// # Errors
+    /// Those of [`Backend::remove`].
+    pub fn remove(&self, name: &str) -> Result<bool, StoreError> {
+        self.backend.remove(self.tenant(), name)
+    }
+
+    fn covers(&self, name: &str) -> bool {
+        self.caller.grant.collections.covers(name)
+    }
+}

@@ -1,0 +1,164 @@
+//! `meridian tenant`: those who share a server.
+
+use crate::args::TargetArgs;
+use crate::client::Client;
+use crate::failure::Failure;
+use crate::output::{say, unwritable, with_stdout};
+use crate::table::Table;
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+
+/// Create, list, suspend and delete tenants
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  meridian tenant create harbour --weight 2
+  meridian token create --tenant harbour --role admin  its first token
+  meridian tenant list
+  meridian tenant suspend harbour
+  meridian tenant delete harbour  with all its data
+
+Each tenant has collections, searches and tokens of its own, which no other tenant sees. What existed before there were
+tenants belongs to the tenant `default`.")]
+pub struct TenantArgs {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    Create(CreateArgs),
+    List(ListArgs),
+    Set(SetArgs),
+    Suspend(NameArgs),
+    Resume(NameArgs),
+    Delete(NameArgs),
+}
+
+/// Create a tenant
+#[derive(Args, Debug)]
+struct CreateArgs {
+    /// Its name
+    name: String,
+    #[command(flatten)]
+    settings: SettingArgs,
+    #[command(flatten)]
+    target: TargetArgs,
+}
+
+/// Change a tenant
+#[derive(Args, Debug)]
+struct SetArgs {
+    /// Its name
+    name: String,
+    #[command(flatten)]
+    settings: SettingArgs,
+    #[command(flatten)]
+    target: TargetArgs,
+}
+
+#[derive(Args, Debug)]
+struct SettingArgs {
+    /// Its share of the server beside others, from 1 to 1000 [default: 1]
+    #[arg(long, value_name = "N")]
+    weight: Option<u32>,
+    /// Collections that callers without a token may read: names, separated by commas; a name may end in *; `none` for none
+    #[arg(long, value_name = "PATTERN")]
+    anonymous: Option<String>,
+}
+
+/// List the tenants
+#[derive(Args, Debug)]
+struct ListArgs {
+    #[command(flatten)]
+    target: TargetArgs,
+}
+
+/// Suspend, resume or delete a tenant
+#[derive(Args, Debug)]
+struct NameArgs {
+    /// Its name
+    name: String,
+    #[command(flatten)]
+    target: TargetArgs,
+}
+
+impl SettingArgs {
+    fn document(&self) -> Value {
+        let mut document = json!({});
+        if let Some(weight) = self.weight {
+            document["weight"] = json!(weight);
+        }
+        match self.anonymous.as_deref() {
+            None => {}
+            Some("none") => document["anonymous"] = Value::Null,
+            Some(pattern) => document["anonymous"] = json!(pattern),
+        }
+        document
+    }
+}
+
+/// Runs the command.
+pub fn run(args: &TenantArgs) -> Result<(), Failure> {
+    match &args.command {
+        Command::Create(args) => create(args),
+        Command::List(args) => list(args),
+        Command::Set(args) => change(&args.name, &args.settings.document(), &args.target, "is changed"),
+        Command::Suspend(args) => {
+            change(&args.name, &json!({ "suspended": true }), &args.target, "is suspended: its callers are refused")
+        }
+        Command::Resume(args) => change(&args.name, &json!({ "suspended": false }), &args.target, "is served again"),
+        Command::Delete(args) => delete(args),
+    }
+}
+
+fn create(args: &CreateArgs) -> Result<(), Failure> {
+    let mut document = args.settings.document();
+    document["name"] = json!(args.name);
+    let client = Client::for_owner(&args.target.resolve())?;
+    let made = client.ask(&["tenants"], &document);
+    client.close()?;
+    made?;
+    say(&format!("tenant {} is created; `meridian token create --tenant {0} --role admin` lets someone in", args.name));
+    Ok(())
+}
+
+fn list(args: &ListArgs) -> Result<(), Failure> {
+    let client = Client::for_owner(&args.target.resolve())?;
+    let answer = client.json(&["tenants"], &[]);
+    client.close()?;
+    let answer = answer?;
+    let columns = ["name", "weight", "suspended", "anonymous", "collections", "events", "bytes"];
+    let mut table = Table::new(columns);
+    for tenant in answer["tenants"].as_array().map(Vec::as_slice).unwrap_or_default() {
+        let text = |name: &str| match &tenant[name] {
+            Value::Null => String::new(),
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        table.push(columns.map(text).to_vec());
+    }
+    with_stdout(|out| table.print(&mut { out }).map_err(|e| unwritable(&e)))
+}
+
+fn change(name: &str, document: &Value, target: &TargetArgs, done: &str) -> Result<(), Failure> {
+    let client = Client::for_owner(&target.resolve())?;
+    let changed = client.patch(&["tenants", name], document);
+    client.close()?;
+    changed?;
+    say(&format!("tenant {name} {done}"));
+    Ok(())
+}
+
+fn delete(args: &NameArgs) -> Result<(), Failure> {
+    let client = Client::for_owner(&args.target.resolve())?;
+    let found = client.delete(&["tenants", &args.name]);
+    client.close()?;
+    match found? {
+        true => say(&format!("tenant {} is deleted, with its tokens and its data", args.name)),
+        false => {
+            return Err(Failure::Bad(format!("there is no tenant {}: `meridian tenant list` shows them", args.name)));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,96 @@
+//! The control socket of a data folder: whoever may open it is the folder's owner, and so an operator.
+
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use ureq::unversioned::transport::{Buffers, ConnectionDetails, Connector, LazyBuffers, NextTimeout, Transport};
+
+/// Its name in the folder.
+const NAME: &str = "control.sock";
+/// Under which it is bound, before only its owner may open it.
+const UNFINISHED: &str = "control.sock.new";
+
+/// Listens on the socket of a folder. The caller holds the folder's lock, so a socket that is there is a dead one.
+pub fn listen(folder: &Path) -> io::Result<UnixListener> {
+    let at = |name: &str| folder.join(name);
+    for name in [NAME, UNFINISHED] {
+        match std::fs::remove_file(at(name)) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
+            _ => {}
+        }
+    }
+    // Bound under another name first: there is no moment at which someone else could open it under its own.
+    let listener = with_short_path(folder, UNFINISHED, |path| UnixListener::bind(path))?;
+    std::fs::set_permissions(at(UNFINISHED), std::fs::Permissions::from_mode(0o600))?;
+    std::fs::rename(at(UNFINISHED), at(NAME))?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}
+
+/// Removes the socket of a folder.
+pub fn remove(folder: &Path) {
+    let _ = std::fs::remove_file(folder.join(NAME));
+}
+
+/// Whether a server serves the folder now.
+pub fn is_served(folder: &Path) -> bool {
+    connect(folder).is_ok()
+}
+
+fn connect(folder: &Path) -> io::Result<UnixStream> {
+    with_short_path(folder, NAME, |path| UnixStream::connect(path))
+}
+
+/// The address of a socket has some 100 bytes, which a path may exceed. The folder's descriptor gives it a short one.
+fn with_short_path<T>(folder: &Path, name: &str, act: impl FnOnce(&Path) -> io::Result<T>) -> io::Result<T> {
+    use std::os::fd::AsRawFd as _;
+    let opened = std::fs::File::open(folder)?;
+    act(&PathBuf::from(format!("/proc/self/fd/{}", opened.as_raw_fd())).join(name))
+}
+
+/// Connects requests to the socket of a folder, whatever host they name.
+#[derive(Debug)]
+pub struct SocketConnector(pub PathBuf);
+
+impl Connector<()> for SocketConnector {
+    type Out = SocketTransport;
+
+    fn connect(&self, details: &ConnectionDetails<'_>, _: Option<()>) -> Result<Option<SocketTransport>, ureq::Error> {
+        let stream = connect(&self.0)?;
+        let config = details.config;
+        let buffers = LazyBuffers::new(config.input_buffer_size(), config.output_buffer_size());
+        Ok(Some(SocketTransport { stream, buffers }))
+    }
+}
+
+/// A connection to the socket.
+#[derive(Debug)]
+pub struct SocketTransport {
+    stream: UnixStream,
+    buffers: LazyBuffers,
+}
+
+impl Transport for SocketTransport {
+    fn buffers(&mut self) -> &mut dyn Buffers {
+        &mut self.buffers
+    }
+
+    fn transmit_output(&mut self, amount: usize, timeout: NextTimeout) -> Result<(), ureq::Error> {
+        self.stream.set_write_timeout(timeout.not_zero().map(|after| *after))?;
+        self.stream.write_all(&self.buffers.output()[..amount])?;
+        Ok(())
+    }
+
+    fn await_input(&mut self, timeout: NextTimeout) -> Result<bool, ureq::Error> {
+        self.stream.set_read_timeout(timeout.not_zero().map(|after| *after))?;
+        let read = self.stream.read(self.buffers.input_append_buf())?;
+        self.buffers.input_appended(read);
+        Ok(read > 0)
+    }
+
+    fn is_open(&mut self) -> bool {
+        // Each request connects anew.
+        false
+    }
+}

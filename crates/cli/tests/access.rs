@@ -1,0 +1,146 @@
+//! Tokens and tenants from the command line, on folders that are served and folders that are not.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
+
+mod common;
+
+use common::{Server, command, meridian};
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// A token, made by the owner of a folder.
+fn token(folder: &Path, options: &[&str]) -> String {
+    let data = folder.display().to_string();
+    let run = meridian(&[&["token", "create", "--data", &data], options].concat()).ended(0);
+    // The last word printed.
+    run.out.split_whitespace().last().unwrap().to_owned()
+}
+
+fn asked(server: &Server, token: &str, path: &str) -> u16 {
+    let request = common::agent().get(format!("{}{path}", server.url));
+    request.header("authorization", format!("Bearer {token}")).call().unwrap().status().as_u16()
+}
+
+fn with_token(token: &str, args: &[&str]) -> (i32, String) {
+    let out = command(args).env("MERIDIAN_TOKEN", token).output().unwrap();
+    let text = [out.stdout, out.stderr].concat();
+    (out.status.code().unwrap(), String::from_utf8(text).unwrap())
+}
+
+#[test]
+fn the_owner_of_a_folder_gets_in_whether_or_not_it_is_served() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().display().to_string();
+    let operator = token(folder.path(), &["--role", "operator"]);
+    assert!(operator.starts_with("mrd_"), "{operator}");
+    let server = Server::start(folder.path());
+    assert_eq!(server.get("/collections").0, 401);
+    assert_eq!(asked(&server, &operator, "/collections"), 200);
+
+    // The socket is the owner's alone.
+    let socket = folder.path().join("control.sock");
+    assert_eq!(socket.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    let reader = token(folder.path(), &["--role", "reader", "--collections", "ships*", "--expires", "90d"]);
+    assert_eq!((asked(&server, &reader, "/collections"), asked(&server, &reader, "/tokens")), (200, 403));
+    let listed = meridian(&["token", "list", "--data", &data]).ended(0);
+    let id = reader.split('_').nth(1).unwrap();
+    assert!(
+        listed.out.contains(id) && listed.out.contains("ships*") && !listed.out.contains(&reader),
+        "{}",
+        listed.out
+    );
+    let curl = Command::new("curl")
+        .args(["-sS", "--unix-socket", &socket.display().to_string(), "http://localhost/tokens"])
+        .output()
+        .unwrap();
+    assert!(String::from_utf8_lossy(&curl.stdout).contains(id), "{curl:?}");
+    meridian(&["token", "revoke", id, "--data", &data]).ended(0);
+    assert_eq!(asked(&server, &reader, "/collections"), 401);
+    meridian(&["token", "revoke", id, "--data", &data]).ended(1).says(&["there is no token"]);
+    assert_eq!(server.stop("TERM"), Some(0));
+    assert!(!socket.exists());
+
+    // Killed, it leaves the socket behind, and the next start takes its place.
+    let server = Server::start(folder.path());
+    server.kill();
+    assert!(socket.exists());
+    let server = Server::start(folder.path());
+    assert_eq!(asked(&server, &token(folder.path(), &["--role", "admin"]), "/collections"), 200);
+}
+
+#[test]
+fn a_command_on_a_folder_needs_no_token_and_lets_nobody_else_in() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().display().to_string();
+    meridian(&["create", "ships", "--schema", "name:String,*geom:Point:srid=4326", "--data", &data]).ended(0);
+    token(folder.path(), &["--role", "operator"]);
+    meridian(&["query", "ships", "--data", &data]).ended(0);
+}
+
+#[test]
+fn commands_show_the_token_of_the_environment() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    let url = server.url.clone();
+    let writer = token(folder.path(), &["--role", "writer", "--collections", "ships"]);
+    let operator = token(folder.path(), &["--role", "operator"]);
+    let (code, text) = with_token("", &["query", "ships", "--url", &url]);
+    assert!(code == 3 && text.contains("401") && text.contains("Authorization"), "{code}: {text}");
+    let create = ["create", "ships", "--schema", "name:String,*geom:Point:srid=4326", "--url", &url];
+    let (code, text) = with_token(&writer, &create);
+    assert!(code == 3 && text.contains("403"), "{code}: {text}");
+    assert_eq!(with_token(&operator, &create).0, 0);
+    let events = folder.path().join("events.csv");
+    std::fs::write(&events, "name,lon,lat\na,1,2\nb,3,4\n").unwrap();
+    let (code, text) = with_token(&writer, &["load", "ships", &events.display().to_string(), "--url", &url]);
+    assert_eq!(code, 0, "{text}");
+    let (code, text) = with_token(&writer, &["query", "ships", "--url", &url]);
+    assert!(code == 0 && text.contains('b'), "{text}");
+    let (code, text) = with_token(&operator, &["token", "list", "--url", &url]);
+    assert!(code == 0 && text.contains("writer"), "{text}");
+    assert_eq!(with_token(&writer, &["token", "list", "--url", &url]).0, 3);
+}
+
+#[test]
+fn tenants_from_the_command_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().display().to_string();
+    let on = |args: &[&str]| meridian(&[args, &["--data", &data]].concat());
+    on(&["tenant", "create", "harbour", "--weight", "2"]).ended(0);
+    on(&["tenant", "create", "harbour"]).ended(3).says(&["already"]);
+    let admin = token(folder.path(), &["--role", "admin", "--tenant", "harbour"]);
+    let server = Server::start(folder.path());
+    assert_eq!(asked(&server, &admin, "/collections"), 200);
+    on(&["tenant", "delete", "harbour"]).ended(3).says(&["suspend it first"]);
+    on(&["tenant", "suspend", "harbour"]).ended(0);
+    assert_eq!(asked(&server, &admin, "/collections"), 401);
+    on(&["tenant", "resume", "harbour"]).ended(0);
+    assert_eq!(asked(&server, &admin, "/collections"), 200);
+    let listed = on(&["tenant", "list"]).ended(0);
+    assert!(listed.out.contains("harbour") && listed.out.contains("default"), "{}", listed.out);
+    assert_eq!(server.get("/collections").0, 401);
+    on(&["tenant", "set", "default", "--anonymous", "*"]).ended(0);
+    assert_eq!(server.get("/collections").0, 200);
+    on(&["tenant", "set", "default", "--anonymous", "none"]).ended(0);
+    assert_eq!(server.get("/collections").0, 401);
+    on(&["tenant", "suspend", "harbour"]).ended(0);
+    on(&["tenant", "delete", "harbour"]).ended(0);
+    on(&["tenant", "delete", "harbour"]).ended(1);
+}
+
+#[test]
+fn a_server_without_a_token_listens_on_this_machine_only() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().display().to_string();
+    let serve = ["serve", "--listen", "0.0.0.0:0", "--data", &data];
+    meridian(&serve).ended(2).says(&["no token exists", "meridian token create"]);
+    token(folder.path(), &["--role", "operator"]);
+    let mut child = command(&serve).stdout(Stdio::piped()).spawn().unwrap();
+    let mut first = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut first).unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(first.contains("http://0.0.0.0:"), "{first}");
+}
