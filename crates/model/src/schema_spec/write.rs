@@ -3,7 +3,7 @@
 use crate::schema::{FieldType, IdRole, Mode, Schema, TIME_UNIT_DEFAULT_US, TimeRole};
 use crate::schema_json::duration_text;
 
-/// Writes a schema as a spec that [`parse`] reads back.
+/// Writes a schema as a spec that [`parse`](super::parse) reads back.
 pub fn to_spec(schema: &Schema) -> String {
     let mut attributes = Vec::with_capacity(schema.fields.len() + 1);
     for (i, field) in schema.fields.iter().enumerate() {

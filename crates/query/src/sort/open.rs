@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 /// A node waiting to be opened.
 #[derive(Clone)]
 pub(super) struct Open {
-    /// The result of [`Sorter::best_of`].
+    /// The result of [`Sorter::best_of`](super::Sorter::best_of).
     pub(super) best: Option<SortValue>,
     pub(super) descending: bool,
     pub(super) part: u32,

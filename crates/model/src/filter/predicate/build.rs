@@ -127,7 +127,7 @@ impl Predicate {
     }
 
     /// Matches events at most `radius_m` metres from a place in degrees, over the globe ([`crate::sphere`]); of a
-    /// shape the nearest point counts ([`super::globe`]). An event without geometry never matches.
+    /// shape the nearest point counts ([`crate::filter::globe`]). An event without geometry never matches.
     pub fn near(lon: f64, lat: f64, radius_m: f64) -> Predicate {
         Predicate::new(Node::Near(Near::new(lon, lat, radius_m))).of(Some(Source::Near([lon, lat, radius_m])))
     }

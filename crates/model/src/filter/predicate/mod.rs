@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 /// A test of events: `bbox`, `datetime`, `near` and CQL2 all become one of these.
 ///
-/// Typed, bound to one [`Schema`] (where it names fields), cheap to clone. Inside, logic is SQL's with three values:
+/// Typed, bound to one [`Schema`](crate::Schema) (where it names fields), cheap to clone. Inside, logic is SQL's with three values:
 /// a comparison with a null is unknown, and so is its negation; at the end, unknown is no match.
 ///
 /// It keeps the expression from which it was bound ([`Predicate::to_json`]).
@@ -148,7 +148,7 @@ impl Predicate {
     }
 
     /// Whether this speaks of the id. Where ids are made, the batch must then carry the sequence numbers that they are
-    /// made from: [`Batch::with_seqs`].
+    /// made from: [`Batch::with_seqs`](crate::Batch::with_seqs).
     pub fn reads_id(&self) -> bool {
         let is_id = |text: &Text| text.source == TextSource::Id;
         match self.node() {
