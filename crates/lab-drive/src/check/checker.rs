@@ -3,8 +3,12 @@
 use super::truth::Truth;
 use crate::protocol::scan::{Scan, State};
 use crate::scenario::{Check, Request, ResultUnit};
+use data_encoding::HEXLOWER;
 use meridian_lab_results::record::{Outcome, Record};
 use serde_json::Value as Json;
+use sha2::{Digest as _, Sha256};
+use std::collections::HashMap;
+use std::path::Path;
 
 /// The checks of one request, ready to run.
 #[derive(Debug)]
@@ -13,6 +17,7 @@ pub struct Checker {
     unit: ResultUnit,
     follow: Option<String>,
     truth: Option<Truth>,
+    digests: Option<HashMap<String, String>>,
 }
 
 /// A verdict that is not sound.
@@ -22,17 +27,27 @@ impl Checker {
     /// Reads what the checks need. Errors name the key.
     pub fn new(request: &Request) -> Result<Checker, String> {
         let truth = Truth::of(request)?;
+        let digests = match &request.check.digests {
+            Some(path) => Some(digests(path).map_err(|e| format!("request {}: check.digests: {e}", request.name))?),
+            None => None,
+        };
         Ok(Checker {
             check: request.check.clone(),
             unit: request.result.clone(),
             follow: request.follow.clone(),
             truth,
+            digests,
         })
     }
 
     /// What of the answer has to be kept.
     pub fn needs_body(&self) -> bool {
         self.check.needs_body()
+    }
+
+    /// A digest to be taken of the body while it comes, where there is a check for it.
+    pub fn digest(&self) -> Option<Sha256> {
+        self.digests.as_ref().map(|_| Sha256::new())
     }
 
     /// The unit in which results are counted.
@@ -97,6 +112,14 @@ impl Checker {
         for field in &self.check.fields {
             field_is_there(json.as_ref(), field)?;
         }
+        if let (Some(digests), Some(digest)) = (&self.digests, &scan.digest) {
+            let found = HEXLOWER.encode(&digest.clone().finalize());
+            match digests.get(path) {
+                None => return unsound("the digests file does not know this path"),
+                Some(due) if due.eq_ignore_ascii_case(&found) => {}
+                Some(_) => return unsound("the body differs from the one whose digest is known"),
+            }
+        }
         let mut count = scan.results;
         if let (Some(pointer), Some(json)) = (&self.check.count, &json) {
             let own = json.pointer(pointer).and_then(Json::as_u64);
@@ -150,6 +173,12 @@ impl Checker {
     }
 }
 
+/// Digests by path.
+fn digests(path: &Path) -> Result<HashMap<String, String>, String> {
+    let text = std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
+    serde_json::from_str(&text).map_err(|e| format!("{}: expected an object of paths and digests: {e}", path.display()))
+}
+
 fn field_is_there(json: Option<&Json>, field: &str) -> Result<(), Finding> {
     let (pointer, kind) = field.split_once('=').map_or((field, None), |(pointer, kind)| (pointer, Some(kind)));
     let Some(values) = json.and_then(|json| values_at(json, pointer)) else {
@@ -196,12 +225,17 @@ mod tests {
         let mut request = Request::plain("GET", "/");
         request.check = toml::from_str(check).expect("a check");
         let mut scan = Scan::default();
-        scan.reset(&ResultUnit::Feature, true);
-        scan.take(body.as_bytes(), 1);
-        scan.end(2);
         request.result = ResultUnit::Feature;
+        let checker = Checker::new(&request).expect("ready");
+        scan.reset(&ResultUnit::Feature, true);
+        scan.digest = checker.digest();
+        // In two pieces, as a body comes.
+        let (first, second) = body.as_bytes().split_at(body.len() / 2);
+        scan.take(first, 1);
+        scan.take(second, 1);
+        scan.end(2);
         let mut record = Record { status, ..Record::default() };
-        Checker::new(&request).expect("ready").judge("/", &scan, &mut record);
+        checker.judge("/", &scan, &mut record);
         (record.outcome, record.detail)
     }
 
@@ -260,5 +294,27 @@ mod tests {
             let (came, detail) = judged(&check, 200, two);
             assert_eq!((came, detail.as_deref()), (outcome, why), "{truth}");
         }
+    }
+
+    #[test]
+    fn a_digests_file_says_which_body_is_due_at_a_path() {
+        // sha256sum of the two letters.
+        let due = "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a";
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        let check = format!("digests = {:?}", file.path());
+        for (path, body, outcome, why) in [
+            ("/", "{}", Outcome::Sound, None),
+            ("/", "[]", Outcome::Unsound, Some("the body differs from the one whose digest is known")),
+            ("/x", "{}", Outcome::Unsound, Some("the digests file does not know this path")),
+        ] {
+            std::fs::write(file.path(), format!("{{\"{path}\":\"{due}\"}}")).expect("written");
+            let (came, detail) = judged(&check, 200, body);
+            assert_eq!((came, detail.as_deref()), (outcome, why), "{path} {body}");
+        }
+        std::fs::write(file.path(), "[]").expect("written");
+        let mut request = Request::plain("GET", "/");
+        request.check = toml::from_str(&check).expect("a check");
+        let error = Checker::new(&request).expect_err("refused");
+        assert!(error.contains("check.digests"), "{error}");
     }
 }

@@ -168,6 +168,7 @@ impl VirtualUser {
         }
         let Some(judge) = shared.checkers.get(usize::from(question.request)) else { return false };
         self.scan.reset(judge.unit(), judge.needs_body());
+        self.scan.digest = judge.digest();
         record.in_flight = shared.in_flight.get();
         shared.in_flight.set(record.in_flight + 1);
         self.timer.as_mut().reset(shared.clock.instant(give_up));

@@ -2,6 +2,7 @@
 
 use crate::scenario::ResultUnit;
 use meridian_lab_results::record::Micros;
+use sha2::{Digest as _, Sha256};
 
 /// Most bytes of a body that are kept for checks, and of one event of a stream.
 pub const BODY_MAX: usize = 64 << 20;
@@ -26,6 +27,8 @@ pub struct Scan {
     pub body: Option<Vec<u8>>,
     /// The body was larger than what is kept.
     pub too_large: bool,
+    /// SHA-256 of the body so far, where a check compares it.
+    pub digest: Option<Sha256>,
     /// `Retry-After` of the answer, seconds.
     pub retry_after: Option<u32>,
     line_open: bool,
@@ -64,6 +67,9 @@ impl Scan {
     /// Takes the next bytes of a body.
     pub fn take(&mut self, bytes: &[u8], now: Micros) {
         self.bytes += bytes.len() as u64;
+        if let Some(digest) = &mut self.digest {
+            digest.update(bytes);
+        }
         if let Some(body) = &mut self.body {
             // Counting goes on past the limit: only the checks of the whole body are lost.
             if body.len() + bytes.len() <= BODY_MAX {

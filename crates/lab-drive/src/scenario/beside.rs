@@ -27,7 +27,7 @@ impl Scenario {
             }
         }
         let checks = self.request.iter_mut().map(|request| &mut request.check);
-        checks.flat_map(|check| [&mut check.truth, &mut check.points]).flatten().for_each(beside);
+        checks.flat_map(|check| [&mut check.truth, &mut check.digests, &mut check.points]).flatten().for_each(beside);
     }
 }
 

@@ -22,6 +22,8 @@ pub struct Check {
     pub count: Option<String>,
     /// A JSON file that maps paths (as sent) to counts: the ground truth. A path that is not in it is unsound.
     pub truth: Option<PathBuf>,
+    /// A JSON file that maps paths (as sent) to the SHA-256 of their bodies in hexadecimal digits. HTTP only.
+    pub digests: Option<PathBuf>,
     /// A GeoJSON file (a FeatureCollection, or a feature a line) of all points that the target holds: the lab counts those in the request's
     /// `bbox` and `datetime` itself, edges included. Without `count`, the request's `limit` bounds what is due.
     pub points: Option<PathBuf>,
