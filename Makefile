@@ -6,7 +6,7 @@ PORT ?= 7117
 DATA ?= demo-data
 FOR ?= 120
 
-BENCHES := ingest mixed spacetime tracks near aggregate footprint scaling capacity lab searches
+BENCHES := ingest mixed spacetime tracks near aggregate footprint scaling capacity lab searches overload
 VENV := $(TARGET)/bench-venv
 QUESTDB := 9.3.4
 

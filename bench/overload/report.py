@@ -1,0 +1,133 @@
+"""How the figures of bench-overload are drawn."""
+
+import statistics
+
+from tables import spread, table
+
+TITLE = "Overload: the edge, what comes out past it, who gets it, what a refusal costs"
+COMMAND = "python3 bench/overload/run.py"
+SIDES = {"new": "", "old": "build before"}
+
+
+def render(result):
+    """Each part that was measured."""
+    out = ["The server has one core, the lab the other. **Good** is an answer that is correct (by the digest of its body), whole, and there within 2 s of when it was due, counted at the lab. "
+           "The **edge** is the highest open-loop rate (Poisson) of a fixed mix at which 99 % are good, with a 99th percentile of at most five times the unloaded one and of 500 ms. Each try of a question is judged by itself.", ""]
+    for name, draw in DRAWN.items():
+        figures = result["parts"].get(name)
+        if figures:
+            stolen = (figures["quiet"][1]["steal_ticks"] - figures["quiet"][0]["steal_ticks"]) / 100
+            loads = ", ".join(f"{q['load1']:.1f}" for q in figures["quiet"])
+            out += [f"### {HEADS[name]}", "", *draw(figures), "", f"Commit {figures['commit']}; load average before and after: {loads}; taken by the host: {stolen:.0f} s.", ""]
+    return out[:-1]
+
+
+def of(waits, *names):
+    return " / ".join(f"{waits[name]:,.1f}" for name in names) if waits else "none"
+
+
+def counted(outcomes):
+    return ", ".join(f"{count:,} {word}" for word, count in outcomes.items()) or "none"
+
+
+def edge(found):
+    rows, costs = [], []
+    for side, mixes in found["sides"].items():
+        for name, one in mixes.items():
+            every, at = one["calibration"]["all"], one["found"]["breakpoint"]
+            rows.append([name, SIDES[side], f"{every['cpu_ms']:.2f}", of(every["wait_ms"], "p50", "p99"), f"{one['capacity']:,.1f}", f"{one['limit_ms']:,.0f}", f"**{one['at']:,.1f}**",
+                         f"{at['low']:,.1f} to {at['high']:,.1f}" if at else "not narrow", f"{one['at'] / one['capacity']:.0%}", one["found"]["sentence"]])
+            costs.append([name, SIDES[side], *(f"{kind}: {cost['cpu_ms']:.2f}" for kind, cost in one["calibration"].items() if kind != "all")])
+    width = max(map(len, costs))
+    return [f"{found['rows']:,} events; steps of {found['step_seconds']:g} s. Capacity is a core over what an answer of the mix takes of it, one at a time.", "",
+            *table(["mix", "", "CPU ms an answer", "unloaded p50 / p99 ms", "capacity/s", "p99 limit ms", "edge/s", "95 %", "of capacity", "what the lab says"], rows), "",
+            *table(["mix", "", "CPU ms an answer by kind", *[""] * (width - 3)], [row + [""] * (width - len(row)) for row in costs])]
+
+
+def flood(found):
+    peak = {}
+    for run in found["runs"]:
+        key = run["side"], run["mix"]
+        peak[key] = max(peak.get(key, 0), run["goodput_s"])
+    at_edge = {(run["side"], run["mix"]): run["admitted_ms"] for run in found["runs"] if run["times"] == 1 and run["users"] == "never"}
+    rows = []
+    for run in sorted(found["runs"], key=lambda r: (r["mix"], r["side"], list(AGAIN).index(r["users"]), r["times"])):
+        key = run["side"], run["mix"]
+        base = at_edge.get(key)
+        slower = f" ({run['admitted_ms']['p99'] / base['p99']:.1f}x)" if base and run["admitted_ms"] else ""
+        rows.append([run["mix"], SIDES[run["side"]], AGAIN[run["users"]], f"{run['times']:g}x", f"{run['offered_s']:,.0f}", f"{run['goodput_s']:,.1f}", f"{run['goodput_s'] / peak[key]:.0%}" if peak[key] else "none",
+                     of(run["admitted_ms"], "p50", "p99") + slower, f"{run['refused']:,}", of(run["refused_ms"], "p50", "p99"), f"{run['late']:,}", f"{run['unanswered']:,}", of(run["probe_ms"], "p50", "p99"),
+                     "not seen" if run["recovery_s"] is None else f"{run['recovery_s']:g}", f"{run['server_cpu_s']:.1f}"])
+    said = [f"{SIDES[run['side']] or 'this build'}, {run['mix']} {run['times']:g}x, {AGAIN[run['users']]}: " + "; ".join(f"{count:,} {why}" for why, count in run["reasons"].items()) for run in found["runs"] if run["reasons"]]
+    return ["![Good answers a second over questions offered](results/overload.svg)", "",
+            f"{found['seconds']:g} s of each load between seconds of silence, and a probe of 20 light questions a second all the time. Users leave who are refused, or ask again up to five times: at once (after 10 ms), or not "
+            "before `Retry-After`. Peak is the highest of the mix. p99 of what was admitted counts those who gave up; in brackets, as a multiple of that at 1x. Back is the time after the flood until the median of the probe is at most "
+            "twice what it was (or its 95th percentile), for a second.", "",
+            *table(["mix", "", "users", "load", "offered/s", "good/s", "of peak", "admitted p50 / p99 ms", "refused", "after p50 / p99 ms", "late", "without an answer", "probe p50 / p99 ms", "back after s", "server CPU s"], rows), "",
+            *([f"Neither sound nor refused: {' · '.join(said)}."] if said else [])]
+
+
+def drift(found):
+    lines = [f"{found['times']} times the edge of the heavy mix ({found['rate']:,.0f} a second) for {found['seconds']:,.0f} s, users who leave, in tenths. Change is that over the run by a fitted line, as a share of the mean.", ""]
+    for side, one in found["sides"].items():
+        rows = [[n + 1, f"{part['goodput_s']:,.1f}", of(part["admitted_ms"], "p50", "p99"), f"{part['refused']:,}", f"{part['unanswered']:,}", f"{part['resident_mb']:,.0f}",
+                 *("" if part[name] is None else f"{part[name]:,.0f}" for name in ("memory trees", "segments", "log tail bytes"))] for n, part in enumerate(one["tenths"])]
+        changes = ", ".join(f"{what.replace('_s', '').replace('_mb', '')} {change['change']:+.1%} ± {change['half']:.1%}" for what, change in one["slopes"].items() if change)
+        lines += [*([f"{SIDES[side]}:", ""] if SIDES[side] else []), *table(["tenth", "good/s", "admitted p50 / p99 ms", "refused", "without an answer", "resident MB", "memory trees", "segments", "log tail bytes"], rows), "",
+                  f"Change: {changes}.", ""]
+    return lines[:-1]
+
+
+def fairness(found):
+    rows = []
+    for side, one in found["sides"].items():
+        for heavy, verdict in one["verdicts"].items():
+            cells = []
+            for who in ("middle", "short"):
+                mine = verdict[who]
+                cells += [of(mine["alone_ms"], "p95"), of(mine["beside_ms"], "p95"), counted(mine["outcomes"])]
+            theirs = verdict["heavy"]
+            lost = "none good" if theirs["lost"] is None else f"{theirs['without_s']:,.1f} to {theirs['with_s']:,.1f} ({theirs['lost']:+.1%} lost)"
+            rows.append([heavy, SIDES[side], *cells, lost, f"{theirs['light_used']:.1%}", f"{theirs['each'][0]:,} to {theirs['each'][1]:,}"])
+    costs = "; ".join((f"{SIDES[side]}: " if SIDES[side] else "") + ", ".join(f"{who} {cost:.1f} ms" for who, cost in one["cost_ms"].items()) for side, one in found["sides"].items())
+    return [f"Tenants with {found['rows']:,} events each. The heavy ones offer ten times the capacity, all together; the light one uses 1 % of a core, half of it by questions of 5 to 10 ms and half by short ones. "
+            f"{found['rounds']} rounds of {found['seconds']:g} s. CPU of a question: {costs}.", "",
+            *table(["heavy tenants", "", "5 to 10 ms: p95 alone", "beside", "outcome", "short: p95 alone", "beside", "outcome", "heavy good/s without and with", "light used", "good answers of each heavy one"], rows)]
+
+
+def refusal(found):
+    rows = []
+    for side, one in found["sides"].items():
+        column = lambda key: [run[key] for run in one["runs"]]
+        beyond = [run["refused_us"] - run["healthz_us"] for run in one["runs"]]
+        unread = {}
+        for run in one["runs"]:
+            for word, count in run["conditions"]["nothing"]["unread"].items():
+                unread[word] = unread.get(word, 0) + count
+        waits = [run["conditions"]["refused"]["refused_ms"] for run in one["runs"] if run["conditions"]["refused"]["refused_ms"]]
+        p99 = f"{statistics.median(w['p99'] for w in waits):,.1f}" if waits else "none"
+        rows.append([SIDES[side] or "this build", f"{one['healthz_alone_us']:.1f}", spread(column("healthz_us"), 1), spread(column("refused_us"), 1), f"**{spread(beyond, 1)}**", spread(column("write_us"), 1), p99,
+                     ", ".join(f"{count} {word.replace('_', ' ')}" for word, count in unread.items())])
+    return [f"A server that is asked three times what it can answer, always the same question, and {found['rate']:g} requests a second on top, for {found['seconds']:g} s, {found['rounds']} rounds. What a request on top takes of the server's processor is "
+            f"what the server took more than without them, less what it answered more. Writes carry {found['body_bytes'] >> 10} KiB and come at a tenth of the rate. Beside the full server, a few writes that wait for `100 Continue`.", "",
+            *table(["", "/healthz alone, µs", "/healthz, µs", "refused, µs", "refused beyond /healthz, µs", "refused write, µs", "refused after, p99 ms", "waited for 100 Continue"], rows)]
+
+
+def cascade(found):
+    rows = []
+    for side, one in found["sides"].items():
+        for what in ("stay", "leave", "leave unseen"):
+            mine = [run for run in one["runs"] if run["what"] == what]
+            outcomes = {}
+            for run in mine:
+                for word, count in run["outcomes"].items():
+                    outcomes[word] = outcomes.get(word, 0) + count
+            grows = {"stay": "1", "leave": f"**{one['grows']:.2f}**", "leave unseen": f"{one['grows_unseen']:.2f}"}[what]
+            rows.append([what, SIDES[side], counted(outcomes), spread([run["cpu_per_answer_ms"] for run in mine]), grows])
+    return [f"Sixteen connections that ask for circles about cities and sixteen that ask for countries, whole results, one after the other; clients stay, or leave after {found['leave_s']:g} s, or leave behind a relay that reads on, so that the server "
+            f"does not hear of it. {found['rounds']} rounds of {found['seconds']:g} s.", "", *table(["clients", "", "outcome", "CPU ms an answered request", "times"], rows)]
+
+
+AGAIN = {"never": "leave", "impatient": "again at once", "obedient": "again when told"}
+HEADS = {"edge": "The edge", "flood": "Past the edge", "drift": "For long", "fairness": "A light tenant beside heavy ones", "refusal": "What a refusal costs", "cascade": "Clients who leave"}
+DRAWN = {"edge": edge, "flood": flood, "drift": drift, "fairness": fairness, "refusal": refusal, "cascade": cascade}

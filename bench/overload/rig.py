@@ -1,0 +1,199 @@
+"""The server on one core, the lab on the other; a side for each build that is measured."""
+
+import collections
+import contextlib
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import numpy
+import pyarrow.parquet
+
+import data
+import questions as q
+from common import MERIDIAN, Server, cpu_seconds, free_port, settle
+
+OUTCOMES = ["sound", "unsound", "partial", "absent", "refused", "timed out", "failed", "not sent"]
+# Two cores: what gives way is the server, and not the lab.
+SERVER_CORE, OTHER_CORE = "0", "1"
+# Until when an answer is of use to a client, which the server is told, and for how long it listens.
+DEADLINE_S, PATIENCE_S = 2.0, 2.5
+
+HEAD = """
+name = "{name}"
+seed = {seed}
+[limits]
+other_load = 1.0
+late_ms = 1000
+[phases]
+measured_s = {seconds:g}
+"""
+TARGET = """
+[[target]]
+name = "{name}"
+url = "{url}"
+timeout_s = 120
+{token}
+"""
+POPULATION = """
+[[population]]
+name = "{name}"
+arrival = {{ {arrival} }}
+requests = {requests}
+patience_s = {patience:g}
+connections = {connections}
+{target}
+{retry}
+"""
+
+
+def on(core, argv):
+    """A command on a core of its own."""
+    return ["taskset", "-c", core, *map(str, argv)]
+
+
+def users(name, arrival, requests, patience=PATIENCE_S, retry="", target="", connections=8_000):
+    """A population."""
+    return POPULATION.format(name=name, arrival=arrival, requests=json.dumps(requests), patience=patience, connections=connections,
+                             target=f'target = "{target}"' if target else "", retry=f"retry = {{ {retry} }}" if retry else "")
+
+
+class Run:
+    """A run of the lab: a row a try, and the processor seconds that the server took."""
+
+    def __init__(self, folder, cpu_s):
+        table = pyarrow.parquet.read_table(folder / "requests.parquet")
+        column = lambda name: table[name].to_numpy(zero_copy_only=False)
+        self.outcome, self.population, self.request, self.attempt, self.status = (column(name) for name in ("outcome", "population", "request", "attempt", "status"))
+        self.detail = column("detail")
+        self.due = column("intended_us") / 1e6
+        self.wait = column("done_us").astype(float) / 1e6 - self.due
+        first = column("first_intended_us").astype(float) / 1e6
+        self.wanted = numpy.where(numpy.isnan(first), self.due, first)
+        about = json.loads((folder / "run.json").read_text())
+        self.requests, self.populations, self.void, self.lab = about["requests"], about["populations"], about["void"], about["lab"]
+        self.cpu_s = cpu_s
+        sampled = pyarrow.parquet.read_table(folder / "samples.parquet").to_pydict()
+        self.samples = collections.defaultdict(list)
+        for at, source, metric, value in zip(sampled["at_us"], sampled["source"], sampled["metric"], sampled["value"]):
+            self.samples[source, metric].append((at / 1e6, value))
+
+    @property
+    def sound(self):
+        return self.outcome == 0
+
+    @property
+    def refused(self):
+        return self.outcome == OUTCOMES.index("refused")
+
+    @property
+    def good(self):
+        """Correct, whole, and while the client still had a use for it."""
+        return self.sound & (self.wait <= DEADLINE_S)
+
+    def of(self, *names):
+        """The rows of some populations."""
+        return numpy.isin(self.population, [self.populations.index(name) for name in names])
+
+    def asking(self, *beginnings):
+        """The rows of requests whose names begin so."""
+        return numpy.isin(self.request, [n for n, name in enumerate(self.requests) if name.startswith(beginnings)])
+
+    def outcomes(self, where):
+        return {OUTCOMES[code]: int(count) for code, count in zip(*numpy.unique(self.outcome[where], return_counts=True))}
+
+    def reasons(self, where):
+        """What the lab says of those that are neither sound nor refused, the most frequent first."""
+        bad = where & ~self.sound & ~self.refused
+        return dict(collections.Counter(str(text) for text in self.detail[bad]).most_common(5))
+
+
+def quantiles(seconds):
+    """Milliseconds, or None where there is nothing."""
+    return {f"p{p:g}": float(numpy.percentile(seconds, p) * 1e3) for p in (50, 95, 99)} | {"n": len(seconds)} if len(seconds) else None
+
+
+class Side:
+    """One build: a server, its data, and the questions with the digests of its answers."""
+
+    def __init__(self, stack, name, binary, config=()):
+        self.name, self.binary, self.seed, self.tokens = name, pathlib.Path(binary).resolve(), 0, {}
+        self.folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-overload-")))
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        argv = [self.binary, "serve", "--listen", f"127.0.0.1:{self.port}", "--data", self.folder / "data"]
+        if config:
+            (self.folder / "meridian.toml").write_text("".join(f"{key} = {json.dumps(value)}\n" for key, value in config))
+            argv += ["--config", self.folder / "meridian.toml"]
+        self.server = stack.enter_context(Server("meridian", on(SERVER_CORE, argv), self.port))
+
+    def meridian(self, *words, token=None, codes=(0,)):
+        """A command of the program under test's own build, on the lab's core."""
+        env = os.environ | {f"TOKEN_{name}".upper(): text for name, text in self.tokens.items()} | ({"MERIDIAN_TOKEN": token} if token else {})
+        run = subprocess.run(on(OTHER_CORE, [MERIDIAN, *words]), capture_output=True, text=True, env=env)
+        if run.returncode not in codes:
+            sys.exit(f"bench: {self.name}: meridian {words[0]} {words[1]}: {run.stderr.strip()}\n{run.stdout.strip()}")
+        return run.stdout
+
+    def load(self, files, token=None):
+        """The events that are asked for, and a collection for those that come meanwhile."""
+        self.meridian("create", "events", "--schema", data.SCHEMA.replace(";meridian.id='given'", ""), "--url", self.url, token=token)
+        self.meridian("create", "arrivals", "--schema", q.INGEST, "--url", self.url, token=token)
+        self.meridian("load", "events", *files, "--quiet", "--ignore-unknown", "--url", self.url, token=token)
+
+    def tenant(self, name, files):
+        """A tenant with its data and a token, which the lab has as TOKEN_NAME."""
+        last_word = lambda said: said.split()[-1]
+        if not self.tokens:
+            self.tokens["operator"] = last_word(self.meridian("token", "create", "--role", "operator", "--data", self.folder / "data"))
+        self.meridian("tenant", "create", name, "--data", self.folder / "data")
+        self.tokens[name] = last_word(self.meridian("token", "create", "--tenant", name, "--role", "admin", "--data", self.folder / "data"))
+        self.load(files, self.tokens[name])
+
+    def ready(self, by_band, token=None):
+        """Asks every question once, and keeps the digests for the lab."""
+        settle(self.server.pid, most=300)
+        self.questions = q.ask_all(q.Asker(self, token), by_band)
+        self.digests = self.folder / "digests.json"
+        self.digests.write_text(json.dumps({one.path: one.digest for band in self.questions.values() for one in band}))
+
+    def target(self, name="side", token=None):
+        return TARGET.format(name=name, url=self.url, token=f'token_env = "TOKEN_{token.upper()}"' if token else "")
+
+    def scenario(self, name, populations, requests, seconds, targets=""):
+        """Writes a scenario. Each has a seed of its own, so that no event is written twice."""
+        self.seed += 1
+        path = self.folder / f"{self.seed}.toml"
+        path.write_text(HEAD.format(name=name, seed=self.seed * 1_000, seconds=seconds) + q.GENERATORS + (targets or self.target()) + "".join(populations) + requests)
+        return path
+
+    def lab(self, *scenario, rest=0.0, **more):
+        """Runs a load to its end; `rest` waits until the server has nothing left to do."""
+        path = self.scenario(*scenario, **more)
+        out, before = path.with_suffix(""), cpu_seconds(self.server.pid)
+        self.meridian("lab", "run", path, "--out", out, codes=(0, 1))
+        if rest:
+            settle(self.server.pid, rest=rest, most=30)
+        return Run(out, cpu_seconds(self.server.pid) - before)
+
+    def breakpoint(self, *scenario, options=(), **more):
+        """The max load that keeps the objectives, as `breakpoint.json` says."""
+        path = self.scenario(*scenario, **more)
+        out = path.with_suffix("")
+        self.meridian("lab", "breakpoint", path, "--out", out, *options, codes=(0, 1))
+        return json.loads((out / "breakpoint.json").read_text())
+
+
+@contextlib.contextmanager
+def sides(options, config=()):
+    """A server for each build, the one that is measured first."""
+    with contextlib.ExitStack() as stack:
+        yield [Side(stack, name, binary, config) for name, binary in (("new", MERIDIAN), ("old", options.old)) if binary]
+
+
+def turns(all_sides, number):
+    """The sides, in an order that alternates."""
+    return all_sides if number % 2 == 0 else all_sides[::-1]
