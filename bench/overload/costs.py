@@ -6,6 +6,8 @@ import statistics
 import threading
 import time
 
+import numpy
+
 import questions as q
 from common import say
 from flood import prepare
@@ -13,15 +15,20 @@ from relay import Relay
 from rig import DEADLINE_S, quantiles, sides, turns, users
 
 # Load that keeps the server refusing, as a multiple of what it can answer, and what comes on top of it.
-FULL = 3
+FULL = 5
 CONDITIONS = ("nothing", "healthz", "refused", "writes")
 BODY_BYTES = 64 << 10
+# A share of requests without an answer above which nothing is said of the cost of a refusal.
+UNANSWERED = 0.01
+BATCHES = '\n[generate.batch]\nkind = "id"\nto = 1000000000000000\n'
 LEAVE_S, CONNECTIONS = 2.0, 16
+# Nobody leaves where a refusal is measured.
+PATIENCE_S = 30
 
 
 def written(count):
-    """A batch of some size, the same every time, so that it replaces itself."""
-    line = '{"type":"Feature","id":"w%06d","geometry":{"type":"Point","coordinates":[1,2]},"properties":{"time":"2027-01-01T00:00:00Z","object":"o","value":1}}'
+    """A batch of some bytes. Its ids are drawn for each request: one that is there already would be a conflict."""
+    line = '{"type":"Feature","id":"w{batch}-%06d","geometry":{"type":"Point","coordinates":[1,2]},"properties":{"time":"2027-01-01T00:00:00Z","object":"o","value":1}}'
     return "\n".join(line % n for n in range(count // len(line % 0)))
 
 
@@ -33,29 +40,29 @@ class Refusals:
         middle = sorted((one for one in side.questions["heavy"] if one.kind == "cities"), key=lambda one: one.rows)
         self.question = middle[len(middle) // 2]
         self.extras = {"healthz": q.request("extra", "/healthz", check="status = 200"), "refused": q.asked(self.question._replace(name="extra"), 1, side.digests),
-                       "writes": q.request("extra", q.INGEST_PATH, check="status = 200", method="POST", body=written(BODY_BYTES), headers={"content-type": "application/x-ndjson"}), "nothing": ""}
+                       "writes": q.request("extra", q.INGEST_PATH, method="POST", body=written(BODY_BYTES), headers={"content-type": "application/x-ndjson"}), "nothing": ""}
         self.cost = self.alone("refused")
         self.write_cost = self.alone("writes")
         self.health_cost = self.alone("healthz")
 
     def alone(self, what):
         """Processor seconds an answer, asked one after the other."""
-        run = self.side.lab(what, [users("one", 'kind = "closed", users = 1', ["extra"], 60)], self.extras[what], self.options.calibrate_seconds, rest=0.5)
+        run = self.side.lab(what, [users("one", 'kind = "closed", users = 1', ["extra"], 60)], self.extras[what] + BATCHES, self.options.calibrate_seconds, rest=0.5)
         return run.cpu_s / max(int(run.sound.sum()), 1)
 
     def run(self, what):
         """A server that is full, and so many more requests of a kind."""
         options, asked = self.options, q.asked(self.question._replace(name="full"), 1, self.side.digests)
-        populations = [users("full", f'kind = "constant", rate = {FULL / self.cost:.1f}', ["full"], 60)]
+        populations = [users("full", f'kind = "constant", rate = {FULL / self.cost:.1f}', ["full"], PATIENCE_S)]
         if what != "nothing":
             rate = options.refusal_rate if what != "writes" else options.refusal_rate / 10
-            populations.append(users("extra", f'kind = "constant", rate = {rate}', ["extra"], 60))
+            populations.append(users("extra", f'kind = "constant", rate = {rate}', ["extra"], PATIENCE_S))
         with Expecting(self.side, self.question.path, what == "nothing") as expecting:
-            run = self.side.lab(f"full, {what}", populations, asked + self.extras[what], options.refusal_seconds, rest=1)
+            run = self.side.lab(f"full, {what}", populations, asked + self.extras[what] + BATCHES, options.refusal_seconds, rest=1)
         full = run.of("full")
         extra = run.of("extra") if what != "nothing" else full & ~full
         return {"what": what, "cpu_s": run.cpu_s, "answered": int((run.sound & full).sum() + ((run.sound & extra).sum() if what == "refused" else 0)), "refused": int(run.refused.sum()),
-                "extra": int(extra.sum()), "extra_sound": int((run.sound & extra).sum()), "extra_refused": int((run.refused & extra).sum()), "outcomes": run.outcomes(full | extra),
+                "extra": int(extra.sum()), "extra_sound": int((run.sound & extra).sum()), "extra_refused": int((run.refused & extra).sum()), "outcomes": run.outcomes(full | extra), "reasons": run.reasons(full | extra), "unanswered": int(numpy.isin(run.outcome, (5, 6, 7)).sum()),
                 "refused_ms": quantiles(run.wait[run.refused]), "unread": expecting.found, "lab_cores": run.lab["cpu"], "void": run.void}
 
 
@@ -103,7 +110,8 @@ def refusal(options):
                 rounds = {what: rigs[side.name].run(what) for what in CONDITIONS}
                 runs[side.name].append({"conditions": rounds, **weighed(rounds, rigs[side.name])})
                 last = runs[side.name][-1]
-                say(f"{side.name}: healthz {last['healthz_us']:.1f} us, refused {last['refused_us']:.1f} us, a refused write of {BODY_BYTES >> 10} KiB {last['write_us']:.1f} us; "
+                micros = lambda key: "not known" if last[key] is None else f"{last[key]:.1f} us"
+                say(f"{side.name}: healthz {micros('healthz_us')}, refused {micros('refused_us')}, a refused write of {BODY_BYTES >> 10} KiB {micros('write_us')}; "
                     f"answered {[rounds[what]['answered'] for what in CONDITIONS]}, refused {[rounds[what]['refused'] for what in CONDITIONS]}, {rounds['nothing']['unread']}")
         return {"rows": options.rows, "rate": options.refusal_rate, "seconds": options.refusal_seconds, "rounds": options.rounds, "body_bytes": BODY_BYTES,
                 "sides": {name: {"answer_ms": rig.cost * 1e3, "write_ms": rig.write_cost * 1e3, "healthz_alone_us": rig.health_cost * 1e6, "runs": runs[name]} for name, rig in rigs.items()}}
@@ -117,7 +125,10 @@ def weighed(rounds, rig):
 
     def more(what, count, beside=0.0):
         one = rounds[what]
-        return (one["cpu_s"] - base["cpu_s"] - answer * (one["answered"] - base["answered"]) - beside) * 1e6 / max(count, 1)
+        # Where requests got no answer at all, their work is in no count.
+        if one["unanswered"] > UNANSWERED * one["extra"] or not count:
+            return None
+        return (one["cpu_s"] - base["cpu_s"] - answer * (one["answered"] - base["answered"]) - beside) * 1e6 / count
 
     writes = rounds["writes"]
     # So many more were refused; where they took the places of the base load, that was refused instead.

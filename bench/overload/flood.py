@@ -10,7 +10,9 @@ from rig import DEADLINE_S, quantiles, sides, turns, users
 AGAIN = {"never": "", "impatient": "times = 5, wait_s = 0.01", "obedient": "times = 5, wait_s = 1, after = true"}
 P99_TIMES, P99_MS, GOOD = 5, 500, 0.99
 PROBE_RATE, WINDOW_S = 20, 0.25
-BEFORE_S, AFTER_S = 3, 8
+# Steps of the load: one of silence, then those of the flood, then two of silence. The lab takes no rate of 0, so each step of silence has one question.
+STEP_S, SILENCE = 4, 0.001
+BEFORE_S, AFTER_S = STEP_S, 2 * STEP_S
 DEADLINE_MS = int(DEADLINE_S * 1e3)
 
 
@@ -75,17 +77,17 @@ def flood_run(side, name, rate, again, seconds):
     text, names = mix(side, name)
     probe = [one for one in side.questions["light"] if one.kind == "cities"]
     light = "\n".join(q.asked(one._replace(name=f"probe {n}"), 1, side.digests, DEADLINE_MS) for n, one in enumerate(probe))
-    rates = [0] * BEFORE_S + [round(rate, 2)] * seconds + [0] * AFTER_S
+    rates = [SILENCE, *[round(rate, 2)] * (seconds // STEP_S), SILENCE, SILENCE]
     populations = [users("probe", f'kind = "constant", rate = {PROBE_RATE}', [f"probe {n}" for n in range(len(probe))]),
-                   users("flood", f'kind = "steps", rates = {rates}, each_s = 1', names, retry=AGAIN[again])]
-    return judged(side.lab(f"{name} {again}", populations, text + "\n" + light, len(rates), rest=0.5), seconds)
+                   users("flood", f'kind = "steps", rates = {rates}, each_s = {STEP_S}', names, retry=AGAIN[again])]
+    return judged(side.lab(f"{name} {again}", populations, text + "\n" + light, len(rates) * STEP_S, rest=0.5), seconds)
 
 
 def judged(run, seconds):
     """What became of the flood, and how long the probe suffered after it."""
     probe, flood = run.of("probe"), run.of("flood")
     at = run.due - run.due[probe].min() - BEFORE_S
-    during = flood & (at < seconds)
+    during = flood & (at >= 0) & (at < seconds)
     admitted = during & ~run.refused & (run.outcome != 7)
     unanswered = flood & numpy.isin(run.outcome, (5, 6, 7))
     before = run.wait[probe & run.sound & (at < 0)]
@@ -113,7 +115,7 @@ def flood(options, edges):
             at = edges["sides"]["new"][name]["at"]
             for number, (times, again) in enumerate((times, again) for times in options.times for again in options.users if times <= options.times_most[name]):
                 for side in turns(both, number):
-                    one = flood_run(side, name, times * at, again, int(options.seconds))
+                    one = flood_run(side, name, times * at, again, max(1, round(options.seconds / STEP_S)) * STEP_S)
                     found.append({"side": side.name, "mix": name, "times": times, "users": again, "edge": at, **one})
                     say(f"{side.name}, {name} {times:g}x {again}: {one['goodput_s']:.1f} good/s of {one['offered_s']:.0f}, admitted {shown(one['admitted_ms'])}, "
                         f"refused {one['refused']}, unanswered {one['unanswered']}, back after {one['recovery_s']} s, probe {shown(one['probe_ms'])}, {one['server_cpu_s']:.1f} s")

@@ -98,19 +98,21 @@ def fairness(found):
 def refusal(found):
     rows = []
     for side, one in found["sides"].items():
-        column = lambda key: [run[key] for run in one["runs"]]
-        beyond = [run["refused_us"] - run["healthz_us"] for run in one["runs"]]
+        known = lambda values: spread([value for value in values if value is not None], 1) if any(value is not None for value in values) else "not known"
+        column = lambda key: known([run[key] for run in one["runs"]])
+        beyond = known([None if None in (run["refused_us"], run["healthz_us"]) else run["refused_us"] - run["healthz_us"] for run in one["runs"]])
+        lost = sum(run["conditions"]["refused"]["unanswered"] for run in one["runs"])
         unread = {}
         for run in one["runs"]:
             for word, count in run["conditions"]["nothing"]["unread"].items():
                 unread[word] = unread.get(word, 0) + count
         waits = [run["conditions"]["refused"]["refused_ms"] for run in one["runs"] if run["conditions"]["refused"]["refused_ms"]]
         p99 = f"{statistics.median(w['p99'] for w in waits):,.1f}" if waits else "none"
-        rows.append([SIDES[side] or "this build", f"{one['healthz_alone_us']:.1f}", spread(column("healthz_us"), 1), spread(column("refused_us"), 1), f"**{spread(beyond, 1)}**", spread(column("write_us"), 1), p99,
+        rows.append([SIDES[side] or "this build", f"{one['healthz_alone_us']:.1f}", column("healthz_us"), column("refused_us"), f"**{beyond}**", column("write_us"), p99, f"{lost:,}",
                      ", ".join(f"{count} {word.replace('_', ' ')}" for word, count in unread.items())])
-    return [f"A server that is asked three times what it can answer, always the same question, and {found['rate']:g} requests a second on top, for {found['seconds']:g} s, {found['rounds']} rounds. What a request on top takes of the server's processor is "
+    return [f"A server that is asked five times what it can answer, always the same question, and {found['rate']:g} requests a second on top, for {found['seconds']:g} s, {found['rounds']} rounds. What a request on top takes of the server's processor is "
             f"what the server took more than without them, less what it answered more. Writes carry {found['body_bytes'] >> 10} KiB and come at a tenth of the rate. Beside the full server, a few writes that wait for `100 Continue`.", "",
-            *table(["", "/healthz alone, µs", "/healthz, µs", "refused, µs", "refused beyond /healthz, µs", "refused write, µs", "refused after, p99 ms", "waited for 100 Continue"], rows)]
+            *table(["", "/healthz alone, µs", "/healthz, µs", "refused, µs", "refused beyond /healthz, µs", "refused write, µs", "refused after, p99 ms", "without an answer", "waited for 100 Continue"], rows)]
 
 
 def cascade(found):

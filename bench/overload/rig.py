@@ -140,9 +140,9 @@ class Side:
 
     def load(self, files, token=None):
         """The events that are asked for, and a collection for those that come meanwhile."""
-        self.meridian("create", "events", "--schema", data.SCHEMA.replace(";meridian.id='given'", ""), "--url", self.url, token=token)
+        self.meridian("create", "events", "--schema", data.SCHEMA, "--url", self.url, token=token)
         self.meridian("create", "arrivals", "--schema", q.INGEST, "--url", self.url, token=token)
-        self.meridian("load", "events", *files, "--quiet", "--ignore-unknown", "--url", self.url, token=token)
+        self.meridian("load", "events", *files, "--quiet", "--url", self.url, token=token)
 
     def tenant(self, name, files):
         """A tenant with its data and a token, which the lab has as TOKEN_NAME."""

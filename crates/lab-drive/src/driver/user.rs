@@ -176,8 +176,10 @@ impl VirtualUser {
             Exchange { question, unit: judge.unit(), record: &mut *record, scan: &mut self.scan, clock: &shared.clock };
         let end = tokio::select! {
             biased;
-            answer = follow::ask(&mut self.connection, judge, &mut of) => End::Answer(answer),
+            // First, since a body that always has more to read would use up the task's budget, and the timer would never be
+            // polled: users whose lab is behind would wait for as long as bytes come.
             () = self.timer.as_mut() => End::Patience,
+            answer = follow::ask(&mut self.connection, judge, &mut of) => End::Answer(answer),
             () = self.abort.as_mut() => End::Abort,
         };
         let now = shared.clock.now();
