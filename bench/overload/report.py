@@ -30,6 +30,12 @@ def counted(outcomes):
     return ", ".join(f"{count:,} {word}" for word, count in outcomes.items()) or "none"
 
 
+def void(runs):
+    """Runs that say nothing of the server, with what the lab says why."""
+    reasons = [reason for run in runs for reason in run["void"]]
+    return ["", f"**{sum(bool(run['void']) for run in runs)} of {len(runs)} runs are void**, and their figures say nothing of the server; the first: {reasons[0]}."] if reasons else []
+
+
 def edge(found):
     rows, costs = [], []
     for side, mixes in found["sides"].items():
@@ -64,7 +70,7 @@ def flood(found):
             "before `Retry-After`. Peak is the highest of the mix. p99 of what was admitted counts those who gave up; in brackets, as a multiple of that at 1x. Back is the time after the flood until the median of the probe is at most "
             "twice what it was (or its 95th percentile), for a second.", "",
             *table(["mix", "", "users", "load", "offered/s", "good/s", "of peak", "admitted p50 / p99 ms", "refused", "after p50 / p99 ms", "late", "without an answer", "probe p50 / p99 ms", "back after s", "server CPU s"], rows), "",
-            *([f"Neither sound nor refused: {' · '.join(said)}."] if said else [])]
+            *([f"Neither sound nor refused: {' · '.join(said)}."] if said else []), *void(found["runs"])]
 
 
 def drift(found):
@@ -74,8 +80,8 @@ def drift(found):
                  *("" if part[name] is None else f"{part[name]:,.0f}" for name in ("memory trees", "segments", "log tail bytes"))] for n, part in enumerate(one["tenths"])]
         changes = ", ".join(f"{what.replace('_s', '').replace('_mb', '')} {change['change']:+.1%} ± {change['half']:.1%}" for what, change in one["slopes"].items() if change)
         lines += [*([f"{SIDES[side]}:", ""] if SIDES[side] else []), *table(["tenth", "good/s", "admitted p50 / p99 ms", "refused", "without an answer", "resident MB", "memory trees", "segments", "log tail bytes"], rows), "",
-                  f"Change: {changes}.", ""]
-    return lines[:-1]
+                  f"Change: {changes or 'not known'}.", ""]
+    return [*lines[:-1], *void(found["sides"].values())]
 
 
 def fairness(found):
@@ -92,7 +98,8 @@ def fairness(found):
     costs = "; ".join((f"{SIDES[side]}: " if SIDES[side] else "") + ", ".join(f"{who} {cost:.1f} ms" for who, cost in one["cost_ms"].items()) for side, one in found["sides"].items())
     return [f"Tenants with {found['rows']:,} events each. The heavy ones offer ten times the capacity, all together; the light one uses 1 % of a core, half of it by questions of 5 to 10 ms and half by short ones. "
             f"{found['rounds']} rounds of {found['seconds']:g} s. CPU of a question: {costs}.", "",
-            *table(["heavy tenants", "", "5 to 10 ms: p95 alone", "beside", "outcome", "short: p95 alone", "beside", "outcome", "heavy good/s without and with", "light used", "good answers of each heavy one"], rows)]
+            *table(["heavy tenants", "", "5 to 10 ms: p95 alone", "beside", "outcome", "short: p95 alone", "beside", "outcome", "heavy good/s without and with", "light used", "good answers of each heavy one"], rows),
+            *void([run for one in found["sides"].values() for run in one["runs"]])]
 
 
 def refusal(found):
@@ -112,7 +119,8 @@ def refusal(found):
                      ", ".join(f"{count} {word.replace('_', ' ')}" for word, count in unread.items())])
     return [f"A server that is asked five times what it can answer, always the same question, and {found['rate']:g} requests a second on top, for {found['seconds']:g} s, {found['rounds']} rounds. What a request on top takes of the server's processor is "
             f"what the server took more than without them, less what it answered more. Writes carry {found['body_bytes'] >> 10} KiB and come at a tenth of the rate. Beside the full server, a few writes that wait for `100 Continue`.", "",
-            *table(["", "/healthz alone, µs", "/healthz, µs", "refused, µs", "refused beyond /healthz, µs", "refused write, µs", "refused after, p99 ms", "without an answer", "waited for 100 Continue"], rows)]
+            *table(["", "/healthz alone, µs", "/healthz, µs", "refused, µs", "refused beyond /healthz, µs", "refused write, µs", "refused after, p99 ms", "without an answer", "waited for 100 Continue"], rows),
+            *void([one for side in found["sides"].values() for run in side["runs"] for one in run["conditions"].values()])]
 
 
 def cascade(found):
@@ -127,7 +135,8 @@ def cascade(found):
             grows = {"stay": "1", "leave": f"**{one['grows']:.2f}**", "leave unseen": f"{one['grows_unseen']:.2f}"}[what]
             rows.append([what, SIDES[side], counted(outcomes), spread([run["cpu_per_answer_ms"] for run in mine]), grows])
     return [f"Sixteen connections that ask for circles about cities and sixteen that ask for countries, whole results, one after the other; clients stay, or leave after {found['leave_s']:g} s, or leave behind a relay that reads on, so that the server "
-            f"does not hear of it. {found['rounds']} rounds of {found['seconds']:g} s.", "", *table(["clients", "", "outcome", "CPU ms an answered request", "times"], rows)]
+            f"does not hear of it. {found['rounds']} rounds of {found['seconds']:g} s.", "", *table(["clients", "", "outcome", "CPU ms an answered request", "times"], rows),
+            *void([run for one in found["sides"].values() for run in one["runs"]])]
 
 
 AGAIN = {"never": "leave", "impatient": "again at once", "obedient": "again when told"}
