@@ -72,6 +72,9 @@ impl Plan {
             match Scenario::of(table)? {
                 Scenario::Pipeline(pipeline) => tally.pipeline(&pipeline, &self.promise),
                 Scenario::Scan(tier) => tally.tier(&tier, &self.promise),
+                Scenario::Tenants(_) => {
+                    return Err("kind = \"tenants\": expected a pipeline or a scan tier, which have a price".to_owned());
+                }
             }
         }
         Ok(tally.hour(self.prices.packet_bytes))

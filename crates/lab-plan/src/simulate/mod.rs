@@ -1,8 +1,9 @@
 //! Simulation: what would happen at a size that was not tried.
 //!
-//! Two models, each a discrete-event simulation on an integer microsecond clock with one seeded source of chance, so that a
-//! seed gives the same run everywhere: [`pipeline`] (staged queues and workers that are held while outside sources answer)
-//! and [`scan`] (scan servers before shared storage, chosen by the selector of `model`). [`calibrate`] fits a few of a
+//! Three models, each a discrete-event simulation on an integer microsecond clock with one seeded source of chance, so that a
+//! seed gives the same run everywhere: [`pipeline`] (staged queues and workers that are held while outside sources answer),
+//! [`scan`] (scan servers before shared storage, chosen by the selector of `model`) and [`tenants`] (questions of tenants that
+//! share a server, admitted by the scheduler of `model`). [`calibrate`] fits a few of a
 //! scenario's numbers to published or measured figures and says how well the others are predicted.
 //!
 //! A scenario is a TOML file; [`Scenario::read`] takes it with what `--set` changes. Which effects the models leave out is
@@ -19,6 +20,7 @@ pub mod scan;
 pub mod settings;
 mod show;
 pub mod spans;
+pub mod tenants;
 
 pub use keep::keep;
 
@@ -39,6 +41,8 @@ pub enum Scenario {
     Pipeline(Box<pipeline::Pipeline>),
     /// Scan servers before shared storage.
     Scan(Box<scan::Tier>),
+    /// Tenants that share a server.
+    Tenants(Box<tenants::SharedServer>),
 }
 
 /// What a simulation says.
@@ -48,6 +52,8 @@ pub enum Prediction {
     Pipeline(pipeline::PipelineOutcome),
     /// Of a scan tier.
     Scan(scan::ScanOutcome),
+    /// Of tenants.
+    Tenants(tenants::TenantsOutcome),
 }
 
 impl Scenario {
@@ -70,7 +76,12 @@ impl Scenario {
                 tier.check()?;
                 Ok(Scenario::Scan(Box::new(tier)))
             }
-            _ => Err(format!("kind = {kind:?}: expected \"pipeline\" or \"scan-tier\"")),
+            "tenants" => {
+                let server: tenants::SharedServer = table.try_into().map_err(sentence)?;
+                server.check()?;
+                Ok(Scenario::Tenants(Box::new(server)))
+            }
+            _ => Err(format!("kind = {kind:?}: expected \"pipeline\", \"scan-tier\" or \"tenants\"")),
         }
     }
 
@@ -81,6 +92,7 @@ impl Scenario {
                 Prediction::Pipeline(pipeline::PipelineOutcome::of(&pipeline::run(pipeline)))
             }
             Scenario::Scan(tier) => Prediction::Scan(scan::run(tier)),
+            Scenario::Tenants(server) => Prediction::Tenants(tenants::run(server)),
         }
     }
 
@@ -129,6 +141,10 @@ impl Scenario {
                 out.extend([("mean_ms", answer.mean_ms), ("sd_ms", answer.sd_ms)]);
                 out.insert("busy_events", answer.busy_events as f64);
             }
+            Scenario::Tenants(server) => {
+                let answer = tenants::run(server);
+                out.extend([("good_per_s", answer.good_per_s), ("used", answer.used)]);
+            }
         }
         out
     }
@@ -140,6 +156,7 @@ impl Prediction {
         match self {
             Prediction::Pipeline(answer) => serde_json::to_string(answer),
             Prediction::Scan(answer) => serde_json::to_string(answer),
+            Prediction::Tenants(answer) => serde_json::to_string(answer),
         }
     }
 }

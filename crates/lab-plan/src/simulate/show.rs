@@ -1,7 +1,7 @@
 //! Answers and calibrations as plain tables, for people.
 
 use super::calibrate::Calibrated;
-use super::{Prediction, pipeline, scan};
+use super::{Prediction, pipeline, scan, tenants};
 use std::fmt::Write;
 
 impl Prediction {
@@ -10,6 +10,7 @@ impl Prediction {
         match self {
             Prediction::Pipeline(answer) => of_pipeline(answer),
             Prediction::Scan(answer) => of_scan(answer),
+            Prediction::Tenants(answer) => of_tenants(answer),
         }
     }
 }
@@ -55,6 +56,41 @@ fn of_scan(answer: &scan::ScanOutcome) -> String {
         "a scan takes {:.1} ms on average (standard deviation {:.1}, {:.1} to {:.1})\na probe sees {} busy answers\n",
         answer.mean_ms, answer.sd_ms, answer.min_ms, answer.max_ms, answer.busy_events
     )
+}
+
+fn of_tenants(answer: &tenants::TenantsOutcome) -> String {
+    let mut out = format!(
+        "{:.1} good answers a second, {:.0} % of the processors used\n\n{:<16} {:>9} {:>9} {:>9} {:>9} {:>9} {:>8} {:>8} {:>8} {:>9}\n",
+        answer.good_per_s,
+        answer.used * 100.0,
+        "tenant",
+        "offered",
+        "good",
+        "good/s",
+        "refused",
+        "late",
+        "p50 ms",
+        "p95 ms",
+        "p99 ms",
+        "used s"
+    );
+    for tenant in &answer.tenants {
+        let _ = writeln!(
+            out,
+            "{:<16} {:>9} {:>9} {:>9.1} {:>9} {:>9} {:>8.1} {:>8.1} {:>8.1} {:>9.2}",
+            tenant.name,
+            tenant.offered,
+            tenant.good,
+            tenant.good_per_s,
+            tenant.refused,
+            tenant.late,
+            tenant.p50_ms,
+            tenant.p95_ms,
+            tenant.p99_ms,
+            tenant.used_s
+        );
+    }
+    out
 }
 
 impl Calibrated {

@@ -1,9 +1,10 @@
-//! Rules that the server and the simulator share, as pure code: the choice of a scan server ([`selector`]), and the job that
-//! a worker takes next ([`queue`]).
+//! Rules that the server and the simulator share, as pure code: the choice of a scan server ([`selector`]), the job that a
+//! worker takes next ([`queue`]), and the question that runs next or is refused ([`admission`]).
 //!
 //! Nothing here waits, reads a clock or generates random numbers: time and randomness are parameters, so that a simulated
 //! run and a real one execute the same code.
 
 pub mod access;
+pub mod admission;
 pub mod queue;
 pub mod selector;

@@ -10,13 +10,14 @@ use meridian_lab_plan::simulate::{Prediction, Scenario, keep, pipeline, spans, t
 use std::path::{Path, PathBuf};
 use toml::Table;
 
-/// Simulate a pipeline or a scan tier, or fit its numbers to measured figures
+/// Simulate a pipeline, a scan tier or tenants of one server, or fit its numbers to measured figures
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   meridian lab simulate bench/studies/search-pipeline.toml --set workers=16
   meridian lab simulate bench/studies/scan-tier.toml --set workload=grep --set servers=23 --json
   meridian lab simulate bench/studies/scan-tier.toml --calibrate bench/studies/scan-tier.figures.toml
+  meridian lab simulate bench/studies/tenants.toml --set rule=queue
   meridian lab simulate server.toml --calibrate results/at-50 --fit stage.answer.service.mean_s
   meridian lab simulate server.toml --calibrate results/at-50 --fit stage.answer.service.mean_s --edge p95_s=0.1
   meridian lab simulate pipeline.toml --calibrate spans.jsonl
@@ -78,8 +79,8 @@ pub fn run(args: &SimulateArgs) -> Result<(), Failure> {
                 keep(search, &trial, dir).map_err(failure)?;
                 Prediction::Pipeline(pipeline::PipelineOutcome::of(&trial))
             }
-            (Scenario::Scan(_), Some(_)) => {
-                return Err(Failure::Usage("--out: a scan tier keeps no single scans: expected a pipeline".to_owned()));
+            (Scenario::Scan(_) | Scenario::Tenants(_), Some(_)) => {
+                return Err(Failure::Usage("--out: only a pipeline keeps single requests".to_owned()));
             }
         };
         match args.json {

@@ -142,7 +142,9 @@ fn mistakes_are_sentences_that_name_the_key() {
         let error = Scenario::read(SEARCH, &[set.to_owned()]).unwrap_err();
         assert!(error.contains(expected), "{set}: {error}");
     }
-    assert!(Scenario::read("kind = 'x'", &[]).unwrap_err().contains("expected \"pipeline\" or \"scan-tier\""));
+    assert!(
+        Scenario::read("kind = 'x'", &[]).unwrap_err().contains("expected \"pipeline\", \"scan-tier\" or \"tenants\"")
+    );
 }
 
 /// Issue 4: from the isolated run and the 24-worker trial, what 16 and 32 workers did.

@@ -1,0 +1,134 @@
+//! The rules, behind one face: the server's scheduler, and the plain queue.
+
+use super::{Queue, Rule, SharedServer};
+use crate::simulate::events::Micros;
+use meridian_model::policy::admission::{Admission, Ask, Entry, Ticket, Turn, Verdict};
+use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
+
+/// Number of a question.
+pub(super) type Number = usize;
+
+/// What becomes of questions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Act {
+    /// It begins or goes on.
+    Run(Number),
+    /// It is refused.
+    Refuse(Number),
+}
+
+/// Who runs.
+pub(super) enum Ruler {
+    Fair { admission: Box<Admission<usize>>, tickets: HashMap<Ticket, Number>, of: HashMap<Number, Ticket> },
+    Queue { settings: Queue, running: usize, waiting: VecDeque<(Number, Micros)> },
+}
+
+/// A question, as a rule sees it.
+pub(super) struct Arrived {
+    pub(super) number: Number,
+    pub(super) account: usize,
+    pub(super) weight: u32,
+    pub(super) class: meridian_model::policy::admission::Class,
+    pub(super) deadline: Micros,
+}
+
+impl Ruler {
+    pub(super) fn of(server: &SharedServer) -> Ruler {
+        match server.rule {
+            Rule::Fair => Ruler::Fair {
+                admission: Box::new(Admission::new(server.settings())),
+                tickets: HashMap::new(),
+                of: HashMap::new(),
+            },
+            Rule::Queue => Ruler::Queue { settings: server.queue, running: 0, waiting: VecDeque::new() },
+        }
+    }
+
+    /// A question arrives; what becomes of it and of others follows from [`Ruler::next`], but for a refusal at once.
+    pub(super) fn enter(&mut self, now: Micros, arrived: &Arrived) -> Option<Act> {
+        match self {
+            Ruler::Fair { admission, tickets, of } => {
+                let ask = Ask {
+                    tenant: arrived.account,
+                    weight: arrived.weight,
+                    class: arrived.class,
+                    deadline: Duration::from_micros(arrived.deadline),
+                    resumed: false,
+                };
+                let (ticket, act) = match admission.enter(Duration::from_micros(now), &ask) {
+                    Ok(Entry::Run(ticket)) => (ticket, Some(Act::Run(arrived.number))),
+                    Ok(Entry::Wait(ticket)) => (ticket, None),
+                    Err(_) => return Some(Act::Refuse(arrived.number)),
+                };
+                tickets.insert(ticket, arrived.number);
+                of.insert(arrived.number, ticket);
+                act
+            }
+            Ruler::Queue { settings, running, waiting } => {
+                if *running < settings.running_max as usize && waiting.is_empty() {
+                    *running += 1;
+                    return Some(Act::Run(arrived.number));
+                }
+                if waiting.len() >= settings.waiting_max as usize {
+                    return Some(Act::Refuse(arrived.number));
+                }
+                waiting.push_back((arrived.number, now));
+                None
+            }
+        }
+    }
+
+    /// Whether a question goes on after a slice.
+    pub(super) fn slice(&mut self, number: Number, used: Duration) -> bool {
+        match self {
+            Ruler::Fair { admission, of, .. } => {
+                of.get(&number).is_none_or(|ticket| admission.slice(*ticket, used) == Verdict::Continue)
+            }
+            Ruler::Queue { .. } => true,
+        }
+    }
+
+    /// A question is done, or its client has left. `ran` says whether it had begun.
+    pub(super) fn leave(&mut self, number: Number, used: Duration, ran: bool) {
+        match self {
+            Ruler::Fair { admission, tickets, of } => {
+                if let Some(ticket) = of.remove(&number) {
+                    tickets.remove(&ticket);
+                    admission.leave(ticket, used);
+                }
+            }
+            Ruler::Queue { running, .. } if ran => *running -= 1,
+            Ruler::Queue { waiting, .. } => waiting.retain(|(waits, _)| *waits != number),
+        }
+    }
+
+    /// The next question that begins, goes on or is refused.
+    pub(super) fn next(&mut self, now: Micros) -> Option<Act> {
+        match self {
+            Ruler::Fair { admission, tickets, of } => {
+                let at = Duration::from_micros(now);
+                match admission.next(at).or_else(|| admission.expire(at))? {
+                    Turn::Run(ticket) => tickets.get(&ticket).map(|number| Act::Run(*number)),
+                    Turn::Refuse(ticket, _) => tickets.remove(&ticket).map(|number| {
+                        of.remove(&number);
+                        admission.leave(ticket, Duration::ZERO);
+                        Act::Refuse(number)
+                    }),
+                }
+            }
+            Ruler::Queue { settings, running, waiting } => {
+                let wait = crate::simulate::events::micros(settings.wait_s);
+                if waiting.front().is_some_and(|(_, since)| now > since + wait) {
+                    return waiting.pop_front().map(|(number, _)| Act::Refuse(number));
+                }
+                if *running >= settings.running_max as usize {
+                    return None;
+                }
+                let (number, _) = waiting.pop_front()?;
+                *running += 1;
+                Some(Act::Run(number))
+            }
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! One trial, event by event.
+
+use super::outcome::{Tally, TenantsOutcome};
+use super::rules::{Act, Arrived, Number, Ruler};
+use super::{Rule, SharedServer, Users};
+use crate::simulate::events::{EventQueue, Micros, micros};
+use meridian_lab_results::random::SeededRng;
+use meridian_model::policy::admission::Class;
+use std::collections::{BTreeSet, HashMap};
+use std::time::Duration;
+
+/// How often a disappointed client comes back.
+const RETRIES_MAX: u32 = 10;
+/// Interval of the looks at questions that waited too long.
+const EXPIRY: Micros = 10_000;
+
+/// Work in nanoseconds of one processor.
+type Work = u64;
+
+#[derive(Debug, Clone, Copy)]
+enum Event {
+    /// An entry's next question arrives.
+    Arrive(usize),
+    /// A disappointed client asks again.
+    Return { entry: usize, retries: u32 },
+    /// A client leaves unless it has its answer.
+    Leave(Number),
+    /// A running question reaches the end of its slice or work, unless who runs changed since.
+    Boundary(u64),
+    /// Time to refuse what waited too long.
+    Expire,
+}
+
+struct Question {
+    entry: usize,
+    retries: u32,
+    arrived: Micros,
+    left: Work,
+    /// Of the running slice: the work at its start.
+    slice: Work,
+    begun: bool,
+    /// Whether its client has left while the server goes on with it.
+    abandoned: bool,
+}
+
+struct Simulator<'a> {
+    server: &'a SharedServer,
+    accounts: Vec<usize>,
+    classes: Vec<Class>,
+    events: EventQueue<Event>,
+    rng: SeededRng,
+    ruler: Ruler,
+    questions: HashMap<Number, Question>,
+    arrivals: Number,
+    /// Who runs: the service at which each reaches its boundary, in order.
+    running: BTreeSet<(Work, Number)>,
+    boundaries: HashMap<Number, Work>,
+    /// Service that each running question has been given since the start.
+    given: Work,
+    settled: Micros,
+    change: u64,
+    /// Processor time of refusals, which all running questions wait for.
+    overhead: Work,
+    tallies: Vec<Tally>,
+}
+
+/// Runs a checked scenario until its last question has left.
+pub fn run(server: &SharedServer) -> TenantsOutcome {
+    let mut names: Vec<&str> = Vec::new();
+    let mut accounts = Vec::new();
+    for tenant in &server.tenant {
+        let place = names.iter().position(|name| *name == tenant.account()).unwrap_or_else(|| {
+            names.push(tenant.account());
+            names.len() - 1
+        });
+        accounts.push(place);
+    }
+    let mut simulator = Simulator {
+        accounts,
+        classes: server.tenant.iter().map(|tenant| tenant.class().unwrap_or(Class::Interactive)).collect(),
+        events: EventQueue::default(),
+        rng: SeededRng::new(server.seed),
+        ruler: Ruler::of(server),
+        questions: HashMap::new(),
+        arrivals: 0,
+        running: BTreeSet::new(),
+        boundaries: HashMap::new(),
+        given: 0,
+        settled: 0,
+        change: 0,
+        overhead: 0,
+        tallies: server.tenant.iter().map(|_| Tally::default()).collect(),
+        server,
+    };
+    for (entry, tenant) in server.tenant.iter().enumerate() {
+        let first = simulator.gap(entry);
+        simulator.events.at(micros(tenant.from_s) + first, Event::Arrive(entry));
+    }
+    simulator.events.after(EXPIRY, Event::Expire);
+    while let Some(event) = simulator.events.take() {
+        // A boundary that is no longer true must change nothing: planning anew for each would never end.
+        if matches!(event, Event::Boundary(change) if change != simulator.change) {
+            continue;
+        }
+        simulator.settle();
+        simulator.step(event);
+        simulator.act();
+        simulator.plan();
+    }
+    TenantsOutcome::of(server, &simulator.tallies)
+}
+
+impl Simulator<'_> {
+    fn gap(&mut self, entry: usize) -> Micros {
+        let rate = self.server.tenant[entry].rate;
+        if rate > 0.0 { micros(self.rng.exponential(1.0 / rate)) } else { micros(self.server.seconds) }
+    }
+
+    /// Gives the running questions the service of the time that passed.
+    fn settle(&mut self) {
+        let now = self.events.now();
+        let mut work = (now - self.settled) * 1000 * u64::from(self.server.cores);
+        self.settled = now;
+        let overhead = self.overhead.min(work);
+        self.overhead -= overhead;
+        work -= overhead;
+        if !self.running.is_empty() {
+            // A question uses one processor at most.
+            let most = work / u64::from(self.server.cores);
+            self.given += (work / self.running.len() as u64).min(most);
+        }
+    }
+
+    fn step(&mut self, event: Event) {
+        let now = self.events.now();
+        match event {
+            Event::Arrive(entry) => {
+                let end = micros(self.server.tenant[entry].end_s(self.server.seconds));
+                if now < end {
+                    self.arrive(entry, 0);
+                    let gap = self.gap(entry);
+                    self.events.after(gap, Event::Arrive(entry));
+                }
+            }
+            Event::Return { entry, retries } => {
+                if now < micros(self.server.seconds) {
+                    self.arrive(entry, retries);
+                }
+            }
+            Event::Leave(number) => self.client_leaves(number),
+            Event::Boundary(_) => self.boundary(),
+            Event::Expire => {
+                if now < micros(self.server.seconds) || !self.questions.is_empty() {
+                    self.events.after(EXPIRY, Event::Expire);
+                }
+            }
+        }
+    }
+
+    fn arrive(&mut self, entry: usize, retries: u32) {
+        let now = self.events.now();
+        let tenant = &self.server.tenant[entry];
+        let left = (tenant.service.draw(&mut self.rng) * 1000).max(1000);
+        let number = self.arrivals;
+        self.arrivals += 1;
+        let deadline = now + micros(tenant.deadline_s);
+        self.tallies[entry].offered += 1;
+        self.questions
+            .insert(number, Question { entry, retries, arrived: now, left, slice: 0, begun: false, abandoned: false });
+        self.events.at(deadline, Event::Leave(number));
+        let (account, weight, class) = (self.accounts[entry], tenant.weight, self.classes[entry]);
+        // A server that does not notice that clients leave does not know their deadlines either.
+        let deadline = if self.server.cancellation { deadline } else { Micros::MAX / 4000 };
+        if let Some(act) = self.ruler.enter(now, &Arrived { number, account, weight, class, deadline }) {
+            self.apply(act);
+        }
+    }
+
+    /// All that the rule decides now.
+    fn act(&mut self) {
+        let now = self.events.now();
+        while let Some(act) = self.ruler.next(now) {
+            self.apply(act);
+        }
+    }
+
+    fn apply(&mut self, act: Act) {
+        match act {
+            Act::Run(number) => {
+                let Some(question) = self.questions.get_mut(&number) else { return };
+                question.begun = true;
+                let switch = if self.server.rule == Rule::Fair { micros(self.server.fair.switch_s) * 1000 } else { 0 };
+                question.left += switch;
+                self.run_slice(number);
+            }
+            Act::Refuse(number) => {
+                let Some(question) = self.questions.remove(&number) else { return };
+                self.overhead += micros(self.server.refusal_s) * 1000;
+                self.tallies[question.entry].refused += 1;
+                self.disappointed(question.entry, question.retries);
+            }
+        }
+    }
+
+    fn run_slice(&mut self, number: Number) {
+        let Some(question) = self.questions.get_mut(&number) else { return };
+        question.slice = match self.server.rule {
+            Rule::Fair => question.left.min(micros(self.server.fair.slice_s) * 1000),
+            Rule::Queue => question.left,
+        };
+        let boundary = self.given + question.slice;
+        self.running.insert((boundary, number));
+        self.boundaries.insert(number, boundary);
+    }
+
+    /// The first running question reaches its boundary.
+    fn boundary(&mut self) {
+        while let Some(&(at, number)) = self.running.first() {
+            if at > self.given {
+                break;
+            }
+            self.running.pop_first();
+            self.boundaries.remove(&number);
+            let Some(question) = self.questions.get_mut(&number) else { continue };
+            let used = question.slice;
+            question.left -= used;
+            self.tallies[question.entry].used += used;
+            let used = Duration::from_nanos(used);
+            if question.left == 0 {
+                self.done(number, used);
+            } else if self.ruler.slice(number, used) {
+                self.run_slice(number);
+            }
+        }
+    }
+
+    fn done(&mut self, number: Number, used: Duration) {
+        self.ruler.leave(number, used, true);
+        let Some(question) = self.questions.remove(&number) else { return };
+        if !question.abandoned {
+            let took = self.events.now() - question.arrived;
+            self.tallies[question.entry].answered(question.arrived, took);
+        }
+    }
+
+    fn client_leaves(&mut self, number: Number) {
+        let Some(question) = self.questions.get_mut(&number).filter(|question| !question.abandoned) else { return };
+        let (entry, retries) = (question.entry, question.retries);
+        self.tallies[entry].late += 1;
+        if self.server.cancellation {
+            let begun = question.begun;
+            let mut used = 0;
+            if let Some(boundary) = self.boundaries.remove(&number) {
+                self.running.remove(&(boundary, number));
+                used = question.slice - (boundary - self.given).min(question.slice);
+                self.tallies[entry].used += used;
+            }
+            self.questions.remove(&number);
+            self.ruler.leave(number, Duration::from_nanos(used), begun);
+        } else {
+            question.abandoned = true;
+        }
+        self.disappointed(entry, retries);
+    }
+
+    fn disappointed(&mut self, entry: usize, retries: u32) {
+        let wait = match self.server.tenant[entry].users {
+            Users::Never => return,
+            Users::Impatient => 1_000,
+            Users::Obedient => 1_000_000 + self.rng.below(1_000_000) as Micros,
+        };
+        if retries < RETRIES_MAX {
+            self.events.after(wait, Event::Return { entry, retries: retries + 1 });
+        }
+    }
+
+    /// Enters the next boundary, which depends on how many run.
+    fn plan(&mut self) {
+        self.change += 1;
+        let Some(&(at, _)) = self.running.first() else { return };
+        let cores = u64::from(self.server.cores);
+        let shared = (self.running.len() as u64).max(cores);
+        let wait = ((at - self.given.min(at)) * shared).div_ceil(cores) + self.overhead.div_ceil(cores);
+        self.events.after(wait.div_ceil(1000), Event::Boundary(self.change));
+    }
+}

@@ -1,0 +1,366 @@
+//! Who runs next: processor slots shared fairly by tenants, and the questions that are refused instead.
+//!
+//! A question that runs holds a slot. There are about as many slots as processors ([`Capacity`]). A question that finds no
+//! free slot waits, or is refused. While it runs, its processor time is charged by slices; after each slice it may be
+//! overtaken by another question that has more right to the slot.
+//!
+//! Right is decided twice by the same rule, start-time fair queueing (Goyal, Vin and Cheng 1996, [`share`]): among tenants by
+//! their weights, and within a tenant among classes. A question sinks to the next class when it has used much processor
+//! time, so that short questions pass long ones, and long ones keep a share.
+//!
+//! Waits are bounded by time. A queue that has not been empty for long is overloaded: its newest question runs first, and
+//! those that waited longer than [`Settings::target`] are refused. So the questions that run have waited little, and are
+//! still wanted by their clients (adaptive LIFO and CoDel for requests: Maurer, "Fail at Scale", ACM Queue 2015).
+//!
+//! Everything here is a state machine over time that its caller passes in: the server and the simulator run the same code.
+
+mod capacity;
+mod line;
+mod share;
+mod tenant;
+mod terms;
+#[cfg(test)]
+mod tests;
+
+pub use capacity::{Capacity, Load};
+pub use terms::{Ask, Class, Counts, Entry, Refusal, Settings, Ticket, Turn, Verdict};
+
+use line::Waiting;
+use share::Share;
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::time::Duration;
+use tenant::Tenant;
+
+/// Time since an origin that the caller chooses, the same for all calls.
+pub type At = Duration;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Running,
+    Paused,
+    Waiting,
+    Refused,
+}
+
+#[derive(Debug, Clone)]
+struct Question {
+    tenant: usize,
+    class: Class,
+    state: State,
+    used: Duration,
+}
+
+/// The scheduler.
+#[derive(Debug, Clone)]
+pub struct Admission<T> {
+    settings: Settings,
+    slots: usize,
+    tenants: Vec<Tenant<T>>,
+    by_name: HashMap<T, usize>,
+    questions: Vec<Option<Question>>,
+    free: Vec<u32>,
+    /// Virtual time among tenants: the largest tag of a tenant that was given a slot.
+    virtual_time: u64,
+    running: usize,
+    paused: usize,
+    waiting: usize,
+}
+
+impl<T: Clone + Eq + Hash> Admission<T> {
+    /// A scheduler with nothing to do.
+    pub fn new(settings: Settings) -> Admission<T> {
+        Admission {
+            slots: settings.slots.max(1),
+            settings,
+            tenants: Vec::new(),
+            by_name: HashMap::new(),
+            questions: Vec::new(),
+            free: Vec::new(),
+            virtual_time: 0,
+            running: 0,
+            paused: 0,
+            waiting: 0,
+        }
+    }
+
+    /// The settings.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// What runs and waits.
+    pub fn counts(&self) -> Counts {
+        Counts { running: self.running, paused: self.paused, waiting: self.waiting, slots: self.slots }
+    }
+
+    /// What runs and waits of each tenant.
+    pub fn by_tenant(&self) -> impl Iterator<Item = (&T, Counts)> {
+        self.tenants.iter().map(|tenant| {
+            let (running, paused) = (tenant.running, tenant.started - tenant.running);
+            (&tenant.name, Counts { running, paused, waiting: tenant.waiting, slots: self.slots })
+        })
+    }
+
+    /// Whether a question that runs may have to give way.
+    pub fn is_contended(&self) -> bool {
+        self.waiting + self.paused > 0
+    }
+
+    /// Whether a question that asks now runs at once, unless its tenant runs as many as it may.
+    pub fn is_free(&self) -> bool {
+        !self.is_contended() && self.running < self.slots
+    }
+
+    /// Changes the number of slots. Questions beyond it give way after their slice.
+    pub fn set_slots(&mut self, slots: usize) {
+        self.slots = slots.max(1);
+        self.forget_idle();
+    }
+
+    /// A question arrives.
+    ///
+    /// # Errors
+    /// [`Refusal::Deadline`] where it has to wait and its deadline has passed, [`Refusal::QueueFull`] where too many wait.
+    pub fn enter(&mut self, now: At, ask: &Ask<T>) -> Result<Entry, Refusal> {
+        let number = self.activate(ask);
+        let tenant = &self.tenants[number];
+        if self.is_free() && tenant.started < self.settings.started_max {
+            let ticket =
+                self.add(Question { tenant: number, class: ask.class, state: State::Running, used: Duration::ZERO });
+            self.begin(number, ask.class);
+            self.tenants[number].started += 1;
+            return Ok(Entry::Run(ticket));
+        }
+        if ask.deadline <= now {
+            return Err(Refusal::Deadline);
+        }
+        if ask.resumed {
+            let ticket =
+                self.add(Question { tenant: number, class: ask.class, state: State::Paused, used: Duration::ZERO });
+            let tenant = &mut self.tenants[number];
+            tenant.lines[ask.class as usize].paused.push_back(ticket);
+            tenant.started += 1;
+            self.paused += 1;
+            return Ok(Entry::Wait(ticket));
+        }
+        if self.waiting >= self.settings.waiting_max && !self.is_owed_room(number) {
+            return Err(Refusal::QueueFull);
+        }
+        let ticket =
+            self.add(Question { tenant: number, class: ask.class, state: State::Waiting, used: Duration::ZERO });
+        let waiting = Waiting { ticket, since: now, deadline: ask.deadline };
+        let tenant = &mut self.tenants[number];
+        tenant.lines[ask.class as usize].push(waiting);
+        tenant.waiting += 1;
+        self.waiting += 1;
+        Ok(Entry::Wait(ticket))
+    }
+
+    /// A running question has used processor time. After a whole slice it may have to give way.
+    pub fn slice(&mut self, ticket: Ticket, used: Duration) -> Verdict {
+        self.charge(ticket, used);
+        let Some(question) = self.question(ticket) else { return Verdict::Continue };
+        let (number, class) = (question.tenant, question.class);
+        if !self.is_contended() || !self.must_give_way(number, class) {
+            let tenant = &self.tenants[number];
+            self.virtual_time = self.virtual_time.max(tenant.share.tag);
+            return Verdict::Continue;
+        }
+        let tenant = &mut self.tenants[number];
+        tenant.running -= 1;
+        tenant.lines[class as usize].paused.push_back(ticket);
+        self.running -= 1;
+        self.paused += 1;
+        self.set(ticket, State::Paused);
+        Verdict::Pause
+    }
+
+    /// Charges processor time to a question that runs on.
+    pub fn charge(&mut self, ticket: Ticket, used: Duration) {
+        let Some(Some(question)) = self.questions.get_mut(ticket.0 as usize) else { return };
+        let tenant = &mut self.tenants[question.tenant];
+        tenant.share.charge(used);
+        tenant.lines[question.class as usize].share.charge(used);
+        question.used += used;
+        while let Some((class, _)) = question.class.sinks().filter(|(_, at)| question.used >= *at) {
+            // A class that had nothing to do must not use what it missed meanwhile.
+            tenant.lines[class as usize].share.activate(tenant.virtual_time, Duration::ZERO);
+            question.class = class;
+        }
+    }
+
+    /// A question is done, gives its slot back, was refused, or is no longer wanted; `used` is what was not charged before.
+    pub fn leave(&mut self, ticket: Ticket, used: Duration) {
+        self.charge(ticket, used);
+        let Some(question) = self.remove(ticket) else { return };
+        let tenant = &mut self.tenants[question.tenant];
+        match question.state {
+            State::Running => {
+                tenant.running -= 1;
+                tenant.started -= 1;
+                self.running -= 1;
+            }
+            State::Paused => {
+                tenant.lines[question.class as usize].paused.retain(|paused| *paused != ticket);
+                tenant.started -= 1;
+                self.paused -= 1;
+            }
+            State::Waiting => {
+                tenant.lines[question.class as usize].waiting.retain(|waiting| waiting.ticket != ticket);
+                tenant.waiting -= 1;
+                self.waiting -= 1;
+            }
+            State::Refused => {}
+        }
+    }
+
+    /// The next question whose wait is over; to be called after every other call, until there is none.
+    pub fn next(&mut self, now: At) -> Option<Turn> {
+        while self.running < self.slots {
+            let (number, class) = self.best()?;
+            let tenant = &mut self.tenants[number];
+            let line = &mut tenant.lines[class as usize];
+            if let Some(ticket) = line.paused.pop_front() {
+                self.paused -= 1;
+                self.set(ticket, State::Running);
+                self.begin(number, class);
+                return Some(Turn::Run(ticket));
+            }
+            let patience = self.settings.patience[class as usize];
+            let Some((waiting, refusal)) = line.pop(now, patience, &self.settings) else { continue };
+            tenant.waiting -= 1;
+            self.waiting -= 1;
+            if let Some(refusal) = refusal {
+                self.set(waiting.ticket, State::Refused);
+                return Some(Turn::Refuse(waiting.ticket, refusal));
+            }
+            self.tenants[number].started += 1;
+            self.set(waiting.ticket, State::Running);
+            self.begin(number, class);
+            return Some(Turn::Run(waiting.ticket));
+        }
+        None
+    }
+
+    /// The next question that has waited too long, of all tenants; to be called now and then, until there is none.
+    pub fn expire(&mut self, now: At) -> Option<Turn> {
+        for tenant in &mut self.tenants {
+            for (line, patience) in tenant.lines.iter_mut().zip(self.settings.patience) {
+                if let Some((waiting, refusal)) = line.pop_expired(now, patience, &self.settings) {
+                    tenant.waiting -= 1;
+                    self.waiting -= 1;
+                    self.set(waiting.ticket, State::Refused);
+                    return Some(Turn::Refuse(waiting.ticket, refusal));
+                }
+            }
+        }
+        None
+    }
+
+    /// The tenant and class with the most right to a slot.
+    fn best(&self) -> Option<(usize, Class)> {
+        let classes =
+            self.tenants.iter().enumerate().filter(|(_, tenant)| tenant.waiting > 0 || tenant.started > tenant.running);
+        classes
+            .filter_map(|(number, tenant)| Some((number, tenant.best_class(self.settings.started_max)?)))
+            .min_by_key(|(number, _)| self.tenants[*number].share.tag)
+    }
+
+    /// Whether a running question of this tenant and class must give way to the best one that waits.
+    fn must_give_way(&self, number: usize, class: Class) -> bool {
+        let Some((best, best_class)) = self.best() else { return false };
+        if self.running > self.slots {
+            return true;
+        }
+        let tenant = &self.tenants[number];
+        match best == number {
+            true => tenant.lines[best_class as usize].share.tag < tenant.lines[class as usize].share.tag,
+            false => self.tenants[best].share.tag < tenant.share.tag,
+        }
+    }
+
+    /// Whether a tenant may wait although the queue is full: it has fewer than others, whose questions then make room.
+    fn is_owed_room(&self, number: usize) -> bool {
+        let longest = self.tenants.iter().map(|tenant| tenant.waiting).max().unwrap_or(0);
+        // At most as many beyond the limit as there are tenants of half the longest queue: still bounded.
+        self.tenants[number].waiting < longest / 2
+    }
+
+    /// The number of the tenant that asks, which becomes active.
+    fn activate(&mut self, ask: &Ask<T>) -> usize {
+        let number = match self.by_name.get(&ask.tenant) {
+            Some(number) => *number,
+            None => {
+                let number = self.tenants.len();
+                self.by_name.insert(ask.tenant.clone(), number);
+                self.tenants.push(Tenant::new(ask.tenant.clone(), ask.weight));
+                number
+            }
+        };
+        let tenant = &mut self.tenants[number];
+        tenant.share.weight = ask.weight.max(1);
+        if tenant.is_idle() {
+            tenant.share.activate(self.virtual_time, self.settings.credit);
+        }
+        let line = &mut tenant.lines[ask.class as usize];
+        if line.waiting.is_empty() && line.paused.is_empty() {
+            line.share.activate(tenant.virtual_time, self.settings.credit);
+        }
+        number
+    }
+
+    /// A slot is given to a question of this tenant and class.
+    fn begin(&mut self, number: usize, class: Class) {
+        let tenant = &mut self.tenants[number];
+        tenant.running += 1;
+        self.running += 1;
+        tenant.virtual_time = tenant.virtual_time.max(tenant.lines[class as usize].share.tag);
+        self.virtual_time = self.virtual_time.max(tenant.share.tag);
+    }
+
+    fn set(&mut self, ticket: Ticket, state: State) {
+        if let Some(Some(question)) = self.questions.get_mut(ticket.0 as usize) {
+            question.state = state;
+        }
+    }
+
+    fn question(&self, ticket: Ticket) -> Option<&Question> {
+        self.questions.get(ticket.0 as usize)?.as_ref()
+    }
+
+    fn add(&mut self, question: Question) -> Ticket {
+        match self.free.pop() {
+            Some(free) => {
+                self.questions[free as usize] = Some(question);
+                Ticket(free)
+            }
+            None => {
+                self.questions.push(Some(question));
+                Ticket((self.questions.len() - 1) as u32)
+            }
+        }
+    }
+
+    fn remove(&mut self, ticket: Ticket) -> Option<Question> {
+        let question = self.questions.get_mut(ticket.0 as usize)?.take()?;
+        self.free.push(ticket.0);
+        Some(question)
+    }
+
+    /// Forgets tenants without questions whose debt is paid: they would start anew with the same right.
+    fn forget_idle(&mut self) {
+        let floor = |share: &Share| self.virtual_time.saturating_sub(share.cost(self.settings.credit));
+        let mut last = self.tenants.len();
+        while last > 0 {
+            last -= 1;
+            let tenant = &self.tenants[last];
+            // Only the last ones, so that the numbers of the others, which questions hold, stay what they are.
+            if !tenant.is_idle() || tenant.share.tag > floor(&tenant.share) {
+                break;
+            }
+            self.by_name.remove(&tenant.name);
+            self.tenants.pop();
+        }
+    }
+}

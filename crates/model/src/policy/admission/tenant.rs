@@ -1,0 +1,48 @@
+//! A tenant, as the scheduler sees it.
+
+use super::line::Line;
+use super::share::Share;
+use super::terms::Class;
+
+/// A tenant with questions, or with a debt from some.
+#[derive(Debug, Clone)]
+pub(super) struct Tenant<T> {
+    pub(super) name: T,
+    pub(super) share: Share,
+    pub(super) lines: [Line; 3],
+    /// Virtual time among its classes.
+    pub(super) virtual_time: u64,
+    /// Questions that run or are paused.
+    pub(super) started: usize,
+    pub(super) running: usize,
+    pub(super) waiting: usize,
+}
+
+impl<T> Tenant<T> {
+    pub(super) fn new(name: T, weight: u32) -> Tenant<T> {
+        Tenant {
+            name,
+            share: Share::new(weight),
+            lines: Class::ALL.map(|class| Line::new(class.weight())),
+            virtual_time: 0,
+            started: 0,
+            running: 0,
+            waiting: 0,
+        }
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.started == 0 && self.waiting == 0
+    }
+
+    /// The class with the most right to a slot among those that have a question to run.
+    pub(super) fn best_class(&self, started_max: usize) -> Option<Class> {
+        let may_start = self.started < started_max;
+        let ready = |class: &Class| {
+            let line = &self.lines[*class as usize];
+            !line.paused.is_empty() || (may_start && !line.waiting.is_empty())
+        };
+        // The more urgent class where tags are equal: `min_by_key` keeps the first.
+        Class::ALL.into_iter().filter(ready).min_by_key(|class| self.lines[*class as usize].share.tag)
+    }
+}
