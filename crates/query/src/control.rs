@@ -29,9 +29,22 @@ impl CancelFlag {
     }
 }
 
-/// The deadline of a question and its cancellation. Cheap to clone.
+/// The processors that questions share: who runs is decided elsewhere, a question asks as it goes.
+pub trait Turns: Send + Sync + std::fmt::Debug {
+    /// Called before each block, by the thread that runs the question. It may block while other questions have more right
+    /// to run, until `over` says that this one is no longer wanted.
+    fn tick(&self, over: &dyn Fn() -> bool);
+
+    /// Whether other questions wait: then this one does not spread over several threads.
+    fn is_contended(&self) -> bool;
+
+    /// Work that a helper thread did for the question.
+    fn charge(&self, used: Duration);
+}
+
+/// The deadline of a question, its cancellation and its turns to run. Cheap to clone.
 ///
-/// Both are checked before each block is read, so a question stops within one block's work.
+/// All are checked before each block is read, so a question stops within one block's work.
 #[derive(Debug, Clone)]
 pub struct Control {
     clock: Arc<dyn Clock>,
@@ -39,6 +52,9 @@ pub struct Control {
     deadline_us: i64,
     cancel: CancelFlag,
     memory: Option<Arc<Memory>>,
+    turns: Option<Arc<dyn Turns>>,
+    /// Whether this thread helps the one that runs the question: it is charged, and never blocks.
+    helps: bool,
 }
 
 impl Control {
@@ -46,12 +62,35 @@ impl Control {
     pub fn new(clock: Arc<dyn Clock>, timeout: Duration, cancel: CancelFlag) -> Control {
         let timeout_us = i64::try_from(timeout.as_micros()).unwrap_or(i64::MAX);
         let deadline_us = clock.elapsed().saturating_add(timeout_us);
-        Control { clock, deadline_us, cancel, memory: None }
+        Control { clock, deadline_us, cancel, memory: None, turns: None, helps: false }
     }
 
     /// The same, with its memory taken from a budget that questions share.
     pub fn sharing(self, memory: Arc<Memory>) -> Control {
         Control { memory: Some(memory), ..self }
+    }
+
+    /// The same, which runs when it is its turn.
+    pub fn taking_turns(self, turns: Arc<dyn Turns>) -> Control {
+        Control { turns: Some(turns), ..self }
+    }
+
+    /// The control of a helper thread.
+    pub(crate) fn helping(&self) -> Control {
+        Control { helps: true, ..self.clone() }
+    }
+
+    /// Charges what a helper thread did since `began_us`. Its elapsed time is charged, which its processor time does not
+    /// exceed.
+    pub(crate) fn helped(&self, began_us: i64) {
+        if let Some(turns) = &self.turns {
+            turns.charge(Duration::from_micros((self.clock.elapsed() - began_us).max(0) as u64));
+        }
+    }
+
+    /// Whether other questions wait for a processor.
+    pub(crate) fn is_contended(&self) -> bool {
+        self.turns.as_ref().is_some_and(|turns| turns.is_contended())
     }
 
     /// A share of that budget, empty at first.
@@ -71,14 +110,19 @@ impl Control {
 
     /// Whether work may go on.
     pub fn check(&self) -> Result<(), QueryError> {
+        // A turn first: it may take long, and the question may be over by then.
+        if let Some(turns) = self.turns.as_ref().filter(|_| !self.helps) {
+            turns.tick(&|| self.is_over().is_some());
+        }
+        self.is_over().map_or(Ok(()), Err)
+    }
+
+    fn is_over(&self) -> Option<QueryError> {
         // The flag first: it costs one load, while the clock may cost a system call.
         if self.cancel.is_cancelled() {
-            return Err(QueryError::Cancelled);
+            return Some(QueryError::Cancelled);
         }
-        if self.clock.elapsed() >= self.deadline_us {
-            return Err(QueryError::Deadline);
-        }
-        Ok(())
+        (self.clock.elapsed() >= self.deadline_us).then_some(QueryError::Deadline)
     }
 
     /// Microseconds on the clock, for [`Stats`].

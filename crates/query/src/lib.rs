@@ -55,7 +55,7 @@ mod tests;
 
 pub use aggregate::{Aggregate, Aggregated, ByValue, FUNCTIONS_MAX, Function, FunctionValue, Group, aggregate};
 pub use by::BY_VALUES_MAX;
-pub use control::{CancelFlag, Control, Stats};
+pub use control::{CancelFlag, Control, Stats, Turns};
 pub use count::count;
 pub use cursor::{Cursor, SortValue};
 pub use density::{DENSITY_CELLS_MAX, Density, DensityCounts, density};

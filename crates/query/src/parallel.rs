@@ -1,7 +1,8 @@
 //! Large questions on several threads, without starving other questions.
 //!
 //! A question is cut into tasks, each the rows below one node. It is given at most half of the machine's
-//! processors ([`slices`]), from a pool that all questions share; small ones stay on the thread that asked.
+//! processors ([`slices`]), from a pool that all questions share; small ones stay on the thread that asked, and so do
+//! all while others wait for a processor.
 //! Which slice gets which task follows from their numbers alone, so that sums of floats come out the same
 //! each time.
 
@@ -79,12 +80,18 @@ pub(crate) fn work<T: Send>(
     make: impl Fn(&Scan) -> T + Sync,
     task: impl Fn(&mut T, &mut Scan, &Task) -> Result<(), QueryError> + Sync,
 ) -> Result<Vec<T>, QueryError> {
-    let pool = POOL.as_ref().filter(|_| slices > 1 && tasks.len() > 1);
-    // The same code on one thread: results must not depend on whether a pool exists.
+    let slices = if tasks.len() > 1 { slices.max(1) } else { 1 };
+    // Helpers never wait for a turn: a paused one would keep a thread of the pool from the question that runs instead.
+    let pool = POOL.as_ref().filter(|_| slices > 1 && !scan.control.is_contended());
+    // The same slices one after another: sums must depend neither on a pool nor on who else asks.
     let Some(pool) = pool else {
-        let mut made = make(scan);
-        tasks.iter().try_for_each(|t| task(&mut made, scan, t))?;
-        return Ok(vec![made]);
+        return (0..slices)
+            .map(|i| {
+                let mut made = make(scan);
+                tasks.iter().skip(i).step_by(slices).try_for_each(|t| task(&mut made, scan, t))?;
+                Ok(made)
+            })
+            .collect();
     };
     let failed = AtomicBool::new(false);
     let slots: Vec<Mutex<Option<Slice<T>>>> = (0..slices).map(|_| Mutex::new(None)).collect();
@@ -95,6 +102,7 @@ pub(crate) fn work<T: Send>(
             scope.spawn(move |_| {
                 // Each slice has its own counters and open chunks, so that slices share nothing that changes.
                 let mut scan = scan_ref.fork();
+                let began = scan.control.elapsed_us();
                 let mut made = make(&scan);
                 // Every n-th task, fixed in advance: work stealing would change the order of float additions from run to
                 // run.
@@ -102,6 +110,7 @@ pub(crate) fn work<T: Send>(
                 let result = mine.try_for_each(|t| task(&mut made, &mut scan, t));
                 // Relaxed is enough: it only saves work, and the result travels through the slot.
                 failed.fetch_or(result.is_err(), Ordering::Relaxed);
+                scan.control.helped(began);
                 let slice = Slice { stats: scan.stats, result: result.map(|()| made) };
                 *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(slice);
             });

@@ -230,6 +230,11 @@ impl Registry {
         self.now.load().tenants.values().cloned().collect()
     }
 
+    /// A tenant's weight; 1 where there is none of the name.
+    pub fn weight(&self, name: &str) -> u32 {
+        self.now.load().tenants.get(name).map_or(1, |tenant| tenant.weight)
+    }
+
     /// A tenant.
     pub fn tenant(&self, name: &str) -> Option<Tenant> {
         self.now.load().tenants.get(name).cloned()

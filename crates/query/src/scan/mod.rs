@@ -13,7 +13,7 @@ use crate::control::{Control, Stats};
 use crate::error::QueryError;
 use crate::matched::Matched;
 use crate::reach::Reach;
-use arrow_buffer::BooleanBuffer;
+use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder};
 use meridian_index::Grid;
 use meridian_model::filter::Predicate;
 use meridian_model::layout::GeometryColumns;
@@ -112,7 +112,7 @@ impl Scan {
             layout: self.layout.clone(),
             predicate: self.predicate.clone(),
             reach: self.reach,
-            control: self.control.clone(),
+            control: self.control.helping(),
             stats: Stats::default(),
             grid: self.grid,
             test_columns: self.test_columns.clone(),
@@ -189,6 +189,26 @@ impl Scan {
         Ok(&self.open[self.open.len() - 1].batch)
     }
 
+    /// The rows of a batch that match; of those that are open, where some are not.
+    fn evaluate(&self, batch: &Batch, open: Option<&BooleanBuffer>) -> Result<BooleanBuffer, QueryError> {
+        let of = |batch: &Batch, open: Option<&BooleanBuffer>| match open {
+            Some(open) => self.predicate.evaluate_open(batch, open),
+            None => self.predicate.evaluate(batch),
+        };
+        let (rows, step) = (batch.rows(), self.predicate.rows_at_once());
+        if rows <= step {
+            return Ok(of(batch, open));
+        }
+        let mut mask = BooleanBufferBuilder::new(rows);
+        for from in (0..rows).step_by(step) {
+            self.control.check()?;
+            let length = step.min(rows - from);
+            let open = open.map(|open| open.slice(from, length));
+            mask.append_buffer(&of(&batch.slice(from, length), open.as_ref()));
+        }
+        Ok(mask.finish())
+    }
+
     /// The rows of a run that match and are visible.
     pub(crate) fn test(&mut self, part: u32, run: &Run) -> Result<Matched, QueryError> {
         let columns = self.test_columns.clone();
@@ -221,10 +241,7 @@ impl Scan {
                 read = read.with_seqs(self.part(part).seqs(run.rows.clone())?);
             }
             self.stats.events_tested += tested as u64;
-            mask = Some(match open {
-                Some(open) => self.predicate.evaluate_open(&read, &open),
-                None => self.predicate.evaluate(&read),
-            });
+            mask = Some(self.evaluate(&read, open.as_ref())?);
             batch = Some(read);
         }
         let view = self.part(part);

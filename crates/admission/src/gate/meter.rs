@@ -1,0 +1,126 @@
+//! Processor time of the work behind a permit.
+
+use super::Gate;
+use super::processors::thread_time;
+use super::wait::{Seat, Waiter};
+use meridian_model::policy::admission::{Ticket, Verdict};
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How often a paused thread checks whether its work is still wanted.
+const PAUSE_CHECK: Duration = Duration::from_millis(20);
+
+/// Measures the work of one permit, on the thread that does it and on its helpers.
+#[derive(Debug)]
+pub struct Meter {
+    gate: Gate,
+    ticket: Ticket,
+    /// Locked by the one thread that does the work, and for an instant by whoever drops the permit.
+    slice: Mutex<Slice>,
+    /// Nanoseconds that helpers used and nobody was charged for yet.
+    helpers: AtomicU64,
+}
+
+#[derive(Debug)]
+struct Slice {
+    /// Where the running slice began; absent while no thread works.
+    began: Option<(Instant, Duration)>,
+    /// Used by slices of threads that ended.
+    uncharged: Duration,
+    /// Whether the slot was given back.
+    closed: bool,
+}
+
+impl Meter {
+    pub(super) fn new(gate: Gate, ticket: Ticket) -> Meter {
+        let slice = Slice { began: None, uncharged: Duration::ZERO, closed: false };
+        Meter { gate, ticket, slice: Mutex::new(slice), helpers: AtomicU64::new(0) }
+    }
+
+    pub(super) fn gate(&self) -> &Gate {
+        &self.gate
+    }
+
+    /// Work begins on this thread.
+    pub fn begin(&self) {
+        self.slice.lock().began = Some((Instant::now(), thread_time()));
+    }
+
+    /// Work ends on this thread.
+    pub fn end(&self) {
+        self.slice.lock().end();
+    }
+
+    /// Called often by the thread that works. After a slice its time is charged; where another question has more right to
+    /// the slot, the thread then waits for its next turn, or until `over` says that the work is no longer wanted.
+    pub fn tick(&self, over: &dyn Fn() -> bool) {
+        let mut slice = self.slice.lock();
+        let Some((since, began)) = slice.began.filter(|_| !slice.closed) else { return };
+        if since.elapsed() < self.gate.0.slice {
+            return;
+        }
+        let ran = thread_time().saturating_sub(began);
+        self.gate.0.processors.add(ran);
+        let used = ran + std::mem::take(&mut slice.uncharged) + self.take_helpers();
+        let seat = {
+            let mut state = self.gate.0.state.lock();
+            match state.admission.slice(self.ticket, used) {
+                Verdict::Continue => None,
+                Verdict::Pause => {
+                    let seat = Arc::new(Seat::default());
+                    state.seat(self.ticket, Waiter::Thread(seat.clone()));
+                    self.gate.carry_out(&mut state, false);
+                    Some(seat)
+                }
+            }
+        };
+        if let Some(seat) = seat {
+            self.gate.0.waits.notify_one();
+            while !seat.wait(PAUSE_CHECK) {
+                if over() {
+                    // The work ends at its next check: it needs no slot for that.
+                    slice.closed = true;
+                    self.gate.leave(self.ticket, Duration::ZERO);
+                    break;
+                }
+            }
+        }
+        // After the pause: it is not part of the next slice.
+        slice.began = Some((Instant::now(), thread_time()));
+    }
+
+    /// Charges work that a helper did on another thread.
+    pub fn charge(&self, used: Duration) {
+        let nanos = u64::try_from(used.as_nanos()).unwrap_or(u64::MAX);
+        self.helpers.fetch_add(nanos, Ordering::Relaxed);
+    }
+
+    /// Whether others wait for a slot.
+    pub fn is_contended(&self) -> bool {
+        self.gate.0.contended.load(Ordering::Relaxed)
+    }
+
+    /// Gives the slot back and charges what was used, and `more`.
+    pub(super) fn close(&self, more: Duration) {
+        let mut slice = self.slice.lock();
+        slice.end();
+        if !std::mem::replace(&mut slice.closed, true) {
+            self.gate.leave(self.ticket, slice.uncharged + self.take_helpers() + more);
+        }
+    }
+
+    fn take_helpers(&self) -> Duration {
+        Duration::from_nanos(self.helpers.swap(0, Ordering::Relaxed))
+    }
+}
+
+impl Slice {
+    fn end(&mut self) {
+        if let Some((_, began)) = self.began.take() {
+            self.uncharged += thread_time().saturating_sub(began);
+        }
+    }
+}

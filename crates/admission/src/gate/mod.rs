@@ -1,0 +1,291 @@
+//! The gate: who runs, who waits and who is refused, by the rules of [`meridian_model::policy::admission`].
+//!
+//! A request enters with its [`Account`] and gets a [`Permit`], which stands for a processor slot. Work on a thread is
+//! measured by the permit's [`Meter`]: it charges processor time slice by slice, and blocks its thread while another
+//! question has more right to the slot. A permit is given back when dropped, and what it used is charged.
+//!
+//! The rules are pure and behind one lock, which is held for well under a microsecond. Whoever takes the lock carries out
+//! what the rules decided: it wakes those whose wait is over.
+
+mod meter;
+mod processors;
+#[cfg(test)]
+mod tests;
+mod wait;
+
+pub use meter::Meter;
+
+use meridian_model::policy::admission::{Admission, Ask, Capacity, Counts, Entry, Load, Ticket, Turn};
+pub use meridian_model::policy::admission::{Class, Refusal, Settings};
+use parking_lot::Mutex;
+use processors::Processors;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::sync::{Notify, oneshot};
+use tokio::time::Instant;
+use wait::Waiter;
+
+/// How often questions that wait are looked through for those that waited too long.
+const EXPIRY_INTERVAL: Duration = Duration::from_millis(20);
+/// How often the number of slots is adapted.
+const CAPACITY_INTERVAL: Duration = Duration::from_millis(100);
+/// Charged for a request besides what its meter measures: reading it, and sending its response.
+const REQUEST_COST: Duration = Duration::from_micros(20);
+
+/// Whom work is charged to, and how urgent it is.
+#[derive(Debug, Clone)]
+pub struct Account {
+    /// The tenant.
+    pub tenant: Arc<str>,
+    /// Its weight.
+    pub weight: u32,
+    /// The class.
+    pub class: Class,
+}
+
+/// The gate; clones share it.
+#[derive(Debug, Clone)]
+pub struct Gate(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    origin: Instant,
+    state: Mutex<State>,
+    /// Whether anybody waits or is paused: a meter asks without taking the lock.
+    contended: AtomicBool,
+    slice: Duration,
+    processors: Processors,
+    refused: AtomicU64,
+    /// Notified when questions begin to wait.
+    waits: Notify,
+}
+
+#[derive(Debug)]
+struct State {
+    admission: Admission<Arc<str>>,
+    /// Whom to wake, by the number of the ticket.
+    waiters: Vec<Option<Waiter>>,
+    capacity: Capacity,
+}
+
+impl Gate {
+    /// A gate of as many slots as the settings have at the start.
+    pub fn new(settings: Settings) -> Gate {
+        Gate(Arc::new(Inner {
+            origin: Instant::now(),
+            contended: AtomicBool::new(false),
+            slice: settings.slice,
+            processors: Processors::default(),
+            refused: AtomicU64::new(0),
+            waits: Notify::new(),
+            state: Mutex::new(State {
+                capacity: Capacity::new(settings.slots, settings.slots_max),
+                admission: Admission::new(settings),
+                waiters: Vec::new(),
+            }),
+        }))
+    }
+
+    /// A permit, if a slot is free and nobody waits for one.
+    pub fn try_enter(&self, account: &Account) -> Option<Permit> {
+        if self.0.contended.load(Ordering::Relaxed) {
+            return None;
+        }
+        let now = Instant::now();
+        let ask = self.ask(account, now + Duration::from_secs(1), false);
+        let mut state = self.0.state.lock();
+        if !state.admission.is_free() {
+            return None;
+        }
+        match state.admission.enter(now - self.0.origin, &ask) {
+            Ok(Entry::Run(ticket)) => Some(self.permit(account, ticket)),
+            // Its tenant runs as many as it may.
+            Ok(Entry::Wait(ticket)) => {
+                state.admission.leave(ticket, Duration::ZERO);
+                None
+            }
+            Err(_) => None,
+        }
+    }
+
+    /// Waits for a permit.
+    ///
+    /// # Errors
+    /// Why the request is refused.
+    pub async fn enter(&self, account: &Account, deadline: Instant) -> Result<Permit, Refusal> {
+        self.wait(account, deadline, false).await.inspect_err(|_| self.count_refusal())
+    }
+
+    /// Waits for a permit for work that had one before and gave it back. It is refused at its deadline only.
+    ///
+    /// # Errors
+    /// [`Refusal::Deadline`].
+    pub async fn resume(&self, account: &Account, deadline: Instant) -> Result<Permit, Refusal> {
+        let permit = tokio::time::timeout_at(deadline, self.wait(account, deadline, true)).await;
+        permit.unwrap_or(Err(Refusal::Deadline)).inspect_err(|_| self.count_refusal())
+    }
+
+    /// What runs and waits.
+    pub fn counts(&self) -> Counts {
+        self.0.state.lock().admission.counts()
+    }
+
+    /// What runs and waits of each tenant.
+    pub fn by_tenant(&self) -> Vec<(Arc<str>, Counts)> {
+        let state = self.0.state.lock();
+        state.admission.by_tenant().map(|(tenant, counts)| (tenant.clone(), counts)).collect()
+    }
+
+    /// Requests refused since the start.
+    pub fn refused(&self) -> u64 {
+        self.0.refused.load(Ordering::Relaxed)
+    }
+
+    /// Refuses what waited too long and adapts the number of slots, for as long as it is polled.
+    pub async fn tend(&self) {
+        let mut look = self.0.processors.look();
+        let mut looked = Instant::now();
+        loop {
+            // An idle server is not woken: nothing expires, and the slots stay as they are.
+            if !self.0.contended.load(Ordering::Relaxed) {
+                self.0.waits.notified().await;
+                (look, looked) = (self.0.processors.look(), Instant::now());
+            }
+            tokio::time::sleep(EXPIRY_INTERVAL).await;
+            let mut state = self.0.state.lock();
+            if looked.elapsed() >= CAPACITY_INTERVAL {
+                let now = self.0.processors.look();
+                let (busy, delayed) = now.since(&look);
+                let contended = state.admission.is_contended();
+                let slots = state.capacity.observe(Load { busy, delayed, contended });
+                state.admission.set_slots(slots);
+                (look, looked) = (now, Instant::now());
+            }
+            self.carry_out(&mut state, true);
+        }
+    }
+
+    async fn wait(&self, account: &Account, deadline: Instant, resumed: bool) -> Result<Permit, Refusal> {
+        let ask = self.ask(account, deadline, resumed);
+        let (ticket, turn) = {
+            let mut state = self.0.state.lock();
+            match state.admission.enter(self.now(), &ask)? {
+                Entry::Run(ticket) => return Ok(self.permit(account, ticket)),
+                Entry::Wait(ticket) => {
+                    let (tell, turn) = oneshot::channel();
+                    state.seat(ticket, Waiter::Task(tell));
+                    self.carry_out(&mut state, false);
+                    (ticket, turn)
+                }
+            }
+        };
+        self.0.waits.notify_one();
+        // Whatever ends this wait, be it a client that leaves, takes the question out of the queue.
+        let mut place = Place { gate: self, ticket: Some(ticket) };
+        // The sender is dropped only with the gate.
+        turn.await.unwrap_or(Err(Refusal::Waited))?;
+        place.ticket = None;
+        Ok(self.permit(account, ticket))
+    }
+
+    fn ask(&self, account: &Account, deadline: Instant, resumed: bool) -> Ask<Arc<str>> {
+        let Account { tenant, weight, class } = account;
+        let deadline = deadline.saturating_duration_since(self.0.origin);
+        Ask { tenant: tenant.clone(), weight: *weight, class: *class, deadline, resumed }
+    }
+
+    fn permit(&self, account: &Account, ticket: Ticket) -> Permit {
+        Permit { account: account.clone(), meter: Arc::new(Meter::new(self.clone(), ticket)) }
+    }
+
+    fn now(&self) -> Duration {
+        Instant::now() - self.0.origin
+    }
+
+    fn count_refusal(&self) {
+        self.0.refused.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Wakes everybody whose wait is over. Called with the lock held, after every change.
+    fn carry_out(&self, state: &mut State, expire: bool) {
+        let now = self.now();
+        loop {
+            let turn = state.admission.next(now).or_else(|| if expire { state.admission.expire(now) } else { None });
+            let (ticket, outcome) = match turn {
+                Some(Turn::Run(ticket)) => (ticket, Ok(())),
+                Some(Turn::Refuse(ticket, refusal)) => (ticket, Err(refusal)),
+                None => break,
+            };
+            // A waiter that leaves at this very moment gives the slot back as it gives up its place.
+            if let Some(waiter) = state.waiters.get_mut(ticket.0 as usize).and_then(Option::take) {
+                waiter.wake(outcome);
+            }
+        }
+        self.0.contended.store(state.admission.is_contended(), Ordering::Relaxed);
+    }
+
+    /// Gives a slot back, or a place in the queue.
+    fn leave(&self, ticket: Ticket, used: Duration) {
+        let mut state = self.0.state.lock();
+        state.admission.leave(ticket, used);
+        if let Some(waiter) = state.waiters.get_mut(ticket.0 as usize) {
+            *waiter = None;
+        }
+        self.carry_out(&mut state, false);
+    }
+}
+
+impl State {
+    fn seat(&mut self, ticket: Ticket, waiter: Waiter) {
+        let place = ticket.0 as usize;
+        if self.waiters.len() <= place {
+            self.waiters.resize_with(place + 1, || None);
+        }
+        self.waiters[place] = Some(waiter);
+    }
+}
+
+/// A place in the queue, given up when dropped.
+struct Place<'a> {
+    gate: &'a Gate,
+    ticket: Option<Ticket>,
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        if let Some(ticket) = self.ticket {
+            self.gate.leave(ticket, Duration::ZERO);
+        }
+    }
+}
+
+/// A permit to run; given back when dropped.
+#[derive(Debug)]
+pub struct Permit {
+    account: Account,
+    meter: Arc<Meter>,
+}
+
+impl Permit {
+    /// Measures the work that the permit is for.
+    pub fn meter(&self) -> &Arc<Meter> {
+        &self.meter
+    }
+
+    /// Whom the work is charged to.
+    pub fn account(&self) -> &Account {
+        &self.account
+    }
+
+    /// Gives the permit back; returns what is needed to ask for another.
+    pub fn release(self) -> (Gate, Account) {
+        (self.meter.gate().clone(), self.account.clone())
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        self.meter.close(REQUEST_COST);
+    }
+}

@@ -1,0 +1,100 @@
+//! What the processors do: time that threads ran, and time that they waited to run.
+
+use rustix::time::{ClockId, clock_gettime};
+use std::cell::RefCell;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Processor time of this thread so far.
+pub(super) fn thread_time() -> Duration {
+    clock(ClockId::ThreadCPUTime)
+}
+
+fn clock(id: ClockId) -> Duration {
+    let time = clock_gettime(id);
+    Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
+}
+
+thread_local! {
+    static DELAY: RefCell<Delay> = RefCell::new(Delay::open());
+}
+
+/// Linux's account of how long this thread could have run but no processor was free.
+struct Delay {
+    /// `None` on systems without one.
+    schedstat: Option<File>,
+    /// What it said last.
+    before: Duration,
+}
+
+impl Delay {
+    #[allow(clippy::disallowed_methods, reason = "an account of the kernel, not a file: there is nothing to inject")]
+    fn open() -> Delay {
+        let mut delay = Delay { schedstat: File::open("/proc/thread-self/schedstat").ok(), before: Duration::ZERO };
+        delay.take();
+        delay
+    }
+
+    /// The delay since the last look: from the second number of `schedstat`, in nanoseconds.
+    fn take(&mut self) -> Duration {
+        let mut text = [0; 96];
+        let read = self.schedstat.as_ref().and_then(|file| file.read_at(&mut text, 0).ok()).unwrap_or(0);
+        let text = std::str::from_utf8(&text[..read]).unwrap_or_default();
+        let nanos = text.split_ascii_whitespace().nth(1).and_then(|number| number.parse().ok()).unwrap_or(0);
+        let now = Duration::from_nanos(nanos);
+        now.saturating_sub(std::mem::replace(&mut self.before, now))
+    }
+}
+
+/// Sums over all metered threads.
+#[derive(Debug, Default)]
+pub(super) struct Processors {
+    /// Nanoseconds.
+    ran: AtomicU64,
+    delayed: AtomicU64,
+}
+
+/// The sums at a moment.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Look {
+    at: Instant,
+    /// Of the whole program.
+    program: Duration,
+    ran: u64,
+    delayed: u64,
+}
+
+impl Processors {
+    /// Adds a slice of this thread.
+    pub(super) fn add(&self, ran: Duration) {
+        let delayed = DELAY.with_borrow_mut(Delay::take);
+        self.ran.fetch_add(ran.as_nanos() as u64, Ordering::Relaxed);
+        self.delayed.fetch_add(delayed.as_nanos() as u64, Ordering::Relaxed);
+    }
+
+    pub(super) fn look(&self) -> Look {
+        Look {
+            at: Instant::now(),
+            program: clock(ClockId::ProcessCPUTime),
+            ran: self.ran.load(Ordering::Relaxed),
+            delayed: self.delayed.load(Ordering::Relaxed),
+        }
+    }
+}
+
+impl Look {
+    /// Shares of the time since an earlier look: that the program used of the processors, and that its metered threads
+    /// waited for one.
+    pub(super) fn since(&self, earlier: &Look) -> (f64, f64) {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let passed = self.at.saturating_duration_since(earlier.at).as_secs_f64() * processors as f64;
+        let program = self.program.saturating_sub(earlier.program).as_secs_f64();
+        let ran = self.ran.saturating_sub(earlier.ran) as f64;
+        let delayed = self.delayed.saturating_sub(earlier.delayed) as f64;
+        let busy = if passed > 0.0 { program / passed } else { 0.0 };
+        (busy, if ran + delayed > 0.0 { delayed / (ran + delayed) } else { 0.0 })
+    }
+}

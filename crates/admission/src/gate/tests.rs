@@ -1,0 +1,172 @@
+use super::*;
+use std::sync::mpsc;
+use std::thread;
+
+fn settings(slots: usize) -> Settings {
+    Settings { slots, slots_max: slots, ..Settings::default() }
+}
+
+fn account(tenant: &str) -> Account {
+    Account { tenant: tenant.into(), weight: 1, class: Class::Interactive }
+}
+
+fn soon() -> Instant {
+    Instant::now() + Duration::from_secs(60)
+}
+
+/// Spins until the meter has ticked for so long by the processor's time.
+fn work(meter: &Meter, time: Duration) {
+    let began = processors::thread_time();
+    while processors::thread_time() - began < time {
+        meter.tick(&|| false);
+    }
+}
+
+async fn waiting(gate: &Gate, n: usize) {
+    while gate.counts().waiting != n {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_neither_runs_nor_waits_is_refused() {
+    let gate = Gate::new(Settings { waiting_max: 1, ..settings(1) });
+    let running = gate.enter(&account("a"), soon()).await.unwrap();
+    assert!(gate.try_enter(&account("a")).is_none());
+    let second = tokio::spawn({
+        let gate = gate.clone();
+        async move { gate.enter(&account("a"), soon()).await.map(drop) }
+    });
+    waiting(&gate, 1).await;
+    assert_eq!(gate.enter(&account("a"), soon()).await.unwrap_err(), Refusal::QueueFull);
+    assert_eq!((gate.counts().running, gate.refused()), (1, 1));
+    drop(running);
+    second.await.unwrap().unwrap();
+    assert_eq!((gate.counts().running, gate.counts().waiting), (0, 0));
+}
+
+#[tokio::test]
+async fn a_wait_that_is_dropped_leaves_the_queue() {
+    let gate = Gate::new(settings(1));
+    let running = gate.enter(&account("a"), soon()).await.unwrap();
+    let wait = tokio::spawn({
+        let gate = gate.clone();
+        async move { gate.enter(&account("a"), soon()).await.map(drop) }
+    });
+    waiting(&gate, 1).await;
+    wait.abort();
+    waiting(&gate, 0).await;
+    drop(running);
+    assert!(gate.try_enter(&account("a")).is_some(), "the slot is free");
+}
+
+#[tokio::test]
+async fn the_deadline_ends_a_wait() {
+    let gate = Gate::new(settings(1));
+    let _running = gate.enter(&account("a"), soon()).await.unwrap();
+    let mut tending = tokio::task::JoinSet::new();
+    tending.spawn({
+        let gate = gate.clone();
+        async move { gate.tend().await }
+    });
+    let deadline = Instant::now() + Duration::from_millis(30);
+    assert_eq!(gate.enter(&account("a"), deadline).await.unwrap_err(), Refusal::Deadline);
+    let deadline = Instant::now() + Duration::from_millis(30);
+    assert_eq!(gate.resume(&account("a"), deadline).await.unwrap_err(), Refusal::Deadline);
+    assert_eq!((gate.counts().waiting, gate.counts().paused), (0, 0));
+}
+
+/// Two threads of two tenants on one slot: neither runs while the other does, and both come to their ends.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tenants_take_turns_on_one_slot() {
+    let gate = Gate::new(settings(1));
+    let (tell, turns) = mpsc::channel();
+    let mut threads = Vec::new();
+    for name in ["a", "b"] {
+        let (gate, tell) = (gate.clone(), tell.clone());
+        let permit = tokio::spawn(async move { gate.enter(&account(name), soon()).await.unwrap() });
+        threads.push(tokio::spawn(async move {
+            let permit = permit.await.unwrap();
+            tokio::task::spawn_blocking(move || {
+                permit.meter().begin();
+                for _ in 0..60 {
+                    tell.send((name, true)).unwrap();
+                    let began = processors::thread_time();
+                    while processors::thread_time() - began < Duration::from_millis(3) {}
+                    tell.send((name, false)).unwrap();
+                    permit.meter().tick(&|| false);
+                }
+            })
+            .await
+            .unwrap();
+        }));
+    }
+    drop(tell);
+    for thread in threads {
+        thread.await.unwrap();
+    }
+    let (mut running, mut changes, mut last) = (None, 0, "");
+    for (name, begins) in turns {
+        match begins {
+            true => assert_eq!(running.replace(name), None, "both run"),
+            false => assert_eq!(running.take(), Some(name)),
+        }
+        changes += usize::from(std::mem::replace(&mut last, name) != name);
+    }
+    // After the credit of 50 ms they change places with each slice.
+    assert!(changes > 20, "{changes}");
+    assert_eq!(gate.counts().running + gate.counts().paused, 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_paused_question_ends_when_it_is_no_longer_wanted() {
+    let gate = Gate::new(settings(1));
+    let heavy = gate.enter(&account("a"), soon()).await.unwrap();
+    let over = Arc::new(AtomicBool::new(false));
+    let (paused, wanted) = (gate.clone(), over.clone());
+    let thread = thread::spawn(move || {
+        heavy.meter().begin();
+        // Far past the credit of the other, so that it is paused as soon as the other asks.
+        while !wanted.load(Ordering::Relaxed) {
+            heavy.meter().tick(&|| wanted.load(Ordering::Relaxed));
+        }
+        drop(heavy);
+    });
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    let light = paused.enter(&account("b"), soon()).await.unwrap();
+    assert_eq!((paused.counts().running, paused.counts().paused), (1, 1));
+    over.store(true, Ordering::Relaxed);
+    thread.join().unwrap();
+    assert_eq!((paused.counts().running, paused.counts().paused), (1, 0));
+    drop(light);
+    assert_eq!(paused.counts().running, 0);
+}
+
+#[tokio::test]
+async fn work_is_charged_to_its_tenant() {
+    let gate = Gate::new(settings(1));
+    let permit = gate.enter(&account("a"), soon()).await.unwrap();
+    let meter = permit.meter().clone();
+    meter.begin();
+    work(&meter, Duration::from_millis(30));
+    meter.charge(Duration::from_millis(100));
+    drop(permit);
+    // "a" is 130 ms ahead, so that "b" goes first though it asks later, and again until it has used as much.
+    let running = gate.enter(&account("c"), soon()).await.unwrap();
+    let (order, queue) = (Arc::new(Mutex::new(Vec::new())), gate.clone());
+    let mut tasks = Vec::new();
+    for (n, name) in ["a", "b", "b"].into_iter().enumerate() {
+        let (gate, order) = (gate.clone(), order.clone());
+        tasks.push(tokio::spawn(async move {
+            let permit = gate.enter(&account(name), soon()).await.unwrap();
+            order.lock().push(name);
+            permit.meter().charge(Duration::from_millis(40));
+        }));
+        waiting(&queue, n + 1).await;
+    }
+    drop(running);
+    for task in tasks {
+        task.await.unwrap();
+    }
+    assert_eq!(*order.lock(), ["b", "b", "a"]);
+}

@@ -1,0 +1,50 @@
+//! Whom to wake: a task, or a thread that was overtaken.
+
+use super::Refusal;
+use parking_lot::{Condvar, Mutex};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+type Outcome = Result<(), Refusal>;
+
+/// One that waits for a slot.
+#[derive(Debug)]
+pub(super) enum Waiter {
+    Task(oneshot::Sender<Outcome>),
+    Thread(Arc<Seat>),
+}
+
+impl Waiter {
+    /// Tells it how its wait ended.
+    pub(super) fn wake(self, outcome: Outcome) {
+        match self {
+            // A task that has left hears nothing, and has given up its place.
+            Waiter::Task(tell) => _ = tell.send(outcome),
+            Waiter::Thread(seat) => seat.wake(),
+        }
+    }
+}
+
+/// Where a thread waits.
+#[derive(Debug, Default)]
+pub(super) struct Seat {
+    called: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl Seat {
+    fn wake(&self) {
+        *self.called.lock() = true;
+        self.changed.notify_one();
+    }
+
+    /// Waits to be called for at most so long; whether it was.
+    pub(super) fn wait(&self, longest: Duration) -> bool {
+        let mut called = self.called.lock();
+        if !*called {
+            self.changed.wait_for(&mut called, longest);
+        }
+        std::mem::take(&mut *called)
+    }
+}
