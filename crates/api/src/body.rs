@@ -1,7 +1,7 @@
 //! Receives request bodies, within the limits on size, memory and time.
 
 use crate::entry::Lease;
-use crate::limiter;
+use crate::overload::overloaded;
 use crate::problem::{Kind, Problem, Result};
 use crate::state::AppState;
 use crate::stream;
@@ -158,7 +158,7 @@ async fn drain(body: &mut Body) {
 /// A share of the memory for bodies.
 pub fn reserve(state: &AppState, bytes: usize) -> Result<ByteShare> {
     state.bodies.try_take_some(bytes).ok_or_else(|| {
-        limiter::overloaded(
+        overloaded(
             "the request bodies being read use all the memory set aside for them: try again".to_owned(),
             state.config.requests_running_max,
         )
@@ -182,6 +182,7 @@ fn too_slow(how: &str) -> Problem {
 mod tests {
     use super::*;
     use crate::config::ServerConfig;
+    use meridian_admission::gate::{Account, Class};
     use meridian_backend::{Embedded, Seams};
     use meridian_store::{Options, Store};
     use serde::de::IgnoredAny;
@@ -203,7 +204,8 @@ mod tests {
         let seams = Seams::real();
         let store = Arc::new(Store::open(Options::ephemeral(), seams.clone()).unwrap());
         let state = AppState::new(Embedded::new(store), &seams, ServerConfig::default()).unwrap();
-        let lease = Lease::new(state.limiter.clone(), None, Duration::ZERO);
+        let account = Account { tenant: "default".into(), weight: 1, class: Class::Interactive };
+        let lease = Lease::new(state.gate.clone(), account, None, Duration::ZERO);
         let here = std::thread::current().id();
         for (length, same) in [(INLINE_BYTES - 2, true), (INLINE_BYTES, false)] {
             let text = Bytes::from(format!("\"{}\"", "x".repeat(length)));

@@ -1,6 +1,7 @@
 //! The operator's settings of the server, with every limit that bounds memory or time.
 
 use crate::guard::{HostName, WebOrigin};
+use meridian_admission::gate::Settings as Admission;
 use meridian_backend::Durability;
 use meridian_federation::Settings;
 use meridian_saved::SavedSettings;
@@ -23,11 +24,12 @@ pub struct ServerConfig {
 
     /// Max open connections; further ones get a 503 and are closed.
     pub connections_max: usize,
-    /// Max requests running at once.
+    /// Max requests running at once. As many run as there are processors, and up to four times as many while they wait
+    /// for a disk.
     pub requests_running_max: usize,
     /// Max requests that wait for a permit; further ones get 503 at once.
     pub requests_waiting_max: usize,
-    /// Max wait for a permit; then 503.
+    /// Max wait of an interactive request for a permit; then 503. While the server is overloaded a quarter of it.
     pub admission_wait: Duration,
 
     /// Deadline of a request that names none.
@@ -86,6 +88,24 @@ pub struct ServerConfig {
     pub shutdown_grace: Duration,
 }
 
+impl ServerConfig {
+    /// The settings of the gate, for the processors that this process may use.
+    pub fn admission(&self) -> Admission {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let slots_max = self.requests_running_max.clamp(1, 4 * processors);
+        let slots = processors.min(slots_max);
+        Admission {
+            slots,
+            slots_max,
+            started_max: 4 * slots_max,
+            waiting_max: self.requests_waiting_max,
+            target: self.admission_wait / 4,
+            patience: [1, 5, 30].map(|times| self.admission_wait * times),
+            ..Admission::default()
+        }
+    }
+}
+
 impl Default for ServerConfig {
     fn default() -> Self {
         const MIB: usize = 1 << 20;
@@ -97,8 +117,8 @@ impl Default for ServerConfig {
             places_durability: Durability::Local,
             connections_max: 10_000,
             requests_running_max: 64,
-            requests_waiting_max: 256,
-            admission_wait: Duration::from_secs(2),
+            requests_waiting_max: 1024,
+            admission_wait: Duration::from_secs(1),
             timeout_default: Duration::from_secs(60),
             timeout_stream: Duration::from_secs(15 * 60),
             timeout_max: Duration::from_secs(60 * 60),

@@ -30,12 +30,12 @@ mod guard;
 mod html;
 mod items;
 mod landing;
-mod limiter;
 mod links;
 mod live;
 mod metrics;
 mod openapi;
 mod operation;
+mod overload;
 #[cfg(feature = "map")]
 mod pages;
 #[cfg(any(test, not(feature = "map")))]

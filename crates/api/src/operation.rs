@@ -18,11 +18,14 @@ const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
 pub async fn metrics(state: Scope) -> Response {
     let mut out = String::with_capacity(16 << 10);
     state.metrics.write(&mut out);
+    let counts = state.gate.counts();
     families!(&mut out;
-        gauge "meridian_requests_running" "Requests that hold a permit to run." state.limiter.running();
-        gauge "meridian_requests_waiting" "Requests that wait for a permit." state.limiter.waiting();
+        gauge "meridian_requests_running" "Requests that hold a permit to run." counts.running;
+        gauge "meridian_requests_paused" "Requests that began and were overtaken." counts.paused;
+        gauge "meridian_requests_waiting" "Requests that wait for a permit." counts.waiting;
+        gauge "meridian_requests_slots" "Permits that there are now." counts.slots;
         counter "meridian_requests_refused_total" "Requests refused because no permit was free."
-            state.limiter.refused();
+            state.gate.refused();
         gauge "meridian_request_body_bytes" "Bytes of request bodies in memory." state.bodies.held();
         gauge "meridian_answer_bytes" "Bytes of responses that wait for clients." state.answers.held();
     );

@@ -10,6 +10,7 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header};
 use axum::response::Response;
+use meridian_admission::gate::Class;
 use tokio::time::{Duration, Instant};
 
 static REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -175,6 +176,16 @@ pub fn requested_timeout(uri: &Uri, headers: &HeaderMap) -> Option<Duration> {
     params::timeout("timeout", text).ok()
 }
 
+/// The class that the header `Priority` asks for: its urgency `u`, 0 to 7 and 3 where it is not given (RFC 9218, 4.1).
+///
+/// Other parameters, and values that are not an urgency, are ignored as the standard says.
+pub fn class_of(priority: &HeaderValue) -> Class {
+    let text = priority.to_str().unwrap_or_default();
+    let urgency = text.split(',').find_map(|member| member.trim().strip_prefix("u="));
+    let urgency = urgency.and_then(|value| value.split(';').next()).and_then(|value| value.trim().parse().ok());
+    urgency.filter(|urgency| *urgency <= 7).map_or(Class::Interactive, Class::of_urgency)
+}
+
 /// Whether a client's request id is short and printable, since it goes to logs.
 fn is_request_id(value: &HeaderValue) -> bool {
     (1..=128).contains(&value.len())
@@ -209,5 +220,22 @@ mod tests {
         assert!(!is_traceparent(&value("00-4BF92F3577B34DA6A3CE929D0E0E4736-00f067aa0ba902b7-01")));
         assert!(is_request_id(&value("a-1:b/c")));
         assert!(!is_request_id(&value("a b")));
+    }
+
+    #[test]
+    fn an_urgency_below_the_usual_lowers_the_class() {
+        for (value, class) in [
+            ("u=0", Class::Interactive),
+            ("i", Class::Interactive),
+            ("u=5, i", Class::Interactive),
+            ("i, u=6", Class::Batch),
+            ("u=7;q=1", Class::Background),
+            ("u=8", Class::Interactive),
+            ("u=-1", Class::Interactive),
+            ("u=7x", Class::Interactive),
+            ("", Class::Interactive),
+        ] {
+            assert_eq!(class_of(&HeaderValue::from_static(value)), class, "{value}");
+        }
     }
 }

@@ -39,6 +39,11 @@ pub async fn serve(
     let entry = Arc::new(Entry::new(state.clone(), listener.local_addr()?)?);
     // Before the first connection, so that no write is acknowledged while nothing evaluates it.
     state.saved.run()?;
+    // Ended with this function: requests wait until its end.
+    let mut tending = JoinSet::new();
+    for gate in [state.gate.clone(), state.reserved.clone()] {
+        tending.spawn(async move { gate.tend().await });
+    }
     let (stop, stopping) = watch::channel(false);
     let mut connections = JoinSet::new();
     let mut shutdown = pin!(shutdown);

@@ -3,13 +3,13 @@
 use crate::backup;
 use crate::config::ServerConfig;
 use crate::credentials::{InRecords, RECORDS};
-use crate::limiter::Limiter;
 use crate::live::EventStreams;
 use crate::metrics::Metrics;
 use crate::places::Places;
 use crate::searches::keep::InCollections;
 use crate::stream::Readers;
 use meridian_admission::ByteBudget;
+use meridian_admission::gate::{Gate, Settings};
 use meridian_admission::identity::{Caller, DEFAULT_TENANT, Fault, Identity, Registry};
 use meridian_backend::{Backend, Clock, Collection, Damaged, Random, Seams};
 use meridian_federation::Searches;
@@ -61,9 +61,9 @@ pub struct StateInner {
     /// The operator's settings.
     pub config: ServerConfig,
     /// Permits to run, for requests of clients.
-    pub limiter: Limiter,
+    pub gate: Gate,
     /// Permits of operators and their monitors.
-    pub reserved: Limiter,
+    pub reserved: Gate,
     /// Bytes of request bodies in memory.
     pub bodies: ByteBudget,
     /// Bytes of responses that clients have not taken yet, and of the queries parked meanwhile.
@@ -118,8 +118,14 @@ impl AppState {
         Ok(AppState(Arc::new(StateInner {
             registry,
             callers: Callers::default(),
-            limiter: Limiter::new(config.requests_running_max, config.requests_waiting_max, config.admission_wait),
-            reserved: Limiter::new(RESERVED_MAX, RESERVED_MAX, config.admission_wait),
+            gate: Gate::new(config.admission()),
+            reserved: Gate::new(Settings {
+                slots: RESERVED_MAX,
+                slots_max: RESERVED_MAX,
+                started_max: RESERVED_MAX,
+                waiting_max: RESERVED_MAX,
+                ..config.admission()
+            }),
             bodies: ByteBudget::new(config.body_bytes_total),
             answers: ByteBudget::new(config.answer_bytes_total),
             memory: Arc::new(Memory::new(config.query_bytes_total)),

@@ -1,9 +1,10 @@
 //! The permit that a request holds, from its admission until its work is done.
 
-use crate::limiter::{Limiter, Permit};
+use crate::overload;
 use crate::problem::Result;
 use crate::state::AppState;
 use crate::stream::Run;
+use meridian_admission::gate::{Account, Gate, Permit};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use tokio::time::{Duration, Instant};
@@ -13,15 +14,16 @@ use tokio::time::{Duration, Instant};
 pub struct Lease(Arc<Inner>);
 
 struct Inner {
-    limiter: Limiter,
+    gate: Gate,
+    account: Account,
     permit: Mutex<Option<Permit>>,
     waited: Duration,
 }
 
 impl Lease {
     /// A lease of a permit, or of none yet; `waited` is the time its admission took.
-    pub fn new(limiter: Limiter, permit: Option<Permit>, waited: Duration) -> Lease {
-        Lease(Arc::new(Inner { limiter, permit: Mutex::new(permit), waited }))
+    pub fn new(gate: Gate, account: Account, permit: Option<Permit>, waited: Duration) -> Lease {
+        Lease(Arc::new(Inner { gate, account, permit: Mutex::new(permit), waited }))
     }
 
     /// Takes the permit for a run. Where there is none, because the body had to arrive first or an earlier run used
@@ -33,15 +35,25 @@ impl Lease {
             Some(permit) => Ok(Run::new(state, permit, self.0.waited, deadline)),
             None => {
                 let asked = Instant::now();
-                let permit = self.0.limiter.admit(deadline).await?;
+                let permit = self.admit(deadline).await?;
                 Ok(Run::new(state, permit, asked.elapsed(), deadline))
             }
         }
     }
 
+    async fn admit(&self, deadline: Instant) -> Result<Permit> {
+        let Inner { gate, account, .. } = &*self.0;
+        gate.enter(account, deadline).await.map_err(|refusal| overload::refused(refusal, gate.counts().slots))
+    }
+
+    /// Whom the request is charged to.
+    pub fn account(&self) -> &Account {
+        &self.0.account
+    }
+
     /// Waits for a permit for the rest of the request, once its body has arrived.
     pub async fn enter(&self, deadline: Instant) -> Result<()> {
-        let permit = self.0.limiter.admit(deadline).await?;
+        let permit = self.admit(deadline).await?;
         // Stored, not returned: the run takes it, and an error before the run gives it back with the lease.
         *self.0.permit.lock() = Some(permit);
         Ok(())

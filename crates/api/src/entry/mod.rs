@@ -25,7 +25,7 @@ pub use route::{Access, Action, Class, RequestBody, Resource, Route};
 
 use crate::body;
 use crate::guard::{Guard, types};
-use crate::limiter::{Limiter, Permit};
+use crate::overload;
 use crate::places;
 use crate::problem::{Problem, Result};
 use crate::request::{self, Observation};
@@ -33,10 +33,11 @@ use crate::routes::ROUTES;
 use crate::scope::Scope;
 use crate::state::AppState;
 use axum::body::{Body, HttpBody};
-use axum::http::{HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use hyper::body::Incoming;
 use matchit::Params;
+use meridian_admission::gate::{self, Account, Gate, Permit};
 use meridian_admission::identity::Caller;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -45,6 +46,9 @@ use tokio::time::{Duration, Instant};
 
 /// All methods of all routes, for `OPTIONS *`.
 static METHODS: HeaderValue = HeaderValue::from_static("OPTIONS, GET, HEAD, POST, PUT, PATCH, DELETE");
+
+/// How urgent a request is (RFC 9218).
+static PRIORITY: HeaderName = HeaderName::from_static("priority");
 
 /// The entry point, shared by all connections.
 pub struct Entry {
@@ -136,14 +140,15 @@ impl Entry {
             }
             Err(problem) => return Box::pin(refuse(problem, request)).await,
         };
-        let limiter = self.limiter(row.route.class);
+        let gate = self.gate(row.route.class);
+        let account = self.account(&caller, request.headers());
         let (permit, waited) = match row.route.class {
             // Their permits are taken later: by a write once its body has arrived, by a stream for each read.
             Class::Write | Class::Stream => (None, Duration::ZERO),
-            Class::Reserved | Class::Interactive => match limiter.try_admit() {
+            Class::Reserved | Class::Interactive => match gate.try_enter(&account) {
                 // The common case takes no await: the near query's latency is a few microseconds in all.
                 Some(permit) => (Some(permit), Duration::ZERO),
-                None => match Box::pin(self.wait(limiter, arrival.at, &request)).await {
+                None => match Box::pin(self.wait(gate, &account, arrival.at, &request)).await {
                     Ok((permit, waited)) => (Some(permit), waited),
                     Err(problem) => return Box::pin(refuse(problem, request)).await,
                 },
@@ -157,7 +162,7 @@ impl Entry {
                 places::near(&scope, question, permit, deadline).await.unwrap_or_else(IntoResponse::into_response)
             }
             Handler::Boxed(handler) => {
-                let (segments, lease) = (Segments::of(&segments), Lease::new(limiter.clone(), permit, waited));
+                let (segments, lease) = (Segments::of(&segments), Lease::new(gate.clone(), account, permit, waited));
                 let mut request = request.map(Body::new);
                 request.extensions_mut().insert(Dispatch {
                     arrival,
@@ -212,18 +217,25 @@ impl Entry {
         Ok(RouteMatch::Row { row, caller, segments: found.segments })
     }
 
-    /// The limiter of a class.
-    fn limiter(&self, class: Class) -> &Limiter {
+    /// The gate of a class.
+    fn gate(&self, class: Class) -> &Gate {
         match class {
             Class::Reserved => &self.state.reserved,
-            Class::Interactive | Class::Write | Class::Stream => &self.state.limiter,
+            Class::Interactive | Class::Write | Class::Stream => &self.state.gate,
         }
+    }
+
+    /// Whom a request is charged to. A caller may lower its class by the header `Priority`.
+    fn account(&self, caller: &Caller, headers: &HeaderMap) -> Account {
+        let class = headers.get(&PRIORITY).map_or(gate::Class::Interactive, request::class_of);
+        Account { tenant: caller.tenant.clone(), weight: self.state.registry.weight(&caller.tenant), class }
     }
 
     /// Waits for a permit; returns it with the time that this took.
     async fn wait(
         &self,
-        limiter: &Limiter,
+        gate: &Gate,
+        account: &Account,
         at: Instant,
         request: &hyper::Request<Incoming>,
     ) -> Result<(Permit, Duration)> {
@@ -231,7 +243,9 @@ impl Entry {
         // Only read while waiting; an invalid value is reported by the handler.
         let timeout = request::requested_timeout(request.uri(), request.headers());
         let deadline = at + timeout.unwrap_or(self.state.config.timeout_default);
-        Ok((limiter.admit(deadline).await?, asked.elapsed()))
+        let permit = gate.enter(account, deadline).await;
+        let permit = permit.map_err(|refusal| overload::refused(refusal, gate.counts().slots))?;
+        Ok((permit, asked.elapsed()))
     }
 }
 

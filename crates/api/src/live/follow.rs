@@ -7,6 +7,7 @@ use crate::errors;
 use crate::problem::{Problem, Result};
 use crate::reproject::reproject;
 use crate::scope::Scope;
+use meridian_admission::gate::Account;
 use meridian_backend::{Changes, Collection};
 use meridian_formats::FeatureWriter;
 use meridian_model::{Batch, Schema, Seq, When};
@@ -53,6 +54,8 @@ pub(super) struct End {
 /// An open stream.
 pub(super) struct Follower {
     state: Scope,
+    /// Whom its reads are charged to.
+    account: Account,
     collection: Arc<dyn Collection>,
     request: StreamRequest,
     writer: FeatureWriter,
@@ -73,6 +76,7 @@ pub(super) struct Follower {
 impl Follower {
     pub(super) fn new(
         state: Scope,
+        account: Account,
         collection: Arc<dyn Collection>,
         mut request: StreamRequest,
         slot: StreamSlot,
@@ -85,6 +89,7 @@ impl Follower {
         let fence = request.when.take().map(|when| Fence::new(when, state.config.stream_objects_max));
         Ok(Follower {
             state,
+            account,
             collection,
             request,
             writer,
@@ -149,8 +154,10 @@ impl Follower {
             }
             // A permit for each read and none while idle, so that thousands of quiet streams leave the permits to
             // queries.
-            let Ok(permit) = follower.state.limiter.readmit(Instant::now() + PERMIT_WAIT).await else { continue };
+            let resumed = follower.state.gate.resume(&follower.account, Instant::now() + PERMIT_WAIT).await;
+            let Ok(permit) = resumed else { continue };
             let read = tokio::task::spawn_blocking(move || {
+                permit.meter().begin();
                 let read = follower.read();
                 drop(permit);
                 (follower, read)

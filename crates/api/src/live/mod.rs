@@ -17,7 +17,7 @@ mod streams;
 pub use streams::EventStreams;
 
 use crate::entry::Path;
-use crate::limiter;
+use crate::overload::overloaded;
 use crate::problem::{Problem, Result};
 use crate::request::Context;
 use crate::respond;
@@ -40,9 +40,9 @@ pub async fn get(
     let slot = state.live.enter(&state).ok_or_else(|| {
         let max = state.config.streams_max;
         let detail = format!("{max} streams are open, the limit: try again");
-        limiter::overloaded(detail, max)
+        overloaded(detail, max)
     })?;
-    let follower = Follower::new(state.clone(), collection, request, slot)?;
+    let follower = Follower::new(state.clone(), context.lease.account().clone(), collection, request, slot)?;
     Ok(match socket {
         Some(upgrade) => upgrade.carry(move |to| socket::send(to, follower)),
         None => respond::events(Body::new(sse::SseBody::follow(follower))),

@@ -11,7 +11,7 @@ use crate::body;
 use crate::entry::{self, Path};
 use crate::errors;
 use crate::items::room;
-use crate::limiter::Permit;
+
 use crate::problem::{Kind, Problem, Result};
 use crate::request::Context;
 use crate::scope::Scope;
@@ -22,6 +22,7 @@ use axum::extract::RawQuery;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use matchit::Params;
+use meridian_admission::gate::Permit;
 use meridian_backend::{Collection, Near, Settings, StoreError, Write};
 use meridian_model::policy::access::Action;
 use meridian_model::{Field, FieldType, GeometryType, IdRole, Invalid, Schema};

@@ -1,16 +1,18 @@
-//! A query runs in steps. While its client reads, it has a thread and a permit of the [`crate::limiter::Limiter`];
+//! A query runs in steps. While its client reads, it has a thread and a permit of the [`Gate`];
 //! while the client does not, it has neither.
 //!
 //! The state of a query between two runs is a [`Source`]. It is kept in a task, which waits for the client, then
-//! queues for a permit behind the requests that already wait, and hands it to a thread again. So the number of slow
+//! for a permit, and hands it to a thread again. So the number of slow
 //! clients is bounded by memory (see `readers.rs`), not by permits or threads.
 
 use super::pipe::{Pipe, Wakeup};
 use super::readers::{self, Parked};
 use super::sink::{Sink, disconnected};
-use crate::limiter::{Limiter, Permit};
+use super::turns::PermitTurns;
+use crate::overload;
 use crate::problem::{Kind, Problem, Result};
 use crate::state::AppState;
+use meridian_admission::gate::{Account, Class, Gate, Permit};
 use meridian_query::Control;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -34,6 +36,7 @@ pub(super) struct Job {
     pub(super) source: Option<Box<dyn Source>>,
     pub(super) sink: Sink,
     pub(super) control: Control,
+    pub(super) turns: Arc<PermitTurns>,
     pub(super) state: AppState,
     pub(super) deadline: Instant,
     pub(super) arrived: Instant,
@@ -53,6 +56,7 @@ impl Job {
         permit: Permit,
         open: impl FnOnce(&mut Sink, &Control) -> Result<Option<Box<dyn Source>>>,
     ) {
+        permit.meter().begin();
         match open(&mut self.sink, &self.control) {
             Ok(None) => match self.sink.end() {
                 Ok(()) => self.done(),
@@ -78,7 +82,7 @@ impl Job {
     fn run(mut self, permit: Permit) {
         match self.run_steps() {
             Ok(Progress::Complete) => self.done(),
-            Ok(Progress::PipeFull) => self.park(permit.release()),
+            Ok(Progress::PipeFull) => self.park(permit),
             Err(problem) => self.failed(problem),
         }
     }
@@ -95,7 +99,8 @@ impl Job {
     }
 
     /// Waits for the client without a thread or a permit.
-    fn park(mut self, limiter: Limiter) {
+    fn park(mut self, permit: Permit) {
+        let (gate, account) = permit.release();
         let held = self.source.as_mut().map_or(0, |source| source.park());
         // Before the wait, so that a query that does not fit into the memory for responses fails instead of being parked.
         match readers::reserve(&self.state, held + PARKED_BYTES) {
@@ -106,17 +111,18 @@ impl Job {
             let parked = Parked::enter(&self.state);
             let ready = wait(&self.state, self.sink.pipe(), self.deadline).await;
             drop(parked);
-            // A parked query queues behind new requests. Otherwise many slow clients that wake together would starve
-            // them.
             let permit = match ready {
-                Ok(()) => limiter.readmit(self.deadline).await,
+                Ok(()) => resume(&gate, &account, self.deadline).await,
                 Err(problem) => Err(problem),
             };
             match permit {
                 Ok(permit) => {
                     // Before the run, which reserves memory for its chunks out of the same budget.
                     self.sink.pipe().unpark();
-                    tokio::task::spawn_blocking(move || self.run(permit));
+                    tokio::task::spawn_blocking(move || {
+                        self.turns.go_on(&permit);
+                        self.run(permit);
+                    });
                 }
                 Err(problem) => self.failed(problem),
             }
@@ -166,6 +172,13 @@ async fn wait(state: &AppState, pipe: &Pipe, deadline: Instant) -> Result<()> {
     Err(Problem::new(Kind::DeadlineExceeded, slow))
 }
 
+/// Waits for a permit for a query that goes on. It is no longer interactive: otherwise many slow clients that wake
+/// together would starve new requests.
+async fn resume(gate: &Gate, account: &Account, deadline: Instant) -> Result<Permit> {
+    let account = Account { class: account.class.max(Class::Batch), ..account.clone() };
+    gate.resume(&account, deadline).await.map_err(|refusal| overload::refused(refusal, gate.counts().slots))
+}
+
 fn evicted() -> Problem {
     Problem::new(
         Kind::Overloaded,
@@ -176,23 +189,26 @@ fn evicted() -> Problem {
 /// How work that cannot be interrupted waits for its client: on its thread, but without its permit.
 pub(super) struct BlockingWait {
     permit: Option<Permit>,
+    turns: Arc<PermitTurns>,
     runtime: Handle,
     deadline: Instant,
 }
 
 impl BlockingWait {
-    pub(super) fn new(permit: Permit, runtime: Handle, deadline: Instant) -> BlockingWait {
-        BlockingWait { permit: Some(permit), runtime, deadline }
+    pub(super) fn new(permit: Permit, turns: Arc<PermitTurns>, runtime: Handle, deadline: Instant) -> BlockingWait {
+        BlockingWait { permit: Some(permit), turns, runtime, deadline }
     }
 
     pub(super) fn for_room(&mut self, state: &AppState, pipe: &Arc<Pipe>) -> Result<()> {
         let Some(permit) = self.permit.take() else { return Err(Problem::internal("a wait without a permit")) };
-        let limiter = permit.release();
+        let (gate, account) = permit.release();
         // A thread is cheap to hold, a permit is not: it stands for a processor, which a waiting thread does not use.
         let parked = Parked::enter(state);
         self.runtime.block_on(wait(state, pipe, self.deadline))?;
         drop(parked);
-        self.permit = Some(self.runtime.block_on(limiter.readmit(self.deadline))?);
+        let permit = self.runtime.block_on(resume(&gate, &account, self.deadline))?;
+        self.turns.go_on(&permit);
+        self.permit = Some(permit);
         Ok(())
     }
 }

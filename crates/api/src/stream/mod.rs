@@ -1,6 +1,6 @@
 //! Runs queries on blocking threads and streams their responses to clients in bounded chunks.
 //!
-//! A query runs with a permit of the [`crate::limiter::Limiter`], so the number of permits bounds the number of busy
+//! A query runs with a permit of the [`meridian_admission::gate::Gate`], so the number of permits bounds the number of busy
 //! threads. Its chunks go through a short [`pipe`]. When a slow client lets the pipe fill up, the query releases its
 //! permit and its thread. It is then parked until the client has taken some of the chunks (`job.rs`). When the client
 //! disconnects, the response body is dropped, which raises the query's cancel flag at once. An error after the first
@@ -12,24 +12,26 @@ mod pipe;
 mod reader;
 mod readers;
 mod sink;
+mod turns;
 
 pub use finished::finished;
 pub use job::Source;
 pub use readers::Readers;
 pub use sink::Sink;
 
-use crate::limiter::Permit;
 use crate::problem::{Problem, Result};
 use crate::state::AppState;
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use job::{BlockingWait, Job};
+use meridian_admission::gate::Permit;
 use meridian_query::{CancelFlag, Control};
 use pipe::Pipe;
 use reader::Reader;
 use std::sync::Arc;
 use tokio::runtime::Handle;
 use tokio::time::{Duration, Instant};
+use turns::PermitTurns;
 
 /// Raises a query's cancel flag when the task that waits for the response is dropped.
 struct CancelOnDrop(CancelFlag);
@@ -48,14 +50,18 @@ pub struct Run {
     pub admission: Duration,
     deadline: Instant,
     permit: Permit,
+    turns: Arc<PermitTurns>,
 }
 
 impl Run {
     /// A run with a permit that took `admission` to get.
     pub fn new(state: &AppState, permit: Permit, admission: Duration, deadline: Instant) -> Run {
         let left = deadline.saturating_duration_since(Instant::now());
-        let control = Control::new(state.clock.clone(), left, CancelFlag::new()).sharing(state.memory.clone());
-        Run { control, admission, deadline, permit }
+        let turns = PermitTurns::of(&permit);
+        let control = Control::new(state.clock.clone(), left, CancelFlag::new())
+            .sharing(state.memory.clone())
+            .taking_turns(turns.clone());
+        Run { control, admission, deadline, permit, turns }
     }
 }
 
@@ -64,6 +70,7 @@ pub async fn run<T: Send + 'static>(run: Run, work: impl FnOnce(&Control) -> Res
     let Run { control, permit, .. } = run;
     let guard = CancelOnDrop(control.cancel_flag().clone());
     let outcome = tokio::task::spawn_blocking(move || {
+        permit.meter().begin();
         let outcome = work(&control);
         // Returned by the thread, not by the task that waits: the task may be dropped earlier, and a query that still
         // computes must keep its permit, or more threads would run than there are permits.
@@ -86,10 +93,10 @@ pub async fn stream(
     arrived: Instant,
     open: impl FnOnce(&mut Sink, &Control) -> Result<Option<Box<dyn Source>>> + Send + 'static,
 ) -> Result<Response> {
-    let Run { control, deadline, permit, .. } = run;
+    let Run { control, deadline, permit, turns, .. } = run;
     let (pipe, reader) = connect(state, &control);
     let sink = Sink::new(state, pipe.clone(), None);
-    let job = Job { source: None, sink, control, state: state.clone(), deadline, arrived };
+    let job = Job { source: None, sink, control, turns, state: state.clone(), deadline, arrived };
     tokio::task::spawn_blocking(move || job.start(permit, open));
     respond(state, &pipe, reader).await
 }
@@ -102,11 +109,11 @@ pub async fn stream_blocking(
     arrived: Instant,
     work: impl FnOnce(&mut Sink, &Control) -> Result<()> + Send + 'static,
 ) -> Result<Response> {
-    let Run { control, deadline, permit, .. } = run;
+    let Run { control, deadline, permit, turns, .. } = run;
     let (pipe, reader) = connect(state, &control);
-    let wait = BlockingWait::new(permit, Handle::current(), deadline);
+    let wait = BlockingWait::new(permit, turns.clone(), Handle::current(), deadline);
     let sink = Sink::new(state, pipe.clone(), Some(wait));
-    let job = Job { source: None, sink, control, state: state.clone(), deadline, arrived };
+    let job = Job { source: None, sink, control, turns, state: state.clone(), deadline, arrived };
     tokio::task::spawn_blocking(move || job.run_blocking(work));
     respond(state, &pipe, reader).await
 }

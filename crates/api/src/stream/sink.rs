@@ -4,7 +4,7 @@ use super::job::BlockingWait;
 use super::pipe::{Pipe, ReaderGone};
 use super::readers;
 
-use crate::limiter;
+use crate::overload::overloaded;
 use crate::problem::{Kind, Problem, Result};
 use crate::state::AppState;
 use axum::http::HeaderMap;
@@ -119,7 +119,7 @@ pub(super) fn charged(state: &AppState, mut bytes: Vec<u8>) -> Result<Vec<Bytes>
         bytes.shrink_to_fit();
     }
     let Some(mut share) = readers::reserve(state, bytes.capacity()) else {
-        return Err(limiter::overloaded(
+        return Err(overloaded(
             "the responses that clients have not taken yet use all the memory set aside for them: try again".to_owned(),
             state.config.requests_running_max,
         ));

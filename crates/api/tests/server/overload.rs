@@ -52,13 +52,71 @@ fn what_neither_runs_nor_waits_is_refused_with_a_time_to_come_back() {
 }
 
 #[test]
-fn a_wait_in_the_queue_is_bounded() {
-    let (server, _holder) = busy(4);
-    server.get("/collections/q/items?limit=1").problem(503);
-    server.post("/collections/q/items", "application/json", point("", 1.0, 1.0, json!({})).to_string()).problem(503);
-    server.get("/api/v0/places/near/1/1").problem(503);
+fn a_short_question_overtakes_a_long_one() {
+    let (server, holder) = busy(4);
+    // The only slot is taken, and still these are answered: the long question pauses after a slice.
+    assert_eq!(server.get("/collections/q/items?limit=1").status, 200);
+    let event = point("", 1.0, 1.0, json!({})).to_string();
+    assert_eq!(server.post("/collections/q/items", "application/json", event).status, 201);
+    assert_eq!(server.get("/api/v0/places/near/1/1").status, 200);
     let text = server.get("/metrics").text();
-    assert!(text.contains("\nmeridian_requests_refused_total 3\n"), "{text}");
+    assert!(text.contains("\nmeridian_requests_refused_total 0\n"), "{text}");
+    assert!(text.contains("\nmeridian_requests_running 1\n"), "the long question was over too soon: {text}");
+    drop(holder);
+}
+
+/// A tenant asks far more than the server can do; another one asks little, and none of that is refused.
+#[test]
+fn a_tenant_that_floods_the_server_is_refused_alone() {
+    let server = Server::with(ServerConfig {
+        requests_running_max: 1,
+        requests_waiting_max: 4,
+        admission_wait: Duration::from_secs(20),
+        ..ServerConfig::default()
+    });
+    let send = |token: &str, method: &str, path: &str, body: &str| {
+        let bearer = format!("Bearer {token}");
+        let headers = [("authorization", bearer.as_str()), ("content-type", "application/json")];
+        server.ask(method, path, &headers, body.as_bytes())
+    };
+    let made = server.post("/tokens", "application/json", json!({"role": "operator"}).to_string()).json();
+    let operator = made["token"].as_str().unwrap();
+    let [heavy, light] = ["heavy", "light"].map(|tenant| {
+        assert_eq!(send(operator, "POST", "/tenants", &json!({"name": tenant}).to_string()).status, 201);
+        let asked = json!({"role": "admin", "tenant": tenant}).to_string();
+        let token = send(operator, "POST", "/tokens", &asked).json()["token"].as_str().unwrap().to_owned();
+        let schema = json!({"type": "object", "properties": {"note": {"type": "string"}}}).to_string();
+        assert_eq!(send(&token, "PUT", "/collections/q", &schema).status, 201);
+        token
+    });
+    let note = "x".repeat(4000);
+    let events: Vec<_> =
+        (0..2000).map(|_| json!({"type": "Feature", "geometry": null, "properties": {"note": note}})).collect();
+    let events = json!({"type": "FeatureCollection", "features": events}).to_string();
+    assert_eq!(send(&heavy, "POST", "/collections/q/items", &events).status, 201);
+    let parts: Vec<String> = (0..100).map(|i| format!("note%20LIKE%20'%25y{i}%25z%25'")).collect();
+    let slow = format!("/collections/q/items?limit=1&filter={}", parts.join("%20OR%20"));
+    let over = std::sync::atomic::AtomicBool::new(false);
+    let refused = std::sync::atomic::AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        use std::sync::atomic::Ordering::Relaxed;
+        for _ in 0..16 {
+            scope.spawn(|| {
+                while !over.load(Relaxed) {
+                    refused.fetch_add(usize::from(send(&heavy, "GET", &slow, "").status == 503), Relaxed);
+                }
+            });
+        }
+        let begun = Instant::now();
+        while refused.load(Relaxed) < 20 {
+            assert!(begun.elapsed() < Duration::from_secs(60), "the flood is not refused");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let answers: Vec<u16> =
+            (0..50).map(|_| send(&light, "GET", "/collections/q/items?limit=1", "").status).collect();
+        over.store(true, Relaxed);
+        assert!(answers.iter().all(|status| *status == 200), "{answers:?}");
+    });
 }
 
 #[test]

@@ -124,7 +124,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     duration!("ingest.body_grace", "Time before the min speed of a body counts.", server.body_grace, "1s", "1h"),
     size!("ingest.body_rate_min", "Min average speed of a body in bytes a second.", server.body_rate_min, 0, GIB),
     count!("requests.connections_max", "Max open connections.", server.connections_max, 1, 1_000_000),
-    count!("requests.running_max", "Max running requests.", server.requests_running_max, 1, 100_000),
+    count!("requests.running_max", "Max requests that hold a processor slot.", server.requests_running_max, 1, 100_000),
     count!(
         "requests.waiting_max",
         "Max queued requests; more get 503 at once.",
@@ -132,7 +132,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         0,
         1_000_000
     ),
-    duration!("requests.wait", "Max wait of a queued request; then 503.", server.admission_wait, "0s", "10m"),
+    duration!("requests.wait", "Max wait of an interactive request; then 503.", server.admission_wait, "0s", "10m"),
     duration!("requests.timeout", "Default deadline of a request.", server.timeout_default, "1ms", "1d"),
     duration!("requests.timeout_stream", "The same for whole results.", server.timeout_stream, "1ms", "1d"),
     duration!("requests.timeout_max", "Max deadline of a request.", server.timeout_max, "1ms", "7d"),
