@@ -125,7 +125,7 @@ impl<T: Clone + Eq + Hash> Admission<T> {
     pub fn enter(&mut self, now: At, ask: &Ask<T>) -> Result<Entry, Refusal> {
         let number = self.activate(ask);
         let tenant = &self.tenants[number];
-        if self.is_free() && tenant.started < self.settings.started_max {
+        if self.is_free() && self.may_start(tenant) {
             let ticket =
                 self.add(Question { tenant: number, class: ask.class, state: State::Running, used: Duration::ZERO });
             self.begin(number, ask.class);
@@ -258,12 +258,17 @@ impl<T: Clone + Eq + Hash> Admission<T> {
         None
     }
 
+    /// Whether a tenant may begin another question.
+    fn may_start(&self, tenant: &Tenant<T>) -> bool {
+        tenant.started < self.settings.started_max && self.running + self.paused < self.settings.threads_max
+    }
+
     /// The tenant and class with the most right to a slot.
     fn best(&self) -> Option<(usize, Class)> {
         let classes =
             self.tenants.iter().enumerate().filter(|(_, tenant)| tenant.waiting > 0 || tenant.started > tenant.running);
         classes
-            .filter_map(|(number, tenant)| Some((number, tenant.best_class(self.settings.started_max)?)))
+            .filter_map(|(number, tenant)| Some((number, tenant.best_class(self.may_start(tenant))?)))
             .min_by_key(|(number, _)| self.tenants[*number].share.tag)
     }
 

@@ -36,8 +36,7 @@ impl<T> Tenant<T> {
     }
 
     /// The class with the most right to a slot among those that have a question to run.
-    pub(super) fn best_class(&self, started_max: usize) -> Option<Class> {
-        let may_start = self.started < started_max;
+    pub(super) fn best_class(&self, may_start: bool) -> Option<Class> {
         let ready = |class: &Class| {
             let line = &self.lines[*class as usize];
             !line.paused.is_empty() || (may_start && !line.waiting.is_empty())

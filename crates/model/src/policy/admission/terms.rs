@@ -66,6 +66,8 @@ pub struct Settings {
     pub slots_max: usize,
     /// Questions of one tenant that run or are paused. More wait, so that those that began come to their end.
     pub started_max: usize,
+    /// The same of all tenants together: each keeps a thread.
+    pub threads_max: usize,
     /// Questions that wait, of all tenants together.
     pub waiting_max: usize,
     /// Processor time after which a running question may be overtaken.
@@ -84,6 +86,7 @@ impl Default for Settings {
             slots: 1,
             slots_max: 4,
             started_max: 16,
+            threads_max: 256,
             waiting_max: 1024,
             slice: Duration::from_millis(2),
             credit: Duration::from_millis(50),

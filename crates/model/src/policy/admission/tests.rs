@@ -154,6 +154,17 @@ fn a_tenant_may_begin_only_so_many_questions() {
 }
 
 #[test]
+fn all_tenants_together_may_begin_only_so_many_questions() {
+    let mut admission = Admission::new(Settings { slots: 8, threads_max: 2, ..Settings::default() });
+    let first = runs(&mut admission, 0, &quick(1));
+    runs(&mut admission, 0, &quick(2));
+    let third = waits(&mut admission, 0, &quick(3));
+    assert_eq!(admission.next(ms(0)), None);
+    admission.leave(first, ms(1));
+    assert_eq!(admission.next(ms(1)), Some(Turn::Run(third)));
+}
+
+#[test]
 fn an_idle_tenant_is_forgotten_once_its_debt_is_paid() {
     let mut admission = one_slot();
     let first = runs(&mut admission, 0, &quick(1));
