@@ -22,7 +22,7 @@ BODY_BYTES = 64 << 10
 UNANSWERED = 0.01
 BATCHES = '\n[generate.batch]\nkind = "id"\nto = 1000000000000000\n'
 LEAVE_S, CONNECTIONS = 2.0, 16
-# Nobody leaves where a refusal is measured.
+# No client leaves while a refusal is measured.
 PATIENCE_S = 30
 
 

@@ -21,7 +21,7 @@ def mix(side, name, only=None):
 
 
 def calibrated(side, name, seconds):
-    """What an answer of the mix costs: by kind, and all together, one user who asks one question after the other."""
+    """What an answer of the mix costs: by kind, and all together, by one user with one question at a time."""
     found = {}
     for kind in [*q.MIXES[name], None]:
         text, names = mix(side, name, kind)

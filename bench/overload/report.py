@@ -67,7 +67,7 @@ def flood(found):
     said = [f"{SIDES[run['side']] or 'this build'}, {run['mix']} {run['times']:g}x, {AGAIN[run['users']]}: " + "; ".join(f"{count:,} {why}" for why, count in run["reasons"].items()) for run in found["runs"] if run["reasons"]]
     return ["![Good answers a second over questions offered](results/overload.svg)", "",
             f"{found['seconds']:g} s of each load between seconds of silence, and a probe of 20 light questions a second all the time. Users leave who are refused, or ask again up to five times: at once (after 10 ms), or not "
-            "before `Retry-After`. Peak is the highest of the mix. p99 of what was admitted counts those who gave up; in brackets, as a multiple of that at 1x. Back is the time after the flood until the median of the probe is at most "
+            "before `Retry-After`. Peak is the highest of the mix. p99 of what was admitted counts clients that gave up; in brackets, as a multiple of that at 1x. Back is the time after the flood until the median of the probe is at most "
             "twice what it was (or its 95th percentile), for a second.", "",
             *table(["mix", "", "users", "load", "offered/s", "good/s", "of peak", "admitted p50 / p99 ms", "refused", "after p50 / p99 ms", "late", "without an answer", "probe p50 / p99 ms", "back after s", "server CPU s"], rows), "",
             *([f"Neither sound nor refused: {' · '.join(said)}."] if said else []), *void(found["runs"])]

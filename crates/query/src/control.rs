@@ -29,7 +29,7 @@ impl CancelFlag {
     }
 }
 
-/// The processors that questions share: who runs is decided elsewhere, a question asks as it goes.
+/// The processors that questions share. What runs is decided elsewhere; a question asks as it goes.
 pub trait Turns: Send + Sync + std::fmt::Debug {
     /// Called before each block, by the thread that runs the question. It may block while other questions have more right
     /// to run, until `over` says that this one is no longer wanted.

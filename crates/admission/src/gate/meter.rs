@@ -18,9 +18,9 @@ const PAUSE_CHECK: Duration = Duration::from_millis(20);
 pub struct Meter {
     gate: Gate,
     ticket: Ticket,
-    /// Locked by the one thread that does the work, and for an instant by whoever drops the permit.
+    /// Locked by the thread that does the work, and for an instant when the permit is dropped.
     slice: Mutex<Slice>,
-    /// Nanoseconds that helpers used and nobody was charged for yet.
+    /// Nanoseconds that helpers used, not charged yet.
     helpers: AtomicU64,
 }
 

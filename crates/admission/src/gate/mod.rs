@@ -1,11 +1,11 @@
-//! The gate: who runs, who waits and who is refused, by the rules of [`meridian_model::policy::admission`].
+//! The gate: which requests run, wait or are refused, by the rules of [`meridian_model::policy::admission`].
 //!
 //! A request enters with its [`Account`] and gets a [`Permit`], which stands for a processor slot. Work on a thread is
 //! measured by the permit's [`Meter`]: it charges processor time slice by slice, and blocks its thread while another
 //! question has more right to the slot. A permit is given back when dropped, and what it used is charged.
 //!
-//! The rules are pure and behind one lock, which is held for well under a microsecond. Whoever takes the lock carries out
-//! what the rules decided: it wakes those whose wait is over.
+//! The rules are pure and behind one lock, which is held for well under a microsecond. A thread that takes the lock
+//! carries out what the rules decided: it wakes the waiters whose wait is over.
 
 mod meter;
 mod processors;
@@ -26,14 +26,14 @@ use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 use wait::Waiter;
 
-/// How often questions that wait are looked through for those that waited too long.
+/// Interval of the search for questions that waited too long.
 const EXPIRY_INTERVAL: Duration = Duration::from_millis(20);
 /// How often the number of slots is adapted.
 const CAPACITY_INTERVAL: Duration = Duration::from_millis(100);
 /// Charged for a request besides what its meter measures: reading it, and sending its response.
 const REQUEST_COST: Duration = Duration::from_micros(20);
 
-/// Whom work is charged to, and how urgent it is.
+/// The tenant that work is charged to, and the class of the work.
 #[derive(Debug, Clone)]
 pub struct Account {
     /// The tenant.
@@ -52,7 +52,7 @@ pub struct Gate(Arc<Inner>);
 struct Inner {
     origin: Instant,
     state: Mutex<State>,
-    /// Whether anybody waits or is paused: a meter asks without taking the lock.
+    /// Whether a question waits or is paused: a meter reads it without the lock.
     contended: AtomicBool,
     slice: Duration,
     processors: Processors,
@@ -64,7 +64,7 @@ struct Inner {
 #[derive(Debug)]
 struct State {
     admission: Admission<Arc<str>>,
-    /// Whom to wake, by the number of the ticket.
+    /// Waiters, by the number of the ticket.
     waiters: Vec<Option<Waiter>>,
     capacity: Capacity,
 }
@@ -87,7 +87,7 @@ impl Gate {
         }))
     }
 
-    /// A permit, if a slot is free and nobody waits for one.
+    /// A permit, if a slot is free and no question waits.
     pub fn try_enter(&self, account: &Account) -> Option<Permit> {
         if self.0.contended.load(Ordering::Relaxed) {
             return None;
@@ -144,23 +144,23 @@ impl Gate {
 
     /// Refuses what waited too long and adapts the number of slots, for as long as it is polled.
     pub async fn tend(&self) {
-        let mut look = self.0.processors.look();
-        let mut looked = Instant::now();
+        let mut sample = self.0.processors.sample();
+        let mut sampled = Instant::now();
         loop {
             // An idle server is not woken: nothing expires, and the slots stay as they are.
             if !self.0.contended.load(Ordering::Relaxed) {
                 self.0.waits.notified().await;
-                (look, looked) = (self.0.processors.look(), Instant::now());
+                (sample, sampled) = (self.0.processors.sample(), Instant::now());
             }
             tokio::time::sleep(EXPIRY_INTERVAL).await;
             let mut state = self.0.state.lock();
-            if looked.elapsed() >= CAPACITY_INTERVAL {
-                let now = self.0.processors.look();
-                let (busy, delayed) = now.since(&look);
+            if sampled.elapsed() >= CAPACITY_INTERVAL {
+                let now = self.0.processors.sample();
+                let (busy, delayed) = now.since(&sample);
                 let contended = state.admission.is_contended();
                 let slots = state.capacity.observe(Load { busy, delayed, contended });
                 state.admission.set_slots(slots);
-                (look, looked) = (now, Instant::now());
+                (sample, sampled) = (now, Instant::now());
             }
             self.carry_out(&mut state, true);
         }
@@ -207,7 +207,7 @@ impl Gate {
         self.0.refused.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Wakes everybody whose wait is over. Called with the lock held, after every change.
+    /// Wakes the waiters whose wait is over. Called with the lock held, after every change.
     fn carry_out(&self, state: &mut State, expire: bool) {
         let now = self.now();
         loop {
@@ -273,7 +273,7 @@ impl Permit {
         &self.meter
     }
 
-    /// Whom the work is charged to.
+    /// The account that the work is charged to.
     pub fn account(&self) -> &Account {
         &self.account
     }

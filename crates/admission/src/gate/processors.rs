@@ -38,7 +38,7 @@ impl Delay {
         delay
     }
 
-    /// The delay since the last look: from the second number of `schedstat`, in nanoseconds.
+    /// The delay since the last call: from the second number of `schedstat`, in nanoseconds.
     fn take(&mut self) -> Duration {
         let mut text = [0; 96];
         let read = self.schedstat.as_ref().and_then(|file| file.read_at(&mut text, 0).ok()).unwrap_or(0);
@@ -59,7 +59,7 @@ pub(super) struct Processors {
 
 /// The sums at a moment.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Look {
+pub(super) struct Sample {
     at: Instant,
     /// Of the whole program.
     program: Duration,
@@ -75,8 +75,8 @@ impl Processors {
         self.delayed.fetch_add(delayed.as_nanos() as u64, Ordering::Relaxed);
     }
 
-    pub(super) fn look(&self) -> Look {
-        Look {
+    pub(super) fn sample(&self) -> Sample {
+        Sample {
             at: Instant::now(),
             program: clock(ClockId::ProcessCPUTime),
             ran: self.ran.load(Ordering::Relaxed),
@@ -85,10 +85,10 @@ impl Processors {
     }
 }
 
-impl Look {
-    /// Shares of the time since an earlier look: that the program used of the processors, and that its metered threads
+impl Sample {
+    /// Shares of the time since an earlier sample: that the program used of the processors, and that its metered threads
     /// waited for one.
-    pub(super) fn since(&self, earlier: &Look) -> (f64, f64) {
+    pub(super) fn since(&self, earlier: &Sample) -> (f64, f64) {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let passed = self.at.saturating_duration_since(earlier.at).as_secs_f64() * processors as f64;
         let program = self.program.saturating_sub(earlier.program).as_secs_f64();

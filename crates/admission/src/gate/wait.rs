@@ -1,4 +1,4 @@
-//! Whom to wake: a task, or a thread that was overtaken.
+//! Waiters: a task, or a thread that was overtaken.
 
 use super::Refusal;
 use parking_lot::{Condvar, Mutex};

@@ -46,7 +46,7 @@ impl Lease {
         gate.enter(account, deadline).await.map_err(|refusal| overload::refused(refusal, gate.counts().slots))
     }
 
-    /// Whom the request is charged to.
+    /// The account that the request is charged to.
     pub fn account(&self) -> &Account {
         &self.0.account
     }

@@ -225,7 +225,7 @@ impl Entry {
         }
     }
 
-    /// Whom a request is charged to. A caller may lower its class by the header `Priority`.
+    /// The account that a request is charged to. A caller may lower its class by the header `Priority`.
     fn account(&self, caller: &Caller, headers: &HeaderMap) -> Account {
         let class = headers.get(&PRIORITY).map_or(gate::Class::Interactive, request::class_of);
         Account { tenant: caller.tenant.clone(), weight: self.state.registry.weight(&caller.tenant), class }

@@ -54,7 +54,7 @@ pub(super) struct End {
 /// An open stream.
 pub(super) struct Follower {
     state: Scope,
-    /// Whom its reads are charged to.
+    /// The account that its reads are charged to.
     account: Account,
     collection: Arc<dyn Collection>,
     request: StreamRequest,

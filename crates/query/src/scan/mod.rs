@@ -189,7 +189,7 @@ impl Scan {
         Ok(&self.open[self.open.len() - 1].batch)
     }
 
-    /// The rows of a batch that match; of those that are open, where some are not.
+    /// The rows of a batch that match; only the open ones, if some are not.
     fn evaluate(&self, batch: &Batch, open: Option<&BooleanBuffer>) -> Result<BooleanBuffer, QueryError> {
         let of = |batch: &Batch, open: Option<&BooleanBuffer>| match open {
             Some(open) => self.predicate.evaluate_open(batch, open),

@@ -1,6 +1,6 @@
-//! Tenants that share a server: open arrivals, processors, and the rule that picks who runs or is refused.
+//! Tenants that share a server: open arrivals, processors, and the rule that runs or refuses questions.
 //!
-//! Questions of each tenant arrive without memory, at a rate, and need processor time. Those that run share the processors
+//! Questions of each tenant arrive without memory, at a rate, and need processor time. Running questions share the processors
 //! evenly. Clients leave at their deadline; refused and disappointed ones may come back ([`Users`]). The rule is
 //! [`Rule::Fair`], the server's own ([`meridian_model::policy::admission`]), or [`Rule::Queue`], the plain queue that it
 //! replaced, kept for comparison.
@@ -34,7 +34,7 @@ pub struct SharedServer {
     pub cores: u32,
     /// Seconds in which questions arrive and are counted.
     pub seconds: f64,
-    /// Who runs and who is refused.
+    /// Which questions run and which are refused.
     pub rule: Rule,
     /// Processor seconds of a refusal.
     #[serde(default)]
@@ -48,11 +48,11 @@ pub struct SharedServer {
     /// The numbers of [`Rule::Queue`].
     #[serde(default)]
     pub queue: Queue,
-    /// Who asks. Several entries of one tenant are several kinds of question.
+    /// The callers. Several entries of one tenant are several kinds of question.
     pub tenant: Vec<Tenant>,
 }
 
-/// The rule that picks who runs.
+/// The rule that picks the questions that run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Rule {
@@ -131,7 +131,7 @@ pub enum Users {
     Obedient,
 }
 
-/// Who asks, and what.
+/// A tenant's callers and their questions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tenant {
@@ -242,7 +242,7 @@ impl SharedServer {
 }
 
 impl Tenant {
-    /// Whom its questions are charged to.
+    /// The tenant that its questions are charged to.
     pub(super) fn account(&self) -> &str {
         if self.tenant.is_empty() { &self.name } else { &self.tenant }
     }

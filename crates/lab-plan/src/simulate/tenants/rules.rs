@@ -18,7 +18,7 @@ pub(super) enum Act {
     Refuse(Number),
 }
 
-/// Who runs.
+/// The rule and its state.
 pub(super) enum Ruler {
     Fair { admission: Box<Admission<usize>>, tickets: HashMap<Ticket, Number>, of: HashMap<Number, Ticket> },
     Queue { settings: Queue, running: usize, waiting: VecDeque<(Number, Micros)> },

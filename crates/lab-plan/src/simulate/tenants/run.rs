@@ -25,7 +25,7 @@ enum Event {
     Return { entry: usize, retries: u32 },
     /// A client leaves unless it has its answer.
     Leave(Number),
-    /// A running question reaches the end of its slice or work, unless who runs changed since.
+    /// A running question reaches the end of its slice or work, unless the running questions changed since.
     Boundary(u64),
     /// Time to refuse what waited too long.
     Expire,
@@ -52,7 +52,7 @@ struct Simulator<'a> {
     ruler: Ruler,
     questions: HashMap<Number, Question>,
     arrivals: Number,
-    /// Who runs: the service at which each reaches its boundary, in order.
+    /// The running questions, in order of the service at which each reaches its boundary.
     running: BTreeSet<(Work, Number)>,
     boundaries: HashMap<Number, Work>,
     /// Service that each running question has been given since the start.

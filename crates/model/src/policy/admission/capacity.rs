@@ -1,6 +1,6 @@
 //! How many questions run at once.
 
-/// What the processors did since the last look.
+/// What the processors did since the last sample.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Load {
     /// Processor time that the program used, as a share of what its processors have: 0 to 1.
@@ -39,7 +39,7 @@ impl Capacity {
         self.slots
     }
 
-    /// One step after a look at the processors, some ten times a second; returns the slots.
+    /// One step after a sample, some ten times a second; returns the slots.
     pub fn observe(&mut self, load: Load) -> usize {
         if load.delayed > DELAYED_MAX {
             self.slots = (self.slots - 1).max(self.min);

@@ -1,4 +1,4 @@
-//! Who runs next: processor slots shared fairly by tenants, and the questions that are refused instead.
+//! Processor slots, shared fairly by tenants: which question runs next, and which is refused.
 //!
 //! A question that runs holds a slot. There are about as many slots as processors ([`Capacity`]). A question that finds no
 //! free slot waits, or is refused. While it runs, its processor time is charged by slices; after each slice it may be
@@ -9,7 +9,7 @@
 //! time, so that short questions pass long ones, and long ones keep a share.
 //!
 //! Waits are bounded by time. A queue that has not been empty for long is overloaded: its newest question runs first, and
-//! those that waited longer than [`Settings::target`] are refused. So the questions that run have waited little, and are
+//! questions that waited longer than [`Settings::target`] are refused. So the questions that run have waited little, and are
 //! still wanted by their clients (adaptive LIFO and CoDel for requests: Maurer, "Fail at Scale", ACM Queue 2015).
 //!
 //! Everything here is a state machine over time that its caller passes in: the server and the simulator run the same code.

@@ -10,7 +10,7 @@ pub enum Class {
     Interactive,
     /// A program waits for it.
     Batch,
-    /// Nobody waits for it.
+    /// No client waits for it.
     Background,
 }
 
@@ -60,11 +60,11 @@ impl Class {
 /// What the scheduler is bound by.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
-    /// Slots at the start and at least: the number of processors.
+    /// Min slots: the number of processors.
     pub slots: usize,
-    /// Most slots, which questions get while they wait for a disk rather than for a processor.
+    /// Max slots, given while questions wait for a disk rather than for a processor.
     pub slots_max: usize,
-    /// Questions of one tenant that run or are paused. More wait, so that those that began come to their end.
+    /// Questions of one tenant that run or are paused. More wait, so that started questions finish.
     pub started_max: usize,
     /// The same of all tenants together: each keeps a thread.
     pub threads_max: usize,
@@ -99,13 +99,13 @@ impl Default for Settings {
 /// A question that wants a slot.
 #[derive(Debug, Clone)]
 pub struct Ask<T> {
-    /// Whom it is charged to.
+    /// The tenant that it is charged to.
     pub tenant: T,
-    /// The tenant's weight, at least 1.
+    /// The tenant's weight, min 1.
     pub weight: u32,
     /// How urgent it is.
     pub class: Class,
-    /// When nobody wants its answer any more.
+    /// When its client stops waiting for the answer.
     pub deadline: At,
     /// Whether it ran before and gave its slot back, for a client that reads slowly. Such a question is never refused: it
     /// waits like one that was overtaken.

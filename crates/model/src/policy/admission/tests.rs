@@ -204,8 +204,8 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// Against plain sets of who runs and who waits: every question has one end, nobody runs twice, slots are neither
-    /// exceeded by those that begin nor left idle while somebody may run.
+    /// Against plain sets of running and waiting questions: every question has one end, none runs twice, slots are neither
+    /// exceeded by new questions nor left idle while a question may run.
     #[test]
     fn every_question_ends_once_and_no_slot_idles(steps in prop::collection::vec(step(), 0..300)) {
         let settings = Settings { slots: 2, started_max: 3, waiting_max: 12, ..Settings::default() };
@@ -264,7 +264,7 @@ proptest! {
             prop_assert_eq!(distinct.len(), running.len() + idle.len());
             if running.len() < slots {
                 prop_assert_eq!(counts.paused, 0, "a slot idles");
-                // Whoever waits then has begun as many as it may.
+                // A tenant that waits then has started as many as it may.
                 for (_, tenant) in admission.by_tenant().filter(|(_, tenant)| tenant.waiting > 0) {
                     prop_assert!(tenant.running + tenant.paused >= 3, "a slot idles: {:?}", tenant);
                 }
