@@ -232,6 +232,7 @@ impl SharedServer {
             slots: slots as usize,
             slots_max: slots as usize,
             started_max: self.fair.started_max as usize,
+            threads_max: server.threads_max,
             waiting_max: self.fair.waiting_max as usize,
             slice: seconds(self.fair.slice_s),
             credit: seconds(self.fair.credit_s),
