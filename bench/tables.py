@@ -32,3 +32,15 @@ def quiet(result):
     taken = sum(ticks[-1] - ticks[0] for ticks in runs.values())
     loads = ", ".join(f"{q['load1']:.1f}" for q in result["quiet"])
     return f"Load average before and after each round: {loads}; taken by the host during the run: {taken / 100:,.0f} s of processor time."
+
+
+def parts(result, heads, drawn):
+    """The parts of a bench that can be measured alone, each with its commit and how quiet the machine was."""
+    out = []
+    for name, draw in drawn.items():
+        figures = result["parts"].get(name)
+        if figures:
+            stolen = (figures["quiet"][1]["steal_ticks"] - figures["quiet"][0]["steal_ticks"]) / 100
+            loads = ", ".join(f"{q['load1']:.1f}" for q in figures["quiet"])
+            out += [f"### {heads[name]}", "", *draw(figures), "", f"Commit {figures['commit']}; load average before and after: {loads}; taken by the host: {stolen:.0f} s.", ""]
+    return out[:-1]

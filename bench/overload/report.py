@@ -2,7 +2,7 @@
 
 import statistics
 
-from tables import spread, table
+from tables import parts, spread, table
 
 TITLE = "Overload: the edge, what comes out past it, who gets it, what a refusal costs"
 COMMAND = "python3 bench/overload/run.py"
@@ -13,13 +13,7 @@ def render(result):
     """Each part that was measured."""
     out = ["The server has one core, the lab the other. **Good** is an answer that is correct (by the digest of its body), whole, and there within 2 s of when it was due, counted at the lab. "
            "The **edge** is the highest open-loop rate (Poisson) of a fixed mix at which 99 % are good, with a 99th percentile of at most five times the unloaded one and of 500 ms. Each try of a question is judged by itself.", ""]
-    for name, draw in DRAWN.items():
-        figures = result["parts"].get(name)
-        if figures:
-            stolen = (figures["quiet"][1]["steal_ticks"] - figures["quiet"][0]["steal_ticks"]) / 100
-            loads = ", ".join(f"{q['load1']:.1f}" for q in figures["quiet"])
-            out += [f"### {HEADS[name]}", "", *draw(figures), "", f"Commit {figures['commit']}; load average before and after: {loads}; taken by the host: {stolen:.0f} s.", ""]
-    return out[:-1]
+    return out + parts(result, HEADS, DRAWN)
 
 
 def of(waits, *names):

@@ -1,6 +1,6 @@
 """How the figures of bench-searches are drawn."""
 
-from tables import spread, table
+from tables import parts, spread, table
 
 TITLE = "Searches: many sources, answers as they come, and the truth about what is missing"
 COMMAND = "make bench-searches"
@@ -16,13 +16,7 @@ def render(result):
     own = all(figures.get("users") for figures in result["parts"].values())
     users = "Each is by a user of its own: an `Authorization` that no other has." if own else "Not in all parts can the server tell their users apart, but none may join another's: `search.join` is off."
     out = [f"Every search is a question that nobody asked before. {users} The log of the mock sources is the truth. {set_a} {SET_B} Client, sources and server share the machine.", ""]
-    for name, draw in DRAWN.items():
-        figures = result["parts"].get(name)
-        if figures:
-            stolen = (figures["quiet"][1]["steal_ticks"] - figures["quiet"][0]["steal_ticks"]) / 100
-            loads = ", ".join(f"{q['load1']:.1f}" for q in figures["quiet"])
-            out += [f"### {HEADS[name]}", "", *draw(figures), "", f"Commit {figures['commit']}; load average before and after: {loads}; taken by the host: {stolen:.0f} s.", ""]
-    return out[:-1]
+    return out + parts(result, HEADS, DRAWN)
 
 
 def outcomes(found):

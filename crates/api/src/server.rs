@@ -29,7 +29,7 @@ const CLOSE_CHECK_INTERVAL: Duration = Duration::from_millis(5);
 /// Serves on `listener` until `shutdown` completes, then lets running requests finish for at most
 /// [`crate::ServerConfig::shutdown_grace`] and returns. The store stays open: the caller closes it.
 ///
-/// Whoever can connect to `control` is an operator: only the owner of the data folder may.
+/// A client on `control` is an operator: only the owner of the data folder can connect to it.
 pub async fn serve(
     listener: TcpListener,
     control: Option<UnixListener>,

@@ -30,7 +30,7 @@ pub struct AppState(Arc<StateInner>);
 
 /// The callers that show no token.
 pub struct Callers {
-    /// Whoever reaches the control socket: the owner of the data folder.
+    /// A client of the control socket: the owner of the data folder.
     pub socket: Caller,
     /// A program on this machine, while no token exists.
     pub local: Caller,

@@ -1,4 +1,4 @@
-//! The control socket of a data folder: whoever may open it is the folder's owner, and so an operator.
+//! The control socket of a data folder. Only the folder's owner can open it, and is so an operator.
 
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;

@@ -1,8 +1,8 @@
-//! Who asks.
+//! The asking client of a search.
 
 use meridian_backend::View;
 
-/// Who starts a search.
+/// The client that starts a search.
 #[derive(Debug, Clone)]
 pub struct Asker {
     /// Identifies the client for joining, retries and the ownership of its searches.

@@ -49,11 +49,6 @@ impl Meter {
         self.slice.lock().began = Some((Instant::now(), thread_time()));
     }
 
-    /// Work ends on this thread.
-    pub fn end(&self) {
-        self.slice.lock().end();
-    }
-
     /// Called often by the thread that works. After a slice its time is charged; where another question has more right to
     /// the slot, the thread then waits for its next turn, or until `over` says that the work is no longer wanted.
     pub fn tick(&self, over: &dyn Fn() -> bool) {

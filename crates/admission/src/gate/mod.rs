@@ -131,12 +131,6 @@ impl Gate {
         self.0.state.lock().admission.counts()
     }
 
-    /// What runs and waits of each tenant.
-    pub fn by_tenant(&self) -> Vec<(Arc<str>, Counts)> {
-        let state = self.0.state.lock();
-        state.admission.by_tenant().map(|(tenant, counts)| (tenant.clone(), counts)).collect()
-    }
-
     /// Requests refused since the start.
     pub fn refused(&self) -> u64 {
         self.0.refused.load(Ordering::Relaxed)

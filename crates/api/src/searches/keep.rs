@@ -35,7 +35,7 @@ pub struct InCollections {
 }
 
 impl InCollections {
-    /// A keeper that uses the collections of those who ask.
+    /// A keeper that writes to the collections of the asking caller.
     pub fn new(clock: Arc<dyn Clock>) -> InCollections {
         InCollections { clock }
     }

@@ -53,7 +53,7 @@ pub async fn post(state: Scope, context: Context, body: Body) -> Result<Response
     Ok(response)
 }
 
-/// Who asks: a token's holder by its token, others by their `Authorization`, which nothing checks while there are no
+/// The asking client: a token's holder by its token, others by their `Authorization`, which nothing checks while there are no
 /// tokens, or by their address. Forwarding headers are not trusted: a client could forge them and so count as many
 /// callers.
 fn asker(state: &Scope, context: &Context) -> Asker {

@@ -119,7 +119,7 @@ fn every_route_serves_those_who_have_its_access_and_nobody_else() {
     let shared = Shared::start();
     let callers = [("reader", &shared.reader), ("writer", &shared.writer), ("admin", &shared.admin)];
     for row in rows().iter().filter(|row| row.path != "/backup" || row.needs != "open") {
-        // A collection that does not exist, so that those who may remove it remove nothing.
+        // A collection that does not exist, so that a caller with the right to remove it removes nothing.
         let path = row.path("ships-absent");
         let what = format!("{} {path}", row.method);
         for (who, token) in [("nobody", ""), ("forged", &*shared.forged), ("revoked", &*shared.revoked)] {

@@ -172,7 +172,7 @@ fn honest_clients_come_in() {
     };
     let own_host = format!("Host: {own}");
     let own_origin = format!("Origin: http://{own}");
-    // While there is no token, only names of this machine serve those who show none.
+    // While there is no token, only names of this machine serve clients without one.
     let cases: [&[&str]; 7] = [
         &[&own_host],
         &["Host: LOCALHOST:80"],

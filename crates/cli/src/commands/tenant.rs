@@ -1,4 +1,4 @@
-//! `meridian tenant`: those who share a server.
+//! `meridian tenant`: the tenants of a server.
 
 use crate::args::TargetArgs;
 use crate::client::Client;

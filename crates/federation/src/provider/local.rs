@@ -33,7 +33,7 @@ impl LocalProvider {
     /// Its name in questions and packets.
     pub const NAME: &'static str = "meridian";
 
-    /// Over the collections of those who ask.
+    /// Over the collections of the asking caller.
     pub fn new(clock: Arc<dyn Clock>) -> LocalProvider {
         // Keywords are tested on all texts of an event, and a result does not hold all of them.
         LocalProvider { clock, sure_of: ["keywords".to_owned()] }

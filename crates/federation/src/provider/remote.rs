@@ -215,7 +215,7 @@ impl RemoteProvider {
         }
     }
 
-    /// Whether it can answer a question, whoever asks it; the error is a sentence that says why not.
+    /// Whether it can answer a question of any client; the error is a sentence that says why not.
     pub fn accepts(&self, question: &Question) -> Result<(), String> {
         if let Some(why) = self.unavailable() {
             return Err(why);

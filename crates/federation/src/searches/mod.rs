@@ -69,7 +69,7 @@ const PLACES_FOR_THE_EARLY: usize = 4;
 const WAIT_FOR_THE_EARLY: u32 = 16;
 
 impl Searches {
-    /// Over the remote providers of the settings, and the collections of those who ask. Names of places are read from
+    /// Over the remote providers of the settings, and the collections of the asking caller. Names of places are read from
     /// the collections of `tenant`, for everyone. No task runs before the first
     /// search.
     pub fn new(

@@ -76,7 +76,7 @@ pub enum Action {
 pub enum Target<'a> {
     /// A collection, by name.
     Collection(&'a str),
-    /// The list of collections. The caller sees those that its pattern covers.
+    /// The list of collections. The caller sees the names that its pattern covers.
     Collections,
     /// A running search; only its owner sees it.
     Search,

@@ -46,7 +46,7 @@ impl Capacity {
         } else if load.contended && load.busy < BUSY_MIN {
             self.slots = (self.slots + 1).min(self.max);
         } else if !load.contended {
-            // Back where it began, so that the next flood does not meet the slots of the last one.
+            // Slots beyond the processors are for queues: without one they only delay the questions that run.
             self.slots = (self.slots - 1).max(self.min);
         }
         self.slots

@@ -35,7 +35,7 @@ impl<T> Tenant<T> {
         self.started == 0 && self.waiting == 0
     }
 
-    /// The class with the most right to a slot among those that have a question to run.
+    /// The class with the most right to a slot among the classes with a question to run.
     pub(super) fn best_class(&self, may_start: bool) -> Option<Class> {
         let ready = |class: &Class| {
             let line = &self.lines[*class as usize];
