@@ -592,6 +592,10 @@ export interface ExplainedItems {
    */
   blocks_read: number;
   /**
+   * Bytes of the events in these blocks, as they are stored on average.
+   */
+  bytes_read: number;
+  /**
    * Blocks at the edge of the query.
    */
   edge_blocks: number;
@@ -656,6 +660,10 @@ export interface ExplainedGroups {
    * Blocks read.
    */
   blocks_read: number;
+  /**
+   * Bytes of the events in these blocks, as they are stored on average.
+   */
+  bytes_read: number;
   /**
    * Blocks at the edge of the query.
    */
@@ -1334,6 +1342,12 @@ export interface TenantInfo {
    */
   anonymous?: string;
   /**
+   * Limits on what it uses, by name; what is absent has no limit.
+   */
+  quotas: {
+    [k: string]: number;
+  };
+  /**
    * Its collections.
    */
   collections: number;
@@ -1493,4 +1507,18 @@ export interface NewTenant {
    * Names of collections that callers without a token may read, separated by commas; a name may end in `*`. Null in a change takes the right away.
    */
   anonymous?: string;
+  /**
+   * Limits on what the tenant uses; null in a change lifts one. What is not named stays.
+   */
+  quotas?: {
+    requests_per_second?: number | null;
+    events_per_second?: number | null;
+    scanned_bytes_per_second?: number | null;
+    result_bytes_per_second?: number | null;
+    concurrent_requests?: number | null;
+    searches?: number | null;
+    streams?: number | null;
+    saved_searches?: number | null;
+    stored_bytes?: number | null;
+  };
 }

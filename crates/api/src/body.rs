@@ -182,6 +182,7 @@ fn too_slow(how: &str) -> Problem {
 mod tests {
     use super::*;
     use crate::config::ServerConfig;
+    use meridian_admission::Ledger;
     use meridian_admission::gate::{Account, Class};
     use meridian_backend::{Embedded, Seams};
     use meridian_store::{Options, Store};
@@ -204,7 +205,7 @@ mod tests {
         let seams = Seams::real();
         let store = Arc::new(Store::open(Options::ephemeral(), seams.clone()).unwrap());
         let state = AppState::new(Embedded::new(store), &seams, ServerConfig::default()).unwrap();
-        let account = Account { tenant: "default".into(), weight: 1, class: Class::Interactive };
+        let account = Account { ledger: Arc::new(Ledger::new("default")), class: Class::Interactive };
         let lease = Lease::new(state.gate.clone(), account, None, Duration::ZERO);
         let here = std::thread::current().id();
         for (length, same) in [(INLINE_BYTES - 2, true), (INLINE_BYTES, false)] {

@@ -44,6 +44,7 @@ mod params;
 mod passages;
 mod places;
 mod problem;
+mod quota;
 mod reproject;
 mod request;
 mod respond;

@@ -57,6 +57,8 @@ pub enum Kind {
     TooLarge,
     /// The body's media type is not accepted here.
     UnsupportedMediaType,
+    /// A quota of the caller's tenant is used up.
+    QuotaExceeded,
     /// More requests than the server runs.
     Overloaded,
     /// More searches than may run.
@@ -99,6 +101,7 @@ impl Kind {
             Kind::UnsupportedMediaType => {
                 (StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported-media-type", "Unsupported media type")
             }
+            Kind::QuotaExceeded => (StatusCode::TOO_MANY_REQUESTS, "quota-exceeded", "Quota exceeded"),
             Kind::Overloaded => (StatusCode::SERVICE_UNAVAILABLE, "overloaded", "Server overloaded"),
             Kind::TooManySearches => (StatusCode::TOO_MANY_REQUESTS, "too-many-searches", "Too many searches"),
             Kind::DeadlineExceeded => (StatusCode::GATEWAY_TIMEOUT, "deadline-exceeded", "Deadline exceeded"),

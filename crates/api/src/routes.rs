@@ -212,7 +212,7 @@ pub const ROUTES: &[Route] = &[
         "deleteSavedSearch" "Searches" "Delete a saved search", &[], None, 204 "It is deleted.", &[]),
     route!(GET "/saved-searches/{id}/packets", read SavedSearch, Stream, Handler::of(searches::saved::stream);
         "getSavedPackets" "Searches" "The packets of a saved search as they are produced: Server-Sent Events, or a WebSocket where the request asks for an upgrade", &["after", "Last-Event-ID"], None, 200 "Packets, for as long as the saved search exists.", &[("text/event-stream", "Text")]),
-    route!(GET "/providers", read Search, Reserved, Handler::of(searches::providers);
+    route!(GET "/providers", read Search, Interactive, Handler::of(searches::providers);
         "getProviders" "Searches" "The providers that a search can ask, and their state", &[], None, 200 "Names, breakers, budgets.", json!("ProviderList")),
     route!(POST "/tokens", manage Tokens, Write, Handler::of(access::tokens::post);
         "createToken" "Access" "Create a token", &[], Some(RequestBody { description: "Its role, its tenant (operators only), the collections that it covers, when it expires.", media_types: &[("application/json", "NewToken")] }), 201 "The token, with its text, which is not shown again.", json!("TokenAnswer")),

@@ -25,6 +25,11 @@ impl Scope {
         Scope { state, view }
     }
 
+    /// The server's state, without a caller.
+    pub fn state(&self) -> &AppState {
+        &self.state
+    }
+
     /// The collections that the caller sees.
     pub fn view(&self) -> &View {
         &self.view

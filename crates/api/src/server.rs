@@ -1,6 +1,7 @@
 //! The accept loop: connections, with limits on their number and on how slow they may be.
 
 use crate::entry::{Entry, Peer};
+use crate::quota;
 use crate::state::AppState;
 use crate::wire::{Exchanges, HEAD_BYTES_MAX, Wire};
 use hyper::server::conn::http1;
@@ -44,6 +45,7 @@ pub async fn serve(
     for gate in [state.gate.clone(), state.reserved.clone()] {
         tending.spawn(async move { gate.tend().await });
     }
+    tending.spawn(quota::count_stored(state.clone()));
     let (stop, stopping) = watch::channel(false);
     let mut connections = JoinSet::new();
     let mut shutdown = pin!(shutdown);

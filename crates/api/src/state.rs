@@ -8,9 +8,9 @@ use crate::metrics::Metrics;
 use crate::places::Places;
 use crate::searches::keep::InCollections;
 use crate::stream::Readers;
-use meridian_admission::ByteBudget;
 use meridian_admission::gate::{Gate, Settings};
 use meridian_admission::identity::{Caller, DEFAULT_TENANT, Fault, Identity, Registry};
+use meridian_admission::{ByteBudget, Ledger};
 use meridian_backend::{Backend, Clock, Collection, Damaged, Random, Seams};
 use meridian_federation::Searches;
 use meridian_model::policy::access::{Grant, Pattern, Role};
@@ -38,14 +38,16 @@ pub struct Callers {
     pub nobody: Caller,
 }
 
-impl Default for Callers {
-    fn default() -> Callers {
-        let caller = |grant, name| Arc::new(Identity::new(DEFAULT_TENANT, grant, name));
+impl Callers {
+    fn new(registry: &Registry) -> Callers {
+        let default = registry.ledger(DEFAULT_TENANT).unwrap_or_else(|| Arc::new(Ledger::new(DEFAULT_TENANT)));
+        let caller = |grant, name| Arc::new(Identity::of(&default, grant, name));
         let nothing = Grant { role: Role::Reader, collections: Pattern::none() };
         Callers {
             socket: caller(Grant::over_all(Role::Operator), "socket"),
             local: caller(Grant::over_all(Role::Operator), "local"),
-            nobody: caller(nothing, "nobody"),
+            // Not charged to a tenant, which has no part in what it does.
+            nobody: Arc::new(Identity::new(DEFAULT_TENANT, nothing, "nobody")),
         }
     }
 }
@@ -116,8 +118,8 @@ impl AppState {
         backend.subscribe(live.clone());
         let (clock, random) = (seams.clock.clone(), seams.random.clone());
         Ok(AppState(Arc::new(StateInner {
+            callers: Callers::new(&registry),
             registry,
-            callers: Callers::default(),
             gate: Gate::new(config.admission()),
             reserved: Gate::new(Settings {
                 slots: RESERVED_MAX,

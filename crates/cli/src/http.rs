@@ -242,9 +242,10 @@ impl Server {
                 }
                 Err(error) => return Err(self.unreachable(&error)),
             };
-            let busy = matches!(response.status().as_u16(), 429 | 503);
+            let after = response.headers().get("retry-after").and_then(|v| v.to_str().ok()?.parse().ok());
+            // Without a time to come back, waiting does not help: a quota of what is stored, say.
+            let busy = response.status() == 503 || response.status() == 429 && after.is_some();
             if busy && attempt < ATTEMPTS {
-                let after = response.headers().get("retry-after").and_then(|v| v.to_str().ok()?.parse().ok());
                 // Bounded, since a proxy may state an hour and nobody waits for that at a terminal.
                 std::thread::sleep(Duration::from_secs(after.unwrap_or(1u64).clamp(1, 30)));
                 continue;

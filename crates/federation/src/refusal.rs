@@ -2,6 +2,7 @@
 
 use meridian_backend::StoreError;
 use meridian_model::Invalid;
+use meridian_model::policy::quota::Exceeded;
 use std::time::Duration;
 
 /// Why a request is refused.
@@ -11,6 +12,8 @@ pub enum Refusal {
     Invalid(Invalid),
     /// The client may not do what the request asks for.
     Forbidden(String),
+    /// A quota of the client's tenant is used up.
+    Quota(Exceeded),
     /// The max number of searches is running.
     TooMany {
         /// Running searches.
@@ -55,6 +58,7 @@ impl std::fmt::Display for Refusal {
         match self {
             Refusal::Invalid(invalid) => invalid.fmt(f),
             Refusal::Forbidden(why) => f.write_str(why),
+            Refusal::Quota(exceeded) => exceeded.fmt(f),
             Refusal::TooMany { running, .. } => write!(f, "{running} searches are running, the maximum"),
             Refusal::Busy { delay, .. } => {
                 write!(f, "running searches wait {} ms for a processor", delay.as_millis())

@@ -40,6 +40,9 @@ pub trait Turns: Send + Sync + std::fmt::Debug {
 
     /// Work that a helper thread did for the question.
     fn charge(&self, used: Duration);
+
+    /// Bytes of events that the question has read, on any of its threads.
+    fn read(&self, bytes: u64);
 }
 
 /// The deadline of a question, its cancellation and its turns to run. Cheap to clone.
@@ -85,6 +88,13 @@ impl Control {
     pub(crate) fn helped(&self, began_us: i64) {
         if let Some(turns) = &self.turns {
             turns.charge(Duration::from_micros((self.clock.elapsed() - began_us).max(0) as u64));
+        }
+    }
+
+    /// Charges bytes that were read.
+    pub(crate) fn read(&self, bytes: u64) {
+        if let Some(turns) = &self.turns {
+            turns.read(bytes);
         }
     }
 
@@ -146,6 +156,8 @@ pub struct Stats {
     pub nodes_whole: u64,
     /// Blocks read: runs of at most [`meridian_store::CHUNK_ROWS`] neighbouring events.
     pub blocks_read: u64,
+    /// Bytes of the events in these blocks, at the mean size of those of their part.
+    pub bytes_read: u64,
     /// Blocks of 64 events at the edge of the question or of its windows. An aggregate reads these; all others come from
     /// the nodes above them.
     pub edge_blocks: u64,
@@ -161,7 +173,7 @@ pub struct Stats {
 
 impl Stats {
     /// Every number with its name.
-    pub(crate) fn numbers(&mut self) -> [(&'static str, &mut u64); 11] {
+    pub(crate) fn numbers(&mut self) -> [(&'static str, &mut u64); 12] {
         [
             ("parts", &mut self.parts),
             ("parts_pruned", &mut self.parts_pruned),
@@ -169,6 +181,7 @@ impl Stats {
             ("nodes_pruned", &mut self.nodes_pruned),
             ("nodes_whole", &mut self.nodes_whole),
             ("blocks_read", &mut self.blocks_read),
+            ("bytes_read", &mut self.bytes_read),
             ("edge_blocks", &mut self.edge_blocks),
             ("events_tested", &mut self.events_tested),
             ("events_matched", &mut self.events_matched),

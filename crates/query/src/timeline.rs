@@ -20,6 +20,7 @@ const LEAF: u32 = LEAF_ROWS as u32;
 
 /// One part's order of time at work.
 pub(crate) struct Timeline<'a> {
+    part: u32,
     order: Ordered<'a>,
     tree: &'a Tree,
     dead: &'a DeadInTime,
@@ -34,12 +35,13 @@ pub(crate) struct Timeline<'a> {
 
 impl<'a> Timeline<'a> {
     pub(crate) fn new(
+        part: u32,
         order: Ordered<'a>,
         tree: &'a Tree,
         dead: &'a DeadInTime,
         columns: &'a Projection,
     ) -> Timeline<'a> {
-        Timeline { order, tree, dead, columns, read: [None, None], cut: None, sums: true }
+        Timeline { part, order, tree, dead, columns, read: [None, None], cut: None, sums: true }
     }
 
     /// Counts the events at some places that lie within an interval, each in its window.
@@ -199,14 +201,13 @@ impl<'a> Timeline<'a> {
         let read = match self.read[0].take().filter(holds) {
             Some(read) => read,
             None => {
-                scan.control.check()?;
-                scan.stats.blocks_read += 1;
                 let end = chunk_end(rows.start).min(self.tree.all_rows().end).max(rows.end);
                 let places = match (self.order.is_gathered(), follows) {
                     (true, false) => rows,
                     (true, true) => rows.start..end,
                     (false, _) => rows.start / CHUNK_ROWS * CHUNK_ROWS..end,
                 };
+                scan.charge(self.part, &places)?;
                 let batch = self.order.read(places.clone(), self.columns)?;
                 (places, batch)
             }

@@ -3,7 +3,9 @@
 use super::Gate;
 use super::processors::thread_time;
 use super::wait::{Seat, Waiter};
+use crate::ledger::Ledger;
 use meridian_model::policy::admission::{Ticket, Verdict};
+use meridian_model::policy::quota::Quota;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,6 +20,7 @@ const PAUSE_CHECK: Duration = Duration::from_millis(20);
 pub struct Meter {
     gate: Gate,
     ticket: Ticket,
+    ledger: Arc<Ledger>,
     /// Locked by the thread that does the work, and for an instant when the permit is dropped.
     slice: Mutex<Slice>,
     /// Nanoseconds that helpers used, not charged yet.
@@ -35,9 +38,9 @@ struct Slice {
 }
 
 impl Meter {
-    pub(super) fn new(gate: Gate, ticket: Ticket) -> Meter {
+    pub(super) fn new(gate: Gate, ticket: Ticket, ledger: Arc<Ledger>) -> Meter {
         let slice = Slice { began: None, uncharged: Duration::ZERO, closed: false };
-        Meter { gate, ticket, slice: Mutex::new(slice), helpers: AtomicU64::new(0) }
+        Meter { gate, ticket, ledger, slice: Mutex::new(slice), helpers: AtomicU64::new(0) }
     }
 
     pub(super) fn gate(&self) -> &Gate {
@@ -91,6 +94,11 @@ impl Meter {
     pub fn charge(&self, used: Duration) {
         let nanos = u64::try_from(used.as_nanos()).unwrap_or(u64::MAX);
         self.helpers.fetch_add(nanos, Ordering::Relaxed);
+    }
+
+    /// Charges bytes of events that were read, on any thread.
+    pub fn read(&self, bytes: u64) {
+        self.ledger.charge(Quota::ScannedBytesPerSecond, bytes);
     }
 
     /// Whether others wait for a slot.

@@ -15,6 +15,7 @@ mod wait;
 
 pub use meter::Meter;
 
+use crate::ledger::Ledger;
 use meridian_model::policy::admission::{Admission, Ask, Capacity, Counts, Entry, Load, Ticket, Turn};
 pub use meridian_model::policy::admission::{Class, Refusal, Settings};
 use parking_lot::Mutex;
@@ -36,10 +37,8 @@ const REQUEST_COST: Duration = Duration::from_micros(20);
 /// The tenant that work is charged to, and the class of the work.
 #[derive(Debug, Clone)]
 pub struct Account {
-    /// The tenant.
-    pub tenant: Arc<str>,
-    /// Its weight.
-    pub weight: u32,
+    /// The tenant's ledger.
+    pub ledger: Arc<Ledger>,
     /// The class.
     pub class: Class,
 }
@@ -184,13 +183,13 @@ impl Gate {
     }
 
     fn ask(&self, account: &Account, deadline: Instant, resumed: bool) -> Ask<Arc<str>> {
-        let Account { tenant, weight, class } = account;
+        let Account { ledger, class } = account;
         let deadline = deadline.saturating_duration_since(self.0.origin);
-        Ask { tenant: tenant.clone(), weight: *weight, class: *class, deadline, resumed }
+        Ask { tenant: ledger.tenant().clone(), weight: ledger.weight(), class: *class, deadline, resumed }
     }
 
     fn permit(&self, account: &Account, ticket: Ticket) -> Permit {
-        Permit { account: account.clone(), meter: Arc::new(Meter::new(self.clone(), ticket)) }
+        Permit { account: account.clone(), meter: Arc::new(Meter::new(self.clone(), ticket, account.ledger.clone())) }
     }
 
     fn now(&self) -> Duration {

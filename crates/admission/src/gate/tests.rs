@@ -7,7 +7,7 @@ fn settings(slots: usize) -> Settings {
 }
 
 fn account(tenant: &str) -> Account {
-    Account { tenant: tenant.into(), weight: 1, class: Class::Interactive }
+    Account { ledger: Arc::new(Ledger::new(tenant)), class: Class::Interactive }
 }
 
 fn soon() -> Instant {

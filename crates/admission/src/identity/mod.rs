@@ -15,6 +15,7 @@ pub use registry::{Fault, NewToken, Registry, Unknown, Vault};
 pub use tenant::{DEFAULT_TENANT, Tenant};
 pub use token::Token;
 
+use crate::ledger::Ledger;
 use meridian_model::policy::access::{Grant, Role};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,6 +28,8 @@ pub type Caller = Arc<Identity>;
 pub struct Identity {
     /// The tenant whose data the caller sees.
     pub tenant: Arc<str>,
+    /// What the tenant uses.
+    pub ledger: Arc<Ledger>,
     /// What the caller may do there.
     pub grant: Grant,
     /// Names the caller in logs and as the owner of searches: `local`, `anonymous`, `socket`, or a token's id.
@@ -38,15 +41,21 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// An identity without a credential, which does not end.
+    /// An identity without a credential, which does not end, in a tenant without quotas.
     pub fn new(tenant: &str, grant: Grant, name: &str) -> Identity {
-        Identity { tenant: tenant.into(), grant, name: name.into(), expires: i64::MAX, revoked: None }
+        Identity::of(&Arc::new(Ledger::new(tenant)), grant, name)
+    }
+
+    /// An identity without a credential, which does not end.
+    pub fn of(ledger: &Arc<Ledger>, grant: Grant, name: &str) -> Identity {
+        let (tenant, ledger) = (ledger.tenant().clone(), ledger.clone());
+        Identity { tenant, ledger, grant, name: name.into(), expires: i64::MAX, revoked: None }
     }
 
     /// The same identity in another tenant, for operators, who belong to none.
-    pub fn within(&self, tenant: &str) -> Identity {
+    pub fn within(&self, ledger: &Arc<Ledger>) -> Identity {
         let (expires, revoked) = (self.expires, self.revoked.clone());
-        Identity { expires, revoked, ..Identity::new(tenant, self.grant.clone(), &self.name) }
+        Identity { expires, revoked, ..Identity::of(ledger, self.grant.clone(), &self.name) }
     }
 
     /// Whether the caller is an operator.

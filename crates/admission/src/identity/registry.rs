@@ -2,6 +2,7 @@
 
 use super::token::Parts;
 use super::{Caller, DEFAULT_TENANT, Identity, Tenant, Token};
+use crate::ledger::Ledger;
 use arc_swap::ArcSwap;
 use meridian_model::Invalid;
 use meridian_model::policy::access::{Grant, Role};
@@ -99,7 +100,14 @@ pub struct Registry {
 #[derive(Clone, Default)]
 struct State {
     tokens: HashMap<String, Arc<Known>>,
-    tenants: BTreeMap<String, Tenant>,
+    tenants: BTreeMap<String, Member>,
+}
+
+/// A tenant in memory.
+#[derive(Clone)]
+struct Member {
+    tenant: Tenant,
+    ledger: Arc<Ledger>,
 }
 
 /// A token in memory.
@@ -118,18 +126,22 @@ impl Registry {
     /// [`Fault::Vault`] where they cannot be read, or one of them is not a token or tenant: a server that would forget
     /// a token could open itself to everyone.
     pub fn open(vault: Arc<dyn Vault>) -> Result<Registry, Fault> {
-        let mut state = State::default();
+        let (mut state, mut tokens) = (State::default(), Vec::new());
         for (name, content) in vault.all().map_err(Fault::Vault)? {
             if name.starts_with(KINDS.0) {
-                let token: Token = read(&name, &content)?;
-                let known = known(token).ok_or_else(|| Fault::Vault(format!("{name} has no digest of a secret")))?;
-                state.tokens.insert(known.token.id.clone(), Arc::new(known));
+                tokens.push((read::<Token>(&name, &content)?, name));
             } else if name.starts_with(KINDS.1) {
-                let tenant: Tenant = read(&name, &content)?;
-                state.tenants.insert(tenant.name.clone(), tenant);
+                state.enter(read(&name, &content)?);
             }
         }
-        state.tenants.entry(DEFAULT_TENANT.to_owned()).or_insert_with(|| Tenant::new(DEFAULT_TENANT));
+        if !state.tenants.contains_key(DEFAULT_TENANT) {
+            state.enter(Tenant::new(DEFAULT_TENANT));
+        }
+        // After all tenants, whose ledgers their callers share.
+        for (token, name) in tokens {
+            let known = state.known(token).ok_or_else(|| Fault::Vault(format!("{name} has no digest of a secret")))?;
+            state.tokens.insert(known.token.id.clone(), Arc::new(known));
+        }
         Ok(Registry { vault, now: ArcSwap::from_pointee(state), changing: Mutex::default() })
     }
 
@@ -146,17 +158,17 @@ impl Registry {
         if known.caller.is_void(now) {
             return Err(Unknown::Expired);
         }
-        let serves =
-            known.caller.is_operator() || state.tenants.get(&*known.caller.tenant).is_some_and(|t| !t.suspended);
+        let serves = known.caller.is_operator()
+            || state.tenants.get(&*known.caller.tenant).is_some_and(|member| !member.tenant.suspended);
         if serves { Ok(known.caller.clone()) } else { Err(Unknown::Suspended) }
     }
 
     /// What a caller without a credential may read of the default tenant; `None` for nothing.
     pub fn anonymous(&self) -> Option<Caller> {
         let state = self.now.load();
-        let tenant = state.tenants.get(DEFAULT_TENANT).filter(|tenant| !tenant.suspended)?;
+        let Member { tenant, ledger } = state.tenants.get(DEFAULT_TENANT).filter(|member| !member.tenant.suspended)?;
         let collections = tenant.anonymous.clone()?;
-        Some(Arc::new(Identity::new(DEFAULT_TENANT, Grant { role: Role::Reader, collections }, "anonymous")))
+        Some(Arc::new(Identity::of(ledger, Grant { role: Role::Reader, collections }, "anonymous")))
     }
 
     /// The tokens of a tenant, or of everyone, in order of creation.
@@ -191,7 +203,7 @@ impl Registry {
         }
         let (token, text) =
             Token::make(tenant, &new.grant, now, new.expires).map_err(|e| Fault::Vault(e.to_string()))?;
-        let known = known(token.clone()).ok_or_else(|| Fault::Vault("a digest that was just made".to_owned()))?;
+        let known = state.known(token.clone()).ok_or_else(|| Fault::Vault("a digest that was just made".to_owned()))?;
         self.write(KINDS.0, &token.id, &token)?;
         let mut state = State::clone(&state);
         state.tokens.insert(token.id.clone(), Arc::new(known));
@@ -204,8 +216,8 @@ impl Registry {
         let _changing = self.changing.lock();
         let grant = Grant::over_all(Role::Operator);
         let (token, text) = Token::make("", &grant, now, None).map_err(|e| Fault::Vault(e.to_string()))?;
-        let known = known(token).ok_or_else(|| Fault::Vault("a digest that was just made".to_owned()))?;
         let mut state = State::clone(&self.now.load());
+        let known = state.known(token).ok_or_else(|| Fault::Vault("a digest that was just made".to_owned()))?;
         state.tokens.insert(known.token.id.clone(), Arc::new(Known { recorded: false, ..known }));
         self.now.store(Arc::new(state));
         Ok(text)
@@ -227,17 +239,22 @@ impl Registry {
 
     /// All tenants in order of name.
     pub fn tenants(&self) -> Vec<Tenant> {
-        self.now.load().tenants.values().cloned().collect()
+        self.now.load().tenants.values().map(|member| member.tenant.clone()).collect()
     }
 
-    /// A tenant's weight; 1 where there is none of the name.
-    pub fn weight(&self, name: &str) -> u32 {
-        self.now.load().tenants.get(name).map_or(1, |tenant| tenant.weight)
+    /// A tenant's ledger.
+    pub fn ledger(&self, name: &str) -> Option<Arc<Ledger>> {
+        self.now.load().tenants.get(name).map(|member| member.ledger.clone())
+    }
+
+    /// The ledgers of all tenants.
+    pub fn ledgers(&self) -> Vec<Arc<Ledger>> {
+        self.now.load().tenants.values().map(|member| member.ledger.clone()).collect()
     }
 
     /// A tenant.
     pub fn tenant(&self, name: &str) -> Option<Tenant> {
-        self.now.load().tenants.get(name).cloned()
+        self.now.load().tenants.get(name).map(|member| member.tenant.clone())
     }
 
     /// Creates a tenant.
@@ -258,11 +275,18 @@ impl Registry {
     }
 
     /// Changes a tenant; returns it as it is now.
-    pub fn change_tenant(&self, name: &str, change: impl FnOnce(&mut Tenant)) -> Result<Tenant, Fault> {
+    ///
+    /// # Errors
+    /// That of the change, or a fault of the records.
+    pub fn change_tenant(
+        &self,
+        name: &str,
+        change: impl FnOnce(&mut Tenant) -> Result<(), Invalid>,
+    ) -> Result<Tenant, Fault> {
         let _changing = self.changing.lock();
         let state = self.now.load_full();
-        let mut tenant = state.tenants.get(name).ok_or(Fault::Absent)?.clone();
-        change(&mut tenant);
+        let mut tenant = state.tenants.get(name).ok_or(Fault::Absent)?.tenant.clone();
+        change(&mut tenant)?;
         self.put_tenant(&state, tenant.clone())?;
         if tenant.suspended {
             // Its streams end; a token that is used again after the suspension gets a new identity.
@@ -298,7 +322,7 @@ impl Registry {
     fn put_tenant(&self, state: &State, tenant: Tenant) -> Result<(), Fault> {
         self.write(KINDS.1, &tenant.name, &tenant)?;
         let mut state = State::clone(state);
-        state.tenants.insert(tenant.name.clone(), tenant);
+        state.enter(tenant);
         self.now.store(Arc::new(state));
         Ok(())
     }
@@ -306,10 +330,11 @@ impl Registry {
     /// Voids the identities of a tenant's tokens, and gives the tokens new ones. The caller holds `changing`.
     fn renew_callers(&self, tenant: &str) {
         let mut state = State::clone(&self.now.load());
-        for slot in state.tokens.values_mut().filter(|known| known.token.tenant == tenant) {
-            if let Some(renewed) = known(slot.token.clone()) {
-                slot.caller.revoke();
-                *slot = Arc::new(renewed);
+        let of_tenant: Vec<_> = state.tokens.values().filter(|known| known.token.tenant == tenant).cloned().collect();
+        for known in of_tenant {
+            if let Some(renewed) = state.known(known.token.clone()) {
+                known.caller.revoke();
+                state.tokens.insert(known.token.id.clone(), Arc::new(renewed));
             }
         }
         self.now.store(Arc::new(state));
@@ -330,12 +355,28 @@ fn read<T: DeserializeOwned>(name: &str, content: &[u8]) -> Result<T, Fault> {
     serde_json::from_slice(content).map_err(|e| Fault::Vault(format!("{name} is not what was written: {e}")))
 }
 
-fn known(token: Token) -> Option<Known> {
-    let digest = token.digest()?;
-    // An operator works in the default tenant unless a request names another one.
-    let tenant = if token.tenant.is_empty() { DEFAULT_TENANT } else { &token.tenant };
-    let mut identity = Identity::new(tenant, token.grant(), &token.id);
-    identity.expires = token.expires.unwrap_or(i64::MAX);
-    identity.revoked = Some(Arc::default());
-    Some(Known { token, digest, caller: Arc::new(identity), recorded: true })
+impl State {
+    /// Adds or changes a tenant. It keeps the ledger that it has: what it used stays on the account.
+    fn enter(&mut self, tenant: Tenant) {
+        let ledger = match self.tenants.get(&tenant.name) {
+            Some(member) => member.ledger.clone(),
+            None => Arc::new(Ledger::new(&tenant.name)),
+        };
+        ledger.set(tenant.weight, &tenant.quotas);
+        self.tenants.insert(tenant.name.clone(), Member { tenant, ledger });
+    }
+
+    fn known(&self, token: Token) -> Option<Known> {
+        let digest = token.digest()?;
+        // An operator works in the default tenant unless a request names another one.
+        let tenant = if token.tenant.is_empty() { DEFAULT_TENANT } else { &token.tenant };
+        let mut identity = match self.tenants.get(tenant) {
+            Some(member) => Identity::of(&member.ledger, token.grant(), &token.id),
+            // Its tenant is gone, and so it is refused.
+            None => Identity::new(tenant, token.grant(), &token.id),
+        };
+        identity.expires = token.expires.unwrap_or(i64::MAX);
+        identity.revoked = Some(Arc::default());
+        Some(Known { token, digest, caller: Arc::new(identity), recorded: true })
+    }
 }

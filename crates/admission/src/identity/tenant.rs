@@ -1,6 +1,7 @@
 //! Tenants.
 
 use meridian_model::policy::access::Pattern;
+use meridian_model::policy::quota::Quotas;
 use serde::{Deserialize, Serialize};
 
 /// The tenant of everything that names none, and of data folders from before there were tenants.
@@ -21,6 +22,9 @@ pub struct Tenant {
     /// The collections that callers without a credential may read, as a pattern; absent for none.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "super::token::optional_text")]
     pub anonymous: Option<Pattern>,
+    /// Limits on what it uses.
+    #[serde(default, skip_serializing_if = "Quotas::is_empty")]
+    pub quotas: Quotas,
 }
 
 fn one() -> u32 {
@@ -30,6 +34,6 @@ fn one() -> u32 {
 impl Tenant {
     /// A tenant with nothing set.
     pub fn new(name: &str) -> Tenant {
-        Tenant { name: name.to_owned(), weight: 1, suspended: false, anonymous: None }
+        Tenant { name: name.to_owned(), weight: 1, suspended: false, anonymous: None, quotas: Quotas::default() }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::*;
 use meridian_model::policy::access::Pattern;
+use meridian_model::policy::quota::Quota;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 
@@ -102,7 +103,13 @@ fn what_cannot_be_written_is_not_done() {
     vault.full.store(true, Ordering::Relaxed);
     assert!(matches!(registry.create_token(&reader(None, None), NOW), Err(Fault::Vault(_))));
     assert!(matches!(registry.create_tenant(Tenant::new("third")), Err(Fault::Vault(_))));
-    assert!(matches!(registry.change_tenant("other", |tenant| tenant.suspended = true), Err(Fault::Vault(_))));
+    assert!(matches!(
+        registry.change_tenant("other", |tenant| {
+            tenant.suspended = true;
+            Ok(())
+        }),
+        Err(Fault::Vault(_))
+    ));
     assert!(matches!(registry.revoke_token(None, &token.id), Err(Fault::Vault(_))));
     assert!(matches!(registry.remove_tenant("other"), Err(Fault::Vault(_))));
     assert_eq!(registry.tokens(None).len(), 1);
@@ -116,10 +123,20 @@ fn a_suspension_or_removal_ends_what_its_callers_do() {
     registry.create_tenant(Tenant::new("other")).unwrap();
     let (_, text) = registry.create_token(&reader(Some("other"), None), NOW).unwrap();
     let before = registry.caller(&text, NOW).unwrap();
-    registry.change_tenant("other", |tenant| tenant.suspended = true).unwrap();
+    registry
+        .change_tenant("other", |tenant| {
+            tenant.suspended = true;
+            Ok(())
+        })
+        .unwrap();
     assert!(before.is_void(NOW));
     assert_eq!(registry.caller(&text, NOW).unwrap_err(), Unknown::Suspended);
-    registry.change_tenant("other", |tenant| tenant.suspended = false).unwrap();
+    registry
+        .change_tenant("other", |tenant| {
+            tenant.suspended = false;
+            Ok(())
+        })
+        .unwrap();
     let after = registry.caller(&text, NOW).unwrap();
     assert!(!after.is_void(NOW) && before.is_void(NOW));
     registry.remove_tenant("other").unwrap();
@@ -134,10 +151,11 @@ fn a_suspension_or_removal_ends_what_its_callers_do() {
 #[test]
 fn an_operator_works_in_every_tenant_and_ends_with_its_token() {
     let (_, registry) = registry();
+    registry.create_tenant(Tenant::new("other")).unwrap();
     let operator = NewToken { tenant: None, grant: Grant::over_all(Role::Operator), expires: None };
     let (token, text) = registry.create_token(&operator, NOW).unwrap();
     let caller = registry.caller(&text, NOW).unwrap();
-    let elsewhere = caller.within("other");
+    let elsewhere = caller.within(&registry.ledger("other").unwrap());
     assert_eq!((&*caller.tenant, &*elsewhere.tenant), (DEFAULT_TENANT, "other"));
     registry.revoke_token(None, &token.id).unwrap();
     assert!(caller.is_void(NOW) && elsewhere.is_void(NOW));
@@ -151,4 +169,22 @@ fn a_passing_token_is_neither_listed_nor_recorded() {
     let text = registry.create_passing(NOW).unwrap();
     assert!(registry.caller(&text, NOW).unwrap().is_operator());
     assert!(!registry.is_empty() && registry.tokens(None).is_empty() && vault.records.lock().is_empty());
+}
+
+#[test]
+fn a_tenant_keeps_its_ledger_through_changes() {
+    let (vault, registry) = registry();
+    registry.create_tenant(Tenant::new("other")).unwrap();
+    let (_, text) = registry.create_token(&reader(Some("other"), None), NOW).unwrap();
+    let caller = registry.caller(&text, NOW).unwrap();
+    let limit = |tenant: &mut Tenant| {
+        tenant.weight = 3;
+        tenant.quotas.set(Quota::Searches, Some(2))
+    };
+    registry.change_tenant("other", limit).unwrap();
+    assert_eq!((caller.ledger.weight(), caller.ledger.limit(Quota::Searches)), (3, Some(2)), "at once");
+    assert!(registry.change_tenant("other", |tenant| tenant.quotas.set(Quota::EventsPerSecond, Some(0))).is_err());
+    let reopened = Registry::open(vault).unwrap();
+    assert_eq!(reopened.caller(&text, NOW).unwrap().ledger.limit(Quota::Searches), Some(2));
+    assert_eq!(reopened.tenant("other"), registry.tenant("other"));
 }

@@ -12,8 +12,11 @@ use axum::body::Body;
 use axum::http::StatusCode;
 use axum::response::Response;
 use meridian_admission::identity::{DEFAULT_TENANT, Tenant};
+use meridian_model::Invalid;
 use meridian_model::policy::access::Pattern;
+use meridian_model::policy::quota::Quota;
 use serde::{Deserialize, Deserializer};
+use std::collections::BTreeMap;
 
 /// What is set; what is absent stays.
 #[derive(Deserialize)]
@@ -25,6 +28,9 @@ struct Asked {
     /// `null` takes the right away.
     #[serde(default, deserialize_with = "present")]
     anonymous: Option<Option<String>>,
+    /// Those that are named; `null` lifts one.
+    #[serde(default)]
+    quotas: BTreeMap<String, Option<u64>>,
 }
 
 /// Tells a member that is null from one that is absent.
@@ -37,6 +43,7 @@ struct Change {
     weight: Option<u32>,
     suspended: Option<bool>,
     anonymous: Option<Option<Pattern>>,
+    quotas: Vec<(Quota, Option<u64>)>,
 }
 
 const EXPECTED: &str = "an object such as {\"name\":\"harbour\",\"weight\":2}";
@@ -44,7 +51,7 @@ const EXPECTED: &str = "an object such as {\"name\":\"harbour\",\"weight\":2}";
 impl Asked {
     fn check(&self) -> Result<Change> {
         if self.weight.is_some_and(|weight| !(1..=1000).contains(&weight)) {
-            let wrong = meridian_model::Invalid::field("weight", "a weight is a number from 1 to 1000");
+            let wrong = Invalid::field("weight", "a weight is a number from 1 to 1000");
             return Err(Problem::invalid_body(wrong));
         }
         let anonymous = match &self.anonymous {
@@ -52,17 +59,20 @@ impl Asked {
             Some(None) => Some(None),
             Some(Some(pattern)) => Some(Some(pattern.parse().map_err(Problem::invalid_body)?)),
         };
-        Ok(Change { weight: self.weight, suspended: self.suspended, anonymous })
+        let quotas = self.quotas.iter().map(|(name, limit)| Ok((name.parse()?, *limit)));
+        let quotas = quotas.collect::<Result<_, Invalid>>().map_err(Problem::invalid_body)?;
+        Ok(Change { weight: self.weight, suspended: self.suspended, anonymous, quotas })
     }
 }
 
 impl Change {
-    fn make(self, tenant: &mut Tenant) {
+    fn make(self, tenant: &mut Tenant) -> Result<(), Invalid> {
         tenant.weight = self.weight.unwrap_or(tenant.weight);
         tenant.suspended = self.suspended.unwrap_or(tenant.suspended);
         if let Some(anonymous) = self.anonymous {
             tenant.anonymous = anonymous;
         }
+        self.quotas.into_iter().try_for_each(|(quota, limit)| tenant.quotas.set(quota, limit))
     }
 }
 
@@ -71,10 +81,10 @@ pub async fn post(state: Scope, context: Context, body: Body) -> Result<Response
     Params::parse(context.query.as_deref())?.finish()?;
     let asked: Asked = super::read(&state, &context, body, EXPECTED).await?;
     let Some(name) = asked.name.clone() else {
-        return Err(Problem::invalid_body(meridian_model::Invalid::field("name", "the tenant needs a name")));
+        return Err(Problem::invalid_body(Invalid::field("name", "the tenant needs a name")));
     };
     let mut tenant = Tenant::new(&name);
-    asked.check()?.make(&mut tenant);
+    asked.check()?.make(&mut tenant).map_err(Problem::invalid_body)?;
     let made = tenant.clone();
     super::change(&state, move |state| state.registry.create_tenant(made)).await?;
     tracing::info!(by = &*state.caller().name, tenant = name, "tenant created");
@@ -95,7 +105,7 @@ pub async fn patch(state: Scope, Path(name): Path<String>, context: Context, bod
     Params::parse(context.query.as_deref())?.finish()?;
     let asked: Asked = super::read(&state, &context, body, EXPECTED).await?;
     if asked.name.as_ref().is_some_and(|other| *other != name) {
-        return Err(Problem::invalid_body(meridian_model::Invalid::field("name", "a tenant keeps its name")));
+        return Err(Problem::invalid_body(Invalid::field("name", "a tenant keeps its name")));
     }
     let (change, of) = (asked.check()?, name.clone());
     let tenant =
@@ -137,6 +147,7 @@ fn described(state: &Scope, tenant: &Tenant) -> TenantInfo {
         weight: tenant.weight,
         suspended: tenant.suspended,
         anonymous: tenant.anonymous.as_ref().map(ToString::to_string),
+        quotas: tenant.quotas.iter().map(|(quota, limit)| (quota.name(), limit)).collect(),
         collections: stats.len() as u64,
         events: stats.iter().map(|stats| stats.events).sum(),
         bytes: stats.iter().map(|stats| stats.bytes).sum(),

@@ -4,6 +4,7 @@ use meridian_admission::identity;
 use meridian_model::time;
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// A token, without its secret.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -53,6 +54,8 @@ pub struct TenantInfo {
     /// The collections that callers without a credential may read, as a pattern; absent for none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub anonymous: Option<String>,
+    /// Limits on what it uses, by name; what is absent has no limit.
+    pub quotas: BTreeMap<&'static str, u64>,
     /// Its collections.
     pub collections: u64,
     /// Its events.

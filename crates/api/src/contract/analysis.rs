@@ -101,6 +101,8 @@ pub struct Account {
     pub nodes_whole: u64,
     /// Blocks read.
     pub blocks_read: u64,
+    /// Bytes of the events in these blocks, as they are stored on average.
+    pub bytes_read: u64,
     /// Blocks at the edge of the query.
     pub edge_blocks: u64,
     /// Events tested one by one.

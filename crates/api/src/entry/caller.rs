@@ -75,8 +75,8 @@ fn within(state: &AppState, caller: Caller, tenant: &HeaderValue) -> Result<Call
             "only operators name a tenant: leave out the header Meridian-Tenant",
         ));
     }
-    match state.registry.tenant(name) {
-        Some(_) => Ok(Arc::new(caller.within(name))),
+    match state.registry.ledger(name) {
+        Some(ledger) => Ok(Arc::new(caller.within(&ledger))),
         None => Err(Problem::not_found(format!("there is no tenant {name:?}"))),
     }
 }

@@ -4,14 +4,16 @@
 //! 2. Its host and origin are checked (`guard`).
 //! 3. Its row of the route table is found.
 //! 4. Its caller is identified, and checked against the access that the row needs (`caller.rs`).
-//! 5. It is admitted: it gets a permit to run, as the class of its row specifies.
-//! 6. The row's handler responds.
+//! 5. The quotas of its tenant are checked (`quota.rs`).
+//! 6. It is admitted: it gets a permit to run, as the class of its row specifies.
+//! 7. The row's handler responds.
 //!
 //! No request bypasses these steps. The near query, which is worth a shorter path, has a handler that is not boxed.
 
 mod caller;
 mod handler;
 mod lease;
+mod outgoing;
 mod path;
 mod revocation;
 mod route;
@@ -28,6 +30,7 @@ use crate::guard::{Guard, types};
 use crate::overload;
 use crate::places;
 use crate::problem::{Problem, Result};
+use crate::quota;
 use crate::request::{self, Observation};
 use crate::routes::ROUTES;
 use crate::scope::Scope;
@@ -126,7 +129,7 @@ impl Entry {
         observation.end(path, response)
     }
 
-    /// Steps 2 to 6. Rare futures are boxed: the future of every request has room for everything it may wait for.
+    /// Steps 2 to 7. Rare futures are boxed: the future of every request has room for everything it may wait for.
     async fn dispatch(
         &self,
         arrival: Arrival,
@@ -140,8 +143,12 @@ impl Entry {
             }
             Err(problem) => return Box::pin(refuse(problem, request)).await,
         };
+        let place = match quota::enter(row.route, &caller) {
+            Ok(place) => place,
+            Err(problem) => return Box::pin(refuse(problem, request)).await,
+        };
         let gate = self.gate(row.route.class);
-        let account = self.account(&caller, request.headers());
+        let account = Entry::account(&caller, request.headers());
         let (permit, waited) = match row.route.class {
             // Their permits are taken later: by a write once its body has arrived, by a stream for each read.
             Class::Write | Class::Stream => (None, Duration::ZERO),
@@ -158,8 +165,9 @@ impl Entry {
             Handler::Near => {
                 let deadline = arrival.at + self.state.config.timeout_default;
                 let question = (&segments, request.uri().query());
-                let scope = Scope::new(self.state.clone(), caller);
-                places::near(&scope, question, permit, deadline).await.unwrap_or_else(IntoResponse::into_response)
+                let scope = Scope::new(self.state.clone(), caller.clone());
+                let response = places::near(&scope, question, permit, deadline).await;
+                outgoing::charged(response.unwrap_or_else(IntoResponse::into_response), caller, place, &self.state)
             }
             Handler::Boxed(handler) => {
                 let (segments, lease) = (Segments::of(&segments), Lease::new(gate.clone(), account, permit, waited));
@@ -173,7 +181,7 @@ impl Entry {
                 let response = handler(request, self.state.clone()).await;
                 // Held until here even if the handler does not take the permit.
                 drop(lease);
-                revocation::ending(response, caller, &self.state)
+                outgoing::charged(response, caller, place, &self.state)
             }
         };
         if row.route.produces.len() > 1 {
@@ -226,9 +234,9 @@ impl Entry {
     }
 
     /// The account that a request is charged to. A caller may lower its class by the header `Priority`.
-    fn account(&self, caller: &Caller, headers: &HeaderMap) -> Account {
+    fn account(caller: &Caller, headers: &HeaderMap) -> Account {
         let class = headers.get(&PRIORITY).map_or(gate::Class::Interactive, request::class_of);
-        Account { tenant: caller.tenant.clone(), weight: self.state.registry.weight(&caller.tenant), class }
+        Account { ledger: caller.ledger.clone(), class }
     }
 
     /// Waits for a permit; returns it with the time that this took.

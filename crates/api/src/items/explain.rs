@@ -46,6 +46,7 @@ pub(crate) fn account(head: &Head, stats: &Stats) -> Account {
         nodes_pruned: stats.nodes_pruned,
         nodes_whole: stats.nodes_whole,
         blocks_read: stats.blocks_read,
+        bytes_read: stats.bytes_read,
         edge_blocks: stats.edge_blocks,
         events_tested: stats.events_tested,
         events_matched: stats.events_matched,

@@ -88,7 +88,7 @@ pub async fn put(
         let (batch, _) =
             read_batch(&received, format, &collection.schema(), intake.options.clone(), &Bounds::of(&state, control))?;
         let mut response =
-            replace(&context, &*collection, &id, batch, None).map_err(|why| why.into_problem(&*collection))?;
+            replace(&state, &context, &*collection, &id, batch, None).map_err(|why| why.into_problem(&*collection))?;
         intake.set_header(response.headers_mut());
         Ok(response)
     })
@@ -134,7 +134,7 @@ pub async fn patch(
             let format = meridian_formats::Format::GeoJson;
             let (batch, _) = read_batch(&received, format, &head.schema, intake.options.clone(), &bounds)?;
             // Replaces only the version that was read, so that another write in between is not undone.
-            match replace(&context, &*collection, &id, batch, Some(seq)) {
+            match replace(&state, &context, &*collection, &id, batch, Some(seq)) {
                 Err(ReplaceError::Write(WriteError::Changed)) => {}
                 done => {
                     let mut response = done.map_err(|why| why.into_problem(&*collection))?;
@@ -184,6 +184,7 @@ impl ReplaceError {
 
 /// Writes the event of this id. Where `only` is given, it replaces that version and no other.
 fn replace(
+    state: &Scope,
     context: &Context,
     collection: &dyn Collection,
     id: &str,
@@ -200,11 +201,13 @@ fn replace(
         let detail = format!("the event has the id {:?} and the address {id:?}: they must be the same", ids.value(0));
         return Err(wrong(Invalid::field("id", detail)));
     }
+    let bytes = batch.bytes() as u64;
     let write = match only {
         Some(seq) => Write::new(batch).replacing_only(seq),
         None => Write::new(batch).replacing(),
     };
     let written = collection.write(write).map_err(ReplaceError::Write)?;
+    state.caller().ledger.charge_write(1, bytes);
     let mut response = respond::no_content();
     if written.replaced == 0 {
         *response.status_mut() = StatusCode::CREATED;

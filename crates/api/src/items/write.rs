@@ -49,6 +49,7 @@ pub async fn post(state: Scope, Path(name): Path<String>, context: Context, body
     room::wait(&*collection, deadline).await?;
     let run = context.lease.run(&state, deadline).await?;
     let refuse = |e: WriteError| errors::write_problem(&*collection, e);
+    let body_bytes = received.bytes.len() as u64;
     let written =
         if received.bytes.len() <= body::INLINE_BYTES && !is_compressed(&received.bytes) && collection.has_room() {
             let bounds = Bounds::of(&state, &run.control);
@@ -62,6 +63,7 @@ pub async fn post(state: Scope, Path(name): Path<String>, context: Context, body
             large(&state, &context.lease, run, received, format, intake, &collection, key, deadline).await?
         };
     let (report, written) = written;
+    state.caller().ledger.charge_write(written.written + written.replaced, body_bytes);
     let document = Receipt {
         written: written.written,
         replaced: written.replaced,

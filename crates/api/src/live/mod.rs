@@ -17,7 +17,6 @@ mod streams;
 pub use streams::EventStreams;
 
 use crate::entry::Path;
-use crate::overload::overloaded;
 use crate::problem::{Problem, Result};
 use crate::request::Context;
 use crate::respond;
@@ -37,11 +36,7 @@ pub async fn get(
 ) -> Result<Response> {
     let collection = state.collection(&name)?;
     let request = StreamRequest::take(&context, &*collection)?;
-    let slot = state.live.enter(&state).ok_or_else(|| {
-        let max = state.config.streams_max;
-        let detail = format!("{max} streams are open, the limit: try again");
-        overloaded(detail, max)
-    })?;
+    let slot = state.live.enter(&state)?;
     let follower = Follower::new(state.clone(), context.lease.account().clone(), collection, request, slot)?;
     Ok(match socket {
         Some(upgrade) => upgrade.carry(move |to| socket::send(to, follower)),

@@ -1,6 +1,12 @@
 //! The open streams, and their notification of new writes.
 
+use crate::overload::overloaded;
+use crate::problem::Result;
+use crate::quota;
+use crate::scope::Scope;
 use crate::state::AppState;
+use meridian_admission::Held;
+use meridian_model::policy::quota::Quota;
 use meridian_model::{Subscriber, WrittenBatch};
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -22,11 +28,14 @@ pub struct EventStreams {
 }
 
 /// One of the [`crate::ServerConfig::streams_max`] slots for open streams, freed when dropped.
-pub struct StreamSlot(AppState);
+pub struct StreamSlot {
+    state: AppState,
+    _place: Held,
+}
 
 impl Drop for StreamSlot {
     fn drop(&mut self) {
-        self.0.live.open.fetch_sub(1, Ordering::AcqRel);
+        self.state.live.open.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
@@ -36,11 +45,19 @@ impl EventStreams {
         self.open.load(Ordering::Relaxed)
     }
 
-    /// A slot, if one is free.
-    pub(super) fn enter(&self, state: &AppState) -> Option<StreamSlot> {
+    /// A slot.
+    ///
+    /// # Errors
+    /// 503 where the server has none, 429 where the caller's tenant may have no more.
+    pub(super) fn enter(&self, scope: &Scope) -> Result<StreamSlot> {
+        let place = scope.caller().ledger.hold(Quota::Streams).map_err(quota::exceeded)?;
+        let max = scope.config.streams_max;
         // Counted before the stream subscribes: the store publishes nothing while `listens` finds this count at zero.
-        let more = |open: usize| (open < state.config.streams_max).then_some(open + 1);
-        self.open.fetch_update(Ordering::AcqRel, Ordering::Acquire, more).ok().map(|_| StreamSlot(state.clone()))
+        let more = |open: usize| (open < max).then_some(open + 1);
+        match self.open.fetch_update(Ordering::AcqRel, Ordering::Acquire, more) {
+            Ok(_) => Ok(StreamSlot { state: scope.state().clone(), _place: place }),
+            Err(_) => Err(overloaded(format!("{max} streams are open, the limit: try again"), max)),
+        }
     }
 
     /// Notifications of writes to collections of this name, and of the server's shutdown. Check for writes after the

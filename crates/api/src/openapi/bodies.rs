@@ -1,5 +1,6 @@
 //! Schemas of request bodies besides events: questions, saved searches, schemas, settings, backups.
 
+use meridian_model::policy::quota::Quota;
 use serde_json::{Map, Value, json};
 
 /// Components by their names.
@@ -46,7 +47,21 @@ fn new_tenant() -> Value {
             "weight": { "type": "integer", "minimum": 1, "maximum": 1000, "description": "Share of the server beside other tenants; 1 by default." },
             "suspended": { "type": "boolean" },
             "anonymous": { "type": "string", "description": "Names of collections that callers without a token may read, separated by commas; a name may end in `*`. Null in a change takes the right away." },
+            "quotas": quotas(),
         },
+    })
+}
+
+fn quotas() -> Value {
+    let limit = |quota: Quota| {
+        let lowest = u64::from(quota.is_rate());
+        (quota.name().to_owned(), json!({ "type": ["integer", "null"], "minimum": lowest }))
+    };
+    json!({
+        "type": "object",
+        "additionalProperties": false,
+        "description": "Limits on what the tenant uses; null in a change lifts one. What is not named stays.",
+        "properties": Quota::ALL.map(limit).into_iter().collect::<Map<_, _>>(),
     })
 }
 

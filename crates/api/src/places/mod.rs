@@ -200,8 +200,10 @@ pub async fn create(state: Scope, context: Context, body: Body) -> Result<Respon
     let collection = collection(&state).await?;
     let batch = place.to_batch(&collection.schema(), &id)?;
     let run = room::admit(&state, &context.lease, &*collection, deadline).await?;
+    let bytes = batch.bytes() as u64;
     stream::run(run, move |_| collection.write(Write::new(batch)).map_err(|e| errors::write_problem(&*collection, e)))
         .await?;
+    state.caller().ledger.charge_write(1, bytes);
     see_other(&format!("{BASE}/{id}"))
 }
 

@@ -93,7 +93,9 @@ impl ResultStore for InCollections {
             batch(collection.schema(), search, provider, found, self.clock.now()).map_err(|e| not_kept(&e))?;
         if batch.rows() > 0 {
             // A result that is found again replaces its earlier version, and its retention starts anew.
+            let (events, bytes) = (batch.rows() as u64, batch.bytes() as u64);
             collection.write(Write::new(batch).replacing()).map_err(|e| not_kept(&e))?;
+            view.caller().ledger.charge_write(events, bytes);
         }
         match left_out {
             None => Ok(()),

@@ -10,6 +10,7 @@ use crate::contract::{ProviderList, SearchAnswer};
 use crate::entry::Path;
 use crate::params::Params;
 use crate::problem::{Kind, Problem, Result};
+use crate::quota;
 use crate::request::Context;
 use crate::respond;
 use crate::scope::Scope;
@@ -111,6 +112,7 @@ fn refused(refusal: Refusal, state: &AppState) -> Problem {
     match refusal {
         Refusal::Invalid(invalid) => Problem::invalid_body(invalid),
         Refusal::Forbidden(why) => Problem::new(Kind::Forbidden, why),
+        Refusal::Quota(exceeded) => quota::exceeded(exceeded),
         Refusal::TooMany { running, retry } => {
             let policy = format!("\"searches\";q={};qu=\"concurrent-requests\"", state.config.search.searches_max);
             let problem =

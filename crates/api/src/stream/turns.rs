@@ -39,4 +39,8 @@ impl Turns for PermitTurns {
     fn charge(&self, used: Duration) {
         self.meter().charge(used);
     }
+
+    fn read(&self, bytes: u64) {
+        self.meter().read(bytes);
+    }
 }

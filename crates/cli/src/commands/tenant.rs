@@ -5,15 +5,18 @@ use crate::client::Client;
 use crate::failure::Failure;
 use crate::output::{say, unwritable, with_stdout};
 use crate::table::Table;
+use crate::units;
 use clap::{Args, Subcommand};
+use meridian_model::policy::quota::Quota;
 use serde_json::{Value, json};
 
 /// Create, list, suspend and delete tenants
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  meridian tenant create harbour --weight 2
+  meridian tenant create harbour --weight 2 --quota events_per_second=5000
   meridian token create --tenant harbour --role admin  its first token
+  meridian tenant set harbour --quota stored_bytes=10GiB --quota events_per_second=none
   meridian tenant list
   meridian tenant suspend harbour
   meridian tenant delete harbour  with all its data
@@ -65,6 +68,21 @@ struct SettingArgs {
     /// Collections that callers without a token may read: names, separated by commas; a name may end in *; `none` for none
     #[arg(long, value_name = "PATTERN")]
     anonymous: Option<String>,
+    /// A limit on what it uses, such as requests_per_second=100 or stored_bytes=10GiB; `none` lifts one [repeatable]
+    #[arg(long, value_name = "NAME=VALUE", value_parser = quota)]
+    quota: Vec<(Quota, Option<u64>)>,
+}
+
+/// Reads a quota as it is given on the command line.
+fn quota(text: &str) -> Result<(Quota, Option<u64>), String> {
+    let (name, limit) = text.split_once('=').ok_or("expected NAME=VALUE, such as requests_per_second=100")?;
+    let quota: Quota = name.parse().map_err(|wrong: meridian_model::Invalid| wrong.detail)?;
+    let limit = match limit {
+        "none" => None,
+        _ if quota.is_of_bytes() => Some(units::size(limit)?),
+        _ => Some(limit.parse().map_err(|_| format!("{limit:?}: expected a number, or none"))?),
+    };
+    Ok((quota, limit))
 }
 
 /// List the tenants
@@ -93,6 +111,9 @@ impl SettingArgs {
             None => {}
             Some("none") => document["anonymous"] = Value::Null,
             Some(pattern) => document["anonymous"] = json!(pattern),
+        }
+        for (quota, limit) in &self.quota {
+            document["quotas"][quota.name()] = json!(limit);
         }
         document
     }
@@ -128,12 +149,16 @@ fn list(args: &ListArgs) -> Result<(), Failure> {
     let answer = client.json(&["tenants"], &[]);
     client.close()?;
     let answer = answer?;
-    let columns = ["name", "weight", "suspended", "anonymous", "collections", "events", "bytes"];
+    let columns = ["name", "weight", "suspended", "anonymous", "quotas", "collections", "events", "bytes"];
     let mut table = Table::new(columns);
     for tenant in answer["tenants"].as_array().map(Vec::as_slice).unwrap_or_default() {
         let text = |name: &str| match &tenant[name] {
             Value::Null => String::new(),
             Value::String(text) => text.clone(),
+            Value::Object(quotas) => {
+                let each = quotas.iter().map(|(name, limit)| format!("{name}={limit}"));
+                each.collect::<Vec<_>>().join(" ")
+            }
             other => other.to_string(),
         };
         table.push(columns.map(text).to_vec());

@@ -23,6 +23,7 @@ use meridian_admission::ByteBudget;
 use meridian_backend::{Backend, Clock, Random, View};
 use meridian_model::Invalid;
 use meridian_model::policy::queue::Class;
+use meridian_model::policy::quota::Quota;
 use meridian_query::{CancelFlag, Control, QueryError};
 use parking_lot::Mutex;
 use registry::{Admitted, Registry, Running};
@@ -150,7 +151,7 @@ impl Searches {
     ) -> Result<(Arc<Search>, bool), Refusal> {
         let plan = plan(&question, &view, &self.providers)?;
         // Admitted before geocoding: refused requests must not cost a lookup in a collection.
-        let place = match self.admit(&key, &question, arrived)? {
+        let place = match self.admit(&key, &question, &view, arrived)? {
             Admitted::Join(search) => return Ok((search, true)),
             Admitted::Place(place) => place,
         };
@@ -193,18 +194,25 @@ impl Searches {
         Ok((search, false))
     }
 
-    fn admit(self: &Arc<Searches>, key: &Key, question: &Question, arrived: Instant) -> Result<Admitted, Refusal> {
+    fn admit(
+        self: &Arc<Searches>,
+        key: &Key,
+        question: &Question,
+        view: &View,
+        arrived: Instant,
+    ) -> Result<Admitted, Refusal> {
         let delay = self.delay(question.priority.class());
         let mut registry = self.registry.lock();
         if let Some(search) = self.look(&mut registry, key, delay)? {
             return Ok(Admitted::Join(search));
         }
+        let held = view.caller().ledger.hold(Quota::Searches).map_err(Refusal::Quota)?;
         registry.retries.note_begin(key, Instant::now());
         // Two requests may arrive in the same instant; the number keeps their keys apart.
         registry.places += 1;
         let key = (arrived, registry.places);
         registry.running.insert(key, arrived + question.deadline);
-        Ok(Admitted::Place(Running(self.clone(), key)))
+        Ok(Admitted::Place(Running { searches: self.clone(), key, _held: held }))
     }
 
     /// Decides admission after work has waited for `delay`: the search to join, `None` for a slot of its own, or a

@@ -3,6 +3,7 @@
 use super::retry_schedule::RetrySchedule;
 use super::{Key, Searches};
 use crate::search::Search;
+use meridian_admission::Held;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use tokio::time::{Duration, Instant};
@@ -57,10 +58,15 @@ pub(super) enum Admitted {
 }
 
 /// A slot of a running search, released when dropped.
-pub(super) struct Running(pub(super) Arc<Searches>, pub(super) RunningKey);
+pub(super) struct Running {
+    pub(super) searches: Arc<Searches>,
+    pub(super) key: RunningKey,
+    /// Its place among those of its tenant.
+    pub(super) _held: Held,
+}
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.0.registry.lock().running.remove(&self.1);
+        self.searches.registry.lock().running.remove(&self.key);
     }
 }

@@ -107,13 +107,12 @@ impl Worker {
         if let Some(within) = self.within {
             let (tree, node) = task.node();
             let places = tree.rows(node);
-            let mut timeline = Timeline::new(order, tree, dead, &self.columns);
+            let mut timeline = Timeline::new(task.part, order, tree, dead, &self.columns);
             return timeline.count(scan, places, within, &mut self.finder, &mut self.groups);
         }
         let visible = |node: &NodeRef<'_>| !dead.some_in(&node.bounds());
         while let Some(run) = self.next(scan, &visible, &mut candidates)? {
-            scan.control.check()?;
-            scan.stats.blocks_read += 1;
+            scan.charge(task.part, &run.rows)?;
             scan.stats.edge_blocks += run.rows.len().div_ceil(LEAF_ROWS) as u64;
             let batch = order.read(run.rows.clone(), &self.columns)?;
             let mut mask = (!run.whole).then(|| {

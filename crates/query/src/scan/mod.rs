@@ -144,10 +144,19 @@ impl Scan {
         0..self.snapshot.parts.len() as u32
     }
 
+    /// Checks the deadline before a block is read, and charges the block: its events, at the mean size of those of the part.
+    pub(crate) fn charge(&mut self, part: u32, rows: &Range<u32>) -> Result<(), QueryError> {
+        self.control.check()?;
+        let bytes = rows.len() as u64 * self.part(part).event_bytes();
+        self.stats.blocks_read += 1;
+        self.stats.bytes_read += bytes;
+        self.control.read(bytes);
+        Ok(())
+    }
+
     /// Reads rows of one chunk. The deadline is checked here.
     pub(crate) fn read(&mut self, part: u32, rows: Range<u32>, columns: &Projection) -> Result<Batch, QueryError> {
-        self.control.check()?;
-        self.stats.blocks_read += 1;
+        self.charge(part, &rows)?;
         let chunk = rows.start / CHUNK_ROWS;
         // Across chunks there is no single block to share, so nothing is kept open.
         if rows.is_empty() || rows.end > chunk_end(rows.start).min(self.part(part).rows()) {

@@ -38,6 +38,11 @@ impl PartView {
         self.part.rows
     }
 
+    /// Mean bytes of an event, as the part stores it.
+    pub fn event_bytes(&self) -> u64 {
+        self.part.bytes().checked_div(u64::from(self.part.rows)).unwrap_or(0)
+    }
+
     /// A number that no other part has had since the process began: a key for caches.
     pub fn number(&self) -> u64 {
         self.part.number

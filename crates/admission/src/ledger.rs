@@ -1,0 +1,229 @@
+//! The ledger of a tenant: its weight and quotas, and what it uses.
+
+use meridian_model::policy::quota::{Balances, Exceeded, Quota, Quotas};
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use tokio::time::Instant;
+
+/// What the server knows of a tenant while it runs. A tenant has one ledger, which all its callers share.
+#[derive(Debug)]
+pub struct Ledger {
+    tenant: Arc<str>,
+    weight: AtomicU32,
+    /// Whether there is a quota: work for tenants without one takes no lock.
+    limited: AtomicBool,
+    origin: Instant,
+    accounts: Mutex<Accounts>,
+    /// Bytes of stored events, as they were last counted.
+    stored: AtomicU64,
+    /// What is used at a time, by [`Quota`].
+    held: [AtomicU64; Quota::ALL.len()],
+    /// Refusals since the start, by [`Quota`].
+    refused: [AtomicU64; Quota::ALL.len()],
+}
+
+#[derive(Debug, Default)]
+struct Accounts {
+    quotas: Quotas,
+    balances: Balances,
+}
+
+impl Ledger {
+    /// The ledger of a tenant of weight 1 without quotas.
+    pub fn new(tenant: &str) -> Ledger {
+        Ledger {
+            tenant: tenant.into(),
+            weight: AtomicU32::new(1),
+            limited: AtomicBool::new(false),
+            origin: Instant::now(),
+            accounts: Mutex::default(),
+            stored: AtomicU64::new(0),
+            held: Default::default(),
+            refused: Default::default(),
+        }
+    }
+
+    /// The tenant.
+    pub fn tenant(&self) -> &Arc<str> {
+        &self.tenant
+    }
+
+    /// Its weight.
+    pub fn weight(&self) -> u32 {
+        self.weight.load(Ordering::Relaxed)
+    }
+
+    /// Sets weight and quotas, from now on. What was used stays on the account.
+    pub fn set(&self, weight: u32, quotas: &Quotas) {
+        self.weight.store(weight, Ordering::Relaxed);
+        self.accounts.lock().quotas = quotas.clone();
+        self.limited.store(!quotas.is_empty(), Ordering::Relaxed);
+    }
+
+    /// The limit of a quota; `None` where there is none.
+    pub fn limit(&self, quota: Quota) -> Option<u64> {
+        if !self.limited.load(Ordering::Relaxed) {
+            return None;
+        }
+        self.accounts.lock().quotas.limit(quota)
+    }
+
+    /// Admits a request: charges it, unless one of the quotas of what is used over time is used up. Returns its place among the
+    /// requests at a time.
+    ///
+    /// # Errors
+    /// The quota that is used up; of several the one that takes longest.
+    pub fn enter(self: &Arc<Ledger>, quotas: &[Quota]) -> Result<Option<Held>, Exceeded> {
+        if !self.limited.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        let now = self.origin.elapsed();
+        let place = self.hold(Quota::ConcurrentRequests)?;
+        let Accounts { quotas: limits, balances } = &mut *self.accounts.lock();
+        let rates = [Quota::RequestsPerSecond]
+            .iter()
+            .chain(quotas)
+            .filter_map(|quota| balances.check(limits, *quota, now).err());
+        if let Some(exceeded) = rates.max_by_key(|exceeded| exceeded.wait) {
+            return Err(self.refuse(exceeded));
+        }
+        balances.charge(limits, Quota::RequestsPerSecond, 1, now);
+        Ok(Some(place))
+    }
+
+    /// Charges what was used over time.
+    pub fn charge(&self, quota: Quota, amount: u64) {
+        if self.limited.load(Ordering::Relaxed) {
+            let now = self.origin.elapsed();
+            let Accounts { quotas, balances } = &mut *self.accounts.lock();
+            balances.charge(quotas, quota, amount, now);
+        }
+    }
+
+    /// Takes a place among those at a time.
+    ///
+    /// # Errors
+    /// The quota, where all its places are taken.
+    pub fn hold(self: &Arc<Ledger>, quota: Quota) -> Result<Held, Exceeded> {
+        let before = self.held[quota as usize].fetch_add(1, Ordering::AcqRel);
+        let held = Held { ledger: self.clone(), quota };
+        // Counted first and checked after: two at once can never take the last place both.
+        match self.limit(quota).filter(|limit| before >= *limit) {
+            None => Ok(held),
+            Some(limit) => Err(self.refuse(Exceeded { quota, limit, wait: None })),
+        }
+    }
+
+    /// Checks an amount that others know, such as that of stored bytes.
+    ///
+    /// # Errors
+    /// The quota, where the amount reaches it.
+    pub fn within(&self, quota: Quota, amount: impl FnOnce() -> u64) -> Result<(), Exceeded> {
+        match self.limit(quota).filter(|limit| amount() >= *limit) {
+            None => Ok(()),
+            Some(limit) => Err(self.refuse(Exceeded { quota, limit, wait: None })),
+        }
+    }
+
+    /// Bytes of stored events, as they were last counted, and those written since.
+    pub fn stored(&self) -> u64 {
+        self.stored.load(Ordering::Relaxed)
+    }
+
+    /// Sets the bytes of stored events.
+    pub fn set_stored(&self, bytes: u64) {
+        self.stored.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Charges a write.
+    pub fn charge_write(&self, events: u64, bytes: u64) {
+        self.charge(Quota::EventsPerSecond, events);
+        // Until they are counted, so that a burst does not pass the quota by much.
+        self.stored.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Refusals since the start.
+    pub fn refused(&self, quota: Quota) -> u64 {
+        self.refused[quota as usize].load(Ordering::Relaxed)
+    }
+
+    fn refuse(&self, exceeded: Exceeded) -> Exceeded {
+        self.refused[exceeded.quota as usize].fetch_add(1, Ordering::Relaxed);
+        exceeded
+    }
+}
+
+/// A place among what a tenant uses at a time, given back when dropped.
+#[derive(Debug)]
+pub struct Held {
+    ledger: Arc<Ledger>,
+    quota: Quota,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.ledger.held[self.quota as usize].fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn ledger(limits: &[(Quota, u64)]) -> Arc<Ledger> {
+        let (ledger, mut quotas) = (Arc::new(Ledger::new("harbour")), Quotas::default());
+        for (quota, limit) in limits {
+            quotas.set(*quota, Some(*limit)).unwrap();
+        }
+        ledger.set(2, &quotas);
+        ledger
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn requests_are_admitted_at_their_rate() {
+        let ledger = ledger(&[(Quota::RequestsPerSecond, 3)]);
+        for _ in 0..3 {
+            ledger.enter(&[]).unwrap();
+        }
+        let refused = ledger.enter(&[]).unwrap_err();
+        assert_eq!((refused.quota, ledger.refused(Quota::RequestsPerSecond)), (Quota::RequestsPerSecond, 1));
+        tokio::time::advance(refused.wait.unwrap()).await;
+        ledger.enter(&[]).unwrap();
+        ledger.enter(&[]).unwrap_err();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_debt_refuses_only_what_it_concerns() {
+        let ledger = ledger(&[(Quota::EventsPerSecond, 100), (Quota::ScannedBytesPerSecond, 10)]);
+        ledger.charge(Quota::EventsPerSecond, 400);
+        ledger.enter(&[Quota::ScannedBytesPerSecond]).unwrap();
+        ledger.charge(Quota::ScannedBytesPerSecond, 100);
+        // Of two debts, the one that lasts longer.
+        let both = [Quota::EventsPerSecond, Quota::ScannedBytesPerSecond];
+        assert_eq!(ledger.enter(&both).unwrap_err().quota, Quota::ScannedBytesPerSecond);
+        assert_eq!(ledger.enter(&both[..1]).unwrap_err().quota, Quota::EventsPerSecond);
+        tokio::time::advance(Duration::from_secs(4)).await;
+        ledger.enter(&both[..1]).unwrap();
+        ledger.enter(&both).unwrap_err();
+    }
+
+    #[tokio::test]
+    async fn places_at_a_time_come_back_and_a_lifted_quota_admits_all() {
+        let ledger = ledger(&[(Quota::ConcurrentRequests, 2), (Quota::Searches, 0), (Quota::StoredBytes, 10)]);
+        let first = ledger.enter(&[]).unwrap();
+        let _second = ledger.enter(&[]).unwrap();
+        assert_eq!(ledger.enter(&[]).unwrap_err().wait, None);
+        drop(first);
+        let _third = ledger.enter(&[]).unwrap();
+        ledger.enter(&[]).unwrap_err();
+        assert_eq!(ledger.hold(Quota::Searches).unwrap_err().limit, 0);
+        ledger.within(Quota::StoredBytes, || 9).unwrap();
+        ledger.within(Quota::StoredBytes, || 10).unwrap_err();
+        ledger.set(1, &Quotas::default());
+        ledger.enter(&[]).unwrap();
+        ledger.hold(Quota::Searches).unwrap();
+        ledger.within(Quota::StoredBytes, || unreachable!("nobody asks")).unwrap();
+    }
+}

@@ -1,0 +1,137 @@
+//! Quotas of tenants: which of them a route is subject to, and the refusal of a request over one.
+
+use crate::entry::{Access, Action, Class, Resource, Route};
+use crate::problem::{Kind, Problem, Result};
+use crate::state::AppState;
+use axum::http::{HeaderName, HeaderValue, Method};
+use meridian_admission::identity::Identity;
+use meridian_admission::{Held, Ledger};
+use meridian_model::policy::quota::{Exceeded, Quota};
+use std::time::Duration;
+use tokio::time::interval;
+
+/// How often the stored bytes of tenants are counted.
+const COUNT_INTERVAL: Duration = Duration::from_secs(1);
+
+/// What a route uses of its caller's tenant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Use {
+    /// Nothing: the administration of a tenant must work whatever it has used.
+    Nothing,
+    /// It reads and answers.
+    Reading,
+    /// It adds events.
+    Adding,
+}
+
+/// Deleting is not adding: a tenant whose space is used up must be able to make room.
+fn use_of(route: &Route) -> Use {
+    match (route.class, route.access) {
+        (Class::Reserved, _) | (_, Access::Needs(_, Resource::Server | Resource::Tokens)) => Use::Nothing,
+        (_, Access::Needs(Action::Write, Resource::Collection | Resource::Places))
+            if route.method != Method::DELETE =>
+        {
+            Use::Adding
+        }
+        _ => Use::Reading,
+    }
+}
+
+/// Admits a request by the quotas of its caller's tenant. Returns its place among the requests at a time, for as long as
+/// its response takes.
+///
+/// # Errors
+/// 429 with the quota that is used up.
+pub fn enter(route: &Route, caller: &Identity) -> Result<Option<Held>> {
+    let ledger = &caller.ledger;
+    let rates: &[Quota] = match use_of(route) {
+        Use::Nothing => return Ok(None),
+        Use::Reading => &[Quota::ScannedBytesPerSecond, Quota::ResultBytesPerSecond],
+        Use::Adding => {
+            ledger.within(Quota::StoredBytes, || ledger.stored()).map_err(exceeded)?;
+            &[Quota::EventsPerSecond]
+        }
+    };
+    ledger.enter(rates).map_err(exceeded)
+}
+
+/// The problem of a request over a quota, with the headers of draft-ietf-httpapi-ratelimit-headers.
+pub fn exceeded(exceeded: Exceeded) -> Problem {
+    let Exceeded { quota, limit, wait } = exceeded;
+    let (advice, retry) = match (quota, wait) {
+        (_, Some(wait)) => ("try again later", Some(wait)),
+        (Quota::ConcurrentRequests | Quota::Searches, None) => ("wait for others to end", Some(Duration::from_secs(1))),
+        (Quota::Streams, None) => ("close others first", None),
+        (_, None) => ("delete some first", None),
+    };
+    let detail = format!("{exceeded}: {advice}");
+    let unit = match quota {
+        _ if quota.is_of_bytes() => ";qu=\"content-bytes\"",
+        Quota::EventsPerSecond => ";qu=\"events\"",
+        Quota::ConcurrentRequests | Quota::Searches | Quota::Streams => ";qu=\"concurrent-requests\"",
+        _ => "",
+    };
+    let window = if quota.is_rate() { ";w=1" } else { "" };
+    let policy = format!("\"{quota}\";q={limit}{window}{unit}");
+    let room = match retry {
+        Some(wait) => format!("\"{quota}\";r=0;t={}", wait.as_secs_f64().ceil()),
+        None => format!("\"{quota}\";r=0"),
+    };
+    let mut problem = Problem::new(Kind::QuotaExceeded, detail).with("quota", quota.name()).with("limit", limit);
+    for (name, value) in [("ratelimit-policy", policy), ("ratelimit", room)] {
+        if let Ok(value) = HeaderValue::from_str(&value) {
+            problem = problem.header(HeaderName::from_static(name), value);
+        }
+    }
+    match retry {
+        Some(wait) => problem.retry_after(wait),
+        None => problem,
+    }
+}
+
+/// Counts what tenants with a quota store, for as long as it is polled.
+pub async fn count_stored(state: AppState) {
+    let mut ticks = interval(COUNT_INTERVAL);
+    loop {
+        ticks.tick().await;
+        for ledger in state.registry.ledgers() {
+            if ledger.limit(Quota::StoredBytes).is_some() {
+                ledger.set_stored(stored(&state, &ledger));
+            }
+        }
+    }
+}
+
+/// Bytes of a tenant's events, in files and in memory.
+fn stored(state: &AppState, ledger: &Ledger) -> u64 {
+    let stats = state.backend.list(ledger.tenant()).into_iter().map(|collection| collection.stats());
+    stats.map(|stats| stats.bytes + stats.memory_bytes).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::routes::ROUTES;
+
+    #[test]
+    fn what_adds_events_is_told_from_what_makes_room_and_from_administration() {
+        let adding: Vec<&str> =
+            ROUTES.iter().filter(|route| use_of(route) == Use::Adding).map(|route| route.id).collect();
+        assert_eq!(adding, ["createFeatures", "replaceFeature", "updateFeature", "createPlace"]);
+        for route in ROUTES {
+            let administers = matches!(route.access, Access::Needs(_, Resource::Server | Resource::Tokens));
+            assert!(!administers || use_of(route) == Use::Nothing, "{}", route.id);
+        }
+    }
+
+    #[test]
+    fn a_refusal_names_the_quota_and_when_to_try_again() {
+        let problem =
+            exceeded(Exceeded { quota: Quota::EventsPerSecond, limit: 10, wait: Some(Duration::from_millis(2_300)) });
+        let document = problem.document();
+        assert_eq!((&document["status"], &document["quota"]), (&429.into(), &"events_per_second".into()));
+        assert_eq!((&document["limit"], &document["retry_after_seconds"]), (&10.into(), &3.into()));
+        let full = exceeded(Exceeded { quota: Quota::StoredBytes, limit: 10, wait: None }).document();
+        assert!(full.get("retry_after_seconds").is_none(), "time makes no room: {full}");
+    }
+}

@@ -1,0 +1,233 @@
+//! Quotas of tenants: what is refused over one, and what never is.
+
+use crate::support::{Response, Server, point, read_head, send};
+use meridian_api::ServerConfig;
+use serde_json::{Value, json};
+use std::io::BufReader;
+use std::time::{Duration, Instant};
+
+const JSON: (&str, &str) = ("content-type", "application/json");
+
+/// A server of the tenant `default`, which has no quotas, and of `harbour`, which has.
+struct Shared {
+    server: Server,
+    operator: String,
+    harbour: String,
+}
+
+impl Shared {
+    fn start(quotas: Value) -> Shared {
+        let server = Server::with(ServerConfig::default());
+        server.create("ships", "name:String,*geom:Point");
+        let made = server.ask("POST", "/tenants", &[JSON], br#"{"name":"harbour"}"#);
+        assert_eq!(made.status, 201, "{}", made.text());
+        let token = |by: Option<&str>, asked: Value| {
+            let bearer = by.map(|token| format!("Bearer {token}"));
+            let mut headers = vec![JSON];
+            headers.extend(bearer.as_deref().map(|bearer| ("authorization", bearer)));
+            let answer = server.ask("POST", "/tokens", &headers, asked.to_string().as_bytes());
+            answer.json()["token"].as_str().unwrap().to_owned()
+        };
+        let operator = token(None, json!({"role": "operator"}));
+        let harbour = token(Some(&operator), json!({"role": "admin", "tenant": "harbour"}));
+        let shared = Shared { server, operator, harbour };
+        let headers = [("content-type", "text/plain")];
+        let made = shared.ask(&shared.harbour, "PUT", "/collections/ships", &headers, b"name:String,*geom:Point");
+        assert_eq!(made.status, 201, "{}", made.text());
+        shared.limit(quotas);
+        shared
+    }
+
+    fn ask(&self, by: &str, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Response {
+        let bearer = format!("Bearer {by}");
+        self.server.ask(method, path, &[headers, &[("authorization", &*bearer)]].concat(), body)
+    }
+
+    fn get(&self, path: &str) -> Response {
+        self.ask(&self.harbour, "GET", path, &[], b"")
+    }
+
+    /// Posts so many events; the answer.
+    fn post(&self, by: &str, events: usize) -> Response {
+        let features: Vec<Value> = (0..events).map(|n| point("", n as f64 % 90.0, 1.0, json!({"name": "a"}))).collect();
+        let body = json!({"type": "FeatureCollection", "features": features}).to_string();
+        self.ask(by, "POST", "/collections/ships/items", &[("content-type", "application/geo+json")], body.as_bytes())
+    }
+
+    fn limit(&self, quotas: Value) {
+        let body = json!({"quotas": quotas}).to_string();
+        let answer = self.ask(&self.operator, "PATCH", "/tenants/harbour", &[JSON], body.as_bytes());
+        assert_eq!(answer.status, 200, "{}", answer.text());
+    }
+
+    /// Asks until a request is refused: no server answers a hundred of them in the time that a quota of one a second
+    /// gives.
+    fn until_refused(&self, path: &str) -> Response {
+        let mut answers = (0..100).map(|_| self.get(path));
+        answers.find(|answer| answer.status != 200).expect("no request was refused")
+    }
+}
+
+fn refused(answer: &Response, quota: &str, limit: u64) {
+    let problem = answer.problem(429);
+    assert_eq!(problem["type"], "urn:meridian:problem:quota-exceeded");
+    assert_eq!((&problem["quota"], &problem["limit"]), (&json!(quota), &json!(limit)));
+    assert!(answer.header("ratelimit").starts_with(&format!("\"{quota}\";r=0")), "{:?}", answer.headers);
+    assert!(answer.header("ratelimit-policy").starts_with(&format!("\"{quota}\";q={limit}")), "{:?}", answer.headers);
+}
+
+#[test]
+fn requests_over_the_rate_are_refused_to_their_tenant_alone() {
+    let shared = Shared::start(json!({"requests_per_second": 1}));
+    let answer = shared.until_refused("/collections/ships/items");
+    refused(&answer, "requests_per_second", 1);
+    assert!(["1", "2"].contains(&answer.header("retry-after")), "{:?}", answer.headers);
+    // Every door is the same: pages, tiles, searches, streams and places.
+    for path in ["/", "/collections", "/collections/ships/tiles", "/collections/ships/stream", "/providers", "/map"] {
+        refused(&shared.until_refused(path), "requests_per_second", 1);
+    }
+    for _ in 0..20 {
+        assert_eq!(shared.ask(&shared.operator, "GET", "/collections/ships/items", &[], b"").status, 200);
+        assert_eq!(shared.get("/healthz").status, 200, "monitors are not counted");
+        assert_eq!(shared.get("/tokens").status, 200, "an admin can always administer");
+    }
+    shared.limit(json!({"requests_per_second": null}));
+    (0..20).for_each(|_| assert_eq!(shared.get("/collections/ships/items").status, 200));
+}
+
+#[test]
+fn a_large_batch_is_written_whole_and_paid_for_by_waiting() {
+    let shared = Shared::start(json!({"events_per_second": 10}));
+    assert_eq!(shared.post(&shared.harbour, 5_000).status, 201);
+    let answer = shared.post(&shared.harbour, 1);
+    refused(&answer, "events_per_second", 10);
+    let wait: u64 = answer.header("retry-after").parse().unwrap();
+    assert!((300..=500).contains(&wait), "{wait}");
+    assert_eq!(shared.get("/collections/ships/items?limit=1").json()["numberMatched"], 5_000, "it still reads");
+    let deleted = shared.ask(&shared.harbour, "DELETE", "/collections/ships/items?bbox=0,0,9.5,2", &[], b"");
+    assert_eq!((deleted.status, shared.post(&shared.operator, 1).status), (200, 201), "{}", deleted.text());
+    // A body is not asked for where the events in it are refused anyhow.
+    let mut stream = shared.server.connect();
+    let bearer = format!("Bearer {}", shared.harbour);
+    let headers = [
+        ("authorization", &*bearer),
+        ("content-type", "application/geo+json"),
+        ("content-length", "1000"),
+        ("expect", "100-continue"),
+    ];
+    send(&mut stream, "POST", "/collections/ships/items", &headers, b"");
+    assert_eq!(read_head(&mut BufReader::new(stream)).unwrap().0, 429);
+}
+
+#[test]
+fn what_a_tenant_stores_is_bounded_and_it_can_make_room() {
+    let shared = Shared::start(json!({"stored_bytes": 1_000}));
+    assert_eq!(shared.post(&shared.harbour, 100).status, 201);
+    let answer = shared.post(&shared.harbour, 1);
+    refused(&answer, "stored_bytes", 1_000);
+    assert_eq!(answer.header("retry-after"), "", "time makes no room");
+    let place = json!({"id": "1", "name": "a", "latitude": 1.0, "longitude": 1.0}).to_string();
+    refused(&shared.ask(&shared.harbour, "POST", "/api/v0/places", &[JSON], place.as_bytes()), "stored_bytes", 1_000);
+    assert_eq!(shared.get("/collections/ships/items").status, 200);
+    assert_eq!(shared.ask(&shared.harbour, "DELETE", "/collections/ships", &[], b"").status, 204);
+    let headers = [("content-type", "text/plain")];
+    let made = shared.ask(&shared.harbour, "PUT", "/collections/ships", &headers, b"name:String,*geom:Point");
+    assert_eq!(made.status, 201);
+    // Counted again within a second or so.
+    let begun = Instant::now();
+    while shared.post(&shared.harbour, 1).status != 201 {
+        assert!(begun.elapsed() < Duration::from_secs(30), "no room was made");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn what_questions_read_and_answers_send_is_charged_after_the_fact() {
+    for quota in ["scanned_bytes_per_second", "result_bytes_per_second"] {
+        let shared = Shared::start(json!({}));
+        assert_eq!(shared.post(&shared.harbour, 2_000).status, 201);
+        shared.limit(json!({quota: 1}));
+        let all = shared.get("/collections/ships/items?f=ndjson&filter=name%20LIKE%20'%25a%25'");
+        assert_eq!((all.status, all.text().lines().count()), (200, 2_000), "what began comes to its end");
+        let answer = shared.get("/collections/ships/items");
+        refused(&answer, quota, 1);
+        assert!(answer.header("retry-after").parse::<u64>().unwrap() > 1_000, "{:?}", answer.headers);
+        assert_eq!(shared.post(&shared.harbour, 1).status, 201, "writing is another matter");
+    }
+}
+
+#[test]
+fn requests_and_streams_at_a_time_end_with_their_clients() {
+    for (quota, path) in [("concurrent_requests", "/collections/ships/items"), ("streams", "/collections/ships/stream")]
+    {
+        let shared = Shared::start(json!({quota: 1}));
+        let mut stream = shared.server.connect();
+        let bearer = format!("Bearer {}", shared.harbour);
+        send(&mut stream, "GET", "/collections/ships/stream", &[("authorization", &bearer)], b"");
+        assert_eq!(read_head(&mut BufReader::new(&stream)).unwrap().0, 200);
+        refused(&shared.get(path), quota, 1);
+        assert_eq!(shared.ask(&shared.operator, "GET", "/collections/ships/items", &[], b"").status, 200);
+        drop(stream);
+        let begun = Instant::now();
+        let mut again = shared.server.connect();
+        loop {
+            send(&mut again, "GET", path, &[("authorization", &bearer)], b"");
+            if read_head(&mut BufReader::new(&again)).unwrap().0 == 200 {
+                break;
+            }
+            assert!(begun.elapsed() < Duration::from_secs(30), "the place never came free");
+            std::thread::sleep(Duration::from_millis(20));
+            again = shared.server.connect();
+        }
+    }
+}
+
+#[test]
+fn searches_at_a_time_are_bounded() {
+    let shared = Shared::start(json!({"searches": 0}));
+    let question = br#"{"keywords":"a"}"#;
+    refused(&shared.ask(&shared.harbour, "POST", "/searches", &[JSON], question), "searches", 0);
+    assert_eq!(shared.ask(&shared.operator, "POST", "/searches", &[JSON], question).status, 202);
+    shared.limit(json!({"searches": 1}));
+    // Each gives its place back at its end.
+    for n in 0..5 {
+        let question = json!({"keywords": format!("a -x{n}")}).to_string();
+        let begun = Instant::now();
+        let answer = loop {
+            let answer = shared.ask(&shared.harbour, "POST", "/searches", &[JSON], question.as_bytes());
+            if answer.status == 202 {
+                break answer;
+            }
+            refused(&answer, "searches", 1);
+            assert!(begun.elapsed() < Duration::from_secs(30), "the place never came free");
+        };
+        assert!(answer.json()["search"].is_string());
+    }
+}
+
+#[test]
+fn quotas_are_checked_listed_and_lifted() {
+    let shared = Shared::start(json!({"searches": 3, "stored_bytes": 1_u64 << 40}));
+    for (wrong, named) in [
+        (json!({"quotas": {"request_per_second": 1}}), "requests_per_second"),
+        (json!({"quotas": {"events_per_second": 0}}), "events_per_second"),
+        (json!({"quotas": {"events_per_second": -1}}), "events_per_second"),
+        (json!({"quotas": 5}), "quotas"),
+    ] {
+        let body = wrong.to_string();
+        let answer = shared.ask(&shared.operator, "PATCH", "/tenants/harbour", &[JSON], body.as_bytes());
+        let problem = answer.problem(400);
+        let detail = problem["detail"].as_str().unwrap();
+        assert!(detail.contains(named) || wrong["quotas"].is_number() || detail.contains("-1"), "{detail}");
+    }
+    let harbour = || {
+        let list = shared.ask(&shared.operator, "GET", "/tenants", &[], b"").json();
+        list["tenants"].as_array().unwrap().iter().find(|tenant| tenant["name"] == "harbour").unwrap()["quotas"].clone()
+    };
+    assert_eq!(harbour(), json!({"searches": 3, "stored_bytes": 1_u64 << 40}));
+    shared.limit(json!({"searches": null, "streams": 2}));
+    assert_eq!(harbour(), json!({"streams": 2, "stored_bytes": 1_u64 << 40}), "what is not named stays");
+    // Only operators set them.
+    let body = br#"{"quotas":{"streams":100}}"#;
+    shared.ask(&shared.harbour, "PATCH", "/tenants/harbour", &[JSON], body).problem(403);
+}
