@@ -1,44 +1,80 @@
-//! A budget of bytes, and shares of it that are returned when dropped.
+//! A budget of bytes that tenants share, and shares of it that are returned when dropped.
 
+use meridian_model::policy::pool::Pool;
+use parking_lot::Mutex;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use tokio::sync::{Mutex, Notify};
+use std::sync::atomic::{AtomicU64, Ordering};
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// The bytes that all holders together may use for one purpose. Clones are the same budget.
+/// The bytes that all holders together may use for one purpose, as one tenant sees them. Clones are the same budget.
+///
+/// Each tenant is guaranteed a part (see [`Pool`]).
 #[derive(Debug, Clone)]
-pub struct ByteBudget(Arc<Budget>);
+pub struct ByteBudget {
+    budget: Arc<Budget>,
+    /// Empty for the server itself, which is guaranteed nothing.
+    tenant: Arc<str>,
+}
 
 #[derive(Debug)]
 struct Budget {
-    limit: usize,
-    held: AtomicUsize,
+    pool: Mutex<Pool<Arc<str>>>,
+    refused: AtomicU64,
     /// Notified when a share is returned, in whole or in part.
     freed: Notify,
     /// Held by the first caller in the queue, so that small requests cannot starve a large one.
-    queue: Mutex<()>,
+    queue: tokio::sync::Mutex<()>,
 }
 
 impl ByteBudget {
     /// A budget of so many bytes; at least one.
     pub fn new(limit: usize) -> ByteBudget {
-        let (held, freed, queue) = (AtomicUsize::new(0), Notify::new(), Mutex::new(()));
-        ByteBudget(Arc::new(Budget { limit: limit.max(1), held, freed, queue }))
+        let (pool, freed) = (Mutex::new(Pool::new(limit.max(1))), Notify::new());
+        let budget = Budget { pool, refused: AtomicU64::new(0), freed, queue: tokio::sync::Mutex::new(()) };
+        ByteBudget { budget: Arc::new(budget), tenant: "".into() }
+    }
+
+    /// The same budget, for a tenant.
+    pub fn of(&self, tenant: &Arc<str>) -> ByteBudget {
+        ByteBudget { budget: self.budget.clone(), tenant: tenant.clone() }
+    }
+
+    /// Guarantees each tenant a part in proportion to its weight: half of the budget in all.
+    pub fn guarantee(&self, weights: impl IntoIterator<Item = (Arc<str>, u32)>) {
+        self.budget.pool.lock().guarantee(weights);
+        self.budget.freed.notify_waiters();
     }
 
     /// The max number of bytes.
     pub fn limit(&self) -> usize {
-        self.0.limit
+        self.budget.pool.lock().limit()
     }
 
-    /// Bytes held now.
+    /// Bytes held now, by all tenants.
     pub fn held(&self) -> usize {
-        self.0.held.load(Ordering::Acquire)
+        self.budget.pool.lock().held()
     }
 
     /// Whether more than half of it is held.
     pub fn is_short(&self) -> bool {
-        self.held() > self.limit() / 2
+        let pool = self.budget.pool.lock();
+        pool.held() > pool.limit() / 2
+    }
+
+    /// Whether the tenant holds more than it is guaranteed.
+    pub fn exceeds_guarantee(&self) -> bool {
+        self.budget.pool.lock().exceeds(&self.tenant)
+    }
+
+    /// Whether both are of the same tenant.
+    pub fn is_of_same_tenant(&self, other: &ByteBudget) -> bool {
+        self.tenant == other.tenant
+    }
+
+    /// Requests that found no room, since the start.
+    pub fn refused(&self) -> u64 {
+        self.budget.refused.load(Ordering::Relaxed)
     }
 
     /// An empty share.
@@ -52,22 +88,22 @@ impl ByteBudget {
         share.try_grow(bytes).then_some(share)
     }
 
-    /// As [`ByteBudget::try_take`], but a share larger than the budget is reduced to all of it.
+    /// As [`ByteBudget::try_take`], but a share larger than the tenant could ever have is reduced to that.
     pub fn try_take_some(&self, bytes: usize) -> Option<ByteShare> {
-        self.try_take(bytes.min(self.limit()))
+        self.try_take(bytes.min(self.limit_here()))
     }
 
     /// Waits for a share; `None` if there is no room until the given time, or can never be. Callers are served in
     /// order. A caller must hold no other share of the same budget meanwhile: two such callers would deadlock.
     pub async fn take(&self, bytes: usize, until: Instant) -> Option<ByteShare> {
-        if bytes > self.limit() {
+        if bytes > self.limit_here() {
             return None;
         }
         let wait = async {
             // Tokio's mutex is fair, so the wait is a queue. Only its head looks for free bytes.
-            let _first = self.0.queue.lock().await;
+            let _first = self.budget.queue.lock().await;
             loop {
-                let freed = self.0.freed.notified();
+                let freed = self.budget.freed.notified();
                 let mut freed = std::pin::pin!(freed);
                 // Enabled before the check, so that a share returned in between is not missed.
                 freed.as_mut().enable();
@@ -78,6 +114,11 @@ impl ByteBudget {
             }
         };
         tokio::time::timeout_at(until, wait).await.ok()
+    }
+
+    /// What the tenant could have if all others returned what they hold.
+    fn limit_here(&self) -> usize {
+        self.budget.pool.lock().limit_of(&self.tenant)
     }
 }
 
@@ -97,37 +138,37 @@ impl ByteShare {
     /// Grows the share to so many bytes in all, if there is room now; returns whether it has them.
     pub fn try_grow(&mut self, bytes: usize) -> bool {
         let Some(more) = bytes.checked_sub(self.bytes) else { return true };
-        let Budget { limit, held, .. } = &*self.budget.0;
-        let fits = |held: usize| held.checked_add(more).filter(|sum| sum <= limit);
-        // Test and increment are one atomic step: two callers can never exceed the limit together.
-        let grown = held.fetch_update(Ordering::AcqRel, Ordering::Acquire, fits).is_ok();
-        if grown {
-            self.bytes = bytes;
+        let ByteBudget { budget, tenant } = &self.budget;
+        let grown = budget.pool.lock().take(tenant.clone(), more);
+        match grown {
+            true => self.bytes = bytes,
+            false => _ = budget.refused.fetch_add(1, Ordering::Relaxed),
         }
         grown
     }
 
     /// Adds bytes even beyond the limit: for small amounts that must not fail.
     pub fn grow(&mut self, more: usize) {
-        self.budget.0.held.fetch_add(more, Ordering::AcqRel);
+        let ByteBudget { budget, tenant } = &self.budget;
+        budget.pool.lock().force(tenant.clone(), more);
         self.bytes += more;
     }
 
     /// Returns bytes to the budget; at most those that it has.
     pub fn shrink(&mut self, less: usize) {
-        // Never more than it has: the counter would wrap and the budget would be full for ever.
         let less = less.min(self.bytes);
         self.bytes -= less;
-        self.budget.0.held.fetch_sub(less, Ordering::AcqRel);
+        let ByteBudget { budget, tenant } = &self.budget;
+        budget.pool.lock().give_back(tenant.clone(), less);
         // Stores nothing if no caller waits: `notify_one` would leave a permit that wakes a later one in vain.
-        self.budget.0.freed.notify_waiters();
+        budget.freed.notify_waiters();
     }
 
     /// Splits off a part as a share of its own; at most what it has.
     pub fn split(&mut self, bytes: usize) -> ByteShare {
         let bytes = bytes.min(self.bytes);
         self.bytes -= bytes;
-        // The budget's counter does not change: the bytes only get another owner.
+        // The budget's account does not change: the bytes only get another owner.
         ByteShare { budget: self.budget.clone(), bytes }
     }
 }
@@ -206,6 +247,22 @@ mod tests {
             drop(shares);
             prop_assert_eq!(budget.held(), 0);
         }
+    }
+
+    #[test]
+    fn a_tenant_cannot_take_the_part_of_another() {
+        let budget = ByteBudget::new(1_000);
+        let (one, other) = (budget.of(&"one".into()), budget.of(&"other".into()));
+        budget.guarantee([("one".into(), 1), ("other".into(), 1)]);
+        let most = one.try_take_some(5_000).expect("room");
+        assert_eq!((most.bytes(), one.exceeds_guarantee(), other.exceeds_guarantee()), (750, true, false));
+        assert!(one.try_take(1).is_none() && budget.refused() == 1);
+        let rest = other.try_take(250).expect("its part");
+        assert!(!other.exceeds_guarantee() && other.try_take(1).is_none());
+        drop(most);
+        assert_eq!((budget.held(), other.try_take_some(5_000).map(|share| share.bytes())), (250, None));
+        drop(rest);
+        assert_eq!((budget.held(), other.try_take_some(5_000).map(|share| share.bytes())), (0, Some(750)));
     }
 
     #[tokio::test]

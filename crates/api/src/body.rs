@@ -3,6 +3,7 @@
 use crate::entry::Lease;
 use crate::overload::overloaded;
 use crate::problem::{Kind, Problem, Result};
+use crate::scope::Scope;
 use crate::state::AppState;
 use crate::stream;
 use axum::body::{Body, HttpBody};
@@ -21,7 +22,7 @@ pub const INLINE_BYTES: usize = 16 << 10;
 const DRAIN_BYTES_MAX: usize = 256 << 20;
 /// Max time for that.
 const DRAIN_MAX: Duration = Duration::from_secs(5);
-/// Step by which the share of the memory budget grows for a body of unknown length.
+/// Step by which the share of the memory budget grows.
 const GROWTH_BYTES: usize = 1 << 20;
 
 /// A body in memory, and its share of the memory for bodies.
@@ -43,24 +44,17 @@ impl Received {
 ///
 /// 413 when it is over the limit, 408 when it stalls or trickles, 503 when all bodies together would take too much
 /// memory.
-pub async fn receive(state: &AppState, headers: &HeaderMap, mut body: Body) -> Result<Received> {
+pub async fn receive(state: &Scope, headers: &HeaderMap, mut body: Body) -> Result<Received> {
     let limit = state.config.body_bytes_max;
     let length = headers.get(header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse::<u64>().ok());
     if length.is_some_and(|n| n > limit as u64) {
         discard(headers, &mut body).await;
         return Err(too_large(limit));
     }
-    let mut held = Vec::new();
-    let mut budget = 0;
+    let mut held = state.bodies().empty();
     let mut bytes: Vec<u8> = Vec::new();
     // A small body arrives as one piece, which is kept without a copy.
     let mut whole = None;
-    if let Some(length) = length {
-        budget = length as usize;
-        // The whole body is reserved before its first byte is read. A body that does not fit is refused before it was
-        // sent in vain, and two half-read bodies cannot wait for each other's memory.
-        held.push(reserve(state, budget)?);
-    }
     let begun = Instant::now();
     loop {
         let data = match tokio::time::timeout(state.config.body_stall, frame(&mut body)).await {
@@ -71,22 +65,30 @@ pub async fn receive(state: &AppState, headers: &HeaderMap, mut body: Body) -> R
             }
             Err(_) => return Err(too_slow(&format!("nothing arrived for {:?}", state.config.body_stall))),
         };
+        let arrived = bytes.len() + data.len();
+        // A chunked body declares no length, so it is counted as it arrives.
+        if arrived > limit {
+            drain(&mut body).await;
+            return Err(too_large(limit));
+        }
+        if arrived > held.bytes() {
+            // In steps, as the bytes arrive: a sender that only announces a large body takes nothing from the others.
+            let step = length.map_or(usize::MAX, |length| length as usize).min(held.bytes() + GROWTH_BYTES);
+            if !held.try_grow(arrived.max(step)) {
+                drain(&mut body).await;
+                return Err(no_memory(state));
+            }
+        }
         if length == Some(data.len() as u64) && whole.is_none() {
             whole = Some(data);
             continue;
         }
-        // A chunked body declares no length, so it is counted as it arrives.
-        if bytes.len() + data.len() > limit {
-            drain(&mut body).await;
-            return Err(too_large(limit));
+        if arrived > bytes.capacity() {
+            // All of a declared length at once: what is not written to yet is no memory, and nothing is copied. Else
+            // exactly as much as was taken: the usual doubling would allocate memory that no share covers.
+            let capacity = length.map_or(held.bytes(), |length| length as usize);
+            bytes.reserve_exact(capacity.max(arrived) - bytes.len());
         }
-        if bytes.len() + data.len() > budget {
-            let more = GROWTH_BYTES.max(data.len());
-            held.push(reserve(state, more)?);
-            budget += more;
-        }
-        // Exactly: the usual doubling would allocate memory that no share covers.
-        bytes.reserve_exact(budget - bytes.len());
         bytes.extend_from_slice(&data);
         let taken = begun.elapsed();
         // The stall limit alone is not enough: a client that sends one byte at a time never stalls, and would hold its
@@ -101,7 +103,7 @@ pub async fn receive(state: &AppState, headers: &HeaderMap, mut body: Body) -> R
             )));
         }
     }
-    Ok(Received { bytes: whole.unwrap_or_else(|| bytes.into()), held })
+    Ok(Received { bytes: whole.unwrap_or_else(|| bytes.into()), held: vec![held] })
 }
 
 /// Parses a body as JSON. A large one is parsed on a blocking thread with a permit, so that other tasks do not wait.
@@ -156,13 +158,16 @@ async fn drain(body: &mut Body) {
 }
 
 /// A share of the memory for bodies.
-pub fn reserve(state: &AppState, bytes: usize) -> Result<ByteShare> {
-    state.bodies.try_take_some(bytes).ok_or_else(|| {
-        overloaded(
-            "the request bodies being read use all the memory set aside for them: try again".to_owned(),
-            state.config.requests_running_max,
-        )
-    })
+pub fn reserve(state: &Scope, bytes: usize) -> Result<ByteShare> {
+    state.bodies().try_take_some(bytes).ok_or_else(|| no_memory(state))
+}
+
+fn no_memory(state: &Scope) -> Problem {
+    overloaded(
+        state,
+        "the request bodies being read use all the memory set aside for them: try again".to_owned(),
+        state.config.requests_running_max,
+    )
 }
 
 fn too_large(limit: usize) -> Problem {

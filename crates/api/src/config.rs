@@ -24,6 +24,8 @@ pub struct ServerConfig {
 
     /// Max open connections; further ones get a 503 and are closed.
     pub connections_max: usize,
+    /// Max open connections of one address, or of one /64 of IPv6; further ones get a 503 and are closed.
+    pub connections_per_address_max: usize,
     /// Max requests running at once. As many run as there are processors, and up to four times as many while they wait
     /// for a disk.
     pub requests_running_max: usize,
@@ -116,6 +118,7 @@ impl Default for ServerConfig {
             frame_ancestors: Vec::new(),
             places_durability: Durability::Local,
             connections_max: 10_000,
+            connections_per_address_max: 2_500,
             requests_running_max: 64,
             requests_waiting_max: 1024,
             admission_wait: Duration::from_secs(1),

@@ -14,6 +14,7 @@
 //! query belongs to the query crate.
 
 mod access;
+mod addresses;
 mod analysis;
 mod backup;
 mod body;

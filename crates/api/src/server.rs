@@ -1,5 +1,6 @@
 //! The accept loop: connections, with limits on their number and on how slow they may be.
 
+use crate::addresses::Addresses;
 use crate::entry::{Entry, Peer};
 use crate::quota;
 use crate::state::AppState;
@@ -47,10 +48,10 @@ pub async fn serve(
     }
     tending.spawn(quota::count_stored(state.clone()));
     let (stop, stopping) = watch::channel(false);
-    let mut connections = JoinSet::new();
+    let (mut connections, addresses) = (JoinSet::new(), Addresses::default());
     let mut shutdown = pin!(shutdown);
     loop {
-        let (stream, peer) = tokio::select! {
+        let (stream, address) = tokio::select! {
             () = shutdown.as_mut() => break,
             Some(_) = connections.join_next(), if !connections.is_empty() => continue,
             stream = operators(control.as_ref()) => {
@@ -58,7 +59,7 @@ pub async fn serve(
                 continue;
             }
             accepted = listener.accept() => match accepted {
-                Ok((stream, address)) => (stream, Peer::Address(address.ip())),
+                Ok((stream, address)) => (stream, address.ip()),
                 Err(e) => {
                     // Out of file descriptors, or a client that disconnected while it was queued: neither ends the
                     // server.
@@ -68,7 +69,8 @@ pub async fn serve(
                 }
             },
         };
-        if connections.len() >= state.config.connections_max {
+        let counted = addresses.enter(address, state.config.connections_per_address_max);
+        if connections.len() >= state.config.connections_max || counted.is_none() {
             state.metrics.connections_refused.fetch_add(1, Ordering::Relaxed);
             // `try_write` never waits: the accept loop must not depend on a client that is refused. A new socket's
             // buffer takes these few bytes.
@@ -77,7 +79,11 @@ pub async fn serve(
         }
         // Without this, the second half of a small answer would wait for the client's delayed acknowledgement.
         let _ = stream.set_nodelay(true);
-        connections.spawn(connection(stream, peer, entry.clone(), stopping.clone()));
+        let serving = connection(stream, Peer::Address(address), entry.clone(), stopping.clone());
+        connections.spawn(async move {
+            let _counted = counted;
+            serving.await;
+        });
     }
     // First of all, so that a client that connects from now on is refused at once and can try another server,
     // instead of waiting in the backlog of one that stops.

@@ -14,7 +14,6 @@ use meridian_admission::{ByteBudget, Ledger};
 use meridian_backend::{Backend, Clock, Collection, Damaged, Random, Seams};
 use meridian_federation::Searches;
 use meridian_model::policy::access::{Grant, Pattern, Role};
-use meridian_query::Memory;
 use meridian_saved::SavedSearches;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -71,7 +70,7 @@ pub struct StateInner {
     /// Bytes of responses that clients have not taken yet, and of the queries parked meanwhile.
     pub answers: ByteBudget,
     /// Memory for what queries collect before they can answer.
-    pub memory: Arc<Memory>,
+    pub memory: ByteBudget,
     /// The clients with a streamed response.
     pub readers: Readers,
     /// Permits for backups, which keep a thread while their clients do not read.
@@ -114,10 +113,10 @@ impl AppState {
         );
         let keeper = InCollections::new(seams.clock.clone());
         let searches = Arc::new(searches.keeping(Arc::new(keeper)));
-        let live = Arc::new(EventStreams::default());
+        let live = Arc::new(EventStreams::new(config.streams_max));
         backend.subscribe(live.clone());
         let (clock, random) = (seams.clock.clone(), seams.random.clone());
-        Ok(AppState(Arc::new(StateInner {
+        let state = AppState(Arc::new(StateInner {
             callers: Callers::new(&registry),
             registry,
             gate: Gate::new(config.admission()),
@@ -130,7 +129,7 @@ impl AppState {
             }),
             bodies: ByteBudget::new(config.body_bytes_total),
             answers: ByteBudget::new(config.answer_bytes_total),
-            memory: Arc::new(Memory::new(config.query_bytes_total)),
+            memory: ByteBudget::new(usize::try_from(config.query_bytes_total).unwrap_or(usize::MAX)),
             readers: Readers::default(),
             backups: Arc::new(Semaphore::new(backup::RUNNING_MAX)),
             metrics: Metrics::default(),
@@ -153,7 +152,21 @@ impl AppState {
             requests: AtomicU64::new(0),
             backend,
             config,
-        })))
+        }));
+        state.share_out();
+        Ok(state)
+    }
+
+    /// Guarantees each tenant its part of what all share; called when tenants were created, changed or removed.
+    pub fn share_out(&self) {
+        let weights: Vec<_> =
+            self.registry.ledgers().iter().map(|ledger| (ledger.tenant().clone(), ledger.weight())).collect();
+        for budget in [&self.bodies, &self.answers, &self.memory] {
+            budget.guarantee(weights.iter().cloned());
+        }
+        self.backend.guarantee(&weights);
+        self.live.guarantee(weights.iter().cloned());
+        self.searches.guarantee(&weights);
     }
 
     /// The collections of all tenants.

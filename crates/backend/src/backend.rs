@@ -42,6 +42,9 @@ pub trait Backend: Debug + Send + Sync {
     /// [`StoreError::Damaged`], or the disk's error.
     fn remove(&self, tenant: &str, name: &str) -> Result<bool, StoreError>;
 
+    /// Guarantees each tenant a part of the memory for writes, by its weight. Returns at once.
+    fn guarantee(&self, weights: &[(Arc<str>, u32)]);
+
     /// Notifies a subscriber of every write from now on, in any collection.
     fn subscribe(&self, subscriber: Arc<dyn Subscriber>);
 

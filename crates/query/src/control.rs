@@ -1,7 +1,7 @@
 //! Deadlines, cancellation, and the account of what a question cost.
 
 use crate::error::QueryError;
-use crate::memory::{Memory, Share};
+use crate::memory::{MemoryPool, Share};
 use meridian_store::seams::Clock;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -54,7 +54,7 @@ pub struct Control {
     /// On the clock's [`Clock::elapsed`].
     deadline_us: i64,
     cancel: CancelFlag,
-    memory: Option<Arc<Memory>>,
+    memory: Option<Arc<dyn MemoryPool>>,
     turns: Option<Arc<dyn Turns>>,
     /// Whether this thread helps the one that runs the question: it is charged, and never blocks.
     helps: bool,
@@ -68,8 +68,8 @@ impl Control {
         Control { clock, deadline_us, cancel, memory: None, turns: None, helps: false }
     }
 
-    /// The same, with its memory taken from a budget that questions share.
-    pub fn sharing(self, memory: Arc<Memory>) -> Control {
+    /// The same, with its memory taken from a pool that questions share.
+    pub fn sharing(self, memory: Arc<dyn MemoryPool>) -> Control {
         Control { memory: Some(memory), ..self }
     }
 
@@ -103,7 +103,7 @@ impl Control {
         self.turns.as_ref().is_some_and(|turns| turns.is_contended())
     }
 
-    /// A share of that budget, empty at first.
+    /// A share of that pool, empty at first.
     pub(crate) fn share(&self) -> Share {
         Share::of(self.memory.clone())
     }

@@ -87,6 +87,7 @@ pub async fn post(state: Scope, context: Context, body: Body) -> Result<Response
     asked.check()?.make(&mut tenant).map_err(Problem::invalid_body)?;
     let made = tenant.clone();
     super::change(&state, move |state| state.registry.create_tenant(made)).await?;
+    state.share_out();
     tracing::info!(by = &*state.caller().name, tenant = name, "tenant created");
     let mut response = respond::json("application/json", &described(&state, &tenant))?;
     *response.status_mut() = StatusCode::CREATED;
@@ -110,6 +111,7 @@ pub async fn patch(state: Scope, Path(name): Path<String>, context: Context, bod
     let (change, of) = (asked.check()?, name.clone());
     let tenant =
         super::change(&state, move |state| state.registry.change_tenant(&of, |tenant| change.make(tenant))).await?;
+    state.share_out();
     tracing::info!(by = &*state.caller().name, tenant = name, suspended = tenant.suspended, "tenant changed");
     respond::json("application/json", &described(&state, &tenant))
 }
@@ -136,6 +138,7 @@ pub async fn delete(state: Scope, Path(name): Path<String>, context: Context) ->
         }
     });
     removed.await.map_err(Problem::internal)??;
+    state.share_out();
     tracing::info!(by = &*state.caller().name, tenant = name, "tenant removed");
     Ok(respond::no_content())
 }

@@ -35,15 +35,15 @@ impl Lease {
             Some(permit) => Ok(Run::new(state, permit, self.0.waited, deadline)),
             None => {
                 let asked = Instant::now();
-                let permit = self.admit(deadline).await?;
+                let permit = self.admit(state, deadline).await?;
                 Ok(Run::new(state, permit, asked.elapsed(), deadline))
             }
         }
     }
 
-    async fn admit(&self, deadline: Instant) -> Result<Permit> {
+    async fn admit(&self, state: &AppState, deadline: Instant) -> Result<Permit> {
         let Inner { gate, account, .. } = &*self.0;
-        gate.enter(account, deadline).await.map_err(|refusal| overload::refused(refusal, gate.counts().slots))
+        gate.enter(account, deadline).await.map_err(|refusal| overload::refused(state, refusal, gate.counts().slots))
     }
 
     /// The account that the request is charged to.
@@ -52,8 +52,8 @@ impl Lease {
     }
 
     /// Waits for a permit for the rest of the request, once its body has arrived.
-    pub async fn enter(&self, deadline: Instant) -> Result<()> {
-        let permit = self.admit(deadline).await?;
+    pub async fn enter(&self, state: &AppState, deadline: Instant) -> Result<()> {
+        let permit = self.admit(state, deadline).await?;
         // Stored, not returned: the run takes it, and an error before the run gives it back with the lease.
         *self.0.permit.lock() = Some(permit);
         Ok(())

@@ -143,7 +143,7 @@ impl Entry {
             }
             Err(problem) => return Box::pin(refuse(problem, request)).await,
         };
-        let place = match quota::enter(row.route, &caller) {
+        let place = match quota::enter(&self.state, row.route, &caller) {
             Ok(place) => place,
             Err(problem) => return Box::pin(refuse(problem, request)).await,
         };
@@ -252,7 +252,7 @@ impl Entry {
         let timeout = request::requested_timeout(request.uri(), request.headers());
         let deadline = at + timeout.unwrap_or(self.state.config.timeout_default);
         let permit = gate.enter(account, deadline).await;
-        let permit = permit.map_err(|refusal| overload::refused(refusal, gate.counts().slots))?;
+        let permit = permit.map_err(|refusal| overload::refused(&self.state, refusal, gate.counts().slots))?;
         Ok((permit, asked.elapsed()))
     }
 }

@@ -8,7 +8,7 @@ use crate::params::crs::Crs;
 use crate::params::format::Format;
 use crate::problem::{Problem, Result};
 use crate::request::Context;
-use crate::state::AppState;
+use crate::scope::Scope;
 use crate::stream::{self, Run};
 use axum::response::Response;
 use meridian_backend::{At, Collection};
@@ -38,7 +38,7 @@ pub(super) fn take(params: &mut Params) -> Result<Option<TrackRequest>> {
 
 /// Responds with a feature: a line, or a point where there is one event.
 pub(super) async fn answer(
-    state: &AppState,
+    state: &Scope,
     context: &Context,
     run: Run,
     collection: Arc<dyn Collection>,

@@ -86,7 +86,7 @@ pub async fn post(state: Scope, Path(name): Path<String>, context: Context, body
 /// disk.
 #[allow(clippy::too_many_arguments, reason = "the parts of one request, used once")]
 async fn large(
-    state: &AppState,
+    state: &Scope,
     lease: &Lease,
     run: Run,
     received: Received,

@@ -6,6 +6,7 @@ use crate::quota;
 use crate::scope::Scope;
 use crate::state::AppState;
 use meridian_admission::Held;
+use meridian_model::policy::pool::Pool;
 use meridian_model::policy::quota::Quota;
 use meridian_model::{Subscriber, WrittenBatch};
 use parking_lot::Mutex;
@@ -15,10 +16,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use tokio::sync::watch;
 
 /// The open streams.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct EventStreams {
     /// One notifier for each followed collection, by its name. It carries no events: those are read from the store.
     notifiers: Mutex<HashMap<Arc<str>, watch::Sender<()>>>,
+    /// Slots, by tenant.
+    slots: Mutex<Pool<Arc<str>>>,
     open: AtomicUsize,
     closed: AtomicBool,
     /// Events sent, since the start.
@@ -30,16 +33,35 @@ pub struct EventStreams {
 /// One of the [`crate::ServerConfig::streams_max`] slots for open streams, freed when dropped.
 pub struct StreamSlot {
     state: AppState,
+    tenant: Arc<str>,
     _place: Held,
 }
 
 impl Drop for StreamSlot {
     fn drop(&mut self) {
         self.state.live.open.fetch_sub(1, Ordering::AcqRel);
+        self.state.live.slots.lock().give_back(self.tenant.clone(), 1);
     }
 }
 
 impl EventStreams {
+    /// No streams yet, and at most so many.
+    pub fn new(streams_max: usize) -> EventStreams {
+        EventStreams {
+            notifiers: Mutex::default(),
+            slots: Mutex::new(Pool::new(streams_max)),
+            open: AtomicUsize::new(0),
+            closed: AtomicBool::new(false),
+            sent: AtomicU64::new(0),
+            slow: AtomicU64::new(0),
+        }
+    }
+
+    /// Guarantees each tenant slots by its weight.
+    pub fn guarantee(&self, weights: impl IntoIterator<Item = (Arc<str>, u32)>) {
+        self.slots.lock().guarantee(weights);
+    }
+
     /// Streams open now.
     pub fn open(&self) -> usize {
         self.open.load(Ordering::Relaxed)
@@ -50,14 +72,16 @@ impl EventStreams {
     /// # Errors
     /// 503 where the server has none, 429 where the caller's tenant may have no more.
     pub(super) fn enter(&self, scope: &Scope) -> Result<StreamSlot> {
-        let place = scope.caller().ledger.hold(Quota::Streams).map_err(quota::exceeded)?;
+        let place = scope.caller().ledger.hold(Quota::Streams).map_err(|exceeded| quota::exceeded(scope, exceeded))?;
         let max = scope.config.streams_max;
-        // Counted before the stream subscribes: the store publishes nothing while `listens` finds this count at zero.
-        let more = |open: usize| (open < max).then_some(open + 1);
-        match self.open.fetch_update(Ordering::AcqRel, Ordering::Acquire, more) {
-            Ok(_) => Ok(StreamSlot { state: scope.state().clone(), _place: place }),
-            Err(_) => Err(overloaded(format!("{max} streams are open, the limit: try again"), max)),
+        let tenant = scope.caller().tenant.clone();
+        if !self.slots.lock().take(tenant.clone(), 1) {
+            let detail = format!("{} streams are open, of {max} in all: try again", self.open());
+            return Err(overloaded(scope, detail, max));
         }
+        // Counted before the stream subscribes: the store publishes nothing while `listens` finds this count at zero.
+        self.open.fetch_add(1, Ordering::AcqRel);
+        Ok(StreamSlot { state: scope.state().clone(), tenant, _place: place })
     }
 
     /// Notifications of writes to collections of this name, and of the server's shutdown. Check for writes after the

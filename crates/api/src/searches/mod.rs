@@ -35,7 +35,7 @@ pub async fn post(state: Scope, context: Context, body: Body) -> Result<Response
         )
     })?;
     drop(received);
-    context.lease.enter(deadline).await?;
+    context.lease.enter(&state, deadline).await?;
     // The question's own timeout takes precedence over the header.
     if let (Some(timeout), Some(members)) = (context.timeout()?, question.as_object_mut())
         && members.get("timeout").is_none_or(Value::is_null)
@@ -112,7 +112,7 @@ fn refused(refusal: Refusal, state: &AppState) -> Problem {
     match refusal {
         Refusal::Invalid(invalid) => Problem::invalid_body(invalid),
         Refusal::Forbidden(why) => Problem::new(Kind::Forbidden, why),
-        Refusal::Quota(exceeded) => quota::exceeded(exceeded),
+        Refusal::Quota(exceeded) => quota::exceeded(state, exceeded),
         Refusal::TooMany { running, retry } => {
             let policy = format!("\"searches\";q={};qu=\"concurrent-requests\"", state.config.search.searches_max);
             let problem =

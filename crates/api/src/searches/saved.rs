@@ -37,7 +37,7 @@ pub async fn post(state: Scope, context: Context, body: Body) -> Result<Response
         )
     })?;
     drop(received);
-    context.lease.enter(deadline).await?;
+    context.lease.enter(&state, deadline).await?;
     let search = saved(&state)?.create(&request, state.view()).await.map_err(|e| refused(e, &state))?;
     let mut response = respond::json("application/json", &answer_of(&context, state.saved.status(&search)))?;
     *response.status_mut() = StatusCode::CREATED;

@@ -103,7 +103,7 @@ impl Job {
         let (gate, account) = permit.release();
         let held = self.source.as_mut().map_or(0, |source| source.park());
         // Before the wait, so that a query that does not fit into the memory for responses fails instead of being parked.
-        match readers::reserve(&self.state, held + PARKED_BYTES) {
+        match readers::reserve(&self.state, self.sink.pipe().answers(), held + PARKED_BYTES) {
             Some(share) => self.sink.pipe().park(share),
             None => return self.failed(evicted()),
         }
@@ -112,7 +112,7 @@ impl Job {
             let ready = wait(&self.state, self.sink.pipe(), self.deadline).await;
             drop(parked);
             let permit = match ready {
-                Ok(()) => resume(&gate, &account, self.deadline).await,
+                Ok(()) => resume(&self.state, &gate, &account, self.deadline).await,
                 Err(problem) => Err(problem),
             };
             match permit {
@@ -174,9 +174,9 @@ async fn wait(state: &AppState, pipe: &Pipe, deadline: Instant) -> Result<()> {
 
 /// Waits for a permit for a query that goes on. It is no longer interactive: otherwise many slow clients that wake
 /// together would starve new requests.
-async fn resume(gate: &Gate, account: &Account, deadline: Instant) -> Result<Permit> {
+async fn resume(state: &AppState, gate: &Gate, account: &Account, deadline: Instant) -> Result<Permit> {
     let account = Account { class: account.class.max(Class::Batch), ..account.clone() };
-    gate.resume(&account, deadline).await.map_err(|refusal| overload::refused(refusal, gate.counts().slots))
+    gate.resume(&account, deadline).await.map_err(|refusal| overload::refused(state, refusal, gate.counts().slots))
 }
 
 fn evicted() -> Problem {
@@ -206,7 +206,7 @@ impl BlockingWait {
         let parked = Parked::enter(state);
         self.runtime.block_on(wait(state, pipe, self.deadline))?;
         drop(parked);
-        let permit = self.runtime.block_on(resume(&gate, &account, self.deadline))?;
+        let permit = self.runtime.block_on(resume(state, &gate, &account, self.deadline))?;
         self.turns.go_on(&permit);
         self.permit = Some(permit);
         Ok(())

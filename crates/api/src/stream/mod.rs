@@ -8,6 +8,7 @@
 
 mod finished;
 mod job;
+mod memory;
 mod pipe;
 mod reader;
 mod readers;
@@ -24,6 +25,7 @@ use crate::state::AppState;
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use job::{BlockingWait, Job};
+use memory::QueryMemory;
 use meridian_admission::gate::Permit;
 use meridian_query::{CancelFlag, Control};
 use pipe::Pipe;
@@ -59,7 +61,7 @@ impl Run {
         let left = deadline.saturating_duration_since(Instant::now());
         let turns = PermitTurns::of(&permit);
         let control = Control::new(state.clock.clone(), left, CancelFlag::new())
-            .sharing(state.memory.clone())
+            .sharing(QueryMemory::of(&state.memory.of(permit.account().ledger.tenant())))
             .taking_turns(turns.clone());
         Run { control, admission, deadline, permit, turns }
     }
@@ -94,7 +96,7 @@ pub async fn stream(
     open: impl FnOnce(&mut Sink, &Control) -> Result<Option<Box<dyn Source>>> + Send + 'static,
 ) -> Result<Response> {
     let Run { control, deadline, permit, turns, .. } = run;
-    let (pipe, reader) = connect(state, &control);
+    let (pipe, reader) = connect(state, &permit, &control);
     let sink = Sink::new(state, pipe.clone(), None);
     let job = Job { source: None, sink, control, turns, state: state.clone(), deadline, arrived };
     tokio::task::spawn_blocking(move || job.start(permit, open));
@@ -110,7 +112,7 @@ pub async fn stream_blocking(
     work: impl FnOnce(&mut Sink, &Control) -> Result<()> + Send + 'static,
 ) -> Result<Response> {
     let Run { control, deadline, permit, turns, .. } = run;
-    let (pipe, reader) = connect(state, &control);
+    let (pipe, reader) = connect(state, &permit, &control);
     let wait = BlockingWait::new(permit, turns.clone(), Handle::current(), deadline);
     let sink = Sink::new(state, pipe.clone(), Some(wait));
     let job = Job { source: None, sink, control, turns, state: state.clone(), deadline, arrived };
@@ -118,8 +120,10 @@ pub async fn stream_blocking(
     respond(state, &pipe, reader).await
 }
 
-fn connect(state: &AppState, control: &Control) -> (Arc<Pipe>, Reader) {
-    let pipe = Arc::new(Pipe::new(state.config.chunks_waiting_max.max(1) * sink::chunk_bytes(state)));
+fn connect(state: &AppState, permit: &Permit, control: &Control) -> (Arc<Pipe>, Reader) {
+    let capacity = state.config.chunks_waiting_max.max(1) * sink::chunk_bytes(state);
+    let answers = state.answers.of(permit.account().ledger.tenant());
+    let pipe = Arc::new(Pipe::new(capacity, answers));
     (pipe.clone(), Reader::new(pipe, control.cancel_flag().clone()))
 }
 

@@ -8,7 +8,7 @@ use super::reader::BrokenOff;
 use crate::problem::Problem;
 use axum::http::HeaderMap;
 use bytes::Bytes;
-use meridian_admission::ByteShare;
+use meridian_admission::{ByteBudget, ByteShare};
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::task::{Context, Poll, Waker};
@@ -20,6 +20,8 @@ pub(super) struct Pipe {
     state: Mutex<State>,
     /// Bytes at which the pipe counts as full.
     capacity: usize,
+    /// What its chunks are taken from.
+    answers: ByteBudget,
     /// Notifies the writer of free space, of a cut, and of a reader that disconnected.
     room: Notify,
 }
@@ -66,7 +68,7 @@ pub(super) enum Wakeup {
 
 impl Pipe {
     /// A pipe that is full at `capacity` bytes.
-    pub(super) fn new(capacity: usize) -> Pipe {
+    pub(super) fn new(capacity: usize, answers: ByteBudget) -> Pipe {
         let state = State {
             head: None,
             begun: false,
@@ -78,7 +80,12 @@ impl Pipe {
             reader_gone: false,
             taken_at: Instant::now(),
         };
-        Pipe { state: Mutex::new(state), capacity, room: Notify::new() }
+        Pipe { state: Mutex::new(state), capacity, answers, room: Notify::new() }
+    }
+
+    /// The memory that its chunks are taken from.
+    pub(super) fn answers(&self) -> &ByteBudget {
+        &self.answers
     }
 
     /// Puts chunks in, with the head before the first of them.

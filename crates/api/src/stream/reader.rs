@@ -98,6 +98,7 @@ mod tests {
     use super::*;
     use crate::problem::Kind;
     use hyper::body::Body;
+    use meridian_admission::ByteBudget;
 
     fn chunk(length: usize) -> std::iter::Once<Bytes> {
         std::iter::once(Bytes::from(vec![b'x'; length]))
@@ -110,7 +111,7 @@ mod tests {
     }
 
     fn pipe(capacity: usize) -> (Arc<Pipe>, Reader, CancelFlag) {
-        let (pipe, flag) = (Arc::new(Pipe::new(capacity)), CancelFlag::new());
+        let (pipe, flag) = (Arc::new(Pipe::new(capacity, ByteBudget::new(1 << 20))), CancelFlag::new());
         (pipe.clone(), Reader::new(pipe, flag.clone()), flag)
     }
 

@@ -6,7 +6,7 @@
 
 use super::pipe::Pipe;
 use crate::state::AppState;
-use meridian_admission::ByteShare;
+use meridian_admission::{ByteBudget, ByteShare};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -82,11 +82,13 @@ impl Readers {
         self.slow.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Evicts the client that has taken nothing for longest; `false` if all of them read.
-    fn evict_idlest(&self) -> bool {
+    /// Evicts the client that has taken nothing for longest; `false` if all of them read. A client of another tenant is
+    /// evicted only if that tenant holds more than it is guaranteed.
+    fn evict_idlest(&self, answers: &ByteBudget) -> bool {
         // Cloned out of the registry's lock, which is never held together with the lock of a pipe.
         let pipes: Vec<Arc<Pipe>> = self.all.lock().values().cloned().collect();
-        let idle = pipes.iter().filter_map(|pipe| Some((pipe.idle()?, pipe)));
+        let owes = |pipe: &Pipe| pipe.answers().is_of_same_tenant(answers) || pipe.answers().exceeds_guarantee();
+        let idle = pipes.iter().filter(|pipe| owes(pipe)).filter_map(|pipe| Some((pipe.idle()?, pipe)));
         let Some((idle, pipe)) = idle.max_by_key(|(idle, _)| *idle).filter(|(idle, _)| *idle >= EVICT_AFTER) else {
             return false;
         };
@@ -109,13 +111,13 @@ impl Readers {
 ///
 /// It blocks for at most [`EVICT_AFTER`]: by then, a client that has taken nothing since the wait began can be
 /// evicted.
-pub(super) fn reserve(state: &AppState, bytes: usize) -> Option<ByteShare> {
+pub(super) fn reserve(state: &AppState, answers: &ByteBudget, bytes: usize) -> Option<ByteShare> {
     let mut until = None;
     loop {
-        if let Some(share) = state.answers.try_take_some(bytes) {
+        if let Some(share) = answers.try_take_some(bytes) {
             return Some(share);
         }
-        if state.readers.evict_idlest() {
+        if state.readers.evict_idlest(answers) {
             continue;
         }
         let now = Instant::now();

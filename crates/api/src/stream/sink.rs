@@ -9,7 +9,7 @@ use crate::problem::{Kind, Problem, Result};
 use crate::state::AppState;
 use axum::http::HeaderMap;
 use bytes::Bytes;
-use meridian_admission::ByteShare;
+use meridian_admission::{ByteBudget, ByteShare};
 use std::sync::Arc;
 
 /// Where a query writes its response. Bytes are collected in [`Sink::buffer`] and leave as chunks.
@@ -82,7 +82,7 @@ impl Sink {
         self.sent = true;
         // Reserved before the pipe is locked: a reservation may sleep, and may lock other pipes to evict their
         // readers.
-        let chunks = charged(&self.state, buffer)?;
+        let chunks = charged(&self.state, self.pipe.answers(), buffer)?;
         self.pipe.put(self.head.take(), chunks.into_iter(), last).map_err(|ReaderGone| disconnected())
     }
 }
@@ -110,7 +110,7 @@ pub(super) fn disconnected() -> Problem {
 ///
 /// Each chunk has an allocation of its own. The connection may still hold one after a cut, and this must not keep the
 /// others in memory.
-pub(super) fn charged(state: &AppState, mut bytes: Vec<u8>) -> Result<Vec<Bytes>> {
+pub(super) fn charged(state: &AppState, answers: &ByteBudget, mut bytes: Vec<u8>) -> Result<Vec<Bytes>> {
     if bytes.is_empty() {
         return Ok(Vec::new());
     }
@@ -118,8 +118,9 @@ pub(super) fn charged(state: &AppState, mut bytes: Vec<u8>) -> Result<Vec<Bytes>
     if bytes.len() < bytes.capacity() / 2 {
         bytes.shrink_to_fit();
     }
-    let Some(mut share) = readers::reserve(state, bytes.capacity()) else {
+    let Some(mut share) = readers::reserve(state, answers, bytes.capacity()) else {
         return Err(overloaded(
+            state,
             "the responses that clients have not taken yet use all the memory set aside for them: try again".to_owned(),
             state.config.requests_running_max,
         ));

@@ -31,6 +31,7 @@ mod readers;
 mod reading;
 mod saved;
 mod searches;
+mod shares;
 mod snapshots;
 mod source_calls;
 mod sources;

@@ -65,6 +65,10 @@ impl Backend for Embedded {
         self.store.drop_collection(tenant, name)
     }
 
+    fn guarantee(&self, weights: &[(Arc<str>, u32)]) {
+        self.store.guarantee(weights.iter().cloned());
+    }
+
     fn subscribe(&self, subscriber: Arc<dyn Subscriber>) {
         self.store.subscribe(subscriber);
     }

@@ -124,6 +124,13 @@ pub(super) const SETTINGS: &[Setting] = &[
     duration!("ingest.body_grace", "Time before the min speed of a body counts.", server.body_grace, "1s", "1h"),
     size!("ingest.body_rate_min", "Min average speed of a body in bytes a second.", server.body_rate_min, 0, GIB),
     count!("requests.connections_max", "Max open connections.", server.connections_max, 1, 1_000_000),
+    count!(
+        "requests.connections_per_address_max",
+        "Max open connections of one address, or of one /64 of IPv6.",
+        server.connections_per_address_max,
+        1,
+        1_000_000
+    ),
     count!("requests.running_max", "Max requests that hold a processor slot.", server.requests_running_max, 1, 100_000),
     count!(
         "requests.waiting_max",

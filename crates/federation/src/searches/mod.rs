@@ -89,7 +89,8 @@ impl Searches {
         let providers = outside.chain([own]).map(|provider| (provider.name().to_owned(), provider)).collect();
         let budget = ByteBudget::new(settings.buffer_bytes_total);
         let answers = http.budget.clone();
-        let (tally, result_store, pipeline, registry) = (Arc::default(), None, OnceCell::new(), Mutex::default());
+        let registry = Mutex::new(Registry::new(settings.searches_max));
+        let (tally, result_store, pipeline) = (Arc::default(), None, OnceCell::new());
         let (gazetteer, people) = (settings.gazetteer.clone(), settings.gazetteer_population);
         let places = Arc::new(PlaceNames::new(backend, tenant, gazetteer, people, clock.clone()));
         Searches {
@@ -118,6 +119,12 @@ impl Searches {
         Searches { result_store: Some(result_store), ..self }
     }
 
+    /// Guarantees each tenant a part of the slots and of the memory for packets, by its weight.
+    pub fn guarantee(&self, weights: &[(Arc<str>, u32)]) {
+        self.budget.guarantee(weights.iter().cloned());
+        self.registry.lock().slots.guarantee(weights.iter().cloned());
+    }
+
     /// The settings.
     pub fn settings(&self) -> &Settings {
         &self.settings
@@ -134,7 +141,7 @@ impl Searches {
         let key = (asker.key.clone(), asked.to_string());
         // Checked before the question is parsed, so that a refusal under load costs little.
         let delay = self.delay(Class::Quick);
-        if let Some(search) = self.look(&mut self.registry.lock(), &key, delay)? {
+        if let Some(search) = self.look(&mut self.registry.lock(), &key, &asker.view, delay)? {
             return Ok((search, true));
         }
         let question = Question::read(asked, &self.settings)?;
@@ -158,13 +165,14 @@ impl Searches {
         let question = self.located(question, &view, arrived).await?;
         self.ready_to_keep(&question, &view).await?;
         let id = format!("{:016x}{:016x}", self.random.next_u64(), self.random.next_u64());
+        let tenant = &view.caller().tenant.clone();
         let search = Arc::new(Search::new(
             id.clone(),
             question,
             (key.0.clone(), view),
             arrived,
             &self.settings,
-            self.budget.clone(),
+            self.budget.of(tenant),
             self.tally.clone(),
         ));
         // Started with the first search: a server without searches runs no stage.
@@ -203,7 +211,7 @@ impl Searches {
     ) -> Result<Admitted, Refusal> {
         let delay = self.delay(question.priority.class());
         let mut registry = self.registry.lock();
-        if let Some(search) = self.look(&mut registry, key, delay)? {
+        if let Some(search) = self.look(&mut registry, key, view, delay)? {
             return Ok(Admitted::Join(search));
         }
         let held = view.caller().ledger.hold(Quota::Searches).map_err(Refusal::Quota)?;
@@ -212,12 +220,21 @@ impl Searches {
         registry.places += 1;
         let key = (arrived, registry.places);
         registry.running.insert(key, arrived + question.deadline);
-        Ok(Admitted::Place(Running { searches: self.clone(), key, _held: held }))
+        let tenant = view.caller().tenant.clone();
+        // There is room: the look was under the same lock.
+        registry.slots.force(tenant.clone(), 1);
+        Ok(Admitted::Place(Running { searches: self.clone(), key, tenant, _held: held }))
     }
 
     /// Decides admission after work has waited for `delay`: the search to join, `None` for a slot of its own, or a
     /// refusal.
-    fn look(&self, registry: &mut Registry, key: &Key, delay: Duration) -> Result<Option<Arc<Search>>, Refusal> {
+    fn look(
+        &self,
+        registry: &mut Registry,
+        key: &Key,
+        view: &View,
+        delay: Duration,
+    ) -> Result<Option<Arc<Search>>, Refusal> {
         if let Some(search) = registry.joined(key, self.settings.join) {
             self.tally.joined.fetch_add(1, Ordering::Relaxed);
             return Ok(Some(search));
@@ -231,7 +248,7 @@ impl Searches {
             Refusal::Early { retry }
         } else if delay > delay_max {
             Refusal::Busy { delay, retry: registry.retries.assign(key, now, Duration::ZERO) }
-        } else if running >= most || registry.stopped {
+        } else if !registry.slots.fits(view.tenant(), 1) || registry.stopped {
             let least = registry.free_in(now);
             Refusal::TooMany { running, retry: registry.retries.assign(key, now, least) }
         } else {

@@ -4,14 +4,16 @@ use super::retry_schedule::RetrySchedule;
 use super::{Key, Searches};
 use crate::search::Search;
 use meridian_admission::Held;
+use meridian_model::policy::pool::Pool;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use tokio::time::{Duration, Instant};
 
 /// The searches known.
-#[derive(Default)]
 pub(super) struct Registry {
     pub(super) all: HashMap<String, Arc<Search>>,
+    /// Slots of running searches, by tenant.
+    pub(super) slots: Pool<Arc<str>>,
     /// Running searches: arrival and number, to deadline.
     pub(super) running: BTreeMap<RunningKey, Instant>,
     /// Slots assigned since the start, which makes keys unique.
@@ -31,6 +33,21 @@ pub(super) struct Registry {
 type RunningKey = (Instant, u64);
 
 impl Registry {
+    /// No searches yet, and at most so many at a time.
+    pub(super) fn new(searches_max: usize) -> Registry {
+        Registry {
+            all: HashMap::new(),
+            slots: Pool::new(searches_max),
+            running: BTreeMap::new(),
+            places: 0,
+            ended: VecDeque::new(),
+            joinable: HashMap::new(),
+            takes: None,
+            retries: RetrySchedule::default(),
+            stopped: false,
+        }
+    }
+
     /// The running search with this key, if it began less than `join` ago.
     pub(super) fn joined(&self, key: &Key, join: Duration) -> Option<Arc<Search>> {
         let search = self.joinable.get(key).and_then(|id| self.all.get(id))?;
@@ -61,12 +78,15 @@ pub(super) enum Admitted {
 pub(super) struct Running {
     pub(super) searches: Arc<Searches>,
     pub(super) key: RunningKey,
+    pub(super) tenant: Arc<str>,
     /// Its place among those of its tenant.
     pub(super) _held: Held,
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.searches.registry.lock().running.remove(&self.key);
+        let mut registry = self.searches.registry.lock();
+        registry.running.remove(&self.key);
+        registry.slots.give_back(self.tenant.clone(), 1);
     }
 }

@@ -3,6 +3,7 @@
 use crate::collection::stats::Counters;
 use crate::error::{Problem, StoreError};
 use crate::ingest::listeners::Listeners;
+use crate::ingest::memory::WriteMemory;
 use crate::maintenance::pace::Load;
 use crate::options::{Options, Settings};
 use crate::part::cache::BlockCache;
@@ -54,9 +55,10 @@ pub(crate) struct Shared {
     pub(crate) horizon: Horizon,
     pub(crate) state: ArcSwap<State>,
     pub(crate) next_file: AtomicU64,
+    pub(crate) tenant: Arc<str>,
     /// Bytes of memory trees of this collection, and of all.
     pub(crate) memory: AtomicI64,
-    pub(crate) memory_all: Arc<AtomicI64>,
+    pub(crate) memory_all: Arc<WriteMemory>,
     /// Requests in flight, over all collections.
     pub(crate) load: Arc<Load>,
     pub(crate) listeners: Arc<Listeners>,

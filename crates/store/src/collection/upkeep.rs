@@ -190,7 +190,7 @@ impl Collection {
         drop(self.segment_lane.lock());
         // Given back, or the sum over all collections would count a dropped collection for ever.
         let memory = self.shared.memory.swap(0, Ordering::AcqRel);
-        self.shared.memory_all.fetch_sub(memory, Ordering::AcqRel);
+        self.shared.memory_all.change(&self.shared.tenant, -memory);
         self.remove_obsolete();
         // What a flush could not take is in the log, which says of it that it is all there.
         let sealed = if settle { self.core.lock().log.as_mut().map_or(Ok(()), |log| log.seal()) } else { Ok(()) };

@@ -214,7 +214,7 @@ impl Collection {
 
     /// Whether a write need not wait for a flush to make room in memory.
     pub fn has_room(&self) -> bool {
-        self.shared.memory_all.load(Ordering::Acquire) as u64 <= self.shared.options.memory_bytes
+        self.shared.memory_all.has_room(&self.shared.tenant)
     }
 
     /// The same, for a caller that waits by itself: where there is no room, a flush is asked for.
@@ -239,7 +239,7 @@ impl Collection {
     }
 
     fn memory_is_short(&self) -> bool {
-        let all = self.shared.memory_all.load(Ordering::Acquire) as u64;
+        let all = self.shared.memory_all.bytes();
         let tail = self.shared.state.load().log_tail_bytes;
         all > self.shared.options.memory_bytes / 2 || tail > self.shared.options.log_bytes
     }

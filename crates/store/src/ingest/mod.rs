@@ -8,6 +8,7 @@ pub(crate) mod bodies;
 pub(crate) mod digest;
 pub(crate) mod idempotency;
 pub(crate) mod listeners;
+pub(crate) mod memory;
 pub(crate) mod partition;
 pub(crate) mod pending;
 pub(crate) mod queue;

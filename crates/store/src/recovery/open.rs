@@ -8,6 +8,7 @@ use crate::collection::stats::Counters;
 use crate::error::{Problem, StoreError};
 use crate::ingest::idempotency::IdempotencyKeys;
 use crate::ingest::listeners::Listeners;
+use crate::ingest::memory::WriteMemory;
 use crate::ingest::partition::Partition;
 use crate::maintenance::pace::Load;
 use crate::options::{Durability, Options};
@@ -33,7 +34,7 @@ pub(crate) struct Common {
     pub(crate) storage: Arc<dyn Storage>,
     pub(crate) options: Arc<Options>,
     pub(crate) cache: Arc<BlockCache>,
-    pub(crate) memory_all: Arc<AtomicI64>,
+    pub(crate) memory_all: Arc<WriteMemory>,
     /// Requests in flight.
     pub(crate) load: Arc<Load>,
     pub(crate) listeners: Arc<Listeners>,
@@ -172,6 +173,7 @@ pub(crate) fn prepare(common: &Common, dir: &Path, mut manifest: Manifest) -> Re
         horizon: Horizon::new(common.options.snapshot_memory, manifest.dropped_seq, elapsed),
         state: ArcSwap::from_pointee(empty),
         next_file: AtomicU64::new(manifest.next_file),
+        tenant: manifest.tenant.as_str().into(),
         memory: AtomicI64::new(0),
         memory_all: common.memory_all.clone(),
         load: common.load.clone(),

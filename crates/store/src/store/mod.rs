@@ -16,6 +16,7 @@ use crate::catalog::disk::{DROPPED, MANIFEST};
 use crate::catalog::manifest::{FIRST_FILE, Manifest};
 use crate::collection::{Collection, Wake};
 use crate::error::{Problem, StoreError};
+use crate::ingest::memory::WriteMemory;
 use crate::options::{Durability, Options, Settings};
 use crate::part::cache::BlockCache;
 use crate::recovery::{self, Common};
@@ -32,7 +33,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 /// Partition of every collection, until there are several.
@@ -113,8 +114,8 @@ impl Store {
             storage: storage(seams.disk.clone()),
             seams,
             cache: Arc::new(BlockCache::new(options.cache_bytes)),
+            memory_all: Arc::new(WriteMemory::new(options.memory_bytes)),
             options: Arc::new(options),
-            memory_all: Arc::new(AtomicI64::new(0)),
             load: Arc::default(),
             listeners: Arc::default(),
         };
@@ -327,10 +328,15 @@ impl Store {
         self.inner.common.seams.clock.now()
     }
 
+    /// Guarantees each tenant a part of the memory for writes, by its weight.
+    pub fn guarantee(&self, weights: impl IntoIterator<Item = (Arc<str>, u32)>) {
+        self.inner.common.memory_all.guarantee(weights);
+    }
+
     /// Bytes held by the block cache, and by the memory trees of all collections.
     pub fn memory(&self) -> (u64, u64) {
         let common = &self.inner.common;
-        (common.cache.bytes(), common.memory_all.load(Ordering::Acquire).max(0) as u64)
+        (common.cache.bytes(), common.memory_all.bytes())
     }
 
     /// Removes Arrow rows of archived segments, the longest unused first, until what is served fits into `Options::serving_bytes`.

@@ -46,7 +46,7 @@ impl Inner {
         // Largest first: one large flush frees more memory per file and sync than many small ones.
         collections.sort_by_key(|c| std::cmp::Reverse(memory(c)));
         // When all together are many, the largest goes first even if by itself it is small.
-        let all = self.common.memory_all.load(Ordering::Acquire) as u64;
+        let all = self.common.memory_all.bytes();
         // The pressure is that of all collections: one of them alone need not be over any limit.
         let mut short = all > self.common.options.memory_bytes / 2;
         let mut worked = false;

@@ -1,0 +1,36 @@
+//! What a query collects is taken from the part of its tenant.
+
+use meridian_admission::{ByteBudget, ByteShare};
+use meridian_query::MemoryPool;
+use parking_lot::Mutex;
+use std::sync::Arc;
+
+/// The memory of one query.
+#[derive(Debug)]
+pub(super) struct QueryMemory {
+    budget: ByteBudget,
+    share: Mutex<ByteShare>,
+}
+
+impl QueryMemory {
+    /// Nothing of a tenant's budget yet.
+    pub(super) fn of(budget: &ByteBudget) -> Arc<QueryMemory> {
+        Arc::new(QueryMemory { budget: budget.clone(), share: Mutex::new(budget.empty()) })
+    }
+}
+
+impl MemoryPool for QueryMemory {
+    fn take(&self, bytes: u64) -> bool {
+        let mut share = self.share.lock();
+        let wanted = usize::try_from(bytes).ok().and_then(|bytes| share.bytes().checked_add(bytes));
+        wanted.is_some_and(|bytes| share.try_grow(bytes))
+    }
+
+    fn give_back(&self, bytes: u64) {
+        self.share.lock().shrink(usize::try_from(bytes).unwrap_or(usize::MAX));
+    }
+
+    fn limit(&self) -> u64 {
+        self.budget.limit() as u64
+    }
+}

@@ -1,0 +1,137 @@
+//! What tenants share: memory and slots that one takes up are never the last.
+
+use crate::support::{Response, Server, point, read_head, read_response, send};
+use meridian_api::ServerConfig;
+use serde_json::{Value, json};
+use std::io::{BufReader, Write as _};
+use std::net::{Ipv4Addr, TcpStream};
+use std::time::{Duration, Instant};
+
+const JSON: (&str, &str) = ("content-type", "application/json");
+const GEOJSON: (&str, &str) = ("content-type", "application/geo+json");
+
+/// A server of two tenants, each with a collection of the name `ships`.
+struct Shared {
+    server: Server,
+    quiet: String,
+    greedy: String,
+}
+
+impl Shared {
+    fn start(config: ServerConfig) -> Shared {
+        let server = Server::with(config);
+        let token = |by: &[(&str, &str)], asked: Value| {
+            let answer = server.ask("POST", "/tokens", &[by, &[JSON]].concat(), asked.to_string().as_bytes());
+            format!("Bearer {}", answer.json()["token"].as_str().unwrap())
+        };
+        let operator = token(&[], json!({"role": "operator"}));
+        let by = [("authorization", operator.as_str()), JSON];
+        let made = server.ask("POST", "/tenants", &by, br#"{"name":"greedy"}"#);
+        assert_eq!(made.status, 201, "{}", made.text());
+        let quiet = token(&by[..1], json!({"role": "admin", "tenant": "default"}));
+        let greedy = token(&by[..1], json!({"role": "admin", "tenant": "greedy"}));
+        let shared = Shared { server, quiet, greedy };
+        for by in [&shared.quiet, &shared.greedy] {
+            let headers = [("content-type", "text/plain")];
+            let made = shared.ask(by, "PUT", "/collections/ships", &headers, b"note:String,*geom:Point");
+            assert_eq!(made.status, 201, "{}", made.text());
+        }
+        shared
+    }
+
+    fn ask(&self, by: &str, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Response {
+        self.server.ask(method, path, &[headers, &[("authorization", by)]].concat(), body)
+    }
+
+    /// Sends a head, without a body.
+    fn begin(&self, by: &str, method: &str, path: &str, headers: &[(&str, &str)]) -> TcpStream {
+        let mut stream = self.server.connect();
+        send(&mut stream, method, path, &[headers, &[("authorization", by)]].concat(), b"");
+        stream
+    }
+}
+
+fn body(events: usize, note: usize) -> Vec<u8> {
+    let note = "x".repeat(note);
+    let features: Vec<Value> = (0..events).map(|n| point("", n as f64, 1.0, json!({"note": note}))).collect();
+    json!({"type": "FeatureCollection", "features": features}).to_string().into_bytes()
+}
+
+#[test]
+fn bodies_of_one_tenant_leave_room_for_those_of_another() {
+    const MIB: usize = 1 << 20;
+    let config = ServerConfig { body_bytes_total: 8 * MIB, body_bytes_max: 8 * MIB, ..ServerConfig::default() };
+    let shared = Shared::start(config);
+    let length = (4 * MIB).to_string();
+    let headers = [GEOJSON, ("content-length", length.as_str())];
+    // What is only announced takes nothing.
+    let mut held: Vec<TcpStream> =
+        (0..20).map(|_| shared.begin(&shared.greedy, "POST", "/collections/ships/items", &headers)).collect();
+    let whole = body(30, 100_000);
+    let answer = shared.ask(&shared.greedy, "POST", "/collections/ships/items", &[GEOJSON], &whole);
+    assert_eq!(answer.status, 201, "{}", answer.text());
+    // What has arrived does: up to three quarters, since the other tenant is guaranteed a quarter.
+    for stream in &mut held[..3] {
+        stream.write_all(&vec![b' '; 3 * MIB]).unwrap();
+    }
+    let begun = Instant::now();
+    let refused = loop {
+        let answer = shared.ask(&shared.greedy, "POST", "/collections/ships/items", &[GEOJSON], &whole);
+        if answer.status != 201 {
+            break answer;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(30), "the bodies never arrived");
+    };
+    assert!(refused.problem(503)["detail"].as_str().unwrap().contains("memory"), "{}", refused.text());
+    for _ in 0..5 {
+        let answer = shared.ask(&shared.quiet, "POST", "/collections/ships/items", &[GEOJSON], &body(10, 100_000));
+        assert_eq!(answer.status, 201, "{}", answer.text());
+    }
+    drop(held);
+}
+
+#[test]
+fn streams_of_one_tenant_leave_slots_for_those_of_another() {
+    let shared = Shared::start(ServerConfig { streams_max: 8, ..ServerConfig::default() });
+    let open = |by: &str| {
+        let stream = shared.begin(by, "GET", "/collections/ships/stream", &[]);
+        let status = read_head(&mut BufReader::new(&stream)).unwrap().0;
+        (stream, status)
+    };
+    let greedy: Vec<(TcpStream, u16)> = (0..8).map(|_| open(&shared.greedy)).collect();
+    assert_eq!(greedy.iter().filter(|(_, status)| *status == 200).count(), 6);
+    let quiet: Vec<(TcpStream, u16)> = (0..3).map(|_| open(&shared.quiet)).collect();
+    assert_eq!(quiet.iter().map(|(_, status)| *status).collect::<Vec<_>>(), [200, 200, 503]);
+}
+
+#[test]
+fn clients_that_do_not_read_are_evicted_from_their_own_tenant_first() {
+    // More than the buffers of both systems take.
+    const EVENTS: usize = 300;
+    let shared = Shared::start(ServerConfig {
+        answer_bytes_total: 2 << 20,
+        write_stall: Duration::from_secs(60),
+        ..ServerConfig::default()
+    });
+    for by in [&shared.quiet, &shared.greedy] {
+        let answer = shared.ask(by, "POST", "/collections/ships/items", &[GEOJSON], &body(EVENTS, 100_000));
+        assert_eq!(answer.status, 201, "{}", answer.text());
+    }
+    let open = |by: &str| {
+        // With little room for what comes.
+        let mut stream = shared.server.connect_from(Ipv4Addr::LOCALHOST, 4 << 10);
+        send(&mut stream, "GET", "/collections/ships/items?f=ndjson", &[("authorization", by)], b"");
+        stream
+    };
+    // Within its part, and idle for longest.
+    let quiet = open(&shared.quiet);
+    std::thread::sleep(Duration::from_millis(1_500));
+    let greedy: Vec<TcpStream> = (0..8).map(|_| open(&shared.greedy)).collect();
+    std::thread::sleep(Duration::from_millis(4_000));
+    let whole =
+        |stream: &TcpStream| read_response(&mut BufReader::new(stream)).is_ok_and(|answer| answer.status == 200);
+    let broken = greedy.iter().filter(|stream| !whole(stream)).count();
+    assert!(broken > 0, "there was room for all");
+    let answer = read_response(&mut BufReader::new(&quiet)).expect("the quiet tenant's client was not evicted");
+    assert_eq!(answer.text().lines().count(), EVENTS);
+}
