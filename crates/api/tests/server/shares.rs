@@ -53,7 +53,7 @@ impl Shared {
 
 fn body(events: usize, note: usize) -> Vec<u8> {
     let note = "x".repeat(note);
-    let features: Vec<Value> = (0..events).map(|n| point("", n as f64, 1.0, json!({"note": note}))).collect();
+    let features: Vec<Value> = (0..events).map(|n| point("", n as f64 % 180.0, 1.0, json!({"note": note}))).collect();
     json!({"type": "FeatureCollection", "features": features}).to_string().into_bytes()
 }
 
