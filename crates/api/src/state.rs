@@ -55,7 +55,7 @@ pub struct StateInner {
     /// The collections of all tenants. Handlers reach them through their caller's [`crate::scope::Scope`].
     pub backend: Arc<dyn Backend>,
     /// Tokens and tenants.
-    pub registry: Registry,
+    pub registry: Arc<Registry>,
     /// The callers that show no token.
     pub callers: Callers,
     /// The operator's settings.
@@ -102,7 +102,9 @@ impl AppState {
     /// # Errors
     /// Those of [`Registry::open`].
     pub fn new(backend: Arc<dyn Backend>, seams: &Seams, config: ServerConfig) -> Result<AppState, Fault> {
-        let registry = Registry::open(Arc::new(InRecords(backend.records(RECORDS))))?;
+        let registry = Arc::new(Registry::open(Arc::new(InRecords(backend.records(RECORDS))))?);
+        let tenants = registry.clone();
+        let suspended = move |tenant: &str| tenants.tenant(tenant).is_some_and(|tenant| tenant.suspended);
         let searches = Searches::new(
             config.search.clone(),
             backend.clone(),
@@ -138,7 +140,7 @@ impl AppState {
             saved: SavedSearches::open(
                 searches.clone(),
                 backend.clone(),
-                DEFAULT_TENANT.to_owned(),
+                Arc::new(suspended),
                 config.saved.clone(),
                 clock,
                 random,

@@ -35,6 +35,11 @@ pub enum Refusal {
         /// That number.
         most: usize,
     },
+    /// The client's tenant has the max number of saved searches that it may have.
+    TooManySavedOfTenant {
+        /// That number.
+        most: usize,
+    },
     /// The disk has no space for what was to be stored.
     DiskFull(String),
     /// An internal error.
@@ -63,6 +68,9 @@ impl std::fmt::Display for Refusal {
                 write!(f, "the same request was refused before: retry in {} ms", retry.as_millis())
             }
             Refusal::TooManySaved { most } => write!(f, "there are {most} saved searches, the maximum"),
+            Refusal::TooManySavedOfTenant { most } => {
+                write!(f, "the tenant has {most} saved searches, its maximum")
+            }
             Refusal::DiskFull(why) | Refusal::Failed(why) => f.write_str(why),
         }
     }

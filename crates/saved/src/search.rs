@@ -49,7 +49,7 @@ pub(crate) struct Counts {
     /// Results sent, and packets with results.
     pub(crate) results: AtomicU64,
     pub(crate) result_packets: AtomicU64,
-    /// Unprocessed events, as reported to readers.
+    /// Unprocessed events of its tenant, as reported to readers.
     pub(crate) told_dropped: AtomicU64,
     /// Unprocessed events before its creation.
     pub(crate) dropped_before: AtomicU64,
@@ -222,7 +222,7 @@ impl SavedSearch {
         });
     }
 
-    /// Its state; `dropped` is the number of unprocessed events since the start of the server.
+    /// Its state; `dropped` is the number of unprocessed events of its tenant.
     pub(crate) fn status(&self, dropped: u64, letters: bool) -> SavedSearchStatus {
         let (first_packet, next_packet, lost_packets) = self.outbox.numbers();
         let unseen = dropped.saturating_sub(self.counts.dropped_before.load(Ordering::Relaxed));

@@ -5,6 +5,7 @@
 
 use super::dead_letters::{DeadLetter, DeadLetters};
 use super::definition::Webhook;
+use super::registry::Suspended;
 use super::search::SavedSearch;
 use super::settings::WebhookSettings;
 use hmac::{Hmac, KeyInit, Mac};
@@ -19,6 +20,8 @@ use std::sync::{Arc, OnceLock};
 use tokio::sync::Semaphore;
 use tokio::time::{Duration, Instant};
 
+/// How often a webhook of a suspended tenant checks whether it still is.
+const SUSPENDED_CHECK: Duration = Duration::from_secs(5);
 /// Max backoff between two calls for one packet.
 const PAUSE_MAX: Duration = Duration::from_secs(3_600);
 
@@ -46,6 +49,7 @@ pub(crate) struct WebhookClient {
     places: Semaphore,
     clock: Arc<dyn Clock>,
     random: Arc<dyn Random>,
+    suspended: Suspended,
     /// Packets given up, of all saved searches.
     pub(crate) letters: DeadLetters,
     /// Packets sent, failed calls, packets given up.
@@ -55,7 +59,12 @@ pub(crate) struct WebhookClient {
 }
 
 impl WebhookClient {
-    pub(crate) fn new(settings: WebhookSettings, clock: Arc<dyn Clock>, random: Arc<dyn Random>) -> WebhookClient {
+    pub(crate) fn new(
+        settings: WebhookSettings,
+        clock: Arc<dyn Clock>,
+        random: Arc<dyn Random>,
+        suspended: Suspended,
+    ) -> WebhookClient {
         WebhookClient {
             client: OnceLock::new(),
             places: Semaphore::new(settings.at_once.max(1)),
@@ -63,6 +72,7 @@ impl WebhookClient {
             settings,
             clock,
             random,
+            suspended,
             sent: AtomicU64::new(0),
             failed: AtomicU64::new(0),
             dead: AtomicU64::new(0),
@@ -97,8 +107,13 @@ impl WebhookClient {
 
     /// Sends one packet with retries. The error is the dead letter.
     async fn send(&self, search: &SavedSearch, webhook: &Webhook, seq: u64, packet: &str) -> Result<(), DeadLetter> {
-        let (begun, mut tries) = (Instant::now(), 0);
+        let (mut begun, mut tries) = (Instant::now(), 0);
         loop {
+            while (self.suspended)(&search.definition.tenant) {
+                tokio::time::sleep(SUSPENDED_CHECK).await;
+                // The time of the suspension is not the webhook's: its packets start anew.
+                (begun, tries) = (Instant::now(), 0);
+            }
             let outcome = match self.places.acquire().await {
                 // The place is released before the backoff: a dead webhook holds none while it waits.
                 Ok(_place) => self.call(search, webhook, seq, packet).await,
@@ -169,7 +184,8 @@ mod tests {
     #[test]
     fn pauses_grow_to_a_limit() {
         let random = Arc::new(SeededRandom::new(3));
-        let webhooks = WebhookClient::new(WebhookSettings::default(), Seams::real().clock, random);
+        let clock = Seams::real().clock;
+        let webhooks = WebhookClient::new(WebhookSettings::default(), clock, random, Arc::new(|_: &str| false));
         for tries in 1..100 {
             let doubled = Duration::from_secs(1 << (tries - 1).min(12)).min(PAUSE_MAX);
             let pause = webhooks.pause(tries);

@@ -107,7 +107,8 @@ fn urls(context: &Context, id: &str) -> (String, String) {
     (context.url(&format!("/searches/{id}")), context.url(&format!("/searches/{id}/packets")))
 }
 
-fn refused(refusal: Refusal, state: &AppState) -> Problem {
+/// The answer to a request that was refused.
+pub fn refused(refusal: Refusal, state: &AppState) -> Problem {
     match refusal {
         Refusal::Invalid(invalid) => Problem::invalid_body(invalid),
         Refusal::Forbidden(why) => Problem::new(Kind::Forbidden, why),
@@ -127,6 +128,9 @@ fn refused(refusal: Refusal, state: &AppState) -> Problem {
         }
         Refusal::TooManySaved { most: max } => {
             Problem::new(Kind::TooManySearches, format!("there are {max} saved searches, the limit: delete one"))
+        }
+        Refusal::TooManySavedOfTenant { most: max } => {
+            Problem::new(Kind::TooManySearches, format!("the tenant has {max} saved searches, its limit: delete one"))
         }
         Refusal::DiskFull(why) => {
             tracing::error!(%why, "the disk is full");

@@ -29,6 +29,7 @@ mod places;
 mod readers;
 mod reading;
 mod saved;
+mod saved_tenants;
 mod searches;
 mod snapshots;
 mod source_calls;

@@ -45,7 +45,7 @@ async fn the_poller_dies_and_polls_again() {
     world.settings.providers.push(Arc::new(Declared::parse(&text, &|_| None).expect("a declaration")));
     let saved = world.open();
     let asked = json!({"keywords": "flood", "providers": ["source"], "poll_s": 1});
-    saved.create(&asked, &everything(&saved)).await.expect("made");
+    saved.create(&asked, &everything(&saved), None).await.expect("made");
     called(&mut calls).await;
     inject_panic("poller");
     called(&mut calls).await;
@@ -61,7 +61,7 @@ async fn the_postman_dies_and_sends_all_the_same() {
     world.saved.webhook.allow_private = true;
     let saved = world.open();
     let asked = json!({"keywords": "flood", "webhook": {"url": url, "secret": "a secret of mine"}});
-    saved.create(&asked, &everything(&saved)).await.expect("made");
+    saved.create(&asked, &everything(&saved), None).await.expect("made");
     inject_panic("postman");
     for title in ["flood one", "flood two"] {
         world.write(&[("title", title)], 0, (0.0, 0.0));

@@ -44,7 +44,7 @@ async fn a_late_position_is_never_an_alarm_in_whatever_order_a_track_arrives() {
     let world = World::new("ship:String:object=true,title:String,at:Date,*geom:Point:srid=4326");
     let saved = world.open();
     let fence = json!({"question": {"bbox": [0, 0, 1, 1], "when": ["enter", "inside", "exit"]}});
-    let search = saved.create(&fence, &everything(&saved)).await.expect("made");
+    let search = saved.create(&fence, &everything(&saved), None).await.expect("made");
     let mut expected = Vec::new();
     for (n, order) in orders().into_iter().enumerate() {
         let ship = format!("s{n}");

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// Waits until the checkpoint on disk satisfies a condition.
-async fn written(world: &World, wanted: impl Fn(&Value) -> bool) {
+pub(super) async fn written(world: &World, wanted: impl Fn(&Value) -> bool) {
     let records = world.store.records("saved");
     let written = async {
         while !records.get("looked").unwrap().is_some_and(|bytes| wanted(&serde_json::from_slice(&bytes).unwrap())) {
@@ -42,8 +42,8 @@ async fn what_nobody_had_taken_before_a_crash_is_told_after_it_and_nothing_else(
     let world = World::new(NEWS);
     let saved = world.open();
     write(&world, &["flood before"]);
-    let read = saved.create(&json!({"keywords": "flood"}), &everything(&saved)).await.expect("made");
-    let unread = saved.create(&json!({"keywords": "fire"}), &everything(&saved)).await.expect("made");
+    let read = saved.create(&json!({"keywords": "flood"}), &everything(&saved), None).await.expect("made");
+    let unread = saved.create(&json!({"keywords": "fire"}), &everything(&saved), None).await.expect("made");
     let mut reader = read.outbox.read_kept();
     write(&world, &["flood one", "fire one", "flood two"]);
     assert_eq!(told(&mut reader, 2).await, ["flood one", "flood two"]);
@@ -59,7 +59,7 @@ async fn what_nobody_had_taken_before_a_crash_is_told_after_it_and_nothing_else(
 
     let saved = world.open();
     let (read, unread) = (saved.get(&read.id).unwrap(), saved.get(&unread.id).unwrap());
-    let young = saved.create(&json!({"keywords": "flood OR fire"}), &everything(&saved)).await.expect("made");
+    let young = saved.create(&json!({"keywords": "flood OR fire"}), &everything(&saved), None).await.expect("made");
     assert_eq!(told(&mut read.outbox.read_kept(), 1).await, ["flood three"]);
     assert_eq!(told(&mut unread.outbox.read_kept(), 2).await, ["fire one", "fire two"]);
     write(&world, &["flood and fire"]);
@@ -85,7 +85,7 @@ async fn what_nobody_had_taken_before_a_crash_is_told_after_it_and_nothing_else(
 async fn packets_that_were_kept_over_a_clean_stop_are_not_lost_to_a_crash_after_it() {
     let world = World::new(NEWS);
     let saved = world.open();
-    let search = saved.create(&json!({"keywords": "flood"}), &everything(&saved)).await.expect("made");
+    let search = saved.create(&json!({"keywords": "flood"}), &everything(&saved), None).await.expect("made");
     write(&world, &["flood one", "flood two"]);
     let mut reader = search.outbox.read_kept();
     assert_eq!(told(&mut reader, 1).await, ["flood one"]);
@@ -104,8 +104,9 @@ async fn of_too_much_the_newest_is_told_and_that_the_rest_is_not() {
     let mut world = World::new(NEWS);
     world.saved.catch_up = 2;
     let saved = world.open();
-    let search = saved.create(&json!({"keywords": "flood"}), &everything(&saved)).await.expect("made");
-    let elsewhere = saved.create(&json!({"keywords": "nothing like it"}), &everything(&saved)).await.expect("made");
+    let search = saved.create(&json!({"keywords": "flood"}), &everything(&saved), None).await.expect("made");
+    let elsewhere =
+        saved.create(&json!({"keywords": "nothing like it"}), &everything(&saved), None).await.expect("made");
     stop(&saved).await;
     write(&world, &["flood one", "flood two", "fire", "flood three", "flood four"]);
     let saved = world.open();
@@ -126,7 +127,7 @@ async fn of_too_much_the_newest_is_told_and_that_the_rest_is_not() {
 async fn where_nobody_knows_what_was_looked_at_that_is_told() {
     let world = World::new(NEWS);
     let saved = world.open();
-    let search = saved.create(&json!({"keywords": "flood"}), &everything(&saved)).await.expect("made");
+    let search = saved.create(&json!({"keywords": "flood"}), &everything(&saved), None).await.expect("made");
     stop(&saved).await;
     world.store.records("saved").put("looked", b"{").unwrap();
     write(&world, &["flood one"]);
@@ -145,7 +146,7 @@ async fn where_nobody_knows_what_was_looked_at_that_is_told() {
 async fn what_a_clean_stop_kept_is_missed_where_it_is_gone() {
     let world = World::new(NEWS);
     let saved = world.open();
-    let search = saved.create(&json!({"keywords": "flood"}), &everything(&saved)).await.expect("made");
+    let search = saved.create(&json!({"keywords": "flood"}), &everything(&saved), None).await.expect("made");
     stop(&saved).await;
     world.store.records("saved").remove("state").unwrap();
     let saved = world.open();
@@ -165,7 +166,7 @@ async fn what_a_clean_stop_kept_is_missed_where_it_is_gone() {
 async fn records_of_before_there_were_copies_get_them() {
     let world = World::new(NEWS);
     let saved = world.open();
-    let search = saved.create(&json!({"keywords": "flood"}), &everything(&saved)).await.expect("made");
+    let search = saved.create(&json!({"keywords": "flood"}), &everything(&saved), None).await.expect("made");
     let records = world.store.records("saved");
     assert_eq!(records.copied().unwrap(), std::slice::from_ref(&search.id));
     stop(&saved).await;

@@ -13,7 +13,7 @@ async fn new_events_are_told_and_a_saved_search_goes_on_after_a_restart() {
     let saved = world.open();
     world.write(&[("title", "flood zero")], 0, (4.8, 45.7));
     let asked = json!({"name": "floods", "question": {"keywords": "flood", "near": [4.8, 45.7], "radius": 5000}});
-    let search = saved.create(&asked, &everything(&saved)).await.expect("made");
+    let search = saved.create(&asked, &everything(&saved), None).await.expect("made");
     let mut reader = search.outbox.read_kept();
     for (title, lon) in [("flood one", 4.8), ("fire", 4.8), ("flood far away", 5.8), ("flood two", 4.81)] {
         world.write(&[("title", title)], 0, (lon, 45.7));
@@ -76,7 +76,7 @@ async fn new_events_are_told_and_a_saved_search_goes_on_after_a_restart() {
 async fn a_record_that_is_damaged_is_named_and_the_rest_stands() {
     let world = World::new(NEWS);
     let saved = world.open();
-    let search = saved.create(&json!({"keywords": "flood"}), &everything(&saved)).await.expect("made");
+    let search = saved.create(&json!({"keywords": "flood"}), &everything(&saved), None).await.expect("made");
     let records = world.store.records("saved");
     let (one, two) = ("0".repeat(32), "1".repeat(32));
     records.put(&one, b"{}").unwrap();
@@ -97,9 +97,9 @@ async fn there_are_no_more_than_may_be_and_no_providers_that_are_not_there() {
     world.saved.max = 2;
     let saved = world.open();
     for _ in 0..2 {
-        saved.create(&json!({"keywords": "flood"}), &everything(&saved)).await.expect("made");
+        saved.create(&json!({"keywords": "flood"}), &everything(&saved), None).await.expect("made");
     }
-    let refused = saved.create(&json!({"keywords": "flood"}), &everything(&saved)).await;
+    let refused = saved.create(&json!({"keywords": "flood"}), &everything(&saved), None).await;
     assert!(matches!(refused, Err(Refusal::TooManySaved { most: 2 })));
     let (some, more) = saved.list(&everything(&saved), "", 1);
     assert_eq!((some.len(), more), (1, true));
@@ -111,7 +111,7 @@ async fn there_are_no_more_than_may_be_and_no_providers_that_are_not_there() {
         (json!({"address": "Lyon"}), "no collection"),
     ] {
         saved.delete(&rest[0].id).await.expect("deleted or gone");
-        let refused = saved.create(&asked, &everything(&saved)).await.expect_err("refused").to_string();
+        let refused = saved.create(&asked, &everything(&saved), None).await.expect_err("refused").to_string();
         assert!(refused.contains(part), "{refused}");
     }
     stop(&saved).await;
@@ -122,10 +122,10 @@ async fn who_comes_and_who_leaves_is_told_over_a_restart() {
     let world = World::new("ship:String:object=true,title:String,at:Date,*geom:Point:srid=4326");
     let mut saved = world.open();
     let fence = |when: &[&str]| json!({"question": {"bbox": [0, 0, 1, 1], "when": when}});
-    let all = saved.create(&fence(&["enter", "inside", "exit"]), &everything(&saved)).await.expect("made");
-    let leaving = saved.create(&fence(&["exit"]), &everything(&saved)).await.expect("made");
-    let inside = saved.create(&fence(&["inside"]), &everything(&saved)).await.expect("made");
-    let any = saved.create(&json!({"bbox": [0, 0, 1, 1]}), &everything(&saved)).await.expect("made");
+    let all = saved.create(&fence(&["enter", "inside", "exit"]), &everything(&saved), None).await.expect("made");
+    let leaving = saved.create(&fence(&["exit"]), &everything(&saved), None).await.expect("made");
+    let inside = saved.create(&fence(&["inside"]), &everything(&saved), None).await.expect("made");
+    let any = saved.create(&json!({"bbox": [0, 0, 1, 1]}), &everything(&saved), None).await.expect("made");
     let mut expected = Vec::new();
     // Ship, second, longitude; what the saved search `all` reports.
     for (ship, second, lon, told) in [

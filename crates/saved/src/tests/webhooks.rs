@@ -63,6 +63,7 @@ async fn a_webhook_gets_every_packet_signed_and_in_order_however_often_it_fails_
         .create(
             &json!({"keywords": "flood", "webhook": {"url": url, "secret": "a secret of mine"}}),
             &everything(&saved),
+            None,
         )
         .await
         .expect("made");
@@ -98,7 +99,7 @@ async fn what_a_webhook_never_takes_becomes_a_dead_letter() {
     let saved = world.open();
     let (url, mut calls) = hook(|_| 500).await;
     let asked = json!({"keywords": "flood", "webhook": {"url": url, "secret": "a secret of mine"}});
-    let search = saved.create(&asked, &everything(&saved)).await.expect("made");
+    let search = saved.create(&asked, &everything(&saved), None).await.expect("made");
     for title in ["flood one", "flood two"] {
         world.write(&[("title", title)], 0, (0.0, 0.0));
         for _ in 0..3 {
@@ -141,10 +142,12 @@ async fn a_name_that_leads_to_a_private_address_is_not_called() {
     let saved = world.open();
     let (url, mut calls) = hook(|_| 200).await;
     let asked = |url: &str| json!({"keywords": "flood", "webhook": {"url": url, "secret": "a secret of mine"}});
-    let refused = saved.create(&asked(&url), &everything(&saved)).await.expect_err("it is written out").to_string();
+    let refused =
+        saved.create(&asked(&url), &everything(&saved), None).await.expect_err("it is written out").to_string();
     assert!(refused.contains("private address"), "{refused}");
     // The address that a name resolves to is checked at the call.
-    let named = saved.create(&asked(&url.replace("127.0.0.1", "localhost")), &everything(&saved)).await.expect("made");
+    let named =
+        saved.create(&asked(&url.replace("127.0.0.1", "localhost")), &everything(&saved), None).await.expect("made");
     world.write(&[("title", "flood")], 0, (0.0, 0.0));
     let given_up = async {
         while json!(saved.status(&named))["webhook"]["dead"] != 1 {
