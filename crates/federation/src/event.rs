@@ -11,7 +11,6 @@ use crate::words::Prepared;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ListArray, StringArray};
 use geo_types::Geometry;
-use meridian_admission::identity::DEFAULT_TENANT;
 use meridian_formats::{FeatureWriter, Features};
 use meridian_model::{Batch, FieldColumn, Interval, Seq};
 use std::cell::OnceCell;
@@ -117,20 +116,15 @@ impl Event<'_> {
         Some(plain_author(column.value(self.row)))
     }
 
-    /// A hash of its tenant, collection and object id, for a moving object. The default tenant is left out: hashes
-    /// are stored, some since before there were tenants.
-    pub fn object(&self, tenant: &str) -> Option<u64> {
+    /// A hash of its collection and object id, for a moving object.
+    pub fn object(&self) -> Option<u64> {
         let name = match self.of.object? {
             FieldColumn::Text(column) if column.is_valid(self.row) => column.value(self.row).to_owned(),
             FieldColumn::Int(column) if column.is_valid(self.row) => column.value(self.row).to_string(),
             _ => return None,
         };
-        // With the collection, since objects of two collections may have the same name. So may two tenants' collections.
-        Some(match tenant {
-            DEFAULT_TENANT => hash(&[self.of.collection, &name]),
-            // No collection has an empty name, so these differ from those above.
-            tenant => hash(&["", tenant, self.of.collection, &name]),
-        })
+        // With the collection, since objects of two collections may have the same name.
+        Some(hash(&[self.of.collection, &name]))
     }
 
     /// The event as a search result.

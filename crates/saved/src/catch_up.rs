@@ -14,6 +14,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+/// A saved search of before the start, and the positions of collections at its creation, if its record has them.
+pub(super) type Recovered = (Arc<SavedSearch>, Option<Positions>);
+
 /// The events of a collection to process.
 #[derive(Debug)]
 pub(super) struct CatchUp {
@@ -26,10 +29,9 @@ pub(super) struct CatchUp {
 }
 
 impl SavedSearches {
-    /// Records what these saved searches have missed. Each comes with the positions of collections at its creation.
-    /// Must run before any write.
-    pub(super) fn note_missed(&self, searches: &[(Arc<SavedSearch>, Option<Positions>)], checkpoint: &Checkpoint) {
-        let mut hearing: BTreeMap<&Arc<str>, Vec<&(Arc<SavedSearch>, Option<Positions>)>> = BTreeMap::new();
+    /// Records what these saved searches have missed. Must run before any write.
+    pub(super) fn note_missed(&self, searches: &[Recovered], checkpoint: &Checkpoint) {
+        let mut hearing: BTreeMap<&Arc<str>, Vec<&Recovered>> = BTreeMap::new();
         for one in searches.iter().filter(|(search, _)| search.definition.reads_collections()) {
             hearing.entry(&one.0.definition.tenant).or_default().push(one);
         }
@@ -38,7 +40,7 @@ impl SavedSearches {
                 // The queue already receives events, but there are no writers yet, so this position separates the two
                 // without a gap.
                 let (upto, made) = (collection.position(), collection.created());
-                let from = |(search, since): &&(Arc<SavedSearch>, Option<Positions>)| {
+                let from = |(search, since): &&Recovered| {
                     let from = checkpoint.from(&search.id, tenant, since.as_ref(), collection.name(), made, upto);
                     (from < upto).then_some((search.number, from))
                 };

@@ -126,10 +126,14 @@ impl SavedSearches {
     pub async fn delete_all(self: &Arc<SavedSearches>, tenant: &str) -> Result<(), Refusal> {
         let (saved, of) = (self.clone(), tenant.to_owned());
         let ids = tokio::task::spawn_blocking(move || saved.ids_of(&of)).await.map_err(failed)??;
-        for id in ids {
+        for id in ids.iter().cloned() {
             self.erase(id).await?;
         }
+        let (saved, of) = (self.clone(), tenant.to_owned());
+        tokio::task::spawn_blocking(move || saved.forget_kept(&of, &ids)).await.map_err(failed)??;
         self.progress.forget_tenant(tenant);
+        self.fences.lock().forget(tenant);
+        self.retention.forget(tenant);
         Ok(())
     }
 

@@ -2,8 +2,8 @@
 //!
 //! An event goes from the store's acknowledgement through a bounded queue (`event_queue.rs`) to one thread. The thread
 //! finds the questions of the event's tenant that it matches (`matcher.rs`, with the index in `index.rs` and `grid.rs`).
-//! Packets go on to their readers: streams and webhooks (`webhook.rs`). No write waits for any of it. Events and polls
-//! of tenants are taken in turn (`turns.rs`).
+//! Packets go on to their readers: streams and webhooks (`webhook.rs`). No write waits for any of it. Events, polls
+//! and calls of tenants are taken in turn (`turns.rs`).
 //!
 //! A checkpoint records up to where events were processed (`checkpoint.rs`); a start catches up from there
 //! (`catch_up.rs`). Start reading at the registry of saved searches, `registry.rs`. The crate is built on the
@@ -16,9 +16,11 @@ mod clean_state;
 mod dead_letters;
 mod definition;
 mod event_queue;
+mod fences;
 mod grid;
 mod index;
 mod matcher;
+mod places;
 mod poll;
 mod recovery;
 mod registry;

@@ -1,6 +1,7 @@
 //! Matches new events with saved searches.
 
 use super::event_queue::EventQueue;
+use super::fences::TenantFences;
 use super::index::{Common, Index};
 use super::registry::SavedSearches;
 use super::search::SavedSearch;
@@ -8,7 +9,7 @@ use meridian_federation::event::Events;
 use meridian_federation::provider::LocalProvider;
 use meridian_formats::FeatureWriter;
 use meridian_model::fence::Passage;
-use meridian_model::{Batch, Fences, Seq, When};
+use meridian_model::{Batch, Seq, When};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -108,7 +109,7 @@ impl SavedSearches {
 
     fn matches(
         &self,
-        tenant: &str,
+        tenant: &Arc<str>,
         events: &Events<'_>,
         seqs: &[Seq],
         rows: Range<usize>,
@@ -129,8 +130,8 @@ impl SavedSearches {
                 Some(_) => moving.push(search.clone()),
             });
             // An event of a tenant without fences need not be remembered.
-            let object = if match_index.fences.is_empty() { None } else { event.object(tenant) };
-            let passage = object.map(|object| passage(&mut fences, object, event.ends(), &moving));
+            let object = if match_index.fences.is_empty() { None } else { event.object() };
+            let passage = object.map(|object| passage(&mut fences, tenant, object, event.ends(), &moving));
             report_passage(match_index, passage.unwrap_or_default(), moving, row, &mut matches);
         }
         matches
@@ -176,10 +177,16 @@ impl SavedSearches {
 }
 
 /// Records an event of an object, which matches the saved searches `moving`.
-fn passage(fences: &mut Fences, object: u64, ends: i64, moving: &[Arc<SavedSearch>]) -> Passage {
+fn passage(
+    fences: &mut TenantFences,
+    tenant: &Arc<str>,
+    object: u64,
+    ends: i64,
+    moving: &[Arc<SavedSearch>],
+) -> Passage {
     let mut inside: Vec<u64> = moving.iter().map(|search| search.number).collect();
     inside.sort_unstable();
-    fences.pass(object, ends, &inside)
+    fences.pass(tenant, object, ends, &inside)
 }
 
 /// Adds the matches of saved searches that report entering and leaving; `moving` are those that the event matches.

@@ -77,7 +77,7 @@ impl PollSchedule {
 pub(super) async fn run(saved: Arc<SavedSearches>) {
     let mut polls = JoinSet::new();
     loop {
-        // First, so that a tenant's turn is decided when a poll can run. Due polls hold no more memory than others.
+        // A place first: whose turn it is, is decided when a poll can run.
         let Ok(place) = saved.polls_due.places.clone().acquire_owned().await else { return };
         let search = loop {
             let id = tokio::select! {

@@ -1,5 +1,6 @@
 //! Recovers saved searches from the data folder at a start.
 
+use super::catch_up::Recovered;
 use super::checkpoint::{self, Positions};
 use super::clean_state::{self, CleanState, SearchState};
 use super::definition::Definition;
@@ -45,7 +46,11 @@ impl SavedSearches {
         }
         // Repaired records are in use, and still listed.
         self.registry.lock().damaged.extend(self.records.mended());
-        self.fences.lock().restore(kept.unwrap_or_default().objects);
+        let kept = kept.unwrap_or_default();
+        let of_default = (DEFAULT_TENANT.to_owned(), kept.objects);
+        for (tenant, objects) in std::iter::once(of_default).chain(kept.objects_of) {
+            self.fences.lock().restore(&tenant, objects);
+        }
         // After all are in the registry: what was missed is reported to every one of them.
         self.resume(&all, was_kept);
         // A poll may have written its record after its saved search was deleted.
@@ -78,7 +83,7 @@ impl SavedSearches {
     }
 
     /// Determines the events to catch up on, and removes the clean state.
-    fn resume(&self, all: &[(Arc<SavedSearch>, Option<Positions>)], was_kept: bool) {
+    fn resume(&self, all: &[Recovered], was_kept: bool) {
         let checkpoint = self.read_checkpoint().map_err(|e| {
             let why = e.to_string();
             tracing::error!(record = checkpoint::RECORD, why, "the checkpoint of saved searches cannot be read");
@@ -142,6 +147,16 @@ impl SavedSearches {
         let search = self.search(id.to_owned(), created, definition, kept);
         search.polled.lock().seen = Seen::of(&seen);
         Ok((search, since))
+    }
+
+    /// Removes a tenant's deleted saved searches from the state of a clean stop, which exists while saved searches do not run.
+    pub(super) fn forget_kept(&self, tenant: &str, deleted: &BTreeSet<String>) -> Result<(), StoreError> {
+        // One that cannot be read is left for the next start, which reports it.
+        let Ok(Some(mut kept)) = self.read_clean_state() else { return Ok(()) };
+        kept.searches.retain(|id, _| !deleted.contains(id));
+        kept.objects_of.remove(tenant);
+        let bytes = serde_json::to_vec(&kept).map_err(|e| Invalid::new(e.to_string()))?;
+        self.records.put(clean_state::RECORD, &bytes)
     }
 
     /// Ids of the saved searches of a tenant: those of the registry, and those of records that are not in use, because

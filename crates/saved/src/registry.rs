@@ -7,6 +7,7 @@ use super::clean_state::{self, CleanState, SearchState};
 use super::dead_letters::WebhookState;
 use super::definition::Definition;
 use super::event_queue::EventQueue;
+use super::fences::TenantFences;
 use super::index::Common;
 use super::matcher::{MatchIndex, listen};
 use super::poll::{self, PollSchedule};
@@ -15,13 +16,13 @@ use super::search::{Counts, Polled, SavedSearch};
 use super::settings::SavedSettings;
 use super::status::SavedSearchStatus;
 use super::webhook::WebhookClient;
-use meridian_admission::identity::Identity;
+use meridian_admission::identity::{DEFAULT_TENANT, Identity};
 use meridian_backend::{Backend, Clock, Random, Records, StoreError, View};
 use meridian_federation::Searches;
 use meridian_federation::delivery::Outbox;
 use meridian_federation::supervise;
+use meridian_model::Invalid;
 use meridian_model::policy::access::{Grant, Role};
-use meridian_model::{Fences, Invalid};
 use parking_lot::{Mutex, RwLock};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
@@ -49,7 +50,7 @@ pub struct SavedSearches {
     /// Saved searches that receive events, by tenant.
     pub(super) match_indexes: RwLock<HashMap<Arc<str>, MatchIndex>>,
     common: Arc<Common>,
-    pub(super) fences: Mutex<Fences>,
+    pub(super) fences: Mutex<TenantFences>,
     pub(super) retention: PacketRetention,
     /// The position up to which events were processed.
     pub(super) progress: Progress,
@@ -160,7 +161,7 @@ impl SavedSearches {
             suspended,
             match_indexes: RwLock::default(),
             common: Arc::default(),
-            fences: Mutex::new(Fences::new(settings.objects_max)),
+            fences: Mutex::new(TenantFences::new(settings.objects_max)),
             retention: PacketRetention::new(settings.buffer_bytes_total),
             progress: Progress::default(),
             missed: Mutex::default(),
@@ -186,13 +187,14 @@ impl SavedSearches {
 
     pub(super) fn search(&self, id: String, created: i64, definition: Definition, kept: SearchState) -> SavedSearch {
         let settings = &self.settings;
-        let budget = self.retention.budget.clone();
+        let budget = self.retention.budget(&definition.tenant);
         let outbox = Arc::new(Outbox::from(kept.first, settings.buffer_bytes, budget, Instant::now()));
         for packet in kept.packets {
-            self.retention.keep(&outbox, |_| packet);
+            self.retention.keep(&definition.tenant, &outbox, |_| packet);
         }
         let webhook_state = kept.webhook_state.unwrap_or_else(|| WebhookState::from(kept.first));
-        let webhook_state = definition.webhook.is_some().then(|| self.webhooks.letters.enter(webhook_state));
+        let webhook_state =
+            definition.webhook.is_some().then(|| self.webhooks.letters.enter(&definition.tenant, webhook_state));
         SavedSearch {
             number: id.get(..16).and_then(|half| u64::from_str_radix(half, 16).ok()).unwrap_or_default(),
             id,
@@ -319,7 +321,9 @@ impl SavedSearches {
         if searches.is_empty() {
             return Ok(());
         }
-        let kept = CleanState { searches, objects: self.fences.lock().list() };
+        let mut objects_of = self.fences.lock().list();
+        let objects = objects_of.remove(DEFAULT_TENANT).unwrap_or_default();
+        let kept = CleanState { searches, objects, objects_of };
         let bytes = serde_json::to_vec(&kept).map_err(|e| Invalid::new(e.to_string()))?;
         // Before the checkpoint, which declares it: after a crash in between, packets are sent twice rather than lost.
         self.records.put(clean_state::RECORD, &bytes)?;
@@ -361,7 +365,8 @@ impl SavedSearches {
         self.registry.lock().count(tenant)
     }
 
-    /// Records found damaged or missing, of all tenants, and the damage of each, including those repaired from their copies.
+    /// Records found damaged or missing, of all tenants, and the damage of each, including those repaired from their
+    /// copies.
     pub fn damaged(&self) -> BTreeMap<String, String> {
         self.registry.lock().damaged.clone()
     }
@@ -374,7 +379,7 @@ impl SavedSearches {
             searches: self.registry.lock().all.len(),
             events: (received, dropped + load(&self.left_out)),
             queue_bytes: self.event_queue.bytes(),
-            packet_bytes: self.retention.budget.held(),
+            packet_bytes: self.retention.held(),
             matches: load(&self.matches),
             objects: self.fences.lock().len(),
             webhooks: (load(&self.webhooks.sent), load(&self.webhooks.failed), load(&self.webhooks.dead)),

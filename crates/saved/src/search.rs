@@ -136,7 +136,7 @@ impl SavedSearch {
             let list = now.iter().map(|feature| &**feature).collect::<Vec<&str>>().join(",");
             let (search, provider) = (json!(self.id), json!(provider));
             let when = when.map_or_else(String::new, |when| format!("\"when\":\"{}\",", when.word()));
-            let kept = retention.keep(&self.outbox, |seq| {
+            let kept = retention.keep(&self.definition.tenant, &self.outbox, |seq| {
                 format!(
                     "{{\"search\":{search},\"seq\":{seq},\"provider\":{provider},\"kind\":\"results\",{when}\"features\":[{list}]}}"
                 )
@@ -205,7 +205,7 @@ impl SavedSearch {
     ) {
         // Details come from outside sources, and packets have a bounded size.
         let detail = &detail[..detail.floor_char_boundary(400)];
-        retention.keep(&self.outbox, |seq| {
+        retention.keep(&self.definition.tenant, &self.outbox, |seq| {
             json!({"search": self.id, "seq": seq, "provider": provider, "kind": "provider", "state": state,
                 "detail": detail, "results": results, "ms": ms})
             .to_string()

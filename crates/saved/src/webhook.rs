@@ -5,6 +5,7 @@
 
 use super::dead_letters::{DeadLetter, DeadLetters};
 use super::definition::Webhook;
+use super::places::Places;
 use super::registry::Suspended;
 use super::search::SavedSearch;
 use super::settings::WebhookSettings;
@@ -17,7 +18,6 @@ use sha2::Sha256;
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-use tokio::sync::Semaphore;
 use tokio::time::{Duration, Instant};
 
 /// How often a webhook of a suspended tenant checks whether it still is.
@@ -46,7 +46,7 @@ pub(crate) struct WebhookClient {
     settings: WebhookSettings,
     /// Created at the first call.
     client: OnceLock<Result<Client, String>>,
-    places: Semaphore,
+    places: Places,
     clock: Arc<dyn Clock>,
     random: Arc<dyn Random>,
     suspended: Suspended,
@@ -67,7 +67,7 @@ impl WebhookClient {
     ) -> WebhookClient {
         WebhookClient {
             client: OnceLock::new(),
-            places: Semaphore::new(settings.at_once.max(1)),
+            places: Places::new(settings.at_once),
             letters: DeadLetters::new(settings.dead_bytes_total),
             settings,
             clock,
@@ -95,7 +95,7 @@ impl WebhookClient {
             while let Some((seq, packet)) = reader.next().await {
                 match self.send(&search, webhook, seq, &packet).await {
                     Ok(()) => webhook_state.lock().took(seq),
-                    Err(letter) => self.letters.bury(webhook_state, letter),
+                    Err(letter) => self.letters.bury(&search.definition.tenant, webhook_state, letter),
                 }
             }
             if search.outbox.is_closed() {
@@ -114,10 +114,10 @@ impl WebhookClient {
                 // The time of the suspension is not the webhook's: its packets start anew.
                 (begun, tries) = (Instant::now(), 0);
             }
-            let outcome = match self.places.acquire().await {
+            let outcome = match self.places.take(&search.definition.tenant).await {
                 // The place is released before the backoff: a dead webhook holds none while it waits.
                 Ok(_place) => self.call(search, webhook, seq, packet).await,
-                Err(_) => Err("the server is stopping".to_owned()),
+                Err(why) => Err(why),
             };
             tries += 1;
             if let Some(webhook_state) = &search.webhook_state {

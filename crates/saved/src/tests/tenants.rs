@@ -192,6 +192,9 @@ async fn a_tenant_that_is_removed_leaves_no_saved_search_behind() {
         assert!(saved.damaged().is_empty());
         let names = records.names().unwrap();
         assert!(names.contains(&ours.id), "{names:?}");
+        let state = records.get("state").unwrap();
+        assert_eq!(state.is_none(), enabled, "it is kept until saved searches run");
+        assert!(!String::from_utf8_lossy(&state.unwrap_or_default()).contains(&theirs.id));
         assert!(!names.iter().any(|name| name.starts_with(&theirs.id) || *name == damaged), "{names:?}");
         assert_eq!(records.copied().unwrap(), std::slice::from_ref(&ours.id));
         stop(&saved).await;
