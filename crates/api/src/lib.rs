@@ -16,6 +16,7 @@
 mod access;
 mod addresses;
 mod analysis;
+mod background;
 mod backup;
 mod body;
 mod collections;

@@ -1,5 +1,6 @@
 //! The state that all requests share.
 
+use crate::background::Charged;
 use crate::backup;
 use crate::config::ServerConfig;
 use crate::credentials::{InRecords, RECORDS};
@@ -56,7 +57,7 @@ pub struct StateInner {
     /// The collections of all tenants. Handlers reach them through their caller's [`crate::scope::Scope`].
     pub backend: Arc<dyn Backend>,
     /// Tokens and tenants.
-    pub registry: Registry,
+    pub registry: Arc<Registry>,
     /// The callers that show no token.
     pub callers: Callers,
     /// The operator's settings.
@@ -103,7 +104,12 @@ impl AppState {
     /// # Errors
     /// Those of [`Registry::open`].
     pub fn new(backend: Arc<dyn Backend>, seams: &Seams, config: ServerConfig) -> Result<AppState, Fault> {
-        let registry = Registry::open(Arc::new(InRecords(backend.records(RECORDS))))?;
+        let registry = Arc::new(Registry::open(Arc::new(InRecords(backend.records(RECORDS))))?);
+        let tenants = registry.clone();
+        let suspended = move |tenant: &str| tenants.tenant(tenant).is_some_and(|tenant| tenant.suspended);
+        let gate = Gate::new(config.admission());
+        let background = Arc::new(Charged::new(gate.clone(), registry.clone()));
+        backend.charge_to(background.clone());
         let searches = Searches::new(
             config.search.clone(),
             backend.clone(),
@@ -119,7 +125,7 @@ impl AppState {
         let state = AppState(Arc::new(StateInner {
             callers: Callers::new(&registry),
             registry,
-            gate: Gate::new(config.admission()),
+            gate,
             reserved: Gate::new(Settings {
                 slots: RESERVED_MAX,
                 slots_max: RESERVED_MAX,
@@ -139,7 +145,8 @@ impl AppState {
             saved: SavedSearches::open(
                 searches.clone(),
                 backend.clone(),
-                DEFAULT_TENANT.to_owned(),
+                Arc::new(suspended),
+                background,
                 config.saved.clone(),
                 clock,
                 random,

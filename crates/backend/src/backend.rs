@@ -2,7 +2,7 @@
 
 use crate::collection::Collection;
 use crate::records::Records;
-use meridian_model::{Schema, Subscriber};
+use meridian_model::{Background, Schema, Subscriber};
 use meridian_store::{Backup, Damaged, Settings, StoreError};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -44,6 +44,9 @@ pub trait Backend: Debug + Send + Sync {
 
     /// Guarantees each tenant a part of the memory for writes, by its weight. Returns at once.
     fn guarantee(&self, weights: &[(Arc<str>, u32)]);
+
+    /// Charges tenants for the maintenance of their collections, from now on. Only the first call counts.
+    fn charge_to(&self, background: Arc<dyn Background>);
 
     /// Notifies a subscriber of every write from now on, in any collection.
     fn subscribe(&self, subscriber: Arc<dyn Subscriber>);

@@ -63,8 +63,9 @@ impl When {
 pub struct Fences {
     young: HashMap<u64, Track>,
     old: HashMap<u64, Track>,
-    /// Size of the young generation: one for each object, and one for each query that it is in.
+    /// Sizes of the young and the old generation: one for each object, and one for each query that it is in.
     weight: usize,
+    old_weight: usize,
     max: usize,
 }
 
@@ -91,7 +92,7 @@ pub struct Passage {
 impl Fences {
     /// No objects yet. `max` bounds the number of objects plus the queries that they are in.
     pub fn new(max: usize) -> Fences {
-        Fences { young: HashMap::new(), old: HashMap::new(), weight: 0, max }
+        Fences { young: HashMap::new(), old: HashMap::new(), weight: 0, old_weight: 0, max }
     }
 
     /// Records an event of an object, which ends at `time` and matches these queries (sorted). An event older than the known one
@@ -102,7 +103,7 @@ impl Fences {
                 self.weight -= 1 + track.inside.len();
                 Some(track)
             }
-            None => self.old.remove(&object),
+            None => self.old.remove(&object).inspect(|track| self.old_weight -= 1 + track.inside.len()),
         };
         let Some(track) = known else {
             // Kept even if it is inside nothing: its time identifies positions that arrive late.
@@ -126,11 +127,21 @@ impl Fences {
         // Two generations instead of a list in order of use: a lookup moves an entry from one map to the other, and
         // eviction drops a whole map at once. Half of the budget each, since both may be full together.
         if self.weight + weight > self.max / 2 && !self.young.is_empty() {
-            self.old = std::mem::take(&mut self.young);
-            self.weight = 0;
+            self.age();
         }
         self.weight += weight;
         self.young.insert(object, track);
+    }
+
+    /// Forgets the old generation; the young one is the old one from now on.
+    pub fn age(&mut self) {
+        self.old = std::mem::take(&mut self.young);
+        self.old_weight = std::mem::take(&mut self.weight);
+    }
+
+    /// Objects known, plus the queries that they are in.
+    pub fn weight(&self) -> usize {
+        self.weight + self.old_weight
     }
 
     /// Objects known.
@@ -218,7 +229,9 @@ mod tests {
             let mut fences = Fences::new(100);
             for object in objects {
                 fences.pass(object, 0, &[1, 2, 3]);
-                prop_assert!(fences.list().iter().map(|(_, _, inside)| 1 + inside.len()).sum::<usize>() <= 104);
+                let weight = fences.list().iter().map(|(_, _, inside)| 1 + inside.len()).sum::<usize>();
+                prop_assert!(weight <= 104);
+                prop_assert_eq!(weight, fences.weight());
             }
         }
     }

@@ -9,6 +9,7 @@
 //! [`filter::Predicate`] (what every question becomes). [`policy`] holds the rules that server and simulator share,
 //! [`Subscriber`] is how other crates receive new events.
 
+mod background;
 pub mod batch;
 pub mod bounds;
 pub mod builder;
@@ -32,6 +33,7 @@ pub mod sphere;
 pub mod subscription;
 pub mod time;
 
+pub use background::Background;
 pub use batch::{Batch, FieldColumn};
 pub use bounds::Bounds;
 pub use builder::BatchBuilder;

@@ -4,18 +4,23 @@
 //! If there are too many, only the newest are processed, and each saved search reports what was left out.
 
 use super::checkpoint::{Checkpoint, Positions};
+use super::matcher::Place;
 use super::registry::SavedSearches;
 use super::search::SavedSearch;
 use meridian_backend::{Collection, StoreError};
 use meridian_federation::provider::LocalProvider;
 use meridian_model::Seq;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+
+/// A saved search of before the start, and the positions of collections at its creation, if its record has them.
+pub(super) type Recovered = (Arc<SavedSearch>, Option<Positions>);
 
 /// The events of a collection to process.
 #[derive(Debug)]
 pub(super) struct CatchUp {
+    tenant: Arc<str>,
     collection: Arc<dyn Collection>,
     /// Up to this position. Later events arrive through the queue.
     upto: u64,
@@ -24,22 +29,26 @@ pub(super) struct CatchUp {
 }
 
 impl SavedSearches {
-    /// Records what these saved searches have missed. Each comes with the positions of collections at its creation.
-    /// Must run before any write.
-    pub(super) fn note_missed(&self, searches: &[(Arc<SavedSearch>, Option<Positions>)], checkpoint: &Checkpoint) {
-        let hearing = || searches.iter().filter(|(search, _)| search.definition.reads_collections());
-        for collection in self.backend.list(&self.tenant) {
-            // The queue already receives events, but there are no writers yet, so this position separates the two
-            // without a gap.
-            let (upto, made) = (collection.position(), collection.created());
-            let from = |(search, since): &(Arc<SavedSearch>, Option<Positions>)| {
-                let from = checkpoint.from(&search.id, since.as_ref(), collection.name(), made, upto);
-                (from < upto).then_some((search.number, from))
-            };
-            let covering = hearing().filter(|(search, _)| search.definition.covers(collection.name()));
-            let from: HashMap<u64, u64> = covering.filter_map(from).collect();
-            if !from.is_empty() {
-                self.missed.lock().push(CatchUp { collection, upto, from });
+    /// Records what these saved searches have missed. Must run before any write.
+    pub(super) fn note_missed(&self, searches: &[Recovered], checkpoint: &Checkpoint) {
+        let mut hearing: BTreeMap<&Arc<str>, Vec<&Recovered>> = BTreeMap::new();
+        for one in searches.iter().filter(|(search, _)| search.definition.reads_collections()) {
+            hearing.entry(&one.0.definition.tenant).or_default().push(one);
+        }
+        for (tenant, searches) in hearing {
+            for collection in self.backend.list(tenant) {
+                // The queue already receives events, but there are no writers yet, so this position separates the two
+                // without a gap.
+                let (upto, made) = (collection.position(), collection.created());
+                let from = |(search, since): &&Recovered| {
+                    let from = checkpoint.from(&search.id, tenant, since.as_ref(), collection.name(), made, upto);
+                    (from < upto).then_some((search.number, from))
+                };
+                let covering = searches.iter().filter(|(search, _)| search.definition.covers(collection.name()));
+                let from: HashMap<u64, u64> = covering.filter_map(from).collect();
+                if !from.is_empty() {
+                    self.missed.lock().push(CatchUp { tenant: tenant.clone(), collection, upto, from });
+                }
             }
         }
     }
@@ -59,7 +68,9 @@ impl SavedSearches {
                     self.report_missed(&missed, 0, &format!("missed events of {name:?} cannot be read: {e}"));
                 }
             }
-            self.progress.mark_processed(&missed.collection.name().into(), missed.collection.created(), missed.upto);
+            let collection = missed.collection.name().into();
+            let place = Place { tenant: &missed.tenant, collection: &collection };
+            self.progress.mark_processed(place, missed.collection.created(), missed.upto);
         }
         self.progress.set_caught_up();
         true
@@ -90,7 +101,8 @@ impl SavedSearches {
             let wants = |search: &SavedSearch, seq: Seq| {
                 missed.from.get(&search.number).is_some_and(|from| seq.position() > *from)
             };
-            self.process(&collection, &batch, &seqs, &wants);
+            let place = Place { tenant: &missed.tenant, collection: &collection };
+            self.process(place, &batch, &seqs, &wants);
         }
         Ok(true)
     }

@@ -6,25 +6,29 @@ use super::definition::Definition;
 use super::poll::seen_of;
 use super::registry::SavedSearches;
 use super::search::SavedSearch;
+use meridian_admission::identity::DEFAULT_TENANT;
 use meridian_backend::View;
 use meridian_federation::Area;
 use meridian_federation::Location;
 use meridian_federation::Refusal;
 use meridian_model::Invalid;
+use meridian_model::policy::quota::Quota;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::time::Instant;
 
 impl SavedSearches {
-    /// Creates a saved search. It is on disk when this returns, and matches events acknowledged from then on.
+    /// Creates a saved search of the caller's tenant. It is on disk when this returns, and matches events acknowledged
+    /// from then on.
     pub async fn create(self: &Arc<SavedSearches>, asked: &Value, view: &View) -> Result<Arc<SavedSearch>, Refusal> {
         let arrived = Instant::now();
         let mut definition = Definition::read(asked, self.searches.settings(), &self.settings)?;
+        definition.tenant = view.caller().tenant.clone();
         definition.collections = view.caller().grant.collections.clone();
         definition.question.keep.as_ref().map_or(Ok(()), |keep| keep.allowed(view))?;
         // Checked before a slot is reserved: a wrong request must not displace a valid one.
         self.check(&definition, view)?;
-        let slot = self.reserve()?;
+        let slot = self.reserve(view)?;
         let definition = self.located(definition, view, arrived).await?;
         let saved = self.clone();
         // A task of its own, so that a client that disconnects does not leave it half created.
@@ -35,17 +39,19 @@ impl SavedSearches {
             let mut record = definition.written();
             record.insert("created".to_owned(), created.into());
             record.insert("collections".to_owned(), definition.collections.to_string().into());
-            record.insert("since".to_owned(), json!(positions_of(saved.backend.as_ref(), &saved.tenant)));
+            record.insert("since".to_owned(), json!(positions_of(saved.backend.as_ref(), &definition.tenant)));
+            if &*definition.tenant != DEFAULT_TENANT {
+                record.insert("tenant".to_owned(), (*definition.tenant).into());
+            }
             let (records, name) = (saved.records.clone(), id.clone());
             // Written before it is matched: a crash must not lose a saved search whose packets were read already.
             let written = tokio::task::spawn_blocking(move || {
                 records.put_twice(&name, Value::Object(record).to_string().as_bytes())
             });
             written.await.map_err(failed)??;
-            let pause = definition.poll;
             let search = saved.enter(saved.search(id, created, definition, SearchState::default()));
-            if pause.is_some() {
-                saved.polls_due.add(Instant::now(), search.id.clone());
+            if search.definition.poll.is_some() {
+                saved.polls_due.add(Instant::now(), &search);
             }
             drop(slot);
             Ok::<_, Refusal>(search)
@@ -69,16 +75,19 @@ impl SavedSearches {
         }
     }
 
-    /// Reserves space for one more.
-    fn reserve(self: &Arc<SavedSearches>) -> Result<CreationSlot, Refusal> {
+    /// Reserves space for one more of the caller's tenant.
+    fn reserve(self: &Arc<SavedSearches>, view: &View) -> Result<CreationSlot, Refusal> {
+        let (tenant, ledger) = (&view.caller().tenant, &view.caller().ledger);
         let mut registry = self.registry.lock();
         let running = registry.all.len() + registry.making;
         if running >= self.settings.max {
             return Err(Refusal::TooManySaved { most: self.settings.max });
         }
+        ledger.within(Quota::SavedSearches, || registry.count(tenant) as u64).map_err(Refusal::Quota)?;
         // Counted while the address is geocoded and the record written, without holding the lock for that long.
         registry.making += 1;
-        Ok(CreationSlot(self.clone()))
+        registry.add(tenant);
+        Ok(CreationSlot(self.clone(), tenant.clone()))
     }
 
     /// The definition with its address geocoded. The position stays fixed when the places change later.
@@ -97,10 +106,31 @@ impl SavedSearches {
 
     /// Deletes a saved search; its readers get the last packet. Returns `false` if there is none of this id.
     pub async fn delete(self: &Arc<SavedSearches>, id: &str) -> Result<bool, Refusal> {
-        if self.get(id).is_none() {
-            return Ok(false);
+        match self.get(id) {
+            Some(_) => self.erase(id.to_owned()).await,
+            None => Ok(false),
         }
-        let (saved, id) = (self.clone(), id.to_owned());
+    }
+
+    /// Deletes the saved searches of a tenant, with records that are damaged but still name it. Saved searches being
+    /// created are not included: [`SavedSearches::count`] has them.
+    pub async fn delete_all(self: &Arc<SavedSearches>, tenant: &str) -> Result<(), Refusal> {
+        let (saved, of) = (self.clone(), tenant.to_owned());
+        let ids = tokio::task::spawn_blocking(move || saved.ids_of(&of)).await.map_err(failed)??;
+        for id in ids.iter().cloned() {
+            self.erase(id).await?;
+        }
+        let (saved, of) = (self.clone(), tenant.to_owned());
+        tokio::task::spawn_blocking(move || saved.forget_kept(&of, &ids)).await.map_err(failed)??;
+        self.progress.forget_tenant(tenant);
+        self.fences.lock().forget(tenant);
+        self.retention.forget(tenant);
+        Ok(())
+    }
+
+    /// Removes the records of a saved search, and the saved search if it is in use.
+    async fn erase(self: &Arc<SavedSearches>, id: String) -> Result<bool, Refusal> {
+        let saved = self.clone();
         let deleted = tokio::spawn(async move {
             let (records, name) = (saved.records.clone(), id.clone());
             let removed = tokio::task::spawn_blocking(move || {
@@ -109,20 +139,26 @@ impl SavedSearches {
             });
             removed.await.map_err(failed)??;
             // The record goes first: after a crash between the two the saved search must not come back.
-            let Some(entry) = saved.registry.lock().all.remove(&id) else { return Ok(false) };
+            let mut registry = saved.registry.lock();
+            registry.damaged.remove(&id);
+            let Some(entry) = registry.all.remove(&id) else { return Ok(false) };
+            let tenant = &entry.search.definition.tenant;
+            registry.remove(tenant);
+            drop(registry);
             if let Some(sender) = entry.sender {
                 sender.abort();
             }
-            let mut match_index = saved.match_index.write();
-            match_index.fences.remove(&entry.search.number);
-            if let Some(slot) = entry.slot {
+            let mut match_indexes = saved.match_indexes.write();
+            if let (Some(slot), Some(match_index)) = (entry.slot, match_indexes.get_mut(tenant)) {
+                match_index.fences.remove(&entry.search.number);
                 match_index.index.remove(slot);
+                // Without a saved search, events of the tenant should not even be queued.
+                if match_index.index.is_empty() {
+                    match_indexes.remove(tenant);
+                    saved.event_queue.ignore(tenant);
+                }
             }
-            // Without a saved search, writers should not even clone their batches for the queue.
-            if match_index.index.is_empty() {
-                saved.event_queue.listen(false);
-            }
-            drop(match_index);
+            drop(match_indexes);
             // After it left the index: no match can follow the last packet.
             entry.search.end();
             Ok::<_, Refusal>(true)
@@ -132,11 +168,13 @@ impl SavedSearches {
 }
 
 /// A slot of a saved search being created, released when dropped.
-struct CreationSlot(Arc<SavedSearches>);
+struct CreationSlot(Arc<SavedSearches>, Arc<str>);
 
 impl Drop for CreationSlot {
     fn drop(&mut self) {
-        self.0.registry.lock().making -= 1;
+        let mut registry = self.0.registry.lock();
+        registry.making -= 1;
+        registry.remove(&self.1);
     }
 }
 

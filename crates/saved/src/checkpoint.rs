@@ -7,8 +7,10 @@
 //! It is written soon after a change. Changes after the last write are repeated after a crash: an event may be
 //! reported twice, but none is left out. The catch-up is in `catch_up.rs`.
 
+use super::matcher::Place;
 use super::registry::SavedSearches;
 use super::search::SavedSearch;
+use meridian_admission::identity::DEFAULT_TENANT;
 use meridian_backend::{Backend, StoreError};
 use meridian_model::Invalid;
 use parking_lot::Mutex;
@@ -26,7 +28,7 @@ const SHARE: u32 = 20;
 /// Saved searches removed at a time, while the matcher waits.
 const FORGOTTEN: usize = 256;
 
-/// Positions in the logs of collections, by name.
+/// Positions in the logs of a tenant's collections, by name.
 pub(super) type Positions = BTreeMap<String, LogPosition>;
 
 /// A position in the log of a collection.
@@ -43,7 +45,11 @@ type Waiting = BTreeMap<String, BTreeMap<String, u64>>;
 /// The record on disk.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Checkpoint {
+    /// Of the tenant `default`: records from before there were others have it alone.
     collections: Positions,
+    /// Of the other tenants, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    tenants: BTreeMap<String, Positions>,
     /// The position before the events of unread packets.
     waiting: Waiting,
     /// Whether a clean stop has kept the packets (`clean_state.rs`). Their record exists until the next start has
@@ -53,12 +59,25 @@ pub(super) struct Checkpoint {
 }
 
 impl Checkpoint {
-    /// The position after which a saved search needs the events of a collection. `made` is the creation time of the
-    /// collection, `now` its current position. `since` holds the positions at the creation of the saved search, if
-    /// known.
-    pub(super) fn from(&self, id: &str, since: Option<&Positions>, name: &str, made: i64, now: u64) -> u64 {
+    /// The positions of a tenant's collections.
+    fn of(&self, tenant: &str) -> Option<&Positions> {
+        if tenant == DEFAULT_TENANT { Some(&self.collections) } else { self.tenants.get(tenant) }
+    }
+
+    /// The position after which a saved search needs the events of a collection of its tenant. `made` is the creation
+    /// time of the collection, `now` its current position. `since` holds the positions at the creation of the saved
+    /// search, if known.
+    pub(super) fn from(
+        &self,
+        id: &str,
+        tenant: &str,
+        since: Option<&Positions>,
+        name: &str,
+        made: i64,
+        now: u64,
+    ) -> u64 {
         let of = |places: &Positions| places.get(name).filter(|place| place.made == made).map(|place| place.position);
-        let checkpoint = of(&self.collections);
+        let checkpoint = self.of(tenant).and_then(of);
         // Only with a checkpoint of the same collection: a new one of its name has its own positions.
         let waits = self.waiting.get(id).and_then(|of| of.get(name)).copied().filter(|_| checkpoint.is_some());
         let from = match (waits, since) {
@@ -91,8 +110,8 @@ pub(super) struct Progress {
 
 #[derive(Debug, Default)]
 struct State {
-    /// The last processed position of each collection.
-    places: HashMap<Arc<str>, LogPosition>,
+    /// The last processed position of each collection, by tenant and name.
+    places: HashMap<Arc<str>, HashMap<Arc<str>, LogPosition>>,
     /// Saved searches that may have unread packets, by number.
     unread: HashMap<u64, Arc<SavedSearch>>,
     /// What was unread before the start, until the catch-up is done.
@@ -101,8 +120,15 @@ struct State {
 
 impl Progress {
     /// Records that all writes up to this position of the collection created at `made` were processed.
-    pub(super) fn mark_processed(&self, collection: &Arc<str>, made: i64, position: u64) {
-        self.state.lock().places.insert(collection.clone(), LogPosition { made, position });
+    pub(super) fn mark_processed(&self, place: Place<'_>, made: i64, position: u64) {
+        let mut state = self.state.lock();
+        let places = state.places.entry(place.tenant.clone()).or_default();
+        places.insert(place.collection.clone(), LogPosition { made, position });
+    }
+
+    /// Removes the positions of a tenant that is removed.
+    pub(super) fn forget_tenant(&self, tenant: &str) {
+        self.state.lock().places.remove(tenant);
     }
 
     /// Records that this saved search may have unread packets.
@@ -135,11 +161,16 @@ impl SavedSearches {
         let Some(bytes) = self.records.get(RECORD)? else { return Ok(Checkpoint::default()) };
         let checkpoint: Checkpoint =
             serde_json::from_slice(&bytes).map_err(|e| Invalid::new(format!("it does not read: {e}")))?;
-        let there = positions_of(self.backend.as_ref(), &self.tenant);
-        for (name, LogPosition { made, position }) in &checkpoint.collections {
-            if let Some(now) = there.get(name).filter(|now| now.made == *made) {
-                // An ephemeral collection restarts at 0.
-                self.progress.mark_processed(&name.as_str().into(), *made, (*position).min(now.position));
+        let of_default = (DEFAULT_TENANT, &checkpoint.collections);
+        let of_others = checkpoint.tenants.iter().map(|(tenant, places)| (tenant.as_str(), places));
+        for (tenant, places) in std::iter::once(of_default).chain(of_others) {
+            let there = positions_of(self.backend.as_ref(), tenant);
+            for (name, LogPosition { made, position }) in places {
+                if let Some(now) = there.get(name).filter(|now| now.made == *made) {
+                    let place = Place { tenant: &tenant.into(), collection: &name.as_str().into() };
+                    // An ephemeral collection restarts at 0.
+                    self.progress.mark_processed(place, *made, (*position).min(now.position));
+                }
             }
         }
         self.progress.state.lock().waited.clone_from(&checkpoint.waiting);
@@ -147,10 +178,11 @@ impl SavedSearches {
         Ok(checkpoint)
     }
 
-    /// Marks all existing events as processed.
-    pub(super) fn mark_all_processed(&self) {
-        for collection in self.backend.list(&self.tenant) {
-            self.progress.mark_processed(&collection.name().into(), collection.created(), collection.position());
+    /// Marks all existing events of a tenant as processed.
+    pub(super) fn mark_all_processed(&self, tenant: &Arc<str>) {
+        for collection in self.backend.list(tenant) {
+            let place = Place { tenant, collection: &collection.name().into() };
+            self.progress.mark_processed(place, collection.created(), collection.position());
         }
     }
 
@@ -174,7 +206,9 @@ impl SavedSearches {
 
     fn put_looked(&self, written: &mut Vec<u8>, kept: bool) -> Result<(), StoreError> {
         let checkpoint = self.checkpoint(kept);
-        if written.is_empty() && checkpoint.collections.is_empty() && checkpoint.waiting.is_empty() && !kept {
+        let nothing =
+            checkpoint.collections.is_empty() && checkpoint.tenants.is_empty() && checkpoint.waiting.is_empty();
+        if written.is_empty() && nothing && !kept {
             return Ok(());
         }
         let bytes = serde_json::to_vec(&checkpoint).map_err(|e| Invalid::new(e.to_string()))?;
@@ -187,12 +221,11 @@ impl SavedSearches {
     }
 
     fn checkpoint(&self, kept: bool) -> Checkpoint {
-        let there = positions_of(self.backend.as_ref(), &self.tenant);
         // The matcher marks packets unread before it moves the position. Reading both under one lock keeps them
         // consistent.
         let state = self.progress.state.lock();
         let (places, unread) = (state.places.clone(), state.unread.values().cloned().collect::<Vec<_>>());
-        let mut checkpoint = Checkpoint { collections: Positions::new(), waiting: state.waited.clone(), kept };
+        let mut checkpoint = Checkpoint { waiting: state.waited.clone(), kept, ..Checkpoint::default() };
         // There may be very many, and the matcher must not wait meanwhile.
         drop(state);
         let mut read = Vec::new();
@@ -209,9 +242,18 @@ impl SavedSearches {
         }
         self.progress.forget(&read);
         // Positions of removed collections are dropped, or the record would grow with every collection ever made.
-        let there_still = |name: &str, place: &LogPosition| there.get(name).is_some_and(|now| now.made == place.made);
-        let kept = places.iter().filter(|(name, place)| there_still(name, place));
-        checkpoint.collections.extend(kept.map(|(name, place)| (name.to_string(), *place)));
+        for (tenant, places) in places {
+            let there = positions_of(self.backend.as_ref(), &tenant);
+            let there_still =
+                |name: &str, place: &LogPosition| there.get(name).is_some_and(|now| now.made == place.made);
+            let kept = places.iter().filter(|(name, place)| there_still(name, place));
+            let kept: Positions = kept.map(|(name, place)| (name.to_string(), *place)).collect();
+            if &*tenant == DEFAULT_TENANT {
+                checkpoint.collections = kept;
+            } else if !kept.is_empty() {
+                checkpoint.tenants.insert(tenant.to_string(), kept);
+            }
+        }
         checkpoint
     }
 }
@@ -247,6 +289,7 @@ mod tests {
         let checkpoint = Checkpoint {
             collections: places(&[("news", 1, 10), ("old", 1, 10)]),
             waiting: Waiting::from([("a".to_owned(), BTreeMap::from([("news".to_owned(), 4), ("old".to_owned(), 4)]))]),
+            tenants: BTreeMap::from([("other".to_owned(), places(&[("news", 1, 3)]))]),
             kept: false,
         };
         let since = places(&[("news", 1, 7), ("late", 1, 30), ("old", 1, 9)]);
@@ -260,7 +303,16 @@ mod tests {
             ("a", Some(&since), "old", 2, 6, 0, "another collection has this name now"),
             ("a", Some(&since), "news", 1, 3, 3, "the collection begins again"),
         ] {
-            assert_eq!(checkpoint.from(id, since, name, made, now), from, "{why}");
+            assert_eq!(checkpoint.from(id, "default", since, name, made, now), from, "{why}");
         }
+        let of_tenant = |tenant: &str, id: &str| checkpoint.from(id, tenant, None, "news", 1, 20);
+        assert_eq!((of_tenant("other", "b"), of_tenant("new", "b")), (3, 20), "tenants have collections of their own");
+        // A record from before there were tenants is one of the tenant `default`.
+        let old = r#"{"collections":{"news":{"made":1,"position":10}},"waiting":{}}"#;
+        let old: Checkpoint = serde_json::from_str(old).expect("a checkpoint");
+        assert_eq!(
+            (old.from("b", "default", None, "news", 1, 20), old.from("b", "other", None, "news", 1, 20)),
+            (10, 20)
+        );
     }
 }

@@ -6,6 +6,7 @@
 //! thus notified. The events of lost packets are processed again (`checkpoint.rs`).
 
 use super::dead_letters::WebhookState;
+use super::fences::Objects;
 use super::search::Origin;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -17,8 +18,11 @@ pub(super) const RECORD: &str = "state";
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct CleanState {
     pub(super) searches: BTreeMap<String, SearchState>,
-    /// Objects: hash, time of the newest event, and the numbers of the saved searches that it is in.
-    pub(super) objects: Vec<(u64, i64, Vec<u64>)>,
+    /// Objects of the tenant `default`: states from before there were others have them alone.
+    pub(super) objects: Objects,
+    /// Those of the other tenants, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) objects_of: BTreeMap<String, Objects>,
 }
 
 /// The state of one saved search.

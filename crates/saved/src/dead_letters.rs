@@ -1,14 +1,14 @@
 //! The state of webhooks, and dead letters: packets given up, kept for diagnosis. Each saved search keeps its last
-//! twenty. All together keep a bounded number of bytes; the oldest are evicted.
+//! twenty. All together keep a bounded number of bytes; beyond it, the tenant with the most bytes loses its oldest.
 //!
-//! Each letter has an entry in one queue until it is dropped. Lock order: a holder of a [`WebhookState`] may lock the
-//! queue, never the other way round.
+//! Each letter has an entry in the line of its tenant until it is dropped. Lock order: a holder of a [`WebhookState`]
+//! may lock the lines, never the other way round.
 
 use super::status::{DeadLetterReport, WebhookReport};
 use meridian_model::time;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Weak};
 
 /// Max dead letters of each saved search.
@@ -98,7 +98,7 @@ pub(super) struct DeadLetter {
     tries: u32,
     why: String,
     packet: String,
-    /// Its entry in the queue, removed when dropped.
+    /// Its entry in a line, removed when dropped.
     #[serde(skip)]
     _ticket: Option<Arc<Ticket>>,
 }
@@ -117,17 +117,44 @@ impl DeadLetter {
 /// The dead letters of all saved searches.
 #[derive(Debug)]
 pub(crate) struct DeadLetters {
-    line: Arc<Mutex<Line>>,
+    lines: Arc<Mutex<Lines>>,
     bytes_max: usize,
 }
 
 #[derive(Debug, Default)]
-struct Line {
-    /// Oldest first.
-    letters: BTreeMap<Age, Entry>,
+struct Lines {
+    tenants: HashMap<Arc<str>, Line>,
     /// Letters ever added.
     made: u64,
     bytes: usize,
+}
+
+/// The letters of a tenant.
+#[derive(Debug, Default)]
+struct Line {
+    /// Oldest first.
+    letters: BTreeMap<Age, Entry>,
+    bytes: usize,
+}
+
+impl Lines {
+    fn insert(&mut self, tenant: &Arc<str>, age: Age, entry: Entry) {
+        let line = self.tenants.entry(tenant.clone()).or_default();
+        self.bytes += entry.bytes;
+        line.bytes += entry.bytes;
+        line.letters.insert(age, entry);
+    }
+
+    fn remove(&mut self, tenant: &str, age: Age) -> Option<Entry> {
+        let line = self.tenants.get_mut(tenant)?;
+        let entry = line.letters.remove(&age)?;
+        self.bytes -= entry.bytes;
+        line.bytes -= entry.bytes;
+        if line.letters.is_empty() {
+            self.tenants.remove(tenant);
+        }
+        Some(entry)
+    }
 }
 
 /// When a letter was given up, in microseconds since 1970, and a number to break ties.
@@ -141,66 +168,63 @@ struct Entry {
     bytes: usize,
 }
 
-/// The entry of a letter, removed from the queue when dropped.
+/// The entry of a letter, removed from its line when dropped.
 #[derive(Debug)]
 struct Ticket {
-    line: Arc<Mutex<Line>>,
+    lines: Arc<Mutex<Lines>>,
+    tenant: Arc<str>,
     age: Age,
 }
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        let mut line = self.line.lock();
-        if let Some(entry) = line.letters.remove(&self.age) {
-            line.bytes -= entry.bytes;
-        }
+        self.lines.lock().remove(&self.tenant, self.age);
     }
 }
 
 impl DeadLetters {
-    /// An empty queue of at most `bytes_max` bytes.
+    /// No letters, of at most `bytes_max` bytes.
     pub(crate) fn new(bytes_max: usize) -> DeadLetters {
-        DeadLetters { line: Arc::default(), bytes_max }
+        DeadLetters { lines: Arc::default(), bytes_max }
     }
 
     /// Bytes of all letters.
     pub(crate) fn bytes(&self) -> usize {
-        self.line.lock().bytes
+        self.lines.lock().bytes
     }
 
-    /// Adds a webhook that is new, or was kept over a clean stop with its letters.
-    pub(crate) fn enter(&self, webhook_state: WebhookState) -> Arc<Mutex<WebhookState>> {
+    /// Adds a webhook of a tenant that is new, or was kept over a clean stop with its letters.
+    pub(crate) fn enter(&self, tenant: &Arc<str>, webhook_state: WebhookState) -> Arc<Mutex<WebhookState>> {
         let webhook_state = Arc::new(Mutex::new(webhook_state));
         for letter in &mut webhook_state.lock().letters {
-            letter._ticket = Some(self.place(&webhook_state, letter));
+            letter._ticket = Some(self.place(tenant, &webhook_state, letter));
         }
         self.make_room();
         webhook_state
     }
 
-    /// Adds a packet that was given up.
-    pub(super) fn bury(&self, webhook_state: &Arc<Mutex<WebhookState>>, mut letter: DeadLetter) {
+    /// Adds a packet of a tenant that was given up.
+    pub(super) fn bury(&self, tenant: &Arc<str>, webhook_state: &Arc<Mutex<WebhookState>>, mut letter: DeadLetter) {
         let mut held = webhook_state.lock();
-        letter._ticket = Some(self.place(webhook_state, &letter));
+        letter._ticket = Some(self.place(tenant, webhook_state, &letter));
         held.give_up(letter);
         // `make_room` locks other webhooks, perhaps this one too.
         drop(held);
         self.make_room();
     }
 
-    fn place(&self, webhook_state: &Arc<Mutex<WebhookState>>, letter: &DeadLetter) -> Arc<Ticket> {
-        let mut line = self.line.lock();
+    fn place(&self, tenant: &Arc<str>, webhook_state: &Arc<Mutex<WebhookState>>, letter: &DeadLetter) -> Arc<Ticket> {
+        let mut lines = self.lines.lock();
         // By time, not by arrival here: letters of a clean stop come back in the order of the registry.
-        let age = (time::parse_instant(&letter.at, None).unwrap_or_default(), line.made);
+        let age = (time::parse_instant(&letter.at, None).unwrap_or_default(), lines.made);
         let entry = Entry { webhook_state: Arc::downgrade(webhook_state), seq: letter.seq, bytes: letter.bytes() };
-        line.made += 1;
-        line.bytes += entry.bytes;
-        line.letters.insert(age, entry);
-        Arc::new(Ticket { line: self.line.clone(), age })
+        lines.made += 1;
+        lines.insert(tenant, age, entry);
+        Arc::new(Ticket { lines: self.lines.clone(), tenant: tenant.clone(), age })
     }
 
     fn make_room(&self) {
-        // The queue is unlocked here before the webhook is locked, which keeps the lock order.
+        // The lines are unlocked here before the webhook is locked, which keeps the lock order.
         while let Some(oldest) = self.take_oldest() {
             if let Some(webhook_state) = oldest.webhook_state.upgrade() {
                 webhook_state.lock().forget(oldest.seq);
@@ -208,15 +232,15 @@ impl DeadLetters {
         }
     }
 
-    /// Removes the oldest entry while the queue exceeds its bound.
+    /// Removes the oldest entry of the tenant with the most bytes, while the lines exceed their bound.
     fn take_oldest(&self) -> Option<Entry> {
-        let mut line = self.line.lock();
-        if line.bytes <= self.bytes_max {
+        let mut lines = self.lines.lock();
+        if lines.bytes <= self.bytes_max {
             return None;
         }
-        let (_, oldest) = line.letters.pop_first()?;
-        line.bytes -= oldest.bytes;
-        Some(oldest)
+        let (tenant, line) = lines.tenants.iter().max_by_key(|(_, line)| line.bytes)?;
+        let (tenant, age) = (tenant.clone(), *line.letters.first_key_value()?.0);
+        lines.remove(&tenant, age)
     }
 }
 
@@ -226,6 +250,10 @@ mod tests {
 
     fn letter(seq: u64, at: i64) -> DeadLetter {
         DeadLetter::new(seq, at, 1, "it answered 500".to_owned(), "{}".to_owned())
+    }
+
+    fn tenant() -> Arc<str> {
+        "default".into()
     }
 
     /// The number of packets given up, and the numbers of those kept.
@@ -239,9 +267,9 @@ mod tests {
     #[test]
     fn letters_of_one_saved_search_are_bounded() {
         let letters = DeadLetters::new(usize::MAX);
-        let webhook_state = letters.enter(WebhookState::from(0));
+        let webhook_state = letters.enter(&tenant(), WebhookState::from(0));
         for seq in 0..50 {
-            letters.bury(&webhook_state, letter(seq, 0));
+            letters.bury(&tenant(), &webhook_state, letter(seq, 0));
         }
         assert_eq!(told(&webhook_state), (50, (30..50).collect()));
         assert_eq!((webhook_state.lock().next(), letters.bytes()), (50, 20 * letter(0, 0).bytes()));
@@ -253,15 +281,16 @@ mod tests {
     fn of_the_letters_of_all_the_oldest_give_way() {
         let one = letter(0, 0).bytes();
         let letters = DeadLetters::new(5 * one);
-        let (quiet, busy) = (letters.enter(WebhookState::from(0)), letters.enter(WebhookState::from(0)));
-        letters.bury(&quiet, letter(0, 0));
+        let (quiet, busy) =
+            (letters.enter(&tenant(), WebhookState::from(0)), letters.enter(&tenant(), WebhookState::from(0)));
+        letters.bury(&tenant(), &quiet, letter(0, 0));
         for seq in 0..4 {
-            letters.bury(&busy, letter(seq, 1));
+            letters.bury(&tenant(), &busy, letter(seq, 1));
         }
         assert_eq!((told(&quiet), told(&busy), letters.bytes()), ((1, vec![0]), (4, vec![0, 1, 2, 3]), 5 * one));
-        letters.bury(&busy, letter(4, 2));
+        letters.bury(&tenant(), &busy, letter(4, 2));
         assert_eq!((told(&quiet), told(&busy), letters.bytes()), ((1, vec![]), (5, vec![0, 1, 2, 3, 4]), 5 * one));
-        letters.bury(&quiet, letter(1, 3));
+        letters.bury(&tenant(), &quiet, letter(1, 3));
         assert_eq!((told(&quiet), told(&busy), letters.bytes()), ((2, vec![1]), (5, vec![1, 2, 3, 4]), 5 * one));
 
         // After a clean stop the oldest stay the same in any order of webhooks, even with a smaller bound.
@@ -269,10 +298,25 @@ mod tests {
             serde_json::from_str(&serde_json::to_string(&*webhook_state.lock()).expect("JSON")).expect("a post")
         };
         let fewer = DeadLetters::new(3 * one);
-        let (again, then) = (fewer.enter(kept(&quiet)), fewer.enter(kept(&busy)));
+        let (again, then) = (fewer.enter(&tenant(), kept(&quiet)), fewer.enter(&tenant(), kept(&busy)));
         assert_eq!((told(&again), told(&then), fewer.bytes()), ((2, vec![1]), (5, vec![3, 4]), 3 * one));
         drop(then);
         assert_eq!(fewer.bytes(), one);
         assert_eq!(letters.bytes(), 5 * one);
+    }
+
+    #[test]
+    fn a_tenant_with_many_letters_loses_its_own() {
+        let one = letter(0, 0).bytes();
+        let letters = DeadLetters::new(4 * one);
+        let (few, many): (Arc<str>, Arc<str>) = ("few".into(), "many".into());
+        let (quiet, busy) = (letters.enter(&few, WebhookState::from(0)), letters.enter(&many, WebhookState::from(0)));
+        letters.bury(&few, &quiet, letter(0, 0));
+        for seq in 0..10 {
+            letters.bury(&many, &busy, letter(seq, 1));
+        }
+        assert_eq!((told(&quiet), told(&busy)), ((1, vec![0]), (10, vec![7, 8, 9])));
+        drop((quiet, busy));
+        assert!(letters.bytes() == 0 && letters.lines.lock().tenants.is_empty());
     }
 }

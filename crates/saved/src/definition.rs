@@ -1,6 +1,7 @@
 //! The definition of a saved search, read from JSON when it is created and when it is recovered.
 
 use super::settings::SavedSettings;
+use meridian_admission::identity::DEFAULT_TENANT;
 use meridian_backend::View;
 use meridian_federation::Question;
 use meridian_federation::Settings;
@@ -9,6 +10,7 @@ use meridian_model::policy::access::Pattern;
 use meridian_model::{Invalid, When};
 use reqwest::Url;
 use serde_json::{Map, Value, json};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Members beside the question.
@@ -44,13 +46,15 @@ pub struct Definition {
     pub webhook: Option<Webhook>,
     /// The polling interval of remote providers.
     pub poll: Option<Duration>,
+    /// The tenant of its creator. It receives the events of this tenant only.
+    pub tenant: Arc<str>,
     /// The collections that its creator may read, and so it may.
     pub collections: Pattern,
 }
 
 impl Definition {
-    /// Reads a definition. The question is the member `question`, or its members are beside `name`. An error names the
-    /// member.
+    /// Reads a definition, of the default tenant. The question is the member `question`, or its members are beside
+    /// `name`. An error names the member.
     pub fn read(value: &Value, settings: &Settings, saved: &SavedSettings) -> Result<Definition, Invalid> {
         let expected = "expected an object such as {\"name\":\"floods\",\"question\":{\"keywords\":\"flood\"}}";
         let given = value.as_object().ok_or_else(|| Invalid::new(expected))?;
@@ -83,6 +87,7 @@ impl Definition {
             asked,
             question,
             when,
+            tenant: DEFAULT_TENANT.into(),
             collections: Pattern::all(),
         })
     }
@@ -93,14 +98,14 @@ impl Definition {
         self.question.providers.as_ref().is_none_or(own)
     }
 
-    /// Whether it receives the events of a collection.
+    /// Whether it receives the events of a collection of its tenant.
     pub fn covers(&self, collection: &str) -> bool {
         self.collections.covers(collection)
     }
 
-    /// Whether a caller may read all that it reads, and so may see it.
+    /// Whether a caller is of its tenant and may read all that it reads, and so may see it.
     pub fn is_seen_by(&self, view: &View) -> bool {
-        view.caller().grant.collections.includes(&self.collections)
+        view.tenant() == &*self.tenant && view.caller().grant.collections.includes(&self.collections)
     }
 
     /// Whether it reports moving objects.

@@ -1,47 +1,59 @@
 //! The bounded queue of new events between the store and the matcher. No write waits for it.
+//!
+//! Each tenant has a line of its own. The matcher takes the same number of bytes from each line. When the queue is
+//! full, the tenant with the most bytes loses its newest events. So a tenant loses none while its events take no more
+//! than the queue's bytes divided by the number of tenants with events in it.
 
+use super::turns::Turns;
 use meridian_model::{Subscriber, WrittenBatch};
 use parking_lot::{Condvar, Mutex};
-use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Receives the writes of one tenant.
+/// Receives the writes of tenants with saved searches.
 #[derive(Debug)]
 pub(crate) struct EventQueue {
-    tenant: String,
     bytes_max: usize,
+    /// Whether any tenant listens, for [`Subscriber::listens`], which every write asks.
     listening: AtomicBool,
     queue: Mutex<Waiting>,
     changed: Condvar,
-    received: AtomicU64,
-    dropped: AtomicU64,
 }
 
 #[derive(Debug, Default)]
 struct Waiting {
-    waiting: VecDeque<(u64, WrittenBatch)>,
-    bytes: usize,
+    writes: Turns<(u64, WrittenBatch)>,
+    /// The tenants that listen, with their events dropped since they do.
+    tenants: HashMap<Arc<str>, u64>,
     /// Number of the newest write received.
     newest: u64,
     stopped: bool,
+    received: u64,
+    dropped: u64,
 }
 
 impl EventQueue {
-    pub(crate) fn new(tenant: String, bytes_max: usize) -> EventQueue {
-        EventQueue {
-            tenant,
-            bytes_max,
-            listening: AtomicBool::new(false),
-            queue: Mutex::default(),
-            changed: Condvar::new(),
-            received: AtomicU64::new(0),
-            dropped: AtomicU64::new(0),
+    pub(crate) fn new(bytes_max: usize) -> EventQueue {
+        let (listening, queue) = (AtomicBool::new(false), Mutex::default());
+        EventQueue { bytes_max, listening, queue, changed: Condvar::new() }
+    }
+
+    /// Receives the events of a tenant from now on.
+    pub(crate) fn listen(&self, tenant: &Arc<str>) {
+        let mut queue = self.queue.lock();
+        if !queue.stopped {
+            queue.tenants.entry(tenant.clone()).or_default();
+            self.listening.store(true, Ordering::Release);
         }
     }
 
-    /// Whether any saved search needs events.
-    pub(crate) fn listen(&self, on: bool) {
-        self.listening.store(on, Ordering::Release);
+    /// Receives no more events of a tenant, and forgets those that wait.
+    pub(crate) fn ignore(&self, tenant: &str) {
+        let mut queue = self.queue.lock();
+        queue.tenants.remove(tenant);
+        queue.writes.clear(tenant);
+        self.listening.store(!queue.tenants.is_empty() && !queue.stopped, Ordering::Release);
     }
 
     /// Number of the newest write received. A saved search created now needs those after it.
@@ -53,9 +65,8 @@ impl EventQueue {
     pub(crate) fn next(&self) -> Option<(u64, WrittenBatch)> {
         let mut queue = self.queue.lock();
         loop {
-            if let Some((number, written)) = queue.waiting.pop_front() {
-                queue.bytes -= written.batch.bytes();
-                return Some((number, written));
+            if let Some(next) = queue.writes.pop() {
+                return Some(next);
             }
             if queue.stopped {
                 return None;
@@ -71,19 +82,60 @@ impl EventQueue {
 
     /// Takes no more events.
     pub(crate) fn stop(&self) {
-        self.queue.lock().stopped = true;
+        let mut queue = self.queue.lock();
+        queue.stopped = true;
         self.listening.store(false, Ordering::Release);
+        drop(queue);
         self.changed.notify_all();
     }
 
-    /// Events received, and events dropped because the queue was full.
+    /// Counts events of a tenant that were taken from the queue and not processed.
+    pub(crate) fn lose(&self, tenant: &str, events: u64) {
+        self.queue.lock().lose(tenant, events);
+    }
+
+    /// Events of a tenant that were not processed since it listens.
+    pub(crate) fn dropped(&self, tenant: &str) -> u64 {
+        self.queue.lock().tenants.get(tenant).copied().unwrap_or(0)
+    }
+
+    /// Events received, and events not processed, of all tenants since the start.
     pub(crate) fn counts(&self) -> (u64, u64) {
-        (self.received.load(Ordering::Relaxed), self.dropped.load(Ordering::Relaxed))
+        let queue = self.queue.lock();
+        (queue.received, queue.dropped)
     }
 
     /// Bytes of queued events.
     pub(crate) fn bytes(&self) -> usize {
-        self.queue.lock().bytes
+        self.queue.lock().writes.cost()
+    }
+}
+
+impl Waiting {
+    /// Makes room for a write; `false` if its tenant would then have the most bytes, and so must drop it.
+    fn make_room(&mut self, tenant: &str, bytes: usize, bytes_max: usize) -> bool {
+        while self.writes.cost() + bytes > bytes_max {
+            // A single larger write is accepted, as the store accepted it too.
+            let Some((largest, most)) = self.writes.largest() else { return true };
+            if most <= self.writes.cost_of(tenant) + bytes {
+                return false;
+            }
+            // The newest, so that what was accepted first is processed, as where one tenant is alone.
+            if let Some((_, newest)) = self.writes.take_newest(&largest) {
+                self.lose(&largest, newest.batch.rows() as u64);
+            }
+        }
+        true
+    }
+
+    fn lose(&mut self, tenant: &str, events: u64) {
+        if self.dropped == 0 {
+            tracing::warn!(tenant, "events for saved searches are dropped, and counted");
+        }
+        self.dropped += events;
+        if let Some(dropped) = self.tenants.get_mut(tenant) {
+            *dropped += events;
+        }
     }
 }
 
@@ -93,32 +145,93 @@ impl Subscriber for EventQueue {
     }
 
     fn notify(&self, written: WrittenBatch) {
-        // The store notifies of all tenants.
-        if *written.tenant != *self.tenant {
-            return;
-        }
-        let (bytes, events) = (written.batch.bytes(), written.batch.rows() as u64);
+        // At least one, so that every write has a cost.
+        let (bytes, events) = (written.batch.bytes().max(1), written.batch.rows() as u64);
         let mut queue = self.queue.lock();
-        if queue.stopped {
+        // The store notifies of all tenants.
+        if queue.stopped || !queue.tenants.contains_key(&written.tenant) {
             return;
         }
         // Dropped writes are numbered too, so that numbers compare with `SavedSearch::since`.
         queue.newest += 1;
-        self.received.fetch_add(events, Ordering::Relaxed);
-        // A single larger write is accepted, as the store accepted it too.
-        if queue.bytes + bytes > self.bytes_max && !queue.waiting.is_empty() {
-            if self.dropped.fetch_add(events, Ordering::Relaxed) == 0 {
-                tracing::warn!(
-                    "events arrive faster than saved searches process them: the excess is dropped and counted"
-                );
-            }
+        queue.received += events;
+        let (number, tenant) = (queue.newest, written.tenant.clone());
+        if !queue.make_room(&tenant, bytes, self.bytes_max) {
+            queue.lose(&tenant, events);
             return;
         }
-        queue.bytes += bytes;
-        let number = queue.newest;
-        queue.waiting.push_back((number, written));
+        queue.writes.push(&tenant, bytes, (number, written));
         // Unlocked before the notification, so that the matcher does not wake into a held lock.
         drop(queue);
         self.changed.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use meridian_model::builder::Value;
+    use meridian_model::{BatchBuilder, Seq, schema_spec};
+
+    /// A write of one event of a tenant.
+    fn written(tenant: &str, position: u64) -> WrittenBatch {
+        let schema = Arc::new(schema_spec::parse("title:String,*geom:Point:srid=4326").unwrap());
+        let mut builder = BatchBuilder::new(schema);
+        builder.set(0, Value::Text("x".repeat(1_000))).unwrap();
+        builder.set_point(0.0, 0.0).unwrap();
+        builder.end_event().unwrap();
+        let (first, batch) = (Seq::new(position, 0), builder.finish().unwrap());
+        WrittenBatch { tenant: tenant.into(), collection: "events".into(), made: 1, first, batch }
+    }
+
+    #[test]
+    fn a_flood_of_one_tenant_drops_its_own_events_and_waits_for_no_other() {
+        let one = written("a", 0).batch.bytes();
+        let queue = EventQueue::new(20 * one);
+        queue.listen(&"a".into());
+        queue.listen(&"b".into());
+        for n in 0..100 {
+            queue.notify(written("a", n));
+        }
+        // A tenant that is alone has the whole queue.
+        assert_eq!((queue.bytes(), queue.dropped("a")), (20 * one, 80));
+        queue.notify(written("nobody", 0));
+        for n in 0..10 {
+            queue.notify(written("b", n));
+            queue.notify(written("a", 100 + n));
+        }
+        assert_eq!((queue.bytes(), queue.dropped("a"), queue.dropped("b")), (20 * one, 100, 0));
+        // Both have the same now: each drops its own.
+        queue.notify(written("b", 10));
+        assert_eq!((queue.dropped("a"), queue.dropped("b"), queue.counts()), (100, 1, (121, 101)));
+        let mut taken: Vec<(Arc<str>, u64)> = Vec::new();
+        for _ in 0..20 {
+            let (_, next) = queue.next().expect("a write");
+            taken.push((next.tenant, next.first.position()));
+        }
+        for (n, pair) in taken.chunks(2).enumerate() {
+            let (a, b) = (("a".into(), n as u64), ("b".into(), n as u64));
+            assert!(pair.contains(&a) && pair.contains(&b), "{n}: {pair:?}");
+        }
+        assert_eq!(queue.bytes(), 0);
+    }
+
+    #[test]
+    fn a_tenant_that_does_not_listen_costs_nothing() {
+        let queue = EventQueue::new(1 << 20);
+        assert!(!queue.listens());
+        queue.listen(&"a".into());
+        queue.listen(&"b".into());
+        queue.notify(written("a", 0));
+        queue.notify(written("b", 0));
+        queue.ignore("a");
+        queue.notify(written("a", 1));
+        assert!(queue.listens());
+        assert_eq!((queue.next().map(|(_, next)| next.tenant), queue.bytes()), (Some("b".into()), 0));
+        queue.ignore("b");
+        assert!(!queue.listens());
+        queue.stop();
+        queue.listen(&"a".into());
+        assert!(!queue.listens() && queue.next().is_none());
     }
 }

@@ -32,7 +32,7 @@ pub(crate) struct Index<T> {
     grid: Grid,
     words: HashMap<Box<str>, Vec<u32>>,
     authors: HashMap<Box<str>, Vec<u32>>,
-    common: Common,
+    common: Arc<Common>,
 }
 
 #[derive(Debug)]
@@ -50,20 +50,19 @@ enum Key {
     Author(Box<str>),
 }
 
-impl<T> Default for Index<T> {
-    fn default() -> Self {
+impl<T> Index<T> {
+    /// An empty index that chooses words by these frequencies.
+    pub(crate) fn new(common: Arc<Common>) -> Index<T> {
         Index {
             slots: Vec::new(),
             free: Vec::new(),
             grid: Grid::default(),
             words: HashMap::new(),
             authors: HashMap::new(),
-            common: Common::default(),
+            common,
         }
     }
-}
 
-impl<T> Index<T> {
     /// Inserts a question and returns the number to remove it by.
     pub(crate) fn insert(&mut self, question: Arc<Question>, of: T) -> u32 {
         // Numbers are reused, so that slots stay dense after many creations and deletions.
@@ -168,9 +167,9 @@ fn forget(map: &mut HashMap<Box<str>, Vec<u32>>, name: Box<str>, number: u32) {
     }
 }
 
-/// Word frequencies of the events.
+/// Word frequencies of the events, of all tenants: the counters would be too large for one set each.
 #[derive(Debug)]
-struct Common {
+pub(crate) struct Common {
     passed: AtomicU32,
     sampled: AtomicU32,
     counters: Box<[AtomicU32]>,

@@ -1,8 +1,9 @@
 //! Saved searches: questions matched with new events as they arrive, and put to remote providers at intervals.
 //!
 //! An event goes from the store's acknowledgement through a bounded queue (`event_queue.rs`) to one thread. The thread
-//! finds the questions that the event matches (`matcher.rs`, with the index in `index.rs` and `grid.rs`). Packets go
-//! on to their readers: streams and webhooks (`webhook.rs`). No write waits for any of it.
+//! finds the questions of the event's tenant that it matches (`matcher.rs`, with the index in `index.rs` and `grid.rs`).
+//! Packets go on to their readers: streams and webhooks (`webhook.rs`). No write waits for any of it. Events, polls
+//! and calls of tenants are taken in turn (`turns.rs`).
 //!
 //! A checkpoint records up to where events were processed (`checkpoint.rs`); a start catches up from there
 //! (`catch_up.rs`). Start reading at the registry of saved searches, `registry.rs`. The crate is built on the
@@ -15,9 +16,11 @@ mod clean_state;
 mod dead_letters;
 mod definition;
 mod event_queue;
+mod fences;
 mod grid;
 mod index;
 mod matcher;
+mod places;
 mod poll;
 mod recovery;
 mod registry;
@@ -25,13 +28,14 @@ mod retention;
 mod search;
 mod settings;
 mod status;
+mod turns;
 mod webhook;
 
 #[cfg(test)]
 mod tests;
 
 pub use definition::{Definition, Webhook};
-pub use registry::{SavedFigures, SavedSearches};
+pub use registry::{SavedFigures, SavedSearches, Suspended};
 pub use search::SavedSearch;
 pub use settings::{SavedSettings, WebhookSettings};
 pub use status::{DeadLetterReport, PollReport, SavedSearchStatus, WebhookReport};

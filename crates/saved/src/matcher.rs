@@ -1,14 +1,15 @@
 //! Matches new events with saved searches.
 
 use super::event_queue::EventQueue;
-use super::index::Index;
+use super::fences::TenantFences;
+use super::index::{Common, Index};
 use super::registry::SavedSearches;
 use super::search::SavedSearch;
-use meridian_federation::event::{Event, Events};
+use meridian_federation::event::Events;
 use meridian_federation::provider::LocalProvider;
 use meridian_formats::FeatureWriter;
 use meridian_model::fence::Passage;
-use meridian_model::{Batch, Fences, Seq, When};
+use meridian_model::{Batch, Seq, When};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -19,12 +20,25 @@ use std::sync::{Arc, Weak};
 /// created and deleted.
 const CHUNK: usize = 256;
 
-/// The saved searches by what they match.
-#[derive(Debug, Default)]
+/// The saved searches of a tenant by what they match.
+#[derive(Debug)]
 pub(super) struct MatchIndex {
     pub(super) index: Index<Arc<SavedSearch>>,
     /// Saved searches that report moving objects, by number.
     pub(super) fences: HashMap<u64, Arc<SavedSearch>>,
+}
+
+impl MatchIndex {
+    pub(super) fn new(common: Arc<Common>) -> MatchIndex {
+        MatchIndex { index: Index::new(common), fences: HashMap::new() }
+    }
+}
+
+/// The collection of some events, and its tenant.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place<'a> {
+    pub(super) tenant: &'a Arc<str>,
+    pub(super) collection: &'a Arc<str>,
 }
 
 /// A match of an event with a saved search.
@@ -51,11 +65,12 @@ pub(super) fn listen(event_queue: &EventQueue, saved: &Weak<SavedSearches>) {
         // Weak, so that this thread does not keep a dropped server alive while it waits.
         let Some(saved) = saved.upgrade() else { return };
         // Writes before the creation of a saved search do not match it.
-        saved.process(&written.collection, &written.batch, &written.seqs(), &|search, _| {
+        let place = Place { tenant: &written.tenant, collection: &written.collection };
+        saved.process(place, &written.batch, &written.seqs(), &|search, _| {
             number > search.since && search.definition.covers(&written.collection)
         });
         // Marked after processing: a crash in between repeats the events rather than losing them.
-        saved.progress.mark_processed(&written.collection, written.made, written.first.position());
+        saved.progress.mark_processed(place, written.made, written.first.position());
     }
 }
 
@@ -64,37 +79,50 @@ type Wants<'a> = &'a dyn Fn(&SavedSearch, Seq) -> bool;
 
 impl SavedSearches {
     /// Matches events and sends the matches. A panic costs the events of its call and is counted.
-    pub(super) fn process(&self, collection: &Arc<str>, batch: &Batch, seqs: &[Seq], wants: Wants<'_>) {
-        let checkpoint = catch_unwind(AssertUnwindSafe(|| self.process_events(collection, batch, seqs, wants)));
-        if checkpoint.is_err() {
-            // Counted as lost, so that every saved search reports it with its next results.
-            self.lost.fetch_add(seqs.len() as u64, Ordering::Relaxed);
-            tracing::error!(collection = &**collection, "events were lost for saved searches to a panic");
+    pub(super) fn process(&self, place: Place<'_>, batch: &Batch, seqs: &[Seq], wants: Wants<'_>) {
+        let Place { tenant, collection } = place;
+        let mut done = false;
+        self.background.run(tenant, &mut || {
+            done = catch_unwind(AssertUnwindSafe(|| self.process_events(place, batch, seqs, wants))).is_ok();
+        });
+        if !done {
+            // Counted, so that every saved search of the tenant reports it with its next results.
+            self.event_queue.lose(tenant, seqs.len() as u64);
+            tracing::error!(%tenant, %collection, "events were lost for saved searches to a panic");
         }
     }
 
-    fn process_events(&self, collection: &Arc<str>, batch: &Batch, seqs: &[Seq], wants: Wants<'_>) {
+    fn process_events(&self, place: Place<'_>, batch: &Batch, seqs: &[Seq], wants: Wants<'_>) {
+        let Place { tenant, collection } = place;
         let writer = match FeatureWriter::new(batch.schema(), None) {
             Ok(writer) => writer,
-            Err(e) => {
-                self.lost.fetch_add(seqs.len() as u64, Ordering::Relaxed);
-                tracing::error!(collection = &**collection, error = %e, "events cannot be shown to saved searches");
+            Err(error) => {
+                self.event_queue.lose(tenant, seqs.len() as u64);
+                tracing::error!(%tenant, %collection, %error, "events cannot be shown to saved searches");
                 return;
             }
         };
         let events = Events::of(collection, batch, &writer, seqs);
         for from in (0..seqs.len()).step_by(CHUNK) {
-            let matches = self.matches(&events, seqs, from..(from + CHUNK).min(seqs.len()), wants);
+            let matches = self.matches(tenant, &events, seqs, from..(from + CHUNK).min(seqs.len()), wants);
             self.matches.fetch_add(matches.len() as u64, Ordering::Relaxed);
             self.deliver(collection, &events, seqs, matches);
         }
     }
 
-    fn matches(&self, events: &Events<'_>, seqs: &[Seq], rows: Range<usize>, wants: Wants<'_>) -> Vec<Match> {
+    fn matches(
+        &self,
+        tenant: &Arc<str>,
+        events: &Events<'_>,
+        seqs: &[Seq],
+        rows: Range<usize>,
+        wants: Wants<'_>,
+    ) -> Vec<Match> {
         // Both are held for the whole chunk, so that matches and transitions belong to the same set of saved searches.
-        let match_index = self.match_index.read();
+        let match_indexes = self.match_indexes.read();
         let mut fences = self.fences.lock();
         let mut matches = Vec::new();
+        let Some(match_index) = match_indexes.get(tenant) else { return matches };
         for row in rows {
             let event = events.event(row);
             let mut moving = Vec::new();
@@ -104,7 +132,10 @@ impl SavedSearches {
                 // Decided below: whether it is `enter` or `inside` depends on the object's former position.
                 Some(_) => moving.push(search.clone()),
             });
-            passages(&match_index, &mut fences, &event, moving, row, &mut matches);
+            // An event of a tenant without fences need not be remembered.
+            let object = if match_index.fences.is_empty() { None } else { event.object() };
+            let passage = object.map(|object| passage(&mut fences, tenant, object, event.ends(), &moving));
+            report_passage(match_index, passage.unwrap_or_default(), moving, row, &mut matches);
         }
         matches
     }
@@ -133,9 +164,9 @@ impl SavedSearches {
         }
     }
 
-    /// Reports unprocessed events, once each time.
+    /// Reports unprocessed events of its tenant, once each time.
     fn tell_dropped(&self, search: &SavedSearch) {
-        let dropped = self.dropped();
+        let dropped = self.event_queue.dropped(&search.definition.tenant);
         // Swapped, so that each loss is reported once, even by two threads.
         let told = search.counts.told_dropped.swap(dropped, Ordering::Relaxed);
         if dropped > told {
@@ -148,24 +179,27 @@ impl SavedSearches {
     }
 }
 
+/// Records an event of an object, which matches the saved searches `moving`.
+fn passage(
+    fences: &mut TenantFences,
+    tenant: &Arc<str>,
+    object: u64,
+    ends: i64,
+    moving: &[Arc<SavedSearch>],
+) -> Passage {
+    let mut inside: Vec<u64> = moving.iter().map(|search| search.number).collect();
+    inside.sort_unstable();
+    fences.pass(tenant, object, ends, &inside)
+}
+
 /// Adds the matches of saved searches that report entering and leaving; `moving` are those that the event matches.
-fn passages(
+fn report_passage(
     match_index: &MatchIndex,
-    fences: &mut Fences,
-    event: &Event<'_>,
+    passage: Passage,
     moving: Vec<Arc<SavedSearch>>,
     row: usize,
     matches: &mut Vec<Match>,
 ) {
-    let object = if match_index.fences.is_empty() { None } else { event.object() };
-    let passage = match object {
-        Some(object) => {
-            let mut inside: Vec<u64> = moving.iter().map(|search| search.number).collect();
-            inside.sort_unstable();
-            fences.pass(object, event.ends(), &inside)
-        }
-        None => Passage::default(),
-    };
     // An older position must not undo what a newer one has reported.
     if passage.late {
         return;

@@ -3,6 +3,7 @@
 
 use super::registry::SavedSearches;
 use super::search::SavedSearch;
+use super::turns::Turns;
 use meridian_federation::hash;
 use meridian_federation::provider::LocalProvider;
 use meridian_federation::{Priority, Question};
@@ -11,29 +12,39 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::{Duration, Instant};
 
-/// The saved searches to poll, by due time.
+/// The saved searches to poll.
 #[derive(Debug)]
 pub(super) struct PollSchedule {
-    due: Mutex<BinaryHeap<Reverse<(Instant, String)>>>,
+    polls: Mutex<Polls>,
     changed: Notify,
     places: Arc<Semaphore>,
+}
+
+#[derive(Debug, Default)]
+struct Polls {
+    /// By due time: tenant and id.
+    later: BinaryHeap<Reverse<(Instant, Arc<str>, String)>>,
+    /// Those that are due, one of each tenant in turn.
+    due: Turns<String>,
 }
 
 impl PollSchedule {
     pub(super) fn new(at_once: usize) -> PollSchedule {
         let places = Arc::new(Semaphore::new(at_once.max(1)));
-        PollSchedule { due: Mutex::default(), changed: Notify::new(), places }
+        PollSchedule { polls: Mutex::default(), changed: Notify::new(), places }
     }
 
     /// Schedules a saved search.
-    pub(super) fn add(&self, at: Instant, id: String) {
-        self.due.lock().push(Reverse((at, id)));
+    pub(super) fn add(&self, at: Instant, search: &SavedSearch) {
+        let (tenant, id) = (search.definition.tenant.clone(), search.id.clone());
+        self.polls.lock().later.push(Reverse((at, tenant, id)));
         self.changed.notify_one();
     }
 
@@ -41,15 +52,17 @@ impl PollSchedule {
     async fn next(&self) -> String {
         loop {
             let first = {
-                let mut due = self.due.lock();
-                match due.peek() {
-                    Some(Reverse((at, _))) if *at > Instant::now() => Some(*at),
-                    Some(_) => match due.pop() {
-                        Some(Reverse((_, id))) => return id,
-                        None => None,
-                    },
-                    None => None,
+                let mut polls = self.polls.lock();
+                let Polls { later, due } = &mut *polls;
+                let now = Instant::now();
+                while let Some(first) = later.peek_mut().filter(|first| first.0.0 <= now) {
+                    let Reverse((_, tenant, id)) = PeekMut::pop(first);
+                    due.push(&tenant, 1, id);
                 }
+                if let Some(id) = due.pop() {
+                    return id;
+                }
+                later.peek().map(|Reverse((at, ..))| *at)
             };
             // An entry added meanwhile stays until it is waited for.
             match first {
@@ -64,17 +77,22 @@ impl PollSchedule {
 pub(super) async fn run(saved: Arc<SavedSearches>) {
     let mut polls = JoinSet::new();
     loop {
-        let id = tokio::select! {
-            id = saved.polls_due.next() => id,
-            // A panic is logged where it happens. The next poll of its saved search is scheduled already.
-            Some(_) = polls.join_next(), if !polls.is_empty() => continue,
-        };
-        // Deleted since it was scheduled: its entry is not removed from the heap, only skipped.
-        let Some(search) = saved.get(&id) else { continue };
-        let Some(pause) = search.definition.poll else { continue };
-        saved.polls_due.add(Instant::now() + pause, id);
-        // Waits here, not in the task: with all places taken, due polls stay in the heap and hold no memory.
+        // A place first: whose turn it is, is decided when a poll can run.
         let Ok(place) = saved.polls_due.places.clone().acquire_owned().await else { return };
+        let search = loop {
+            let id = tokio::select! {
+                id = saved.polls_due.next() => id,
+                // A panic is logged where it happens. The next poll of its saved search is scheduled already.
+                Some(_) = polls.join_next(), if !polls.is_empty() => continue,
+            };
+            // Deleted since it was scheduled: its entry is not removed from the schedule, only skipped.
+            let Some(search) = saved.get(&id) else { continue };
+            let Some(pause) = search.definition.poll else { continue };
+            saved.polls_due.add(Instant::now() + pause, &search);
+            if !(saved.suspended)(&search.definition.tenant) {
+                break search;
+            }
+        };
         let saved = saved.clone();
         polls.spawn(async move {
             poll(&saved, &search).await;

@@ -1,15 +1,18 @@
 //! Recovers saved searches from the data folder at a start.
 
+use super::catch_up::Recovered;
 use super::checkpoint::{self, Positions};
 use super::clean_state::{self, CleanState, SearchState};
 use super::definition::Definition;
 use super::poll::{self, SEEN, seen_of};
 use super::registry::{RECORDS, SavedSearches};
 use super::search::{SavedSearch, Seen};
+use meridian_admission::identity::DEFAULT_TENANT;
 use meridian_backend::StoreError;
 use meridian_model::Invalid;
 use meridian_model::policy::access::Pattern;
 use serde_json::{Map, Value};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 impl SavedSearches {
@@ -32,18 +35,22 @@ impl SavedSearches {
         for id in names.iter().filter(|name| is_id(name)) {
             match self.read(id, kept.as_mut().and_then(|kept| kept.searches.remove(id))) {
                 Ok((search, since)) => {
-                    let pause = search.definition.poll;
-                    all.push((self.enter(search), since));
-                    if let Some(pause) = pause {
-                        self.polls_due.add(poll::spread(pause, self.random.next_u64()), id.clone());
+                    let search = self.enter(search);
+                    if let Some(pause) = search.definition.poll {
+                        self.polls_due.add(poll::spread(pause, self.random.next_u64()), &search);
                     }
+                    all.push((search, since));
                 }
                 Err(why) => damaged(id, why),
             }
         }
         // Repaired records are in use, and still listed.
         self.registry.lock().damaged.extend(self.records.mended());
-        self.fences.lock().restore(kept.unwrap_or_default().objects);
+        let kept = kept.unwrap_or_default();
+        let of_default = (DEFAULT_TENANT.to_owned(), kept.objects);
+        for (tenant, objects) in std::iter::once(of_default).chain(kept.objects_of) {
+            self.fences.lock().restore(&tenant, objects);
+        }
         // After all are in the registry: what was missed is reported to every one of them.
         self.resume(&all, was_kept);
         // A poll may have written its record after its saved search was deleted.
@@ -76,7 +83,7 @@ impl SavedSearches {
     }
 
     /// Determines the events to catch up on, and removes the clean state.
-    fn resume(&self, all: &[(Arc<SavedSearch>, Option<Positions>)], was_kept: bool) {
+    fn resume(&self, all: &[Recovered], was_kept: bool) {
         let checkpoint = self.read_checkpoint().map_err(|e| {
             let why = e.to_string();
             tracing::error!(record = checkpoint::RECORD, why, "the checkpoint of saved searches cannot be read");
@@ -92,7 +99,10 @@ impl SavedSearches {
                 self.note_missed(all, &checkpoint);
             }
             // Without a checkpoint the whole history would count as missed.
-            Err(()) => self.mark_all_processed(),
+            Err(()) => {
+                let tenants: BTreeSet<&Arc<str>> = all.iter().map(|(search, _)| &search.definition.tenant).collect();
+                tenants.into_iter().for_each(|tenant| self.mark_all_processed(tenant));
+            }
         }
         all.iter().for_each(|(search, _)| self.progress.unread(search));
         if !was_kept {
@@ -125,8 +135,10 @@ impl SavedSearches {
             Some(_) => return Err("its collections are not a pattern".to_owned()),
             None => Pattern::all(),
         };
+        let tenant = tenant_of(&mut members).ok_or("its tenant is not a name")?;
         let mut definition = Definition::read(&Value::Object(members), self.searches.settings(), &self.settings)
             .map_err(|e| e.to_string())?;
+        definition.tenant = tenant.into();
         definition.collections = collections;
         let seen = self.records.get(&seen_of(id)).map_err(|e| e.to_string())?.unwrap_or_default();
         // After a crash numbers continue above all assigned before.
@@ -135,6 +147,39 @@ impl SavedSearches {
         let search = self.search(id.to_owned(), created, definition, kept);
         search.polled.lock().seen = Seen::of(&seen);
         Ok((search, since))
+    }
+
+    /// Removes a tenant's deleted saved searches from the state of a clean stop, which exists while saved searches do not run.
+    pub(super) fn forget_kept(&self, tenant: &str, deleted: &BTreeSet<String>) -> Result<(), StoreError> {
+        // One that cannot be read is left for the next start, which reports it.
+        let Ok(Some(mut kept)) = self.read_clean_state() else { return Ok(()) };
+        kept.searches.retain(|id, _| !deleted.contains(id));
+        kept.objects_of.remove(tenant);
+        let bytes = serde_json::to_vec(&kept).map_err(|e| Invalid::new(e.to_string()))?;
+        self.records.put(clean_state::RECORD, &bytes)
+    }
+
+    /// Ids of the saved searches of a tenant: those of the registry, and those of records that are not in use, because
+    /// they are damaged or this process runs no saved searches. Blocks.
+    pub(super) fn ids_of(&self, tenant: &str) -> Result<BTreeSet<String>, StoreError> {
+        let named = |id: &String| {
+            let members = self.records.get(id).ok().flatten().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+            members.and_then(|mut members| tenant_of(&mut members)).is_some_and(|of| of == tenant)
+        };
+        let mut ids: BTreeSet<String> = self.records.names()?.into_iter().filter(|id| is_id(id) && named(id)).collect();
+        let registry = self.registry.lock();
+        let entries = registry.all.iter().filter(|(_, entry)| &*entry.search.definition.tenant == tenant);
+        ids.extend(entries.map(|(id, _)| id.clone()));
+        Ok(ids)
+    }
+}
+
+/// Takes the tenant out of a record; records from before there were others have none. `None` where it is not a name.
+fn tenant_of(members: &mut Map<String, Value>) -> Option<String> {
+    match members.shift_remove("tenant") {
+        None => Some(DEFAULT_TENANT.to_owned()),
+        Some(Value::String(tenant)) => Some(tenant),
+        Some(_) => None,
     }
 }
 

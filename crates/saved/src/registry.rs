@@ -7,6 +7,8 @@ use super::clean_state::{self, CleanState, SearchState};
 use super::dead_letters::WebhookState;
 use super::definition::Definition;
 use super::event_queue::EventQueue;
+use super::fences::TenantFences;
+use super::index::Common;
 use super::matcher::{MatchIndex, listen};
 use super::poll::{self, PollSchedule};
 use super::retention::PacketRetention;
@@ -14,15 +16,15 @@ use super::search::{Counts, Polled, SavedSearch};
 use super::settings::SavedSettings;
 use super::status::SavedSearchStatus;
 use super::webhook::WebhookClient;
-use meridian_admission::identity::Identity;
+use meridian_admission::identity::{DEFAULT_TENANT, Identity};
 use meridian_backend::{Backend, Clock, Random, Records, StoreError, View};
 use meridian_federation::Searches;
 use meridian_federation::delivery::Outbox;
 use meridian_federation::supervise;
 use meridian_model::policy::access::{Grant, Role};
-use meridian_model::{Fences, Invalid};
+use meridian_model::{Background, Invalid};
 use parking_lot::{Mutex, RwLock};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -32,18 +34,25 @@ use tokio::time::Instant;
 /// Name of the records in the data folder.
 pub(super) const RECORDS: &str = "saved";
 
-/// The saved searches of a server.
+/// Whether a tenant is suspended: its polls and webhooks then pause.
+pub type Suspended = Arc<dyn Fn(&str) -> bool + Send + Sync>;
+
+/// The saved searches of a server, of all tenants.
 pub struct SavedSearches {
     pub(super) searches: Arc<Searches>,
     pub(super) backend: Arc<dyn Backend>,
-    pub(super) tenant: String,
+    pub(super) suspended: Suspended,
+    /// Matches events on behalf of their tenants.
+    pub(super) background: Arc<dyn Background>,
     pub(super) records: Arc<dyn Records>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) random: Arc<dyn Random>,
     pub(super) settings: SavedSettings,
     pub(super) event_queue: Arc<EventQueue>,
-    pub(super) match_index: RwLock<MatchIndex>,
-    pub(super) fences: Mutex<Fences>,
+    /// Saved searches that receive events, by tenant.
+    pub(super) match_indexes: RwLock<HashMap<Arc<str>, MatchIndex>>,
+    common: Arc<Common>,
+    pub(super) fences: Mutex<TenantFences>,
     pub(super) retention: PacketRetention,
     /// The position up to which events were processed.
     pub(super) progress: Progress,
@@ -54,8 +63,6 @@ pub struct SavedSearches {
     pub(super) registry: Mutex<Registry>,
     /// Matches of events with saved searches.
     pub(super) matches: AtomicU64,
-    /// Events lost to a fault.
-    pub(super) lost: AtomicU64,
     /// Events left out of the catch-up because there were too many.
     pub(super) left_out: AtomicU64,
     pub(super) polls: AtomicU64,
@@ -66,6 +73,8 @@ pub(super) struct Registry {
     pub(super) all: BTreeMap<String, Entry>,
     /// Saved searches being created.
     pub(super) making: usize,
+    /// Saved searches by tenant, with those being created.
+    counts: HashMap<Arc<str>, usize>,
     /// Records found damaged or missing: name, and the damage or repair.
     pub(super) damaged: BTreeMap<String, String>,
     /// Records without a copy.
@@ -80,6 +89,26 @@ impl Registry {
     /// Whether matching, polling and sending run.
     pub(super) fn is_running(&self) -> bool {
         self.running
+    }
+
+    /// Saved searches of a tenant, with those being created.
+    pub(super) fn count(&self, tenant: &str) -> usize {
+        self.counts.get(tenant).copied().unwrap_or(0)
+    }
+
+    /// Counts one more of a tenant.
+    pub(super) fn add(&mut self, tenant: &Arc<str>) {
+        *self.counts.entry(tenant.clone()).or_default() += 1;
+    }
+
+    /// Counts one less of a tenant.
+    pub(super) fn remove(&mut self, tenant: &str) {
+        if let Some(count) = self.counts.get_mut(tenant) {
+            *count -= 1;
+            if *count == 0 {
+                self.counts.remove(tenant);
+            }
+        }
     }
 }
 
@@ -121,26 +150,29 @@ impl SavedSearches {
     pub fn open(
         searches: Arc<Searches>,
         backend: Arc<dyn Backend>,
-        tenant: String,
+        suspended: Suspended,
+        background: Arc<dyn Background>,
         settings: SavedSettings,
         clock: Arc<dyn Clock>,
         random: Arc<dyn Random>,
     ) -> Arc<SavedSearches> {
-        let event_queue = Arc::new(EventQueue::new(tenant.clone(), settings.queue_bytes));
+        let event_queue = Arc::new(EventQueue::new(settings.queue_bytes));
+        let webhooks = WebhookClient::new(settings.webhook.clone(), clock.clone(), random.clone(), suspended.clone());
         let saved = Arc::new(SavedSearches {
             records: backend.records(RECORDS),
             backend: backend.clone(),
-            tenant,
-            match_index: RwLock::default(),
-            fences: Mutex::new(Fences::new(settings.objects_max)),
+            suspended,
+            background,
+            match_indexes: RwLock::default(),
+            common: Arc::default(),
+            fences: Mutex::new(TenantFences::new(settings.objects_max)),
             retention: PacketRetention::new(settings.buffer_bytes_total),
             progress: Progress::default(),
             missed: Mutex::default(),
-            webhooks: Arc::new(WebhookClient::new(settings.webhook.clone(), clock.clone(), random.clone())),
+            webhooks: Arc::new(webhooks),
             polls_due: PollSchedule::new(settings.polls_at_once),
             registry: Mutex::default(),
             matches: AtomicU64::new(0),
-            lost: AtomicU64::new(0),
             left_out: AtomicU64::new(0),
             polls: AtomicU64::new(0),
             searches,
@@ -159,14 +191,14 @@ impl SavedSearches {
 
     pub(super) fn search(&self, id: String, created: i64, definition: Definition, kept: SearchState) -> SavedSearch {
         let settings = &self.settings;
-        let budget = self.retention.budget.clone();
+        let budget = self.retention.budget(&definition.tenant);
         let outbox = Arc::new(Outbox::from(kept.first, settings.buffer_bytes, budget, Instant::now()));
         for packet in kept.packets {
-            self.retention.keep(&outbox, |_| packet);
+            self.retention.keep(&definition.tenant, &outbox, |_| packet);
         }
         let webhook_state = kept.webhook_state.unwrap_or_else(|| WebhookState::from(kept.first));
-        let webhook_state = definition.webhook.is_some().then(|| self.webhooks.letters.enter(webhook_state));
-        let dropped = self.dropped();
+        let webhook_state =
+            definition.webhook.is_some().then(|| self.webhooks.letters.enter(&definition.tenant, webhook_state));
         SavedSearch {
             number: id.get(..16).and_then(|half| u64::from_str_radix(half, 16).ok()).unwrap_or_default(),
             id,
@@ -181,9 +213,7 @@ impl SavedSearches {
             counts: Counts {
                 results: kept.results.into(),
                 result_packets: kept.result_packets.into(),
-                told_dropped: dropped.into(),
-                dropped_before: dropped.into(),
-                left_out: AtomicU64::new(0),
+                ..Counts::default()
             },
             packet_bytes: self.searches.settings().packet_bytes,
         }
@@ -191,20 +221,26 @@ impl SavedSearches {
 
     /// Adds it to the registry and the index.
     pub(super) fn enter(&self, search: SavedSearch) -> Arc<SavedSearch> {
-        let mut match_index = self.match_index.write();
+        let tenant = search.definition.tenant.clone();
+        let mut match_indexes = self.match_indexes.write();
         // Under the lock: events queued from here on are matched with this saved search.
         if search.definition.reads_collections() {
-            self.event_queue.listen(true);
+            self.event_queue.listen(&tenant);
         }
-        let search = Arc::new(SavedSearch { since: self.event_queue.newest(), ..search });
+        let (since, dropped) = (self.event_queue.newest(), self.event_queue.dropped(&tenant));
+        let counts = Counts { told_dropped: dropped.into(), dropped_before: dropped.into(), ..search.counts };
+        let search = Arc::new(SavedSearch { since, counts, ..search });
         let slot = search.definition.reads_collections().then(|| {
+            let new = || MatchIndex::new(self.common.clone());
+            let match_index = match_indexes.entry(tenant.clone()).or_insert_with(new);
             if search.definition.is_fence() {
                 match_index.fences.insert(search.number, search.clone());
             }
             match_index.index.insert(Arc::new(search.definition.question.clone()), search.clone())
         });
-        drop(match_index);
+        drop(match_indexes);
         let mut registry = self.registry.lock();
+        registry.add(&tenant);
         let sender = (registry.running && search.webhook_state.is_some()).then(|| self.sender(&search));
         registry.all.insert(search.id.clone(), Entry { search: search.clone(), slot, sender });
         search
@@ -289,7 +325,9 @@ impl SavedSearches {
         if searches.is_empty() {
             return Ok(());
         }
-        let kept = CleanState { searches, objects: self.fences.lock().list() };
+        let mut objects_of = self.fences.lock().list();
+        let objects = objects_of.remove(DEFAULT_TENANT).unwrap_or_default();
+        let kept = CleanState { searches, objects, objects_of };
         let bytes = serde_json::to_vec(&kept).map_err(|e| Invalid::new(e.to_string()))?;
         // Before the checkpoint, which declares it: after a crash in between, packets are sent twice rather than lost.
         self.records.put(clean_state::RECORD, &bytes)?;
@@ -303,13 +341,13 @@ impl SavedSearches {
 
     /// The state of a saved search, with the dead letters of its webhook.
     pub fn status(&self, search: &SavedSearch) -> SavedSearchStatus {
-        search.status(self.dropped(), true)
+        search.status(self.event_queue.dropped(&search.definition.tenant), true)
     }
 
     /// What a saved search may read and write: what its creator could.
     pub(super) fn view_of(&self, search: &SavedSearch) -> View {
         let grant = Grant { role: Role::Admin, collections: search.definition.collections.clone() };
-        View::new(self.backend.clone(), Arc::new(Identity::new(&self.tenant, grant, &search.id)))
+        View::new(self.backend.clone(), Arc::new(Identity::new(&search.definition.tenant, grant, &search.id)))
     }
 
     /// The states of the saved searches that a caller sees, in order of id: at most `limit` after this one, and whether
@@ -322,11 +360,17 @@ impl SavedSearches {
         // One more than the page, to know whether there is a next one.
         let more = rest.next().is_some();
         drop(registry);
-        let dropped = self.dropped();
+        let dropped = self.event_queue.dropped(view.tenant());
         (some.iter().map(|search| search.status(dropped, false)).collect(), more)
     }
 
-    /// Records found damaged or missing, and the damage of each, including those repaired from their copies.
+    /// Saved searches of a tenant, with those being created.
+    pub fn count(&self, tenant: &str) -> usize {
+        self.registry.lock().count(tenant)
+    }
+
+    /// Records found damaged or missing, of all tenants, and the damage of each, including those repaired from their
+    /// copies.
     pub fn damaged(&self) -> BTreeMap<String, String> {
         self.registry.lock().damaged.clone()
     }
@@ -334,22 +378,18 @@ impl SavedSearches {
     /// Totals over all saved searches.
     pub fn figures(&self) -> SavedFigures {
         let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        let (received, dropped) = self.event_queue.counts();
         SavedFigures {
             searches: self.registry.lock().all.len(),
-            events: (self.event_queue.counts().0, self.dropped() + load(&self.left_out)),
+            events: (received, dropped + load(&self.left_out)),
             queue_bytes: self.event_queue.bytes(),
-            packet_bytes: self.retention.budget.held(),
+            packet_bytes: self.retention.held(),
             matches: load(&self.matches),
             objects: self.fences.lock().len(),
             webhooks: (load(&self.webhooks.sent), load(&self.webhooks.failed), load(&self.webhooks.dead)),
             letter_bytes: self.webhooks.letters.bytes(),
             polls: load(&self.polls),
         }
-    }
-
-    /// Events not processed since the start of the server.
-    pub(super) fn dropped(&self) -> u64 {
-        self.event_queue.counts().1 + self.lost.load(Ordering::Relaxed)
     }
 }
 

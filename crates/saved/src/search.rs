@@ -49,7 +49,7 @@ pub(crate) struct Counts {
     /// Results sent, and packets with results.
     pub(crate) results: AtomicU64,
     pub(crate) result_packets: AtomicU64,
-    /// Unprocessed events, as reported to readers.
+    /// Unprocessed events of its tenant, as reported to readers.
     pub(crate) told_dropped: AtomicU64,
     /// Unprocessed events before its creation.
     pub(crate) dropped_before: AtomicU64,
@@ -136,7 +136,7 @@ impl SavedSearch {
             let list = now.iter().map(|feature| &**feature).collect::<Vec<&str>>().join(",");
             let (search, provider) = (json!(self.id), json!(provider));
             let when = when.map_or_else(String::new, |when| format!("\"when\":\"{}\",", when.word()));
-            let kept = retention.keep(&self.outbox, |seq| {
+            let kept = retention.keep(&self.definition.tenant, &self.outbox, |seq| {
                 format!(
                     "{{\"search\":{search},\"seq\":{seq},\"provider\":{provider},\"kind\":\"results\",{when}\"features\":[{list}]}}"
                 )
@@ -205,7 +205,7 @@ impl SavedSearch {
     ) {
         // Details come from outside sources, and packets have a bounded size.
         let detail = &detail[..detail.floor_char_boundary(400)];
-        retention.keep(&self.outbox, |seq| {
+        retention.keep(&self.definition.tenant, &self.outbox, |seq| {
             json!({"search": self.id, "seq": seq, "provider": provider, "kind": "provider", "state": state,
                 "detail": detail, "results": results, "ms": ms})
             .to_string()
@@ -222,7 +222,7 @@ impl SavedSearch {
         });
     }
 
-    /// Its state; `dropped` is the number of unprocessed events since the start of the server.
+    /// Its state; `dropped` is the number of unprocessed events of its tenant.
     pub(crate) fn status(&self, dropped: u64, letters: bool) -> SavedSearchStatus {
         let (first_packet, next_packet, lost_packets) = self.outbox.numbers();
         let unseen = dropped.saturating_sub(self.counts.dropped_before.load(Ordering::Relaxed));

@@ -5,6 +5,8 @@
 
 use super::dead_letters::{DeadLetter, DeadLetters};
 use super::definition::Webhook;
+use super::places::Places;
+use super::registry::Suspended;
 use super::search::SavedSearch;
 use super::settings::WebhookSettings;
 use hmac::{Hmac, KeyInit, Mac};
@@ -16,9 +18,10 @@ use sha2::Sha256;
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-use tokio::sync::Semaphore;
 use tokio::time::{Duration, Instant};
 
+/// How often a webhook of a suspended tenant checks whether it still is.
+const SUSPENDED_CHECK: Duration = Duration::from_secs(5);
 /// Max backoff between two calls for one packet.
 const PAUSE_MAX: Duration = Duration::from_secs(3_600);
 
@@ -43,9 +46,10 @@ pub(crate) struct WebhookClient {
     settings: WebhookSettings,
     /// Created at the first call.
     client: OnceLock<Result<Client, String>>,
-    places: Semaphore,
+    places: Places,
     clock: Arc<dyn Clock>,
     random: Arc<dyn Random>,
+    suspended: Suspended,
     /// Packets given up, of all saved searches.
     pub(crate) letters: DeadLetters,
     /// Packets sent, failed calls, packets given up.
@@ -55,14 +59,20 @@ pub(crate) struct WebhookClient {
 }
 
 impl WebhookClient {
-    pub(crate) fn new(settings: WebhookSettings, clock: Arc<dyn Clock>, random: Arc<dyn Random>) -> WebhookClient {
+    pub(crate) fn new(
+        settings: WebhookSettings,
+        clock: Arc<dyn Clock>,
+        random: Arc<dyn Random>,
+        suspended: Suspended,
+    ) -> WebhookClient {
         WebhookClient {
             client: OnceLock::new(),
-            places: Semaphore::new(settings.at_once.max(1)),
+            places: Places::new(settings.at_once),
             letters: DeadLetters::new(settings.dead_bytes_total),
             settings,
             clock,
             random,
+            suspended,
             sent: AtomicU64::new(0),
             failed: AtomicU64::new(0),
             dead: AtomicU64::new(0),
@@ -85,7 +95,7 @@ impl WebhookClient {
             while let Some((seq, packet)) = reader.next().await {
                 match self.send(&search, webhook, seq, &packet).await {
                     Ok(()) => webhook_state.lock().took(seq),
-                    Err(letter) => self.letters.bury(webhook_state, letter),
+                    Err(letter) => self.letters.bury(&search.definition.tenant, webhook_state, letter),
                 }
             }
             if search.outbox.is_closed() {
@@ -97,12 +107,17 @@ impl WebhookClient {
 
     /// Sends one packet with retries. The error is the dead letter.
     async fn send(&self, search: &SavedSearch, webhook: &Webhook, seq: u64, packet: &str) -> Result<(), DeadLetter> {
-        let (begun, mut tries) = (Instant::now(), 0);
+        let (mut begun, mut tries) = (Instant::now(), 0);
         loop {
-            let outcome = match self.places.acquire().await {
+            while (self.suspended)(&search.definition.tenant) {
+                tokio::time::sleep(SUSPENDED_CHECK).await;
+                // The time of the suspension is not the webhook's: its packets start anew.
+                (begun, tries) = (Instant::now(), 0);
+            }
+            let outcome = match self.places.take(&search.definition.tenant).await {
                 // The place is released before the backoff: a dead webhook holds none while it waits.
                 Ok(_place) => self.call(search, webhook, seq, packet).await,
-                Err(_) => Err("the server is stopping".to_owned()),
+                Err(why) => Err(why),
             };
             tries += 1;
             if let Some(webhook_state) = &search.webhook_state {
@@ -169,7 +184,8 @@ mod tests {
     #[test]
     fn pauses_grow_to_a_limit() {
         let random = Arc::new(SeededRandom::new(3));
-        let webhooks = WebhookClient::new(WebhookSettings::default(), Seams::real().clock, random);
+        let clock = Seams::real().clock;
+        let webhooks = WebhookClient::new(WebhookSettings::default(), clock, random, Arc::new(|_: &str| false));
         for tries in 1..100 {
             let doubled = Duration::from_secs(1 << (tries - 1).min(12)).min(PAUSE_MAX);
             let pause = webhooks.pause(tries);

@@ -19,7 +19,7 @@ use crate::ledger::Ledger;
 use meridian_model::policy::admission::{Admission, Ask, Capacity, Counts, Entry, Load, Ticket, Turn};
 pub use meridian_model::policy::admission::{Class, Refusal, Settings};
 use parking_lot::Mutex;
-use processors::Processors;
+use processors::{Processors, thread_time};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -123,6 +123,18 @@ impl Gate {
     pub async fn resume(&self, account: &Account, deadline: Instant) -> Result<Permit, Refusal> {
         let permit = tokio::time::timeout_at(deadline, self.wait(account, deadline, true)).await;
         permit.unwrap_or(Err(Refusal::Deadline)).inspect_err(|_| self.count_refusal())
+    }
+
+    /// Charges a tenant for work that has no permit.
+    pub fn bill(&self, ledger: &Ledger, used: Duration) {
+        self.0.state.lock().admission.bill(ledger.tenant(), ledger.weight(), used);
+    }
+
+    /// Does work of a tenant on this thread, without a permit, and charges it.
+    pub fn run_for(&self, ledger: &Ledger, work: &mut dyn FnMut()) {
+        let began = thread_time();
+        work();
+        self.bill(ledger, thread_time().saturating_sub(began));
     }
 
     /// What runs and waits.

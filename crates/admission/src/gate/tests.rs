@@ -143,6 +143,29 @@ async fn a_paused_question_ends_when_it_is_no_longer_wanted() {
 }
 
 #[tokio::test]
+async fn work_without_a_permit_is_charged_to_its_tenant() {
+    let gate = Gate::new(settings(1));
+    let running = gate.enter(&account("c"), soon()).await.unwrap();
+    let (order, queue) = (Arc::new(Mutex::new(Vec::new())), gate.clone());
+    let mut tasks = Vec::new();
+    for (n, name) in ["a", "b"].into_iter().enumerate() {
+        let (gate, order) = (gate.clone(), order.clone());
+        tasks.push(tokio::spawn(async move {
+            let _permit = gate.enter(&account(name), soon()).await.unwrap();
+            order.lock().push(name);
+        }));
+        waiting(&queue, n + 1).await;
+    }
+    let began = processors::thread_time();
+    gate.run_for(&Ledger::new("a"), &mut || while processors::thread_time() - began < Duration::from_millis(5) {});
+    drop(running);
+    for task in tasks {
+        task.await.unwrap();
+    }
+    assert_eq!(*order.lock(), ["b", "a"], "what a had done for it in the background counts");
+}
+
+#[tokio::test]
 async fn work_is_charged_to_its_tenant() {
     let gate = Gate::new(settings(1));
     let permit = gate.enter(&account("a"), soon()).await.unwrap();

@@ -8,6 +8,7 @@ use crate::problem::{Kind, Problem, Result};
 use crate::request::Context;
 use crate::respond;
 use crate::scope::Scope;
+use crate::searches::refused;
 use axum::body::Body;
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -126,6 +127,11 @@ pub async fn delete(state: Scope, Path(name): Path<String>, context: Context) ->
     // Suspended first: nothing may be written behind the removal, and a slip of the hand shows before data is gone.
     if !tenant.suspended {
         return Err(Problem::new(Kind::Conflict, format!("the tenant {name:?} is in use: suspend it first")));
+    }
+    // Before the collections: nothing is matched or polled for a tenant that is half gone.
+    state.saved.delete_all(&name).await.map_err(|e| refused(e, &state))?;
+    if state.saved.count(&name) > 0 {
+        return Err(Problem::new(Kind::Conflict, "a saved search of the tenant is being created: try again"));
     }
     let (shared, of) = (state.clone(), name.clone());
     let removed = tokio::task::spawn_blocking(move || {

@@ -11,17 +11,19 @@ use meridian_admission::identity::Caller;
 use meridian_model::policy::quota::Quota;
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use tokio::time::Interval;
+use tokio::time::{Duration, Interval};
+
+/// A response of so many bytes is sent with the request's fixed charge.
+const SMALL_BYTES: u64 = 16 << 10;
+/// Processor time for a byte that is sent, in nanoseconds, the kernel's work included: measured over loopback (decision 031).
+const NANOS_PER_BYTE: u64 = 1;
 
 /// The response, with a body that is charged and can end early. It then ends as a failure, so that no client takes what it
 /// has for the whole.
 pub fn charged(response: Response, caller: Caller, place: Option<Held>, state: &AppState) -> Response {
     if let Some(bytes) = response.body().size_hint().exact() {
         // What is there already is sent at once.
-        caller.ledger.charge(Quota::ResultBytesPerSecond, bytes);
-        return response;
-    }
-    if place.is_none() && !caller.is_revocable() {
+        charge(state, &caller, bytes);
         return response;
     }
     let state = state.clone();
@@ -29,6 +31,15 @@ pub fn charged(response: Response, caller: Caller, place: Option<Held>, state: &
         let ticks = caller.is_revocable().then(ticks);
         Body::new(Charged { body, caller, state, ticks, _place: place })
     })
+}
+
+/// Charges what is sent, to the quota and as processor time.
+fn charge(state: &AppState, caller: &Caller, bytes: u64) {
+    caller.ledger.charge(Quota::ResultBytesPerSecond, bytes);
+    // A small response is part of what every request is charged.
+    if bytes > SMALL_BYTES {
+        state.gate.bill(&caller.ledger, Duration::from_nanos(bytes * NANOS_PER_BYTE));
+    }
 }
 
 struct Charged {
@@ -54,7 +65,7 @@ impl HttpBody for Charged {
         let frame = Pin::new(&mut self.body).poll_frame(cx);
         if let Poll::Ready(Some(Ok(frame))) = &frame {
             let bytes = frame.data_ref().map_or(0, Bytes::len) as u64;
-            self.caller.ledger.charge(Quota::ResultBytesPerSecond, bytes);
+            charge(&self.state, &self.caller, bytes);
         }
         frame
     }

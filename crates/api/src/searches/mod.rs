@@ -108,7 +108,8 @@ fn urls(context: &Context, id: &str) -> (String, String) {
     (context.url(&format!("/searches/{id}")), context.url(&format!("/searches/{id}/packets")))
 }
 
-fn refused(refusal: Refusal, state: &AppState) -> Problem {
+/// The answer to a request that was refused.
+pub fn refused(refusal: Refusal, state: &AppState) -> Problem {
     match refusal {
         Refusal::Invalid(invalid) => Problem::invalid_body(invalid),
         Refusal::Forbidden(why) => Problem::new(Kind::Forbidden, why),

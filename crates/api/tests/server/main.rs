@@ -30,6 +30,7 @@ mod quotas;
 mod readers;
 mod reading;
 mod saved;
+mod saved_tenants;
 mod searches;
 mod shares;
 mod snapshots;

@@ -209,6 +209,19 @@ fn searches_at_a_time_are_bounded() {
 }
 
 #[test]
+fn saved_searches_are_bounded_in_all() {
+    let shared = Shared::start(json!({"saved_searches": 1}));
+    let question = br#"{"keywords":"a"}"#;
+    let post = |by: &str| shared.ask(by, "POST", "/saved-searches", &[JSON], question);
+    let made = post(&shared.harbour);
+    assert_eq!((made.status, post(&shared.operator).status), (201, 201), "{}", made.text());
+    refused(&post(&shared.harbour), "saved_searches", 1);
+    let id = made.json()["id"].as_str().unwrap().to_owned();
+    assert_eq!(shared.ask(&shared.harbour, "DELETE", &format!("/saved-searches/{id}"), &[], b"").status, 204);
+    assert_eq!(post(&shared.harbour).status, 201);
+}
+
+#[test]
 fn quotas_are_checked_listed_and_lifted() {
     let shared = Shared::start(json!({"searches": 3, "stored_bytes": 1_u64 << 40}));
     for (wrong, named) in [

@@ -107,14 +107,14 @@ fn streams_of_one_tenant_leave_slots_for_those_of_another() {
 #[test]
 fn clients_that_do_not_read_are_evicted_from_their_own_tenant_first() {
     // More than the buffers of both systems take.
-    const EVENTS: usize = 300;
+    const EVENTS: usize = 40_000;
     let shared = Shared::start(ServerConfig {
-        answer_bytes_total: 2 << 20,
+        answer_bytes_total: 32 << 20,
         write_stall: Duration::from_secs(60),
         ..ServerConfig::default()
     });
     for by in [&shared.quiet, &shared.greedy] {
-        let answer = shared.ask(by, "POST", "/collections/ships/items", &[GEOJSON], &body(EVENTS, 100_000));
+        let answer = shared.ask(by, "POST", "/collections/ships/items", &[GEOJSON], &body(EVENTS, 500));
         assert_eq!(answer.status, 201, "{}", answer.text());
     }
     let open = |by: &str| {
@@ -126,7 +126,7 @@ fn clients_that_do_not_read_are_evicted_from_their_own_tenant_first() {
     // Within its part, and idle for longest.
     let quiet = open(&shared.quiet);
     std::thread::sleep(Duration::from_millis(1_500));
-    let greedy: Vec<TcpStream> = (0..8).map(|_| open(&shared.greedy)).collect();
+    let greedy: Vec<TcpStream> = (0..24).map(|_| open(&shared.greedy)).collect();
     std::thread::sleep(Duration::from_millis(4_000));
     let whole =
         |stream: &TcpStream| read_response(&mut BufReader::new(stream)).is_ok_and(|answer| answer.status == 200);

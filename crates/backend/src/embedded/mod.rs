@@ -9,7 +9,7 @@ use crate::collection::Collection;
 use crate::records::Records;
 use collection::Local;
 use commit::CommitExecutor;
-use meridian_model::{Schema, Subscriber};
+use meridian_model::{Background, Schema, Subscriber};
 use meridian_store::{Backup, Damaged, Settings, Store, StoreError};
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -67,6 +67,10 @@ impl Backend for Embedded {
 
     fn guarantee(&self, weights: &[(Arc<str>, u32)]) {
         self.store.guarantee(weights.iter().cloned());
+    }
+
+    fn charge_to(&self, background: Arc<dyn Background>) {
+        self.store.charge_to(background);
     }
 
     fn subscribe(&self, subscriber: Arc<dyn Subscriber>) {

@@ -241,8 +241,7 @@ impl Searches {
         }
         let (now, delay_max) = (Instant::now(), self.settings.delay_max);
         let (running, most) = (registry.running.len(), self.settings.searches_max);
-        // The order matters: a client with a retry time is refused for that reason first. It must not push back
-        // its own turn by retrying.
+        // A client with a retry time is refused for that reason first: it must not push back its turn by retrying.
         let spare = delay * WAIT_FOR_THE_EARLY <= delay_max && running * PLACES_FOR_THE_EARLY <= most;
         let refusal = if let Some(retry) = registry.retries.remaining(key, now).filter(|_| !spare) {
             Refusal::Early { retry }

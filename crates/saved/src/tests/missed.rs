@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// Waits until the checkpoint on disk satisfies a condition.
-async fn written(world: &World, wanted: impl Fn(&Value) -> bool) {
+pub(super) async fn written(world: &World, wanted: impl Fn(&Value) -> bool) {
     let records = world.store.records("saved");
     let written = async {
         while !records.get("looked").unwrap().is_some_and(|bytes| wanted(&serde_json::from_slice(&bytes).unwrap())) {

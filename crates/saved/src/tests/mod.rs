@@ -6,5 +6,6 @@ mod matching;
 mod missed;
 mod paused;
 mod standing;
+mod tenants;
 mod webhooks;
 mod world;

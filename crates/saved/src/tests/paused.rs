@@ -2,10 +2,11 @@
 #![allow(clippy::disallowed_methods, reason = "what other threads do takes real time")]
 
 use super::webhooks::hook;
-use super::world::{NEWS, PATIENCE, World, everything, next, stop, titles};
+use super::world::{NEWS, OTHER, PATIENCE, World, all_of, everything, next, stop, titles};
 use meridian_federation::provider::ProviderFuture;
 use meridian_federation::provider::scripted::ScriptedProvider;
 use meridian_federation::{Priority, SearchResult, Sink};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -122,6 +123,81 @@ async fn no_more_polls_run_at_once_than_may() {
     }
     tokio::time::sleep(Duration::from_millis(1)).await;
     assert_eq!((asked.load(Ordering::SeqCst), saved.figures().polls), (5, 5));
+    stop(&saved).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tenant_with_many_due_polls_leaves_turns_to_others() {
+    let mut world = World::new(NEWS);
+    world.saved.polls_at_once = 1;
+    // A source that notes who asks, and responds on demand.
+    let (asked, leave) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Semaphore::new(0)));
+    let slow = {
+        let (asked, leave) = (asked.clone(), leave.clone());
+        move |sink: Sink| -> ProviderFuture<'static> {
+            asked.lock().extend(sink.question().author.clone());
+            let leave = leave.clone();
+            Box::pin(async move {
+                leave.acquire().await.expect("it is never closed").forget();
+                Ok(())
+            })
+        }
+    };
+    world.providers.push(Arc::new(ScriptedProvider { at_once: 64, ..ScriptedProvider::new("slow", slow) }));
+    let saved = world.open();
+    let question = |author: &str| json!({"author": author, "providers": ["slow"], "poll_s": 3_600});
+    for _ in 0..8 {
+        saved.create(&question("ours"), &everything(&saved)).await.expect("made");
+    }
+    for _ in 0..2 {
+        saved.create(&question("theirs"), &all_of(OTHER, &saved)).await.expect("made");
+    }
+    for _ in 0..10 {
+        // The clock advances when all tasks are idle.
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        leave.add_permits(1);
+    }
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    let asked = asked.lock().clone();
+    assert_eq!(asked.len(), 10);
+    assert_eq!(asked[..4].iter().filter(|author| *author == "theirs").count(), 2, "{asked:?}");
+    stop(&saved).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn polls_and_webhooks_of_a_suspended_tenant_pause() {
+    let _held = held_clock();
+    let mut world = World::new(NEWS);
+    world.saved.webhook.allow_private = true;
+    let polled = Arc::new(AtomicUsize::new(0));
+    let counting = {
+        let polled = polled.clone();
+        move |_: Sink| -> ProviderFuture<'static> {
+            polled.fetch_add(1, Ordering::SeqCst);
+            Box::pin(async { Ok(()) })
+        }
+    };
+    world.providers.push(Arc::new(ScriptedProvider::new("counting", counting)));
+    world.suspended.store(true, Ordering::SeqCst);
+    let saved = world.open();
+    let (url, mut calls) = hook(|_| 200).await;
+    let hooked = json!({"keywords": "flood", "webhook": {"url": url, "secret": "a secret of mine"}});
+    let hooked = saved.create(&hooked, &all_of(OTHER, &saved)).await.expect("made");
+    let polling = json!({"keywords": "flood", "providers": ["counting"], "poll_s": 60});
+    saved.create(&polling, &all_of(OTHER, &saved)).await.expect("made");
+    world.write_of(OTHER, &[("title", "flood")], 0, (4.8, 45.7));
+    until("the event is matched", || hooked.outbox.numbers().1 == 1).await;
+    for _ in 0..100 {
+        tokio::time::advance(Duration::from_secs(1)).await;
+        tokio::task::yield_now().await;
+    }
+    assert!(calls.try_recv().is_err());
+    assert_eq!(polled.load(Ordering::SeqCst), 0);
+    world.suspended.store(false, Ordering::SeqCst);
+    tokio::time::advance(Duration::from_secs(60)).await;
+    let (_, body) = tokio::time::timeout(PATIENCE, calls.recv()).await.expect("in time").expect("a call");
+    assert!(body.contains("\"seq\":0"), "{body}");
+    until("it is polled", || polled.load(Ordering::SeqCst) == 1).await;
     stop(&saved).await;
 }
 

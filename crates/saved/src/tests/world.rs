@@ -13,13 +13,13 @@ use meridian_model::Schema;
 use meridian_model::builder::Value as Field;
 use meridian_model::policy::access::{Grant, Role};
 use meridian_model::schema_spec;
-use meridian_store::Collection;
 use meridian_store::Options;
 use meridian_store::Store;
 use meridian_store::Write;
 use meridian_store::seams::Seams;
 use serde_json::Value;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// A test that hangs should fail with a message.
@@ -28,15 +28,24 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 pub(super) struct World {
     pub(super) store: Arc<Store>,
     seams: Seams,
-    collection: Arc<Collection>,
+    /// Whether the tenant [`OTHER`] is suspended.
+    pub(super) suspended: Arc<AtomicBool>,
     pub(super) settings: Settings,
     pub(super) saved: SavedSettings,
     pub(super) providers: Vec<Arc<dyn Provider>>,
 }
 
-/// A client that sees every collection.
+/// A second tenant.
+pub(super) const OTHER: &str = "other";
+
+/// A client that sees every collection of the default tenant.
 pub(super) fn everything(saved: &SavedSearches) -> View {
-    View::new(saved.backend.clone(), Arc::new(Identity::new("default", Grant::over_all(Role::Admin), "tests")))
+    all_of("default", saved)
+}
+
+/// A client that sees every collection of a tenant.
+pub(super) fn all_of(tenant: &str, saved: &SavedSearches) -> View {
+    View::new(saved.backend.clone(), Arc::new(Identity::new(tenant, Grant::over_all(Role::Admin), "tests")))
 }
 
 impl World {
@@ -44,11 +53,14 @@ impl World {
         let seams = Seams::real();
         let store = Arc::new(Store::open(Options::ephemeral(), seams.clone()).unwrap());
         let schema: Schema = schema_spec::parse(spec).unwrap();
-        let collection = store.create("default", "events", schema, Default::default()).unwrap();
+        // Each tenant has a collection of this name.
+        for tenant in ["default", OTHER] {
+            store.create(tenant, "events", schema.clone(), Default::default()).unwrap();
+        }
         World {
             store,
             seams,
-            collection,
+            suspended: Arc::default(),
             settings: Settings::default(),
             saved: SavedSettings::default(),
             providers: Vec::new(),
@@ -58,6 +70,7 @@ impl World {
     /// Starts a server.
     pub(super) fn open(&self) -> Arc<SavedSearches> {
         let (clock, random) = (self.seams.clock.clone(), self.seams.random.clone());
+        let suspended = self.suspended.clone();
         let mut searches = Searches::new(
             self.settings.clone(),
             Embedded::new(self.store.clone()),
@@ -71,7 +84,8 @@ impl World {
         let saved = SavedSearches::open(
             Arc::new(searches),
             Embedded::new(self.store.clone()),
-            "default".to_owned(),
+            Arc::new(move |tenant: &str| suspended.load(Ordering::Relaxed) && tenant == OTHER),
+            Arc::new(()),
             self.saved.clone(),
             clock,
             random,
@@ -80,9 +94,15 @@ impl World {
         saved
     }
 
-    /// Writes an event: texts by field, a position.
-    pub(super) fn write(&self, texts: &[(&str, &str)], second: i64, (lon, lat): (f64, f64)) {
-        let schema = self.collection.schema();
+    /// Writes an event of the default tenant: texts by field, a position.
+    pub(super) fn write(&self, texts: &[(&str, &str)], second: i64, place: (f64, f64)) {
+        self.write_of("default", texts, second, place);
+    }
+
+    /// Writes an event of a tenant.
+    pub(super) fn write_of(&self, tenant: &str, texts: &[(&str, &str)], second: i64, (lon, lat): (f64, f64)) {
+        let collection = self.store.collection(tenant, "events").unwrap();
+        let schema = collection.schema();
         let mut builder = BatchBuilder::new(schema.clone());
         for (name, text) in texts {
             builder.set(schema.field_index(name).unwrap(), Field::Text((*text).to_owned())).unwrap();
@@ -92,7 +112,7 @@ impl World {
         }
         builder.set_point(lon, lat).unwrap();
         builder.end_event().unwrap();
-        self.collection.write(Write::new(builder.finish().unwrap())).unwrap();
+        collection.write(Write::new(builder.finish().unwrap())).unwrap();
     }
 }
 

@@ -17,11 +17,11 @@ use crate::part::cache::BlockCache;
 use crate::seams::{Disk, DiskStorage, MemoryDisk, Newest, PartitionStorage, Proof, Seams, Storage};
 use crate::snapshot::horizon::Horizon;
 use arc_swap::ArcSwap;
-use meridian_model::Invalid;
 use meridian_model::seq::SeqLayout;
+use meridian_model::{Background, Invalid};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64};
+use std::sync::{Arc, OnceLock};
 
 /// How often a partition is opened anew because the writer before it committed meanwhile.
 const TAKEOVERS: usize = 8;
@@ -38,6 +38,8 @@ pub(crate) struct Common {
     /// Requests in flight.
     pub(crate) load: Arc<Load>,
     pub(crate) listeners: Arc<Listeners>,
+    /// Charges tenants for maintenance, if anyone does.
+    pub(crate) background: Arc<OnceLock<Arc<dyn Background>>>,
 }
 
 impl Common {

@@ -27,7 +27,7 @@ use crate::store::full::{Full, Watched};
 use crate::store::records::{COPIES, Mended, Records};
 use meridian_model::schema::validate_name;
 use meridian_model::seq::SeqLayout;
-use meridian_model::{Invalid, Schema, Subscriber};
+use meridian_model::{Background, Invalid, Schema, Subscriber};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
@@ -118,6 +118,7 @@ impl Store {
             options: Arc::new(options),
             load: Arc::default(),
             listeners: Arc::default(),
+            background: Arc::default(),
         };
         let inner = Arc::new(Inner {
             common,
@@ -326,6 +327,11 @@ impl Store {
     /// Microseconds since 1970.
     pub(crate) fn now(&self) -> i64 {
         self.inner.common.seams.clock.now()
+    }
+
+    /// Runs all maintenance from now on through this, for the tenant of the collection. Only the first call counts.
+    pub fn charge_to(&self, background: Arc<dyn Background>) {
+        let _ = self.inner.common.background.set(background);
     }
 
     /// Guarantees each tenant a part of the memory for writes, by its weight.

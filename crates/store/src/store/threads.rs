@@ -54,8 +54,8 @@ impl Inner {
             // Only one forced flush a pass: it may be enough, and the next pass measures again.
             let flush = std::mem::take(&mut short) && memory(&collection) > 0;
             // Retention before the flush, so that expired events are not written to a segment first.
-            worked |= self.attempt(&collection, "retention", collection.maintain_retention());
-            worked |= self.attempt(&collection, "flush", collection.maintain_memory(flush));
+            worked |= self.attempt(&collection, "retention", || collection.maintain_retention());
+            worked |= self.attempt(&collection, "flush", || collection.maintain_memory(flush));
         }
         worked
     }
@@ -63,7 +63,7 @@ impl Inner {
     fn merge_step(&self) -> bool {
         let mut worked = false;
         for collection in self.all() {
-            worked |= self.attempt(&collection, "merge", collection.maintain_segments());
+            worked |= self.attempt(&collection, "merge", || collection.maintain_segments());
         }
         self.trim_serving();
         worked
@@ -97,7 +97,12 @@ impl Inner {
         collections.iter().for_each(|collection| collection.remove_obsolete());
     }
 
-    fn attempt(&self, collection: &Collection, what: &str, result: Result<bool, StoreError>) -> bool {
+    fn attempt(&self, collection: &Collection, what: &str, job: impl Fn() -> Result<bool, StoreError>) -> bool {
+        let mut result = Ok(false);
+        match self.common.background.get() {
+            Some(background) => background.run(collection.tenant(), &mut || result = job()),
+            None => result = job(),
+        }
         match result {
             Ok(worked) => worked,
             Err(StoreError::Closed) => false,

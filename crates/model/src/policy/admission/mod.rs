@@ -190,6 +190,20 @@ impl<T: Clone + Eq + Hash> Admission<T> {
         }
     }
 
+    /// Charges a tenant for work outside of its questions: what is sent, and what is done for it in the background.
+    pub fn bill(&mut self, tenant: &T, weight: u32, used: Duration) {
+        let (number, contended) = (self.known(tenant, weight), self.is_contended());
+        let share = &mut self.tenants[number].share;
+        if contended {
+            share.charge(used);
+            return;
+        }
+        // Nobody was kept waiting by it: what would have been idle costs no right.
+        share.activate(self.virtual_time, self.settings.credit);
+        share.charge(used);
+        self.virtual_time = self.virtual_time.max(share.tag);
+    }
+
     /// A question is done, gives its slot back, was refused, or is no longer wanted; `used` is what was not charged before.
     pub fn leave(&mut self, ticket: Ticket, used: Duration) {
         self.charge(ticket, used);
@@ -292,19 +306,27 @@ impl<T: Clone + Eq + Hash> Admission<T> {
         self.tenants[number].waiting < longest / 2
     }
 
-    /// The number of the tenant that asks, which becomes active.
-    fn activate(&mut self, ask: &Ask<T>) -> usize {
-        let number = match self.by_name.get(&ask.tenant) {
+    /// The number of a tenant.
+    fn known(&mut self, name: &T, weight: u32) -> usize {
+        let number = match self.by_name.get(name) {
             Some(number) => *number,
             None => {
                 let number = self.tenants.len();
-                self.by_name.insert(ask.tenant.clone(), number);
-                self.tenants.push(Tenant::new(ask.tenant.clone(), ask.weight));
+                self.by_name.insert(name.clone(), number);
+                let mut tenant = Tenant::new(name.clone(), weight);
+                tenant.share.activate(self.virtual_time, self.settings.credit);
+                self.tenants.push(tenant);
                 number
             }
         };
+        self.tenants[number].share.weight = weight.max(1);
+        number
+    }
+
+    /// The number of the tenant that asks, which becomes active.
+    fn activate(&mut self, ask: &Ask<T>) -> usize {
+        let number = self.known(&ask.tenant, ask.weight);
         let tenant = &mut self.tenants[number];
-        tenant.share.weight = ask.weight.max(1);
         if tenant.is_idle() {
             tenant.share.activate(self.virtual_time, self.settings.credit);
         }
