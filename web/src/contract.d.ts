@@ -1516,6 +1516,7 @@ export interface NewTenant {
     scanned_bytes_per_second?: number | null;
     result_bytes_per_second?: number | null;
     concurrent_requests?: number | null;
+    scanned_bytes_per_request?: number | null;
     searches?: number | null;
     streams?: number | null;
     saved_searches?: number | null;

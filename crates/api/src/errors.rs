@@ -1,7 +1,9 @@
 //! Errors of the backend, as the problems that clients get.
 
+use crate::overload;
 use crate::problem::{Kind, Problem};
 use meridian_backend::{Collection, Damaged, StoreError, WriteError};
+use meridian_model::policy::quota::Quota;
 use meridian_query::QueryError;
 use std::time::Duration;
 
@@ -18,12 +20,41 @@ pub fn query_problem(error: QueryError) -> Problem {
             format!("the running queries use all of the {limit} bytes set aside for them: try again, or ask for less"),
         )
         .retry_after(Duration::from_secs(1)),
+        QueryError::TooLarge { events, bytes, limit } => too_large(events, bytes, limit),
         QueryError::Gone(gone) => Problem::new(Kind::Gone, gone.to_string()),
         QueryError::Invalid(invalid) => {
             let field = invalid.field.clone().unwrap_or_default();
             Problem::invalid_parameter(&field, invalid)
         }
         QueryError::Store(error) => store_problem(error),
+    }
+}
+
+/// The problem for a query that reads too much. `limit` is the quota; none where the time is too short.
+fn too_large(events: u64, bytes: u64, limit: Option<u64>) -> Problem {
+    const HINT: &str = "ask for less with bbox=, datetime= or filter=";
+    let size = match events {
+        // It was ended on the way.
+        0 => format!("the query has read {bytes} bytes of events"),
+        _ => format!("the query reads at least {events} events, of {bytes} bytes"),
+    };
+    let problem = match limit {
+        Some(limit) => {
+            let quota = Quota::ScannedBytesPerRequest;
+            let detail = format!("{size}; the tenant's quota {quota} is {limit}: {HINT}");
+            let policy = format!("\"{quota}\";q={limit};qu=\"content-bytes\"");
+            let problem = Problem::new(Kind::QuotaExceeded, detail).with("quota", quota.name()).with("limit", limit);
+            overload::with_limit(problem, policy, format!("\"{quota}\";r=0"))
+        }
+        None => {
+            let detail =
+                format!("{size}, more than can be read within its time: {HINT}, or give more time with timeout=");
+            Problem::new(Kind::DeadlineExceeded, detail)
+        }
+    };
+    match events {
+        0 => problem.with("bytes", bytes),
+        _ => problem.with("bytes", bytes).with("events", events),
     }
 }
 

@@ -64,6 +64,7 @@ pub fn exceeded(state: &AppState, exceeded: Exceeded) -> Problem {
         (_, Some(wait)) => ("try again later", Some(wait)),
         (Quota::ConcurrentRequests | Quota::Searches, None) => ("wait for others to end", Some(Duration::from_secs(1))),
         (Quota::Streams, None) => ("close others first", None),
+        (Quota::ScannedBytesPerRequest, None) => ("ask for less: a smaller box, a shorter time, or a limit", None),
         (_, None) => ("delete some first", None),
     };
     let detail = format!("{exceeded}: {advice}");

@@ -14,6 +14,7 @@ use meridian_admission::identity::{Caller, DEFAULT_TENANT, Fault, Identity, Regi
 use meridian_admission::{ByteBudget, Ledger};
 use meridian_backend::{Backend, Clock, Collection, Damaged, Random, Seams};
 use meridian_federation::Searches;
+use meridian_federation::provider::LocalProvider;
 use meridian_model::policy::access::{Grant, Pattern, Role};
 use meridian_saved::SavedSearches;
 use std::ops::Deref;
@@ -118,7 +119,8 @@ impl AppState {
             seams.random.clone(),
         );
         let keeper = InCollections::new(seams.clock.clone());
-        let searches = Arc::new(searches.keeping(Arc::new(keeper)));
+        let own = LocalProvider::new(seams.clock.clone()).admitted_by(gate.clone());
+        let searches = Arc::new(searches.keeping(Arc::new(keeper)).with(Arc::new(own)));
         let live = Arc::new(EventStreams::new(config.streams_max));
         backend.subscribe(live.clone());
         let (clock, random) = (seams.clock.clone(), seams.random.clone());

@@ -19,6 +19,7 @@ mod collection;
 mod embedded;
 mod read;
 mod records;
+mod turns;
 mod view;
 
 pub use backend::Backend;
@@ -26,6 +27,7 @@ pub use collection::{Append, Collection, DeleteFault, PartialDelete};
 pub use embedded::Embedded;
 pub use read::{At, Changes, Head, Near, PriorEvents, Read, RowSink, Rows};
 pub use records::Records;
+pub use turns::PermitTurns;
 pub use view::View;
 
 // The types that this interface uses. They belong to the crates below, of which callers need nothing else.

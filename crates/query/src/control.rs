@@ -4,7 +4,7 @@ use crate::error::QueryError;
 use crate::memory::{MemoryPool, Share};
 use meridian_store::seams::Clock;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// A flag that the caller raises to cancel a question. Clones share one flag.
@@ -45,6 +45,13 @@ pub trait Turns: Send + Sync + std::fmt::Debug {
     fn read(&self, bytes: u64);
 }
 
+/// Bytes of events that a question may read, shared by its threads.
+#[derive(Debug)]
+struct Allowance {
+    bytes: u64,
+    read: AtomicU64,
+}
+
 /// The deadline of a question, its cancellation and its turns to run. Cheap to clone.
 ///
 /// All are checked before each block is read, so a question stops within one block's work.
@@ -56,6 +63,7 @@ pub struct Control {
     cancel: CancelFlag,
     memory: Option<Arc<dyn MemoryPool>>,
     turns: Option<Arc<dyn Turns>>,
+    allowance: Option<Arc<Allowance>>,
     /// Whether this thread helps the one that runs the question: it is charged, and never blocks.
     helps: bool,
 }
@@ -65,7 +73,7 @@ impl Control {
     pub fn new(clock: Arc<dyn Clock>, timeout: Duration, cancel: CancelFlag) -> Control {
         let timeout_us = i64::try_from(timeout.as_micros()).unwrap_or(i64::MAX);
         let deadline_us = clock.elapsed().saturating_add(timeout_us);
-        Control { clock, deadline_us, cancel, memory: None, turns: None, helps: false }
+        Control { clock, deadline_us, cancel, memory: None, turns: None, allowance: None, helps: false }
     }
 
     /// The same, with its memory taken from a pool that questions share.
@@ -91,11 +99,27 @@ impl Control {
         }
     }
 
-    /// Charges bytes that were read.
-    pub(crate) fn read(&self, bytes: u64) {
+    /// The same, for a question that may read so many bytes of events.
+    pub fn reading_at_most(self, bytes: u64) -> Control {
+        Control { allowance: Some(Arc::new(Allowance { bytes, read: AtomicU64::new(0) })), ..self }
+    }
+
+    /// The bytes that the question may read.
+    pub(crate) fn bytes_max(&self) -> Option<u64> {
+        self.allowance.as_ref().map(|allowance| allowance.bytes)
+    }
+
+    /// Charges bytes of events that are about to be read.
+    pub(crate) fn read(&self, bytes: u64) -> Result<(), QueryError> {
         if let Some(turns) = &self.turns {
             turns.read(bytes);
         }
+        let Some(Allowance { bytes: limit, read }) = self.allowance.as_deref() else { return Ok(()) };
+        let read = read.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        if read > *limit {
+            return Err(QueryError::TooLarge { events: 0, bytes: read, limit: Some(*limit) });
+        }
+        Ok(())
     }
 
     /// Whether other questions wait for a processor.

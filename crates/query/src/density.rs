@@ -5,7 +5,7 @@ use crate::control::{Control, Stats};
 use crate::error::QueryError;
 use crate::parallel::slices;
 use crate::partial::PartialGrid;
-use crate::scan::Scan;
+use crate::scan::{Matches, Scan};
 use meridian_model::Invalid;
 use meridian_model::filter::Predicate;
 use meridian_store::Snapshot;
@@ -77,6 +77,7 @@ impl PartialGrid {
         share.reach(cells * size_of::<u64>() * (slices(snapshot.rows()) + 1))?;
         let mut counts = vec![0; cells];
         let mut scan = Scan::new(snapshot, &question.predicate, control);
+        scan.weigh(Matches::Counted)?;
         count_into(&mut scan, &DegreeCells::new(question.bbox, question.width, question.height), &mut counts)?;
         scan.stats.scan_us = (control.elapsed_us() - started).max(0) as u64;
         Ok(PartialGrid { counts, stats: scan.stats })

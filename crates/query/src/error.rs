@@ -21,6 +21,16 @@ pub enum QueryError {
         /// The budget of all of them together, in bytes.
         limit: u64,
     },
+    /// The question must read more than it may, or than can be read within its time: ask for less.
+    #[error("the question reads at least {events} events, of {bytes} bytes")]
+    TooLarge {
+        /// Events that it must read.
+        events: u64,
+        /// Their bytes, at the mean size of stored events.
+        bytes: u64,
+        /// How many bytes it may read; `None` where its time is too short.
+        limit: Option<u64>,
+    },
     /// The question is invalid: correct it.
     #[error(transparent)]
     Invalid(#[from] Invalid),

@@ -62,7 +62,8 @@ pub(crate) fn slices(rows: u64) -> usize {
     if rows < PARALLEL_ROWS { 1 } else { threads().div_ceil(2) }
 }
 
-fn threads() -> usize {
+/// Processors of this machine that the process may use.
+pub(crate) fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 

@@ -4,7 +4,7 @@ use crate::candidates::{Candidates, Run, search_step};
 use crate::control::Control;
 use crate::error::QueryError;
 use crate::listed::find_ids;
-use crate::scan::Scan;
+use crate::scan::{Matches, Scan};
 use meridian_model::Invalid;
 use meridian_model::filter::Predicate;
 use meridian_store::{PartView, Snapshot};
@@ -36,6 +36,7 @@ pub fn matching_rows(
             take(&mut scan, part, &run)?;
         }
     } else {
+        scan.weigh(Matches::Read)?;
         for part in scan.parts() {
             let mut candidates = Candidates::of(&mut scan, part, 0);
             while let Some(run) =

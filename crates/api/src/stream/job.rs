@@ -8,11 +8,11 @@
 use super::pipe::{Pipe, Wakeup};
 use super::readers::{self, Parked};
 use super::sink::{Sink, disconnected};
-use super::turns::PermitTurns;
 use crate::overload;
 use crate::problem::{Kind, Problem, Result};
 use crate::state::AppState;
 use meridian_admission::gate::{Account, Class, Gate, Permit};
+use meridian_backend::PermitTurns;
 use meridian_query::Control;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -13,7 +13,6 @@ mod pipe;
 mod reader;
 mod readers;
 mod sink;
-mod turns;
 
 pub use finished::finished;
 pub use job::Source;
@@ -27,13 +26,14 @@ use axum::response::{IntoResponse, Response};
 use job::{BlockingWait, Job};
 use memory::QueryMemory;
 use meridian_admission::gate::Permit;
+use meridian_backend::PermitTurns;
+use meridian_model::policy::quota::Quota;
 use meridian_query::{CancelFlag, Control};
 use pipe::Pipe;
 use reader::Reader;
 use std::sync::Arc;
 use tokio::runtime::Handle;
 use tokio::time::{Duration, Instant};
-use turns::PermitTurns;
 
 /// Raises a query's cancel flag when the task that waits for the response is dropped.
 struct CancelOnDrop(CancelFlag);
@@ -63,6 +63,11 @@ impl Run {
         let control = Control::new(state.clock.clone(), left, CancelFlag::new())
             .sharing(QueryMemory::of(&state.memory.of(permit.account().ledger.tenant())))
             .taking_turns(turns.clone());
+        let bytes_max = permit.account().ledger.limit(Quota::ScannedBytesPerRequest);
+        let control = match bytes_max {
+            Some(bytes) => control.reading_at_most(bytes),
+            None => control,
+        };
         Run { control, admission, deadline, permit, turns }
     }
 }

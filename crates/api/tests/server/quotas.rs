@@ -160,6 +160,25 @@ fn what_questions_read_and_answers_send_is_charged_after_the_fact() {
 }
 
 #[test]
+fn a_query_that_must_read_too_much_is_refused_with_its_size() {
+    let shared = Shared::start(json!({}));
+    assert_eq!(shared.post(&shared.harbour, 3_000).status, 201);
+    shared.limit(json!({"scanned_bytes_per_request": 50_000}));
+    let tested = "/collections/ships/aggregate?function=count&filter=name%20LIKE%20'%25a%25'";
+    for path in [tested, "/collections/ships/items?f=ndjson"] {
+        let answer = shared.get(path);
+        refused(&answer, "scanned_bytes_per_request", 50_000);
+        let problem = answer.json();
+        assert_eq!((&problem["events"], answer.header("retry-after")), (&json!(3_000), ""), "{problem}");
+        assert!(problem["bytes"].as_u64().unwrap() > 50_000 && problem["detail"].as_str().unwrap().contains("bbox"));
+    }
+    // What the index answers reads nothing, and what is narrow reads little.
+    assert_eq!(shared.get("/collections/ships/aggregate?function=count").json()["groups"][0]["count"], 3_000);
+    assert_eq!(shared.get("/collections/ships/items?f=ndjson&bbox=0,0,0.5,2").text().lines().count(), 34);
+    assert_eq!(shared.ask(&shared.operator, "GET", tested, &[], b"").status, 200, "another tenant");
+}
+
+#[test]
 fn requests_and_streams_at_a_time_end_with_their_clients() {
     for (quota, path) in [("concurrent_requests", "/collections/ships/items"), ("streams", "/collections/ships/stream")]
     {

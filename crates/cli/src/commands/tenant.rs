@@ -68,7 +68,7 @@ struct SettingArgs {
     /// Collections that callers without a token may read: names, separated by commas; a name may end in *; `none` for none
     #[arg(long, value_name = "PATTERN")]
     anonymous: Option<String>,
-    /// A limit on what it uses, such as requests_per_second=100 or stored_bytes=10GiB; `none` lifts one [repeatable]
+    /// A limit on what it uses, such as requests_per_second=100 or stored_bytes=10GiB; `none` lifts one; may be given several times
     #[arg(long, value_name = "NAME=VALUE", value_parser = quota)]
     quota: Vec<(Quota, Option<u64>)>,
 }

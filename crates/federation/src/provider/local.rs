@@ -6,7 +6,8 @@ use crate::event::{Events, time_of};
 use crate::question::Question;
 use crate::search_result::SearchResult;
 use crate::sink::Sink;
-use meridian_backend::{At, Clock, Collection, View};
+use meridian_admission::gate::{Account, Class, Gate, Permit};
+use meridian_backend::{At, Clock, Collection, PermitTurns, View};
 use meridian_formats::FeatureWriter;
 use meridian_model::filter::{Predicate, parse_text};
 use meridian_model::{Batch, FieldColumn, Invalid, Schema};
@@ -14,7 +15,9 @@ use meridian_query::{Control, Hits, Items, QueryError};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use std::sync::Arc;
+use tokio::runtime::Handle;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 /// Max searches that read collections at once. Each takes a thread.
 const AT_ONCE: usize = 4;
@@ -26,6 +29,7 @@ const PLACES_MAX: usize = 10_000;
 /// The collections that the client sees.
 pub struct LocalProvider {
     clock: Arc<dyn Clock>,
+    gate: Option<Gate>,
     sure_of: [String; 1],
 }
 
@@ -36,15 +40,25 @@ impl LocalProvider {
     /// Over the collections of the asking caller.
     pub fn new(clock: Arc<dyn Clock>) -> LocalProvider {
         // Keywords are tested on all texts of an event, and a result does not hold all of them.
-        LocalProvider { clock, sure_of: ["keywords".to_owned()] }
+        LocalProvider { clock, gate: None, sure_of: ["keywords".to_owned()] }
+    }
+
+    /// The same, which reads with a permit, charged to the asking caller's tenant.
+    pub fn admitted_by(self, gate: Gate) -> LocalProvider {
+        LocalProvider { gate: Some(gate), ..self }
     }
 
     async fn read(&self, sink: Sink) -> Result<(), Fault> {
         // Demand goes one way and results the other: the reading thread never runs ahead of what the pipeline accepts.
         let (want, wants) = mpsc::channel(1);
         let (found, mut finds) = mpsc::channel(1);
-        let control = Control::new(self.clock.clone(), sink.time_left(), sink.over());
-        let reading = Reading { question: sink.question().clone(), control, wants, found, wanted: 0 };
+        let time = sink.time_left();
+        let mut control = Control::new(self.clock.clone(), time, sink.over());
+        let door = self.gate.clone().map(|gate| Door::new(gate, sink.view(), Instant::now() + time));
+        if let Some(door) = &door {
+            control = control.taking_turns(door.turns.clone());
+        }
+        let reading = Reading { question: sink.question().clone(), control, door, wants, found, wanted: 0 };
         let collections = sink.view().list();
         // The store is blocking code; this thread sleeps between demands.
         let reading = tokio::task::spawn_blocking(move || reading.all(&collections));
@@ -103,11 +117,42 @@ impl Provider for LocalProvider {
     }
 }
 
+/// The permit of a thread that reads, which it has while it computes.
+struct Door {
+    gate: Gate,
+    account: Account,
+    deadline: Instant,
+    runtime: Handle,
+    turns: Arc<PermitTurns>,
+    permit: Option<Permit>,
+}
+
+impl Door {
+    fn new(gate: Gate, view: &View, deadline: Instant) -> Door {
+        let account = Account { ledger: view.caller().ledger.clone(), class: Class::Interactive };
+        let (runtime, turns) = (Handle::current(), Arc::new(PermitTurns::default()));
+        Door { gate, account, deadline, runtime, turns, permit: None }
+    }
+
+    /// Waits for a permit; `false` if there is none until the deadline.
+    fn enter(&mut self) -> bool {
+        // As work that goes on: a search that was admitted is not refused by a queue.
+        self.permit = self.runtime.block_on(self.gate.resume(&self.account, self.deadline)).ok();
+        self.permit.iter().for_each(|permit| self.turns.go_on(permit));
+        self.permit.is_some()
+    }
+
+    fn leave(&mut self) {
+        self.permit = None;
+    }
+}
+
 /// Reads collections for a search, on a thread of its own. It finds as many results as requested and then waits for
 /// further demand. So memory holds no more than that, and nothing is read without need.
 struct Reading {
     question: Arc<Question>,
     control: Control,
+    door: Option<Door>,
     wants: mpsc::Receiver<usize>,
     found: mpsc::Sender<Vec<SearchResult>>,
     /// The current demand.
@@ -127,15 +172,20 @@ impl Reading {
         Ok(())
     }
 
-    /// Waits for the demand; `false` if it has ended.
+    /// Waits for the demand, then for a permit; `false` if one of them does not come.
     fn wants_more(&mut self) -> bool {
         self.wanted = self.wants.blocking_recv().unwrap_or(0);
-        self.wanted > 0
+        self.wanted > 0 && self.door.as_mut().is_none_or(Door::enter)
     }
 
     /// Sends results and waits for further demand; `false` if it has ended.
     fn send(&mut self, found: Vec<SearchResult>) -> bool {
-        found.is_empty() || (self.found.blocking_send(found).is_ok() && self.wants_more())
+        if found.is_empty() {
+            return true;
+        }
+        // A thread that waits for its reader uses no processor.
+        self.door.as_mut().into_iter().for_each(Door::leave);
+        self.found.blocking_send(found).is_ok() && self.wants_more()
     }
 
     /// Reads the matches of a collection; `false` if the demand has ended. A collection without geometry has no match

@@ -44,6 +44,11 @@ impl AnyOf {
         AnyOf { parts, tree: None }
     }
 
+    /// Whether there are so many that a tree finds those in reach.
+    pub(crate) fn is_indexed(&self) -> bool {
+        self.tree.is_some()
+    }
+
     pub(crate) fn outcomes(&self, region: &dyn Region) -> Outcomes {
         let Some(tree) = &self.tree else {
             return self.parts.iter().fold(Outcomes::FALSE, |o, p| o.or(p.outcomes(region)));

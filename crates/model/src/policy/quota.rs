@@ -26,6 +26,8 @@ pub enum Quota {
     ResultBytesPerSecond,
     /// Requests at a time, up to the end of their responses.
     ConcurrentRequests,
+    /// Bytes of events that one question reads.
+    ScannedBytesPerRequest,
     /// Federated searches at a time.
     Searches,
     /// Open streams of events at a time.
@@ -41,12 +43,13 @@ const RATES: usize = 4;
 
 impl Quota {
     /// Every quota; those of what is used over time first.
-    pub const ALL: [Quota; 9] = [
+    pub const ALL: [Quota; 10] = [
         Quota::RequestsPerSecond,
         Quota::EventsPerSecond,
         Quota::ScannedBytesPerSecond,
         Quota::ResultBytesPerSecond,
         Quota::ConcurrentRequests,
+        Quota::ScannedBytesPerRequest,
         Quota::Searches,
         Quota::Streams,
         Quota::SavedSearches,
@@ -61,6 +64,7 @@ impl Quota {
             Quota::ScannedBytesPerSecond => "scanned_bytes_per_second",
             Quota::ResultBytesPerSecond => "result_bytes_per_second",
             Quota::ConcurrentRequests => "concurrent_requests",
+            Quota::ScannedBytesPerRequest => "scanned_bytes_per_request",
             Quota::Searches => "searches",
             Quota::Streams => "streams",
             Quota::SavedSearches => "saved_searches",
@@ -70,7 +74,13 @@ impl Quota {
 
     /// Whether it counts bytes.
     pub const fn is_of_bytes(self) -> bool {
-        matches!(self, Quota::ScannedBytesPerSecond | Quota::ResultBytesPerSecond | Quota::StoredBytes)
+        matches!(
+            self,
+            Quota::ScannedBytesPerSecond
+                | Quota::ResultBytesPerSecond
+                | Quota::ScannedBytesPerRequest
+                | Quota::StoredBytes
+        )
     }
 
     /// Whether it limits what is used over time.

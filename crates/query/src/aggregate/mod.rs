@@ -20,7 +20,7 @@ use crate::error::QueryError;
 use crate::listed::find_ids;
 use crate::parallel::{slices, work};
 use crate::partial::PartialGroups;
-use crate::scan::Scan;
+use crate::scan::{Matches, Scan};
 use meridian_store::Snapshot;
 use worker::Worker;
 
@@ -55,6 +55,8 @@ impl PartialGroups {
                 }
             }
             None => {
+                // Sums and groups of fields that the tree knows need no events that match.
+                scan.weigh(Matches::Counted)?;
                 let mut tasks = Vec::new();
                 let mut dead = Vec::new();
                 for part in scan.parts() {

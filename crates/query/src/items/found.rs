@@ -8,7 +8,7 @@ use crate::listed::{self, Listed};
 use crate::matched::Pick;
 use crate::natural::Natural;
 use crate::nearest::Nearest;
-use crate::scan::Scan;
+use crate::scan::{Matches, Scan};
 use crate::sort::{Sorter, values_of};
 use meridian_model::{Batch, Invalid, Projection, Seq};
 use meridian_store::Snapshot;
@@ -68,7 +68,13 @@ impl Found {
                 };
                 match ids {
                     Some(ids) => Source::Listed(listed::by_id_natural(&mut scan, &ids, after)?),
-                    None => Source::Natural(Natural::new(&mut scan, after)),
+                    None => {
+                        // A page may be full early; all of an answer, or of what is left of it, is read.
+                        if items.limit.is_none() && after.is_none() {
+                            scan.weigh(Matches::Read)?;
+                        }
+                        Source::Natural(Natural::new(&mut scan, after))
+                    }
                 }
             }
             Order::Near { lon, lat, k } => {

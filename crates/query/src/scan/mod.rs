@@ -7,6 +7,9 @@
 
 mod keys;
 mod picks;
+mod weight;
+
+pub(crate) use weight::Matches;
 
 use crate::candidates::{Run, chunk_end};
 use crate::control::{Control, Stats};
@@ -150,8 +153,7 @@ impl Scan {
         let bytes = rows.len() as u64 * self.part(part).event_bytes();
         self.stats.blocks_read += 1;
         self.stats.bytes_read += bytes;
-        self.control.read(bytes);
-        Ok(())
+        self.control.read(bytes)
     }
 
     /// Reads rows of one chunk. The deadline is checked here.

@@ -7,5 +7,6 @@ mod numbers;
 mod partials;
 mod pictures;
 mod stops;
+mod weights;
 mod wire;
 mod world;

@@ -166,7 +166,7 @@ proptest! {
     }
 }
 
-fn event(n: i64, start: i64) -> Event {
+pub(super) fn event(n: i64, start: i64) -> Event {
     Event {
         id: String::new(),
         spot: Spot::Point(f64::from((n % 300) as i32) * 0.5, f64::from((n % 100) as i32) * 0.5),

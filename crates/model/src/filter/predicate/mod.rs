@@ -2,6 +2,9 @@
 
 mod build;
 mod evaluate;
+mod fate;
+
+pub use fate::Fate;
 
 use super::any::AnyOf;
 use super::booleans::BoolTest;

@@ -1,0 +1,54 @@
+//! How a query takes turns: through the meter of the permit that it has at the time.
+
+use meridian_admission::gate::{Meter, Permit};
+use meridian_query::Turns;
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The turns of a query. A query that waits for its client gets another permit when it goes on, while its parts keep these
+/// turns. Without a permit yet, it does not wait and is not charged.
+#[derive(Debug, Default)]
+pub struct PermitTurns(Mutex<Option<Arc<Meter>>>);
+
+impl PermitTurns {
+    /// The turns of a permit.
+    pub fn of(permit: &Permit) -> Arc<PermitTurns> {
+        Arc::new(PermitTurns(Mutex::new(Some(permit.meter().clone()))))
+    }
+
+    /// Goes on with another permit, on this thread.
+    pub fn go_on(&self, permit: &Permit) {
+        *self.0.lock() = Some(permit.meter().clone());
+        permit.meter().begin();
+    }
+
+    fn meter(&self) -> Option<Arc<Meter>> {
+        self.0.lock().clone()
+    }
+}
+
+impl Turns for PermitTurns {
+    fn tick(&self, over: &dyn Fn() -> bool) {
+        // The lock is not held meanwhile: a turn may take long.
+        if let Some(meter) = self.meter() {
+            meter.tick(over);
+        }
+    }
+
+    fn is_contended(&self) -> bool {
+        self.meter().is_some_and(|meter| meter.is_contended())
+    }
+
+    fn charge(&self, used: Duration) {
+        if let Some(meter) = self.meter() {
+            meter.charge(used);
+        }
+    }
+
+    fn read(&self, bytes: u64) {
+        if let Some(meter) = self.meter() {
+            meter.read(bytes);
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! What is certain of every part of a region, however small: a lower bound of the work that a predicate makes.
+
+use super::{Node, Predicate};
+use crate::filter::outcomes::Outcomes;
+use crate::filter::region::Region;
+
+/// What becomes of the events of a region, as far as that is certain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// None of them matches.
+    False,
+    /// All of them match.
+    True,
+    /// Each of them has to be tested: no part of the region can be decided as a whole.
+    Tested,
+    /// Parts of the region may be decided.
+    Open,
+}
+
+impl Fate {
+    fn of(outcomes: Outcomes) -> Fate {
+        match outcomes {
+            Outcomes::TRUE => Fate::True,
+            Outcomes::FALSE => Fate::False,
+            _ => Fate::Open,
+        }
+    }
+
+    fn not(self) -> Fate {
+        match self {
+            Fate::False => Fate::True,
+            Fate::True => Fate::False,
+            other => other,
+        }
+    }
+
+    /// That of both: `decided` of one decides, an open one may become that, and a tested one stays.
+    fn with(self, other: Fate, decided: Fate) -> Fate {
+        let either = |fate| self == fate || other == fate;
+        match () {
+            () if either(decided) => decided,
+            () if either(Fate::Open) => Fate::Open,
+            () if either(Fate::Tested) => Fate::Tested,
+            () => decided.not(),
+        }
+    }
+}
+
+impl Predicate {
+    /// The fate of the events of a region.
+    pub fn fate(&self, region: &dyn Region) -> Fate {
+        match self.node() {
+            Node::And(parts) => parts.iter().fold(Fate::True, |fate, part| fate.with(part.fate(region), Fate::False)),
+            // Many alternatives have a tree of their own, which does not say which of them are open.
+            Node::Or(any) if any.is_indexed() => Fate::of(self.outcomes(region)),
+            Node::Or(any) => any.parts.iter().fold(Fate::False, |fate, part| fate.with(part.fate(region), Fate::True)),
+            Node::Not(inner) => inner.fate(region).not(),
+            // A tree knows nothing of these, at any of its nodes.
+            Node::Text { .. } | Node::TextIn { .. } | Node::Like { .. } | Node::Bool(_) | Node::Lists { .. } => {
+                Fate::Tested
+            }
+            _ => Fate::of(self.outcomes(region)),
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! What a question must read at least, known from the trees before it reads anything.
+
+use super::Scan;
+use crate::error::QueryError;
+use crate::parallel::threads;
+use meridian_index::Node;
+use meridian_model::filter::Fate;
+use std::time::Duration;
+
+/// Max nodes visited for it. Nodes beyond count as nothing: the weight is a lower bound.
+const NODES_MAX: usize = 512;
+/// No processor reads more events than this in a second.
+const EVENTS_PER_SECOND_MAX: f64 = 1e9;
+
+/// Events that a question must read, and their bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Weight {
+    pub(crate) events: u64,
+    pub(crate) bytes: u64,
+}
+
+/// What becomes of events that match.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Matches {
+    /// All of them are read.
+    Read,
+    /// Nodes that match as a whole are taken from the tree.
+    Counted,
+}
+
+impl Scan {
+    /// Refuses a question that cannot be answered within its time, or must read more than it may. `matches`: what it does
+    /// with the events that match. For questions that visit every match; others may end early.
+    ///
+    /// # Errors
+    /// [`QueryError::TooLarge`]
+    pub(crate) fn weigh(&self, matches: Matches) -> Result<(), QueryError> {
+        let (limit, time) = (self.control.bytes_max(), self.control.time_left());
+        // Most questions could read the whole snapshot, and need no weighing.
+        if limit.is_none() && least_time(self.snapshot.rows()) <= time {
+            return Ok(());
+        }
+        let Weight { events, bytes } = self.weight(matches);
+        let limit = limit.filter(|limit| bytes > *limit);
+        match limit.is_some() || least_time(events) > time {
+            true => Err(QueryError::TooLarge { events, bytes, limit }),
+            false => Ok(()),
+        }
+    }
+
+    pub(crate) fn weight(&self, matches: Matches) -> Weight {
+        let mut weight = Weight::default();
+        // The largest parts first: they may weigh most.
+        let mut parts: Vec<u32> = self.parts().collect();
+        parts.sort_by_key(|part| std::cmp::Reverse(self.part(*part).rows()));
+        let mut visited = 0;
+        for part in parts {
+            let view = self.part(part);
+            for tree in view.trees() {
+                let mut open: Vec<Node> = tree.root().into_iter().collect();
+                while let Some(node) = open.pop() {
+                    visited += 1;
+                    if visited > NODES_MAX {
+                        return weight;
+                    }
+                    let rows = tree.rows(node);
+                    match self.predicate.fate(&tree.node_ref(node)) {
+                        Fate::False => {}
+                        Fate::True if matches == Matches::Counted => {}
+                        // Blocks of which some rows are hidden may be left out.
+                        Fate::True | Fate::Tested if view.all_visible(rows.clone()) => {
+                            weight.events += rows.len() as u64;
+                            weight.bytes += rows.len() as u64 * view.event_bytes();
+                        }
+                        _ if tree.is_leaf(node) => {}
+                        _ => open.extend(tree.children(node)),
+                    }
+                }
+            }
+        }
+        weight
+    }
+}
+
+/// The time that reading so many events takes, with all processors, if nothing else runs.
+fn least_time(events: u64) -> Duration {
+    Duration::from_secs_f64(events as f64 / EVENTS_PER_SECOND_MAX / threads() as f64)
+}
