@@ -4,6 +4,7 @@ use meridian_model::policy::quota::{Balances, Exceeded, Quota, Quotas};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
 use tokio::time::Instant;
 
 /// What the server knows of a tenant while it runs. A tenant has one ledger, which all its callers share.
@@ -19,6 +20,8 @@ pub struct Ledger {
     stored: AtomicU64,
     /// What is used at a time, by [`Quota`].
     held: [AtomicU64; Quota::ALL.len()],
+    /// Nanoseconds of processor time, since the start.
+    processor: AtomicU64,
     /// Refusals since the start, by [`Quota`].
     refused: [AtomicU64; Quota::ALL.len()],
 }
@@ -40,6 +43,7 @@ impl Ledger {
             accounts: Mutex::default(),
             stored: AtomicU64::new(0),
             held: Default::default(),
+            processor: AtomicU64::new(0),
             refused: Default::default(),
         }
     }
@@ -143,6 +147,15 @@ impl Ledger {
         self.stored.fetch_add(bytes, Ordering::Relaxed);
     }
 
+    /// Processor time used since the start.
+    pub fn processor_time(&self) -> Duration {
+        Duration::from_nanos(self.processor.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn add_processor_time(&self, used: Duration) {
+        self.processor.fetch_add(u64::try_from(used.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
     /// Refusals since the start.
     pub fn refused(&self, quota: Quota) -> u64 {
         self.refused[quota as usize].load(Ordering::Relaxed)
@@ -170,7 +183,6 @@ impl Drop for Held {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
     fn ledger(limits: &[(Quota, u64)]) -> Arc<Ledger> {
         let (ledger, mut quotas) = (Arc::new(Ledger::new("harbour")), Quotas::default());

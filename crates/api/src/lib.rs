@@ -57,6 +57,7 @@ mod server;
 mod socket;
 mod state;
 mod stream;
+mod tenant_metrics;
 mod text;
 mod tiles;
 mod tilesets;

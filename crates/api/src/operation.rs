@@ -6,6 +6,7 @@ use crate::problem::{Kind, Problem, Result};
 use crate::respond;
 use crate::scope::Scope;
 use crate::state::AppState;
+use crate::tenant_metrics;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use meridian_backend::CollectionStats;
@@ -37,6 +38,7 @@ pub async fn metrics(state: Scope) -> Response {
         counter "meridian_decoder_panics_total"
             "Bodies whose damaged bytes made a decoder panic; each was refused." meridian_formats::decoder_panics();
     );
+    tenant_metrics::write(&state, &mut out);
     search_metrics(&state, &mut out);
     saved_metrics(&state, &mut out);
     store_metrics(&state, &mut out);

@@ -59,6 +59,17 @@ impl Default for Config {
     }
 }
 
+impl Config {
+    /// What the server may take of memory, by purpose, and in all.
+    pub fn memory_text(&self) -> String {
+        let budget = memory::budget(self);
+        let each: Vec<String> =
+            budget.iter().map(|(purpose, bytes)| format!("{purpose} {}", units::size_short(*bytes))).collect();
+        let sum = units::size_short(budget.iter().map(|(_, bytes)| bytes).sum());
+        format!("up to {sum} of memory: {}", each.join(", "))
+    }
+}
+
 /// All settings, in the order in which they are shown.
 fn all() -> impl Iterator<Item = &'static Setting> {
     [server::SETTINGS, search::SETTINGS, server::PLACES, images::SETTINGS].into_iter().flatten()

@@ -63,6 +63,7 @@ impl Meter {
         let ran = thread_time().saturating_sub(began);
         self.gate.0.processors.add(ran);
         let used = ran + std::mem::take(&mut slice.uncharged) + self.take_helpers();
+        self.ledger.add_processor_time(used);
         let seat = {
             let mut state = self.gate.0.state.lock();
             match state.admission.slice(self.ticket, used) {
@@ -111,7 +112,9 @@ impl Meter {
         let mut slice = self.slice.lock();
         slice.end();
         if !std::mem::replace(&mut slice.closed, true) {
-            self.gate.leave(self.ticket, slice.uncharged + self.take_helpers() + more);
+            let used = slice.uncharged + self.take_helpers() + more;
+            self.ledger.add_processor_time(used);
+            self.gate.leave(self.ticket, used);
         }
     }
 

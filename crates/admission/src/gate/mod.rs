@@ -127,6 +127,7 @@ impl Gate {
 
     /// Charges a tenant for work that has no permit.
     pub fn bill(&self, ledger: &Ledger, used: Duration) {
+        ledger.add_processor_time(used);
         self.0.state.lock().admission.bill(ledger.tenant(), ledger.weight(), used);
     }
 
@@ -140,6 +141,13 @@ impl Gate {
     /// What runs and waits.
     pub fn counts(&self) -> Counts {
         self.0.state.lock().admission.counts()
+    }
+
+    /// Requests of each tenant that have begun, and that wait.
+    pub fn by_tenant(&self) -> Vec<(Arc<str>, (usize, usize))> {
+        let state = self.0.state.lock();
+        let each = state.admission.by_tenant();
+        each.map(|(tenant, counts)| (tenant.clone(), (counts.running + counts.paused, counts.waiting))).collect()
     }
 
     /// Requests refused since the start.

@@ -94,6 +94,15 @@ fn requests_over_the_rate_are_refused_to_their_tenant_alone() {
         assert_eq!(shared.get("/healthz").status, 200, "monitors are not counted");
         assert_eq!(shared.get("/tokens").status, 200, "an admin can always administer");
     }
+    let metrics = shared.ask(&shared.operator, "GET", "/metrics", &[], b"").text();
+    let count = |name: &str| {
+        let line = metrics.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_else(|| panic!("{name}"));
+        line.trim().parse::<f64>().unwrap()
+    };
+    assert!(count("meridian_quota_refused_total{quota=\"requests_per_second\"}") >= 7.0);
+    assert!(count("meridian_tenant_refused_total{tenant=\"harbour\"}") >= 7.0);
+    assert_eq!(count("meridian_tenant_refused_total{tenant=\"default\"}"), 0.0);
+    assert!(count("meridian_tenant_processor_seconds_total{tenant=\"default\"}") > 0.0);
     shared.limit(json!({"requests_per_second": null}));
     (0..20).for_each(|_| assert_eq!(shared.get("/collections/ships/items").status, 200));
 }
@@ -262,6 +271,12 @@ fn quotas_are_checked_listed_and_lifted() {
     assert_eq!(harbour(), json!({"searches": 3, "stored_bytes": 1_u64 << 40}));
     shared.limit(json!({"searches": null, "streams": 2}));
     assert_eq!(harbour(), json!({"streams": 2, "stored_bytes": 1_u64 << 40}), "what is not named stays");
+    let metrics = shared.ask(&shared.operator, "GET", "/metrics", &[], b"").text();
+    for line in
+        ["meridian_quota_refused_total{quota=\"searches\"} 0", "meridian_tenant_refused_total{tenant=\"harbour\"} 0"]
+    {
+        assert!(metrics.lines().any(|there| there == line), "{line}");
+    }
     // Only operators set them.
     let body = br#"{"quotas":{"streams":100}}"#;
     shared.ask(&shared.harbour, "PATCH", "/tenants/harbour", &[JSON], body).problem(403);

@@ -147,6 +147,7 @@ async fn serve(mut config: Config) -> Result<(), Failure> {
     }
     let hosts = Hosts::new(&config.server, address);
     let refused = |e: Fault| Failure::Refused(format!("cannot open {}: {e}", config.store.data.display()));
+    let memory = config.memory_text();
     let state = AppState::new(Embedded::new(store.clone()), &seams, config.server).map_err(refused)?;
     let open = state.registry.is_empty();
     if open && !address.ip().to_canonical().is_loopback() {
@@ -175,7 +176,8 @@ async fn serve(mut config: Config) -> Result<(), Failure> {
     say(&format!(
         "Meridian {} serves {} collections, {} events on http://{address} ({what})\n\
          {map}API http://{address}/   end with Ctrl-C\n\
-         answers to {}; other names get 421 (--host, server.hosts)",
+         answers to {}; other names get 421 (--host, server.hosts)\n\
+         {memory}",
         env!("CARGO_PKG_VERSION"),
         collections.len(),
         crate::units::count_text(events),

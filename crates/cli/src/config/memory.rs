@@ -3,6 +3,11 @@
 use super::Config;
 use super::setting::{GIB, MIB};
 
+/// Memory for the program itself, its threads and connections, and the trees of a few hundred million events.
+const PROGRAM_BYTES: u64 = 128 * MIB;
+/// Rows of a segment above which a merge writes more than one.
+const SEGMENT_ROWS_USUAL: u32 = 1_700_000;
+
 /// Scales the settings for memory by `memory`, the bytes that the process may use. Above 8 GiB only the cache grows.
 pub(super) fn fit(config: &mut Config, memory: u64) {
     let share = |part: u64, least: u64, most: u64| (memory / part / MIB * MIB).clamp(least * MIB, most * MIB);
@@ -22,6 +27,27 @@ pub(super) fn fit(config: &mut Config, memory: u64) {
     config.server.search.answer_bytes_total = share(16, 32, 256) as usize;
 }
 
+/// What the server may take of memory, by purpose, in bytes: the settings that bound it.
+pub(super) fn budget(config: &Config) -> Vec<(&'static str, u64)> {
+    let (server, store) = (&config.server, &config.store);
+    vec![
+        ("cache", store.cache_bytes),
+        ("writes", store.memory_bytes),
+        ("bodies", server.body_bytes_total as u64),
+        ("responses", server.answer_bytes_total as u64),
+        ("queries", server.query_bytes_total),
+        ("searches", (server.search.buffer_bytes_total + server.search.answer_bytes_total) as u64),
+        ("merges", merge_bytes(config)),
+        ("program and trees", PROGRAM_BYTES),
+    ]
+}
+
+/// Memory that a merge needs: four bytes of each event, and a hundred of each that is written to a segment.
+fn merge_bytes(config: &Config) -> u64 {
+    let store = &config.store;
+    4 * store.merge_rows_max + 100 * u64::from(store.segment_rows_max.min(SEGMENT_ROWS_USUAL))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -33,9 +59,10 @@ mod tests {
             let mut config = Config::default();
             fit(&mut config, memory);
             let store = &config.store;
-            let merge = 4 * store.merge_rows_max + 100 * u64::from(store.segment_rows_max.min(1_700_000));
             let bodies = config.server.body_bytes_total as u64;
-            assert!(store.cache_bytes + store.memory_bytes + merge + bodies <= memory * 2 / 3, "{memory}");
+            let most = store.cache_bytes + store.memory_bytes + merge_bytes(&config) + bodies;
+            assert!(most <= memory * 2 / 3, "{memory}");
+            assert!(budget(&config).iter().map(|(_, bytes)| bytes).sum::<u64>() <= memory, "{memory}");
             assert!(Config::parse(&config.show()).is_ok(), "{memory}");
         }
         let (mut small, mut large) = (Config::default(), Config::default());

@@ -179,7 +179,9 @@ mod tests {
         assert!(!pool.take("a", 6) && pool.take("b", 25) && pool.take("a", 5));
         pool.give_back("a", usize::MAX);
         pool.give_back("b", 25);
-        assert_eq!((pool.held(), pool.parts.len()), (0, 2));
+        assert!(pool.take("c", 5) && pool.parts.len() == 3);
+        pool.give_back("c", 5);
+        assert_eq!((pool.held(), pool.parts.len()), (0, 2), "what is nothing is forgotten");
     }
 
     #[derive(Debug, Clone)]

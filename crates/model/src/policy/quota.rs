@@ -261,6 +261,9 @@ mod tests {
         let higher = self::quotas(1_000);
         assert!(balances.check(&higher, Quota::EventsPerSecond, Duration::from_secs(3)).is_ok());
         assert!(balances.check(&quotas, Quota::SavedSearches, Duration::ZERO).is_ok(), "no rate");
+        let mut balances = Balances::default();
+        balances.charge(&quotas, Quota::EventsPerSecond, 100, Duration::ZERO);
+        assert!(balances.check(&quotas, Quota::EventsPerSecond, Duration::ZERO).is_err(), "a balance of zero");
     }
 
     proptest! {
