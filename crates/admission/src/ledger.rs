@@ -12,6 +12,10 @@ use tokio::time::Instant;
 pub struct Ledger {
     tenant: Arc<str>,
     weight: AtomicU32,
+    /// Whether its requests, polls and webhooks rest.
+    suspended: AtomicBool,
+    /// Set when the tenant is removed: what still works for it ends.
+    closed: AtomicBool,
     /// Whether there is a quota: work for tenants without one takes no lock.
     limited: AtomicBool,
     origin: Instant,
@@ -38,6 +42,8 @@ impl Ledger {
         Ledger {
             tenant: tenant.into(),
             weight: AtomicU32::new(1),
+            suspended: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
             limited: AtomicBool::new(false),
             origin: Instant::now(),
             accounts: Mutex::default(),
@@ -61,8 +67,31 @@ impl Ledger {
     /// Sets weight and quotas, from now on. What was used stays on the account.
     pub fn set(&self, weight: u32, quotas: &Quotas) {
         self.weight.store(weight, Ordering::Relaxed);
-        self.accounts.lock().quotas = quotas.clone();
+        let now = self.origin.elapsed();
+        let Accounts { quotas: before, balances } = &mut *self.accounts.lock();
+        balances.settle(before, now);
+        *before = quotas.clone();
         self.limited.store(!quotas.is_empty(), Ordering::Relaxed);
+    }
+
+    /// Sets whether its requests, polls and webhooks rest.
+    pub fn set_suspended(&self, suspended: bool) {
+        self.suspended.store(suspended, Ordering::Relaxed);
+    }
+
+    /// Whether its requests, polls and webhooks rest.
+    pub fn is_suspended(&self) -> bool {
+        self.suspended.load(Ordering::Relaxed)
+    }
+
+    /// The tenant is removed.
+    pub(crate) fn close(&self) {
+        self.closed.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the tenant is removed.
+    pub fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Relaxed)
     }
 
     /// The limit of a quota; `None` where there is none.
@@ -94,6 +123,20 @@ impl Ledger {
         }
         balances.charge(limits, Quota::RequestsPerSecond, 1, now);
         Ok(Some(place))
+    }
+
+    /// Whether the tenant may write events now.
+    ///
+    /// # Errors
+    /// The quota that is used up.
+    pub fn check_write(&self) -> Result<(), Exceeded> {
+        if !self.limited.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        self.within(Quota::StoredBytes, || self.stored())?;
+        let Accounts { quotas, balances } = &mut *self.accounts.lock();
+        let checked = balances.check(quotas, Quota::EventsPerSecond, self.origin.elapsed());
+        checked.map_err(|exceeded| self.refuse(exceeded))
     }
 
     /// Charges what was used over time.

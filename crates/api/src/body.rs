@@ -103,6 +103,8 @@ pub async fn receive(state: &Scope, headers: &HeaderMap, mut body: Body) -> Resu
             )));
         }
     }
+    // A body may take its time, and its sender's credential may have ended meanwhile.
+    state.still_valid()?;
     Ok(Received { bytes: whole.unwrap_or_else(|| bytes.into()), held: vec![held] })
 }
 

@@ -91,11 +91,18 @@ pub async fn count_stored(state: AppState) {
     let mut ticks = interval(COUNT_INTERVAL);
     loop {
         ticks.tick().await;
-        for ledger in state.registry.ledgers() {
-            if ledger.limit(Quota::StoredBytes).is_some() {
-                ledger.set_stored(stored(&state, &ledger));
-            }
-        }
+        state.registry.ledgers().iter().for_each(|ledger| count(&state, ledger));
+    }
+}
+
+/// Counts what a tenant stores, if there is a quota for it.
+pub fn count_of(state: &AppState, tenant: &str) {
+    state.registry.ledger(tenant).iter().for_each(|ledger| count(state, ledger));
+}
+
+fn count(state: &AppState, ledger: &Ledger) {
+    if ledger.limit(Quota::StoredBytes).is_some() {
+        ledger.set_stored(stored(state, ledger));
     }
 }
 

@@ -37,8 +37,13 @@ const PLAIN_POLICY: &str =
 /// A page of HTML.
 pub fn html(page: String) -> Response {
     let mut response = page.into_response();
-    set_page(response.headers_mut(), PLAIN_POLICY);
+    set_plain_page(response.headers_mut());
     response
+}
+
+/// Sets the headers of a page made on the server.
+pub fn set_plain_page(headers: &mut HeaderMap) {
+    set_page(headers, PLAIN_POLICY);
 }
 
 /// Sets the headers of a page: its type, what it may load, and that other sites get no `Referer`.

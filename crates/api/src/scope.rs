@@ -1,10 +1,13 @@
 //! What a request may touch: the server, as its caller sees it.
 
+use crate::entry::CHALLENGE;
 use crate::entry::Dispatch;
 use crate::errors;
-use crate::problem::{Problem, Result};
+use crate::problem::{Kind, Problem, Result};
+use crate::quota;
 use crate::state::AppState;
 use axum::extract::FromRequestParts;
+use axum::http::header;
 use axum::http::request::Parts;
 use meridian_admission::ByteBudget;
 use meridian_admission::identity::Caller;
@@ -24,6 +27,26 @@ impl Scope {
     pub fn new(state: AppState, caller: Caller) -> Scope {
         let view = View::new(state.backend.clone(), caller);
         Scope { state, view }
+    }
+
+    /// Checks the credential again, after something that takes time: it may have been revoked meanwhile.
+    ///
+    /// # Errors
+    /// 401
+    pub fn still_valid(&self) -> Result<()> {
+        match self.caller().is_void(self.state.now()) {
+            true => Err(Problem::new(Kind::Unauthorized, "the credential was revoked or has expired meanwhile")
+                .header(header::WWW_AUTHENTICATE, CHALLENGE.clone())),
+            false => Ok(()),
+        }
+    }
+
+    /// Checks that the tenant may write events: again, after their body has arrived.
+    ///
+    /// # Errors
+    /// 429 with the quota that is used up.
+    pub fn may_write(&self) -> Result<()> {
+        self.caller().ledger.check_write().map_err(|exceeded| quota::exceeded(&self.state, exceeded))
     }
 
     /// The server's state, without a caller.

@@ -107,7 +107,7 @@ impl AppState {
     pub fn new(backend: Arc<dyn Backend>, seams: &Seams, config: ServerConfig) -> Result<AppState, Fault> {
         let registry = Arc::new(Registry::open(Arc::new(InRecords(backend.records(RECORDS))))?);
         let tenants = registry.clone();
-        let suspended = move |tenant: &str| tenants.tenant(tenant).is_some_and(|tenant| tenant.suspended);
+        let ledgers = move |tenant: &str| tenants.ledger(tenant);
         let gate = Gate::new(config.admission());
         let background = Arc::new(Charged::new(gate.clone(), registry.clone()));
         backend.charge_to(background.clone());
@@ -147,7 +147,7 @@ impl AppState {
             saved: SavedSearches::open(
                 searches.clone(),
                 backend.clone(),
-                Arc::new(suspended),
+                Arc::new(ledgers),
                 background,
                 config.saved.clone(),
                 clock,

@@ -35,7 +35,7 @@ mod webhook;
 mod tests;
 
 pub use definition::{Definition, Webhook};
-pub use registry::{SavedFigures, SavedSearches, Suspended};
+pub use registry::{Ledgers, SavedFigures, SavedSearches};
 pub use search::SavedSearch;
 pub use settings::{SavedSettings, WebhookSettings};
 pub use status::{DeadLetterReport, PollReport, SavedSearchStatus, WebhookReport};

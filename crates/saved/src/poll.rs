@@ -1,7 +1,7 @@
 //! Polling: asks remote providers at intervals for saved searches, with bounded concurrency, and sends only new
 //! results.
 
-use super::registry::SavedSearches;
+use super::registry::{SavedSearches, suspended};
 use super::search::SavedSearch;
 use super::turns::Turns;
 use meridian_federation::hash;
@@ -89,7 +89,7 @@ pub(super) async fn run(saved: Arc<SavedSearches>) {
             let Some(search) = saved.get(&id) else { continue };
             let Some(pause) = search.definition.poll else { continue };
             saved.polls_due.add(Instant::now() + pause, &search);
-            if !(saved.suspended)(&search.definition.tenant) {
+            if !suspended(&saved.ledgers, &search.definition.tenant) {
                 break search;
             }
         };

@@ -16,6 +16,7 @@ use super::search::{Counts, Polled, SavedSearch};
 use super::settings::SavedSettings;
 use super::status::SavedSearchStatus;
 use super::webhook::WebhookClient;
+use meridian_admission::Ledger;
 use meridian_admission::identity::{DEFAULT_TENANT, Identity};
 use meridian_backend::{Backend, Clock, Random, Records, StoreError, View};
 use meridian_federation::Searches;
@@ -34,14 +35,19 @@ use tokio::time::Instant;
 /// Name of the records in the data folder.
 pub(super) const RECORDS: &str = "saved";
 
-/// Whether a tenant is suspended: its polls and webhooks then pause.
-pub type Suspended = Arc<dyn Fn(&str) -> bool + Send + Sync>;
+/// The ledger of a tenant; `None` where there is no such tenant.
+pub type Ledgers = Arc<dyn Fn(&str) -> Option<Arc<Ledger>> + Send + Sync>;
+
+/// Whether a tenant is suspended, or gone: its polls and webhooks then pause.
+pub(super) fn suspended(ledgers: &Ledgers, tenant: &str) -> bool {
+    ledgers(tenant).is_none_or(|ledger| ledger.is_suspended())
+}
 
 /// The saved searches of a server, of all tenants.
 pub struct SavedSearches {
     pub(super) searches: Arc<Searches>,
     pub(super) backend: Arc<dyn Backend>,
-    pub(super) suspended: Suspended,
+    pub(super) ledgers: Ledgers,
     /// Matches events on behalf of their tenants.
     pub(super) background: Arc<dyn Background>,
     pub(super) records: Arc<dyn Records>,
@@ -150,18 +156,18 @@ impl SavedSearches {
     pub fn open(
         searches: Arc<Searches>,
         backend: Arc<dyn Backend>,
-        suspended: Suspended,
+        ledgers: Ledgers,
         background: Arc<dyn Background>,
         settings: SavedSettings,
         clock: Arc<dyn Clock>,
         random: Arc<dyn Random>,
     ) -> Arc<SavedSearches> {
         let event_queue = Arc::new(EventQueue::new(settings.queue_bytes));
-        let webhooks = WebhookClient::new(settings.webhook.clone(), clock.clone(), random.clone(), suspended.clone());
+        let webhooks = WebhookClient::new(settings.webhook.clone(), clock.clone(), random.clone(), ledgers.clone());
         let saved = Arc::new(SavedSearches {
             records: backend.records(RECORDS),
             backend: backend.clone(),
-            suspended,
+            ledgers,
             background,
             match_indexes: RwLock::default(),
             common: Arc::default(),
@@ -347,7 +353,12 @@ impl SavedSearches {
     /// What a saved search may read and write: what its creator could.
     pub(super) fn view_of(&self, search: &SavedSearch) -> View {
         let grant = Grant { role: Role::Admin, collections: search.definition.collections.clone() };
-        View::new(self.backend.clone(), Arc::new(Identity::new(&search.definition.tenant, grant, &search.id)))
+        let tenant = &search.definition.tenant;
+        let identity = match (self.ledgers)(tenant) {
+            Some(ledger) => Identity::of(&ledger, grant, &search.id),
+            None => Identity::new(tenant, grant, &search.id),
+        };
+        View::new(self.backend.clone(), Arc::new(identity))
     }
 
     /// The states of the saved searches that a caller sees, in order of id: at most `limit` after this one, and whether

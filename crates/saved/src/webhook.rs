@@ -6,7 +6,7 @@
 use super::dead_letters::{DeadLetter, DeadLetters};
 use super::definition::Webhook;
 use super::places::Places;
-use super::registry::Suspended;
+use super::registry::{Ledgers, suspended};
 use super::search::SavedSearch;
 use super::settings::WebhookSettings;
 use hmac::{Hmac, KeyInit, Mac};
@@ -49,7 +49,7 @@ pub(crate) struct WebhookClient {
     places: Places,
     clock: Arc<dyn Clock>,
     random: Arc<dyn Random>,
-    suspended: Suspended,
+    ledgers: Ledgers,
     /// Packets given up, of all saved searches.
     pub(crate) letters: DeadLetters,
     /// Packets sent, failed calls, packets given up.
@@ -63,7 +63,7 @@ impl WebhookClient {
         settings: WebhookSettings,
         clock: Arc<dyn Clock>,
         random: Arc<dyn Random>,
-        suspended: Suspended,
+        ledgers: Ledgers,
     ) -> WebhookClient {
         WebhookClient {
             client: OnceLock::new(),
@@ -72,7 +72,7 @@ impl WebhookClient {
             settings,
             clock,
             random,
-            suspended,
+            ledgers,
             sent: AtomicU64::new(0),
             failed: AtomicU64::new(0),
             dead: AtomicU64::new(0),
@@ -109,7 +109,7 @@ impl WebhookClient {
     async fn send(&self, search: &SavedSearch, webhook: &Webhook, seq: u64, packet: &str) -> Result<(), DeadLetter> {
         let (mut begun, mut tries) = (Instant::now(), 0);
         loop {
-            while (self.suspended)(&search.definition.tenant) {
+            while suspended(&self.ledgers, &search.definition.tenant) {
                 tokio::time::sleep(SUSPENDED_CHECK).await;
                 // The time of the suspension is not the webhook's: its packets start anew.
                 (begun, tries) = (Instant::now(), 0);
@@ -170,6 +170,7 @@ impl WebhookClient {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use meridian_admission::Ledger;
     use meridian_store::seams::{Seams, SeededRandom};
 
     #[test]
@@ -185,7 +186,12 @@ mod tests {
     fn pauses_grow_to_a_limit() {
         let random = Arc::new(SeededRandom::new(3));
         let clock = Seams::real().clock;
-        let webhooks = WebhookClient::new(WebhookSettings::default(), clock, random, Arc::new(|_: &str| false));
+        let webhooks = WebhookClient::new(
+            WebhookSettings::default(),
+            clock,
+            random,
+            Arc::new(|tenant: &str| Some(Arc::new(Ledger::new(tenant)))),
+        );
         for tries in 1..100 {
             let doubled = Duration::from_secs(1 << (tries - 1).min(12)).min(PAUSE_MAX);
             let pause = webhooks.pause(tries);

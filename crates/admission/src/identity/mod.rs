@@ -63,14 +63,22 @@ impl Identity {
         self.grant.role == Role::Operator
     }
 
+    /// Microseconds since 1970 after which it is void; `None` where it does not expire.
+    pub fn expires(&self) -> Option<i64> {
+        Some(self.expires).filter(|expires| *expires < i64::MAX)
+    }
+
     /// Whether it stands for a credential, which can be revoked.
     pub fn is_revocable(&self) -> bool {
         self.revoked.is_some()
     }
 
-    /// Whether the credential was revoked or has expired since it was checked: long streams ask again and again.
+    /// Whether the credential was revoked or has expired, or the tenant was removed, since it was checked: long streams and
+    /// bodies ask again.
     pub fn is_void(&self, now: i64) -> bool {
-        now >= self.expires || self.revoked.as_ref().is_some_and(|revoked| revoked.load(Ordering::Relaxed))
+        now >= self.expires
+            || self.ledger.is_closed()
+            || self.revoked.as_ref().is_some_and(|revoked| revoked.load(Ordering::Relaxed))
     }
 
     fn revoke(&self) {

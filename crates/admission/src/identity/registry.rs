@@ -16,6 +16,10 @@ use std::sync::Arc;
 
 /// Max tokens of a server: all of them are in memory.
 const TOKENS_MAX: usize = 100_000;
+/// Max tokens of a tenant, so that none takes those of the others.
+const TOKENS_OF_TENANT_MAX: usize = 1_000;
+/// Max length of a tenant's name, in bytes: it is part of names of records.
+const NAME_BYTES_MAX: usize = 100;
 /// Max tenants of a server.
 const TENANTS_MAX: usize = 10_000;
 /// What the names of records of tokens begin with, and of tenants.
@@ -198,8 +202,11 @@ impl Registry {
         if new.expires.is_some_and(|expires| expires <= now) {
             return Err(Invalid::field("expires", "the token would have expired already").into());
         }
-        if state.tokens.len() >= TOKENS_MAX {
-            return Err(Invalid::new(format!("there are {TOKENS_MAX} tokens, the limit: revoke some first")).into());
+        let of_tenant = state.tokens.values().filter(|known| known.token.tenant == tenant).count();
+        for (count, max) in [(state.tokens.len(), TOKENS_MAX), (of_tenant, TOKENS_OF_TENANT_MAX)] {
+            if count >= max {
+                return Err(Invalid::new(format!("there are {max} tokens, the limit: revoke some first")).into());
+            }
         }
         let (token, text) =
             Token::make(tenant, &new.grant, now, new.expires).map_err(|e| Fault::Vault(e.to_string()))?;
@@ -263,6 +270,10 @@ impl Registry {
         if tenant.name.contains('.') {
             return Err(Invalid::field("tenant", "the name of a tenant has no dot").into());
         }
+        if tenant.name.len() > NAME_BYTES_MAX {
+            let detail = format!("a name of a tenant has at most {NAME_BYTES_MAX} characters");
+            return Err(Invalid::field("tenant", detail).into());
+        }
         let _changing = self.changing.lock();
         let state = self.now.load_full();
         if state.tenants.contains_key(&tenant.name) {
@@ -312,7 +323,10 @@ impl Registry {
         }
         self.vault.remove(&record(KINDS.1, name)).map_err(Fault::Vault)?;
         state.tokens.retain(|_, known| !of_tenant(known));
-        state.tenants.remove(name);
+        if let Some(member) = state.tenants.remove(name) {
+            // Also for operators who work in it.
+            member.ledger.close();
+        }
         self.now.store(Arc::new(state));
         revoked.iter().for_each(|known| known.caller.revoke());
         Ok(())
@@ -363,6 +377,7 @@ impl State {
             None => Arc::new(Ledger::new(&tenant.name)),
         };
         ledger.set(tenant.weight, &tenant.quotas);
+        ledger.set_suspended(tenant.suspended);
         self.tenants.insert(tenant.name.clone(), Member { tenant, ledger });
     }
 

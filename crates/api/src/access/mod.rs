@@ -29,6 +29,7 @@ async fn change<T: Send + 'static>(
     state: &Scope,
     what: impl FnOnce(&Scope) -> Result<T, Fault> + Send + 'static,
 ) -> Result<T> {
+    state.still_valid()?;
     let state = state.clone();
     tokio::task::spawn_blocking(move || what(&state)).await.map_err(Problem::internal)?.map_err(problem)
 }

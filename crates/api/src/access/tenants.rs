@@ -5,6 +5,7 @@ use crate::entry::Path;
 use crate::errors;
 use crate::params::Params;
 use crate::problem::{Kind, Problem, Result};
+use crate::quota;
 use crate::request::Context;
 use crate::respond;
 use crate::scope::Scope;
@@ -113,6 +114,10 @@ pub async fn patch(state: Scope, Path(name): Path<String>, context: Context, bod
     let tenant =
         super::change(&state, move |state| state.registry.change_tenant(&of, |tenant| change.make(tenant))).await?;
     state.share_out();
+    quota::count_of(&state, &name);
+    if tenant.suspended {
+        state.searches.stop_of(&name, false);
+    }
     tracing::info!(by = &*state.caller().name, tenant = name, suspended = tenant.suspended, "tenant changed");
     respond::json("application/json", &described(&state, &tenant))
 }
@@ -128,6 +133,7 @@ pub async fn delete(state: Scope, Path(name): Path<String>, context: Context) ->
     if !tenant.suspended {
         return Err(Problem::new(Kind::Conflict, format!("the tenant {name:?} is in use: suspend it first")));
     }
+    state.searches.stop_of(&name, true);
     // Before the collections: nothing is matched or polled for a tenant that is half gone.
     state.saved.delete_all(&name).await.map_err(|e| refused(e, &state))?;
     if state.saved.count(&name) > 0 {

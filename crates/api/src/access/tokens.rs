@@ -62,6 +62,15 @@ fn new_token(state: &Scope, asked: Asked) -> Result<NewToken> {
         let detail = format!("the role {} over {} gives no such token", caller.grant.role, caller.grant.collections);
         return Err(Problem::new(Kind::Forbidden, detail));
     }
+    if let Some(own) = caller.expires()
+        && expires.is_none_or(|expires| expires > own)
+    {
+        let detail = format!(
+            "the token would outlive yours, which expires at {}: expected an earlier time",
+            time::format_instant(own)
+        );
+        return Err(Problem::invalid_body(meridian_model::Invalid::field("expires", detail)));
+    }
     Ok(NewToken { tenant, grant, expires })
 }
 

@@ -22,7 +22,7 @@ static FORWARDED: [HeaderName; 4] = [
     HeaderName::from_static("via"),
 ];
 /// The challenge of a refusal. Browsers answer the second by asking for the token, as a password.
-static CHALLENGE: HeaderValue =
+pub static CHALLENGE: HeaderValue =
     HeaderValue::from_static("Bearer realm=\"meridian\", Basic realm=\"meridian\", charset=\"UTF-8\"");
 
 /// Finds out who sends a request. A row that needs no access is served to callers without a credential too, as nobody.
@@ -51,9 +51,11 @@ pub fn identify(
             Credential::Token(text) => state.registry.caller(&text, state.now()).map_err(|_| unauthorized(UNKNOWN))?,
         },
     };
-    match headers.get(&TENANT) {
-        None => Ok(caller),
-        Some(tenant) => within(state, caller, tenant),
+    let mut tenants = headers.get_all(&TENANT).iter();
+    match (tenants.next(), tenants.next()) {
+        (None, _) => Ok(caller),
+        (Some(tenant), None) => within(state, caller, tenant),
+        (Some(_), Some(_)) => Err(Problem::parameter("Meridian-Tenant", "the request has more than one: expected one")),
     }
 }
 

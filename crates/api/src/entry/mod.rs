@@ -19,6 +19,7 @@ mod revocation;
 mod route;
 mod table;
 
+pub use caller::CHALLENGE;
 pub use handler::Handler;
 pub use lease::Lease;
 pub use path::{Path, Segments, decoded};

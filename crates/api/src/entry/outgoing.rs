@@ -22,9 +22,11 @@ const NANOS_PER_BYTE: u64 = 1;
 /// has for the whole.
 pub fn charged(response: Response, caller: Caller, place: Option<Held>, state: &AppState) -> Response {
     if let Some(bytes) = response.body().size_hint().exact() {
-        // What is there already is sent at once.
-        charge(state, &caller, bytes);
-        return response;
+        // What is small is sent at once.
+        if bytes <= SMALL_BYTES || place.is_none() {
+            charge(state, &caller, bytes);
+            return response;
+        }
     }
     let state = state.clone();
     response.map(|body| {

@@ -79,6 +79,7 @@ pub async fn put(
     // Before the body is received: the request cannot succeed, whatever it holds.
     only_given_ids(&*collection, "replaced")?;
     let received = body::receive(&state, &context.headers, body).await?;
+    state.may_write()?;
     check_media_type(&context.headers, &["application/geo+json", "application/json"])?;
     let intake = Intake::of_event(&context.headers, &id)?;
     let run = room::admit(&state, &context.lease, &*collection, context.deadline(None, state.config.timeout_default)?)
@@ -106,6 +107,7 @@ pub async fn patch(
     Params::parse(context.query.as_deref())?.finish()?;
     only_given_ids(&*collection, "changed")?;
     let mut received = body::receive(&state, &context.headers, body).await?;
+    state.may_write()?;
     check_media_type(&context.headers, &["application/merge-patch+json", "application/geo+json", "application/json"])?;
     let deadline = context.deadline(None, state.config.timeout_default)?;
     let change: Value = body::json(&state, &context.lease, &received.bytes, deadline)

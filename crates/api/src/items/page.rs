@@ -12,7 +12,8 @@ use crate::request::Context;
 use crate::respond;
 use crate::scope::Scope;
 use crate::stream::{self, Run, Sink, Source};
-use axum::response::{IntoResponse, Response};
+use axum::http::HeaderMap;
+use axum::response::Response;
 use meridian_backend::{At, Collection, Head, Rows};
 use meridian_formats::FeatureWriter;
 use meridian_model::filter::Predicate;
@@ -208,9 +209,11 @@ pub(super) async fn html(
             next.as_deref(),
             &url,
         );
-        let mut response = respond::html(page).into_response();
-        respond::set_read_headers(response.headers_mut(), head, shared.now(), request.consistency);
-        Ok(response)
+        let mut headers = HeaderMap::new();
+        respond::set_plain_page(&mut headers);
+        respond::set_read_headers(&mut headers, head, shared.now(), request.consistency);
+        // A page of many events is large, and counts until its client has taken it.
+        stream::finished(&shared, headers, page.into_bytes())
     })
     .await
 }

@@ -42,6 +42,7 @@ pub async fn post(state: Scope, Path(name): Path<String>, context: Context, body
     let key = idempotency_key(&context.headers)?;
     // Received before a permit is asked for: a slow sender would hold it for as long as it takes to send.
     let received = body::receive(&state, &context.headers, body).await?;
+    state.may_write()?;
     let format = format_of(&context.headers)?;
     let intake = Intake::of(&context.headers, format)?;
     let deadline = context.deadline(None, state.config.timeout_default)?;

@@ -10,6 +10,7 @@ use crate::scope::Scope;
 use meridian_admission::gate::Account;
 use meridian_backend::{Changes, Collection};
 use meridian_formats::FeatureWriter;
+use meridian_model::policy::quota::Quota;
 use meridian_model::{Batch, Schema, Seq, When};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -211,6 +212,7 @@ impl Follower {
                 self.caught_up_at = Some(Instant::now());
                 return Ok(None);
             };
+            self.account.ledger.charge(Quota::ScannedBytesPerSecond, batch.bytes() as u64);
             // The client may take long over what is sent now, and maintenance should not wait for it.
             changes.park();
             self.changes = Some(changes);

@@ -188,6 +188,7 @@ pub async fn random(state: Scope, context: Context) -> Result<Response> {
 /// `POST /api/v0/places`
 pub async fn create(state: Scope, context: Context, body: Body) -> Result<Response> {
     let received = body::receive(&state, &context.headers, body).await?;
+    state.may_write()?;
     let deadline = context.deadline(None, state.config.timeout_default)?;
     let place: NewPlace = body::json(&state, &context.lease, &received.bytes, deadline)
         .await?

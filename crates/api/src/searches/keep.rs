@@ -43,6 +43,7 @@ impl InCollections {
 
 impl ResultStore for InCollections {
     fn prepare(&self, view: &View, keep: &KeepOptions) -> Result<(), Refusal> {
+        view.caller().ledger.check_write().map_err(Refusal::Quota)?;
         let name = &keep.collection;
         let fits = |collection: &dyn Collection| {
             let (there, ours) = (collection.schema(), schema());
@@ -89,6 +90,10 @@ impl ResultStore for InCollections {
             .collection(name)
             .ok_or_else(|| format!("there is no collection {name:?} any more: its results are not kept"))?;
         let not_kept = |e: &dyn std::fmt::Display| format!("results could not be kept in {name:?}: {e}");
+        if view.caller().is_void(self.clock.now()) {
+            return Err(not_kept(&"the credential of the search was revoked or has expired"));
+        }
+        view.caller().ledger.check_write().map_err(|e| not_kept(&e))?;
         let (batch, left_out) =
             batch(collection.schema(), search, provider, found, self.clock.now()).map_err(|e| not_kept(&e))?;
         if batch.rows() > 0 {

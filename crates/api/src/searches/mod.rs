@@ -64,7 +64,8 @@ fn asker(state: &Scope, context: &Context) -> Asker {
         Some(name) => format!("as {name}"),
         None => format!("from {:?}", context.peer),
     };
-    Asker { key, view: state.view().clone() }
+    // An operator asks in several tenants, whose searches are apart.
+    Asker { key: format!("{}: {key}", caller.tenant), view: state.view().clone() }
 }
 
 /// `GET /searches/{id}`

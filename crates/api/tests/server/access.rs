@@ -434,3 +434,41 @@ fn searches_and_their_results_stay_with_their_callers() {
     assert!(!first_of(&shared.writer, &ours).contains("of vault"));
     assert!(first_of(&shared.operator, &theirs).contains("of vault"));
 }
+
+#[test]
+fn a_credential_that_ends_while_its_body_arrives_does_nothing() {
+    let shared = Shared::start();
+    for (method, path, body) in [
+        ("POST", "/tokens", r#"{"role":"admin"}"#),
+        ("PUT", "/collections/ships-late", r#"{"type":"object","properties":{}}"#),
+        ("POST", "/collections/ships/items", r#"{"type":"Feature","geometry":null,"properties":{"name":"a"}}"#),
+        ("POST", "/saved-searches", r#"{"keywords":"a"}"#),
+    ] {
+        let made = create(&shared.server, Some(&shared.operator), json!({ "role": "admin" }));
+        let (id, bearer) = (made["id"].as_str().unwrap(), format!("Bearer {}", made["token"].as_str().unwrap()));
+        let length = body.len().to_string();
+        let headers = [("authorization", &*bearer), JSON, ("content-length", &*length)];
+        let mut stream = shared.server.connect();
+        send(&mut stream, method, path, &headers, &body.as_bytes()[..3]);
+        // The head is in before the token is revoked.
+        std::thread::sleep(std::time::Duration::from_millis(200));
+        assert_eq!(shared.ask(&shared.operator, "DELETE", &format!("/tokens/{id}")).status, 204);
+        stream.write_all(&body.as_bytes()[3..]).unwrap();
+        read_response(&mut BufReader::new(stream)).unwrap().problem(401);
+    }
+    let names = shared.ask(&shared.operator, "GET", "/collections").text();
+    assert!(!names.contains("ships-late"));
+}
+
+#[test]
+fn no_token_outlives_the_one_that_made_it() {
+    let shared = Shared::start();
+    let asked = json!({ "role": "admin", "expires": "PT1H" });
+    let short = token(&shared.server, Some(&shared.operator), asked);
+    for expires in [json!(null), json!("PT2H")] {
+        let body = json!({ "role": "reader", "expires": expires }).to_string();
+        let problem = ask(&shared.server, Some(&short), "POST", "/tokens", body.as_bytes()).problem(400);
+        assert_eq!(problem["field"], "expires");
+    }
+    token(&shared.server, Some(&short), json!({ "role": "reader", "expires": "PT30M" }));
+}

@@ -192,7 +192,8 @@ fn a_stream_begins_now_or_after_a_position_and_refuses_those_that_are_none() {
     let mut after = Follow::open(&server, &format!("/collections/q/stream?after={position}"), None);
     assert_eq!((after.next().unwrap().n(), after.next().unwrap().n()), (3, 4));
     let refused = server.get("/collections/q/stream");
-    assert_eq!((refused.problem(503)["status"].clone(), refused.header("retry-after")), (json!(503), "1"));
+    refused.problem(503);
+    assert!(["1", "2"].contains(&refused.header("retry-after")), "{:?}", refused.headers);
     drop((now, after));
     let begun = Instant::now();
     while !server.get("/metrics").text().contains("\nmeridian_streams_open 0\n") {

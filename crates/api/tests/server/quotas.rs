@@ -1,9 +1,9 @@
 //! Quotas of tenants: what is refused over one, and what never is.
 
-use crate::support::{Response, Server, point, read_head, send};
+use crate::support::{Response, Server, point, read_head, read_response, send};
 use meridian_api::ServerConfig;
 use serde_json::{Value, json};
-use std::io::BufReader;
+use std::io::{BufReader, Write as _};
 use std::time::{Duration, Instant};
 
 const JSON: (&str, &str) = ("content-type", "application/json");
@@ -154,6 +154,36 @@ fn what_a_tenant_stores_is_bounded_and_it_can_make_room() {
 }
 
 #[test]
+fn heads_that_were_admitted_are_checked_again_with_their_bodies() {
+    let shared = Shared::start(json!({"stored_bytes": 1_000}));
+    let body = json!({"type": "FeatureCollection", "features":
+        (0..100).map(|n| point("", f64::from(n), 1.0, json!({"name": "a"}))).collect::<Vec<_>>()})
+    .to_string();
+    let (bearer, length) = (format!("Bearer {}", shared.harbour), body.len().to_string());
+    let headers = [
+        ("authorization", bearer.as_str()),
+        ("content-type", "application/geo+json"),
+        ("content-length", length.as_str()),
+    ];
+    let begun: Vec<_> = (0..5)
+        .map(|_| {
+            let mut stream = shared.server.connect();
+            send(&mut stream, "POST", "/collections/ships/items", &headers, b"");
+            stream
+        })
+        .collect();
+    // All heads are in before the first body is.
+    std::thread::sleep(Duration::from_millis(300));
+    let finish = |mut stream: std::net::TcpStream| {
+        stream.write_all(body.as_bytes()).unwrap();
+        read_response(&mut BufReader::new(stream)).unwrap().status
+    };
+    assert_eq!(begun.into_iter().map(finish).collect::<Vec<_>>(), [201, 429, 429, 429, 429]);
+    let question = json!({"keywords": "a", "keep": {"collection": "found"}}).to_string();
+    refused(&shared.ask(&shared.harbour, "POST", "/searches", &[JSON], question.as_bytes()), "stored_bytes", 1_000);
+}
+
+#[test]
 fn what_questions_read_and_answers_send_is_charged_after_the_fact() {
     for quota in ["scanned_bytes_per_second", "result_bytes_per_second"] {
         let shared = Shared::start(json!({}));
@@ -234,6 +264,32 @@ fn searches_at_a_time_are_bounded() {
         };
         assert!(answer.json()["search"].is_string());
     }
+}
+
+#[test]
+fn an_operator_asks_in_each_tenant_for_itself() {
+    let shared = Shared::start(json!({}));
+    let question = br#"{"keywords":"a"}"#;
+    let ask = |tenant: &str| {
+        let answer = shared.ask(&shared.operator, "POST", "/searches", &[JSON, ("meridian-tenant", tenant)], question);
+        assert_eq!((answer.status, &answer.json()["joined"]), (202, &json!(false)), "{tenant}: {}", answer.text());
+        answer.json()["search"].as_str().unwrap().to_owned()
+    };
+    let (ours, theirs) = (ask("default"), ask("harbour"));
+    assert_ne!(ours, theirs);
+    let status = |tenant: &str, id: &str| {
+        let path = format!("/searches/{id}");
+        shared.ask(&shared.operator, "GET", &path, &[("meridian-tenant", tenant)], b"").status
+    };
+    assert_eq!((status("harbour", &theirs), status("harbour", &ours), status("default", &ours)), (200, 404, 200));
+    // The searches of a tenant that is removed are forgotten with it.
+    let suspended = br#"{"suspended":true}"#;
+    assert_eq!(shared.ask(&shared.operator, "PATCH", "/tenants/harbour", &[JSON], suspended).status, 200);
+    assert_eq!(shared.ask(&shared.operator, "DELETE", "/tenants/harbour", &[], b"").status, 204);
+    assert_eq!(shared.ask(&shared.operator, "POST", "/tenants", &[JSON], br#"{"name":"harbour"}"#).status, 201);
+    assert_eq!(status("harbour", &theirs), 404);
+    let two = [("meridian-tenant", "default"), ("meridian-tenant", "harbour")];
+    shared.ask(&shared.operator, "GET", "/collections", &two, b"").problem(400);
 }
 
 #[test]

@@ -109,6 +109,19 @@ fn slow_readers_hold_no_permit_and_get_their_complete_response() {
 }
 
 #[test]
+fn a_page_of_html_counts_until_it_is_taken() {
+    let server = narrow(ServerConfig::default());
+    let mut stream = server.connect_from(Ipv4Addr::LOCALHOST, 4 << 10);
+    send(&mut stream, "GET", "/collections/big/items?f=html&limit=10000", &[], b"");
+    let begun = Instant::now();
+    while metric(&server, "meridian_answer_bytes") == 0 {
+        assert!(begun.elapsed() < Duration::from_secs(60), "it is not counted");
+    }
+    drop(stream);
+    wait_for(&server, "meridian_answer_bytes", 0);
+}
+
+#[test]
 fn idle_readers_are_evicted_when_others_need_the_memory() {
     let server = narrow(ServerConfig { answer_bytes_total: 8 << 20, ..ServerConfig::default() });
     let mut readers: Vec<_> = (0..6).map(|_| dawdler(&server)).collect();

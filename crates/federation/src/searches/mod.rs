@@ -327,6 +327,18 @@ impl Searches {
         search.is_some()
     }
 
+    /// Ends the searches of a tenant; `forget` removes them too, so that a later tenant of the name never sees them.
+    pub fn stop_of(&self, tenant: &str, forget: bool) {
+        let mut registry = self.registry.lock();
+        let of_tenant = |search: &Arc<Search>| search.view.tenant() == tenant;
+        let ended: Vec<Arc<Search>> = registry.all.values().filter(|search| of_tenant(search)).cloned().collect();
+        if forget {
+            registry.all.retain(|_, search| !of_tenant(search));
+        }
+        drop(registry);
+        ended.iter().for_each(|search| search.seal("the tenant was suspended or removed"));
+    }
+
     /// Ends all searches and refuses new ones: the server stops.
     pub fn stop_all(&self) {
         // Copied out: `seal` must not run under the registry's lock, which the supervisors take.

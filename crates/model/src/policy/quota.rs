@@ -206,6 +206,16 @@ impl Balances {
         Err(Exceeded { quota, limit, wait: Some(wait.saturating_add(Duration::from_millis(1))) })
     }
 
+    /// Lets time pass under these quotas, before others hold: what was made up for by then is not owed under the new ones.
+    pub fn settle(&mut self, quotas: &Quotas, now: Duration) {
+        for (balance, quota) in self.0.iter_mut().zip(Quota::ALL) {
+            match quotas.limit(quota) {
+                Some(limit) => balance.settle(limit, now),
+                None => *balance = Balance { used: 0.0, at: now },
+            }
+        }
+    }
+
     /// Charges what was used.
     pub fn charge(&mut self, quotas: &Quotas, quota: Quota, amount: u64, now: Duration) {
         let (Some(limit), Some(balance)) = (quotas.limit(quota), self.0.get_mut(quota as usize)) else { return };
@@ -264,6 +274,21 @@ mod tests {
         let mut balances = Balances::default();
         balances.charge(&quotas, Quota::EventsPerSecond, 100, Duration::ZERO);
         assert!(balances.check(&quotas, Quota::EventsPerSecond, Duration::ZERO).is_err(), "a balance of zero");
+    }
+
+    #[test]
+    fn a_change_of_quotas_revives_no_debt() {
+        let (high, low, mut balances) = (quotas(1_000), quotas(10), Balances::default());
+        balances.charge(&high, Quota::EventsPerSecond, 5_000, Duration::ZERO);
+        balances.settle(&high, Duration::from_secs(4));
+        assert_eq!(balances.check(&low, Quota::EventsPerSecond, Duration::from_secs(4)).unwrap_err().limit, 10);
+        let mut balances = Balances::default();
+        balances.charge(&high, Quota::EventsPerSecond, 5_000, Duration::ZERO);
+        balances.settle(&high, Duration::from_secs(6));
+        assert!(balances.check(&low, Quota::EventsPerSecond, Duration::from_secs(6)).is_ok());
+        balances.charge(&low, Quota::EventsPerSecond, 50, Duration::from_secs(6));
+        balances.settle(&Quotas::default(), Duration::from_secs(6));
+        assert!(balances.check(&low, Quota::EventsPerSecond, Duration::from_secs(6)).is_ok(), "it was lifted");
     }
 
     proptest! {

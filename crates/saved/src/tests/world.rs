@@ -2,6 +2,7 @@
 
 use crate::SavedSearches;
 use crate::SavedSettings;
+use meridian_admission::Ledger;
 use meridian_admission::identity::Identity;
 use meridian_backend::{Embedded, View};
 use meridian_federation::Reader;
@@ -84,7 +85,11 @@ impl World {
         let saved = SavedSearches::open(
             Arc::new(searches),
             Embedded::new(self.store.clone()),
-            Arc::new(move |tenant: &str| suspended.load(Ordering::Relaxed) && tenant == OTHER),
+            Arc::new(move |tenant: &str| {
+                let ledger = Ledger::new(tenant);
+                ledger.set_suspended(suspended.load(Ordering::Relaxed) && tenant == OTHER);
+                Some(Arc::new(ledger))
+            }),
             Arc::new(()),
             self.saved.clone(),
             clock,
