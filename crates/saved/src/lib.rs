@@ -19,6 +19,7 @@ mod event_queue;
 mod fences;
 mod grid;
 mod index;
+mod ledgers;
 mod matcher;
 mod places;
 mod poll;
@@ -35,7 +36,8 @@ mod webhook;
 mod tests;
 
 pub use definition::{Definition, Webhook};
-pub use registry::{Ledgers, SavedFigures, SavedSearches};
+pub use ledgers::Ledgers;
+pub use registry::{SavedFigures, SavedSearches};
 pub use search::SavedSearch;
 pub use settings::{SavedSettings, WebhookSettings};
 pub use status::{DeadLetterReport, PollReport, SavedSearchStatus, WebhookReport};

@@ -1,7 +1,8 @@
 //! Polling: asks remote providers at intervals for saved searches, with bounded concurrency, and sends only new
 //! results.
 
-use super::registry::{SavedSearches, suspended};
+use super::ledgers::suspended;
+use super::registry::SavedSearches;
 use super::search::SavedSearch;
 use super::turns::Turns;
 use meridian_federation::hash;

@@ -9,6 +9,7 @@ use super::definition::Definition;
 use super::event_queue::EventQueue;
 use super::fences::TenantFences;
 use super::index::Common;
+use super::ledgers::{Ledgers, ledger_of};
 use super::matcher::{MatchIndex, listen};
 use super::poll::{self, PollSchedule};
 use super::retention::PacketRetention;
@@ -16,7 +17,6 @@ use super::search::{Counts, Polled, SavedSearch};
 use super::settings::SavedSettings;
 use super::status::SavedSearchStatus;
 use super::webhook::WebhookClient;
-use meridian_admission::Ledger;
 use meridian_admission::identity::{DEFAULT_TENANT, Identity};
 use meridian_backend::{Backend, Clock, Random, Records, StoreError, View};
 use meridian_federation::Searches;
@@ -34,14 +34,6 @@ use tokio::time::Instant;
 
 /// Name of the records in the data folder.
 pub(super) const RECORDS: &str = "saved";
-
-/// The ledger of a tenant; `None` where there is no such tenant.
-pub type Ledgers = Arc<dyn Fn(&str) -> Option<Arc<Ledger>> + Send + Sync>;
-
-/// Whether a tenant is suspended, or gone: its polls and webhooks then pause.
-pub(super) fn suspended(ledgers: &Ledgers, tenant: &str) -> bool {
-    ledgers(tenant).is_none_or(|ledger| ledger.is_suspended())
-}
 
 /// The saved searches of a server, of all tenants.
 pub struct SavedSearches {
@@ -353,12 +345,8 @@ impl SavedSearches {
     /// What a saved search may read and write: what its creator could.
     pub(super) fn view_of(&self, search: &SavedSearch) -> View {
         let grant = Grant { role: Role::Admin, collections: search.definition.collections.clone() };
-        let tenant = &search.definition.tenant;
-        let identity = match (self.ledgers)(tenant) {
-            Some(ledger) => Identity::of(&ledger, grant, &search.id),
-            None => Identity::new(tenant, grant, &search.id),
-        };
-        View::new(self.backend.clone(), Arc::new(identity))
+        let ledger = ledger_of(&self.ledgers, &search.definition.tenant);
+        View::new(self.backend.clone(), Arc::new(Identity::of(&ledger, grant, &search.id)))
     }
 
     /// The states of the saved searches that a caller sees, in order of id: at most `limit` after this one, and whether

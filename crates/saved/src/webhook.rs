@@ -5,8 +5,8 @@
 
 use super::dead_letters::{DeadLetter, DeadLetters};
 use super::definition::Webhook;
+use super::ledgers::{Ledgers, suspended};
 use super::places::Places;
-use super::registry::{Ledgers, suspended};
 use super::search::SavedSearch;
 use super::settings::WebhookSettings;
 use hmac::{Hmac, KeyInit, Mac};
