@@ -1,47 +1,80 @@
-//! A bounded number of places for calls, given to tenants in turn.
+//! A bounded number of places for calls, given to tenants in turn. One tenant has at most three quarters of them: its calls
+//! may all hang, and those of others go on.
 
 use super::turns::Turns;
 use parking_lot::Mutex;
+use std::collections::HashMap;
 use std::sync::Arc;
 use tokio::sync::oneshot::{self, Sender};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// The places. While all are taken, callers wait in a line for each tenant.
 #[derive(Debug)]
-pub(crate) struct Places(Arc<Mutex<State>>);
+pub(crate) struct Places {
+    state: Arc<Mutex<State>>,
+    /// Places that one tenant may have.
+    own_max: usize,
+    /// The rest of those, of each tenant that has or awaits one.
+    own: Mutex<HashMap<Arc<str>, Arc<Semaphore>>>,
+}
 
 #[derive(Debug)]
 struct State {
     free: usize,
-    waiting: Turns<Sender<Place>>,
+    waiting: Turns<Sender<Shared>>,
 }
+
+/// A place of all, given back when dropped.
+#[derive(Debug)]
+struct Shared(Arc<Mutex<State>>);
 
 /// A place, given back when dropped.
 #[derive(Debug)]
-pub(crate) struct Place(Arc<Mutex<State>>);
+pub(crate) struct Place {
+    // In this order: the next caller of the tenant finds a place that is free.
+    _shared: Shared,
+    _own: OwnedSemaphorePermit,
+}
 
 impl Places {
     /// So many places; at least one.
     pub(crate) fn new(count: usize) -> Places {
-        Places(Arc::new(Mutex::new(State { free: count.max(1), waiting: Turns::default() })))
+        let count = count.max(1);
+        let state = Arc::new(Mutex::new(State { free: count, waiting: Turns::default() }));
+        Places { state, own_max: count - count / 4, own: Mutex::default() }
     }
 
     /// Waits for a place. An error says that there will be none.
     pub(crate) async fn take(&self, tenant: &Arc<str>) -> Result<Place, String> {
+        let stopping = || "the server is stopping".to_owned();
+        let own = self.own(tenant).acquire_owned().await.map_err(|_| stopping())?;
+        let shared = self.shared(tenant).await.ok_or_else(stopping)?;
+        Ok(Place { _shared: shared, _own: own })
+    }
+
+    fn own(&self, tenant: &Arc<str>) -> Arc<Semaphore> {
+        let mut own = self.own.lock();
+        // Those of tenants that have none and await none are not kept.
+        own.retain(|_, rest| Arc::strong_count(rest) > 1);
+        own.entry(tenant.clone()).or_insert_with(|| Arc::new(Semaphore::new(self.own_max))).clone()
+    }
+
+    async fn shared(&self, tenant: &Arc<str>) -> Option<Shared> {
         let given = {
-            let mut state = self.0.lock();
+            let mut state = self.state.lock();
             if state.free > 0 {
                 state.free -= 1;
-                return Ok(Place(self.0.clone()));
+                return Some(Shared(self.state.clone()));
             }
             let (give, given) = oneshot::channel();
             state.waiting.push(tenant, 1, give);
             given
         };
-        given.await.map_err(|_| "the server is stopping".to_owned())
+        given.await.ok()
     }
 }
 
-impl Drop for Place {
+impl Drop for Shared {
     fn drop(&mut self) {
         let mut state = self.0.lock();
         // Callers that no longer wait are passed over here, not by their own drop: there may be very many.
@@ -52,7 +85,7 @@ impl Drop for Place {
         };
         // Unlocked, since the place comes back at once where the caller has just gone.
         drop(state);
-        let _ = next.send(Place(self.0.clone()));
+        let _ = next.send(Shared(self.0.clone()));
     }
 }
 
@@ -89,13 +122,26 @@ mod tests {
             held.push_back(place);
         }
         assert_eq!(order[..6].iter().filter(|tenant| **tenant == few).count(), 3, "{order:?}");
-        assert!(places.0.lock().free == 0);
+        assert!(places.state.lock().free == 0);
         // One that goes after it was given a place gives it back.
         {
             let mut last = pin!(places.take(&few));
             assert!(tokio::time::timeout(std::time::Duration::ZERO, &mut last).await.is_err());
             held.clear();
         }
-        assert_eq!(places.0.lock().free, 2);
+        assert_eq!(places.state.lock().free, 2);
+    }
+
+    #[tokio::test]
+    async fn calls_that_hang_leave_places_for_other_tenants() {
+        let places = Places::new(4);
+        let (hung, other): (Arc<str>, Arc<str>) = ("hung".into(), "other".into());
+        let held = [places.take(&hung).await, places.take(&hung).await, places.take(&hung).await];
+        let soon = std::time::Duration::ZERO;
+        assert!(tokio::time::timeout(soon, places.take(&hung)).await.is_err(), "three of four");
+        drop(tokio::time::timeout(soon, places.take(&other)).await.expect("a place is left"));
+        drop(held);
+        places.take(&hung).await.unwrap();
+        assert_eq!((places.state.lock().free, places.own.lock().len()), (4, 1), "other tenants are forgotten");
     }
 }
