@@ -160,8 +160,8 @@ impl Gate {
         let mut sample = self.0.processors.sample();
         let mut sampled = Instant::now();
         loop {
-            // An idle server is not woken: nothing expires, and the slots stay as they are.
-            if !self.0.contended.load(Ordering::Relaxed) {
+            // An idle server is not woken: nothing expires, and slots beyond the processors are gone.
+            if !self.0.contended.load(Ordering::Relaxed) && self.0.state.lock().capacity.is_min() {
                 self.0.waits.notified().await;
                 (sample, sampled) = (self.0.processors.sample(), Instant::now());
             }

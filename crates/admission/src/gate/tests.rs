@@ -193,3 +193,20 @@ async fn work_is_charged_to_its_tenant() {
     }
     assert_eq!(*order.lock(), ["b", "b", "a"]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn slots_that_a_queue_got_go_with_it() {
+    let gate = Gate::new(Settings { slots: 1, slots_max: 4, ..Settings::default() });
+    {
+        // What a slow disk does: questions wait beside idle processors.
+        let mut state = gate.0.state.lock();
+        for _ in 0..3 {
+            let slots = state.capacity.observe(Load { busy: 0.0, delayed: 0.0, contended: true });
+            state.admission.set_slots(slots);
+        }
+    }
+    assert_eq!(gate.counts().slots, 4);
+    let tended = tokio::time::timeout(Duration::from_secs(5), gate.tend()).await;
+    assert!(tended.is_err(), "it goes on");
+    assert_eq!(gate.counts().slots, 1);
+}

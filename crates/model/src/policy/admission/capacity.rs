@@ -39,6 +39,11 @@ impl Capacity {
         self.slots
     }
 
+    /// Whether there are no more slots than without any load.
+    pub fn is_min(&self) -> bool {
+        self.slots == self.min
+    }
+
     /// One step after a sample, some ten times a second; returns the slots.
     pub fn observe(&mut self, load: Load) -> usize {
         if load.delayed > DELAYED_MAX {
