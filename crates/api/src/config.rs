@@ -1,6 +1,7 @@
 //! The operator's settings of the server, with every limit that bounds memory or time.
 
 use crate::guard::{HostName, WebOrigin};
+use crate::network::Network;
 use meridian_admission::gate::Settings as Admission;
 use meridian_backend::Durability;
 use meridian_federation::Settings;
@@ -19,12 +20,15 @@ pub struct ServerConfig {
     pub origins: Vec<WebOrigin>,
     /// Origins whose pages may embed the server's pages.
     pub frame_ancestors: Vec<WebOrigin>,
+    /// Proxies whose statements about their clients are believed (`Forwarded`, `X-Forwarded-For`, `X-Forwarded-Proto`).
+    pub proxies: Vec<Network>,
     /// Durability of the collection `places` when the places profile creates it.
     pub places_durability: Durability,
 
     /// Max open connections; further ones get a 503 and are closed.
     pub connections_max: usize,
-    /// Max open connections of one address, or of one /64 of IPv6; further ones get a 503 and are closed.
+    /// Max open connections of one address, or of one /64 of IPv6; further ones get a 503 and are closed. A proxy's
+    /// connections are those of its clients, and so do not count.
     pub connections_per_address_max: usize,
     /// Max requests running at once. As many run as there are processors, and up to four times as many while they wait
     /// for a disk.
@@ -116,6 +120,7 @@ impl Default for ServerConfig {
             hosts: Vec::new(),
             origins: Vec::new(),
             frame_ancestors: Vec::new(),
+            proxies: Vec::new(),
             places_durability: Durability::Local,
             connections_max: 10_000,
             connections_per_address_max: 2_500,

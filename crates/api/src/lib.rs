@@ -35,6 +35,7 @@ mod landing;
 mod links;
 mod live;
 mod metrics;
+mod network;
 mod openapi;
 mod operation;
 mod overload;
@@ -68,5 +69,6 @@ use pages_absent as pages;
 
 pub use config::ServerConfig;
 pub use guard::{HostName, Hosts, WebOrigin};
+pub use network::Network;
 pub use server::serve;
 pub use state::{AppState, StateInner};

@@ -23,6 +23,8 @@ pub enum Kind {
     InvalidBody,
     /// The request has no `Host`, or more than one.
     InvalidHost,
+    /// What proxies say of the client cannot be believed.
+    InvalidForwarding,
     /// The request is for another host.
     Misdirected,
     /// A page of another origin tries to change something.
@@ -80,6 +82,7 @@ impl Kind {
             Kind::UnknownParameter => (StatusCode::BAD_REQUEST, "unknown-parameter", "Unknown parameter"),
             Kind::InvalidBody => (StatusCode::BAD_REQUEST, "invalid-body", "Invalid body"),
             Kind::InvalidHost => (StatusCode::BAD_REQUEST, "invalid-host", "Invalid Host"),
+            Kind::InvalidForwarding => (StatusCode::BAD_REQUEST, "invalid-forwarding", "Invalid forwarding header"),
             Kind::Misdirected => (StatusCode::MISDIRECTED_REQUEST, "misdirected", "Misdirected request"),
             Kind::Unauthorized => (StatusCode::UNAUTHORIZED, "unauthorized", "Credential needed"),
             Kind::Forbidden => (StatusCode::FORBIDDEN, "forbidden", "Not allowed"),

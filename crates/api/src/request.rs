@@ -1,6 +1,6 @@
 //! What is known of a request before its handler reads it: arrival time, id, deadline and base URL.
 
-use crate::entry::{Dispatch, Lease, Peer};
+use crate::entry::{Dispatch, Lease, Peer, is_forwarded};
 use crate::metrics::Active;
 use crate::params::format::{self, Format, PAGES};
 use crate::params::{self, Params};
@@ -11,6 +11,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header};
 use axum::response::Response;
 use meridian_admission::gate::Class;
+use std::net::IpAddr;
 use tokio::time::{Duration, Instant};
 
 static REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -23,6 +24,8 @@ pub struct Context {
     pub arrived: Instant,
     /// The other end of its connection.
     pub peer: Peer,
+    /// The address of its client; none over the control socket.
+    pub client: Option<IpAddr>,
     /// Its permit to run.
     pub lease: Lease,
     /// The head's fields.
@@ -46,10 +49,11 @@ impl FromRequestParts<AppState> for Context {
         Ok(Context {
             arrived: arrival.at,
             peer: arrival.peer,
+            client: arrival.client,
             lease: lease.clone(),
             query: parts.uri.query().map(str::to_owned),
             path: parts.uri.path().to_owned(),
-            base: base_url(state, parts),
+            base: base_url(state, parts, arrival.secure),
             // Nothing after this reads them from the request.
             headers: std::mem::take(&mut parts.headers),
             timeout_max: state.config.timeout_max,
@@ -84,8 +88,7 @@ impl Context {
     /// Whether a program on this machine sent the request, and not through a proxy.
     pub fn is_local(&self) -> bool {
         let Peer::Address(peer) = self.peer else { return true };
-        let proxy_headers = ["forwarded", "x-forwarded-for", "x-real-ip", "via"];
-        peer.to_canonical().is_loopback() && !proxy_headers.iter().any(|name| self.headers.contains_key(*name))
+        peer.to_canonical().is_loopback() && !is_forwarded(&self.headers)
     }
 
     /// The absolute URL of this request.
@@ -103,7 +106,7 @@ impl Context {
 }
 
 /// The base URL of links. The client chooses `Host`, so only the characters of an authority are accepted.
-fn base_url(state: &AppState, parts: &Parts) -> String {
+fn base_url(state: &AppState, parts: &Parts, secure: bool) -> String {
     if let Some(url) = &state.config.public_url {
         return url.trim_end_matches('/').to_owned();
     }
@@ -113,7 +116,8 @@ fn base_url(state: &AppState, parts: &Parts) -> String {
         .and_then(|h| h.to_str().ok())
         .or_else(|| parts.uri.authority().map(|a| a.as_str()))
         .filter(|h| !h.is_empty() && h.bytes().all(|b| b.is_ascii_alphanumeric() || b".-_:[]".contains(&b)));
-    format!("http://{}", host.unwrap_or("localhost"))
+    let scheme = if secure { "https" } else { "http" };
+    format!("{scheme}://{}", host.unwrap_or("localhost"))
 }
 
 /// What metrics and logs need of a request while it is handled.
@@ -122,6 +126,8 @@ pub struct Observation<'a> {
     active: Active<'a>,
     /// When the request's head had been read.
     pub arrived: Instant,
+    /// The address of the client, once it is known.
+    pub client: Option<IpAddr>,
     method: Method,
     id: Option<HeaderValue>,
     trace: Option<HeaderValue>,
@@ -137,6 +143,7 @@ impl<'a> Observation<'a> {
             state,
             active: state.metrics.begin(),
             arrived: Instant::now(),
+            client: None,
             method: method.clone(),
             id: id.or_else(|| HeaderValue::from_str(&state.next_request_id()).ok()),
             trace: headers.get(&TRACEPARENT).filter(|v| is_traceparent(v)).cloned(),
@@ -146,17 +153,18 @@ impl<'a> Observation<'a> {
 
     /// Records that the head of the response is ready, and adds the request's id to it.
     pub fn end(self, path: Option<usize>, mut response: Response) -> Response {
-        let Observation { state, active, arrived, method, id, trace, url_path } = self;
+        let Observation { state, active, arrived, client, method, id, trace, url_path } = self;
         drop(active);
         let elapsed = arrived.elapsed();
         let status = response.status();
         state.metrics.end(path, &method, status, elapsed);
         let name = id.as_ref().and_then(|id| id.to_str().ok()).unwrap_or_default();
         let ms = elapsed.as_millis() as u64;
+        let client = client.map(tracing::field::display);
         if status.is_server_error() {
-            tracing::warn!(request = name, %method, path = url_path, status = status.as_u16(), ms, "refused or failed");
+            tracing::warn!(request = name, client, %method, path = url_path, status = status.as_u16(), ms, "refused or failed");
         } else {
-            tracing::debug!(request = name, %method, path = url_path, status = status.as_u16(), ms, "answered");
+            tracing::debug!(request = name, client, %method, path = url_path, status = status.as_u16(), ms, "answered");
         }
         let headers = response.headers_mut();
         if let Some(id) = id {

@@ -1,7 +1,7 @@
 //! The accept loop: connections, with limits on their number and on how slow they may be.
 
 use crate::addresses::Addresses;
-use crate::entry::{Entry, Peer};
+use crate::entry::{Connection, Entry, Peer};
 use crate::quota;
 use crate::state::AppState;
 use crate::wire::{Exchanges, HEAD_BYTES_MAX, Wire};
@@ -55,7 +55,7 @@ pub async fn serve(
             () = shutdown.as_mut() => break,
             Some(_) = connections.join_next(), if !connections.is_empty() => continue,
             stream = operators(control.as_ref()) => {
-                connections.spawn(connection(stream, Peer::Socket, entry.clone(), stopping.clone()));
+                connections.spawn(connection(stream, Connection { peer: Peer::Socket, secure: false }, entry.clone(), stopping.clone()));
                 continue;
             }
             accepted = listener.accept() => match accepted {
@@ -69,7 +69,10 @@ pub async fn serve(
                 }
             },
         };
-        let counted = addresses.enter(address, state.config.connections_per_address_max);
+        // A proxy's connections are those of its clients.
+        let is_proxy = state.config.proxies.iter().any(|network| network.contains(address));
+        let max = if is_proxy { usize::MAX } else { state.config.connections_per_address_max };
+        let counted = addresses.enter(address, max);
         if connections.len() >= state.config.connections_max || counted.is_none() {
             state.metrics.connections_refused.fetch_add(1, Ordering::Relaxed);
             // `try_write` never waits: the accept loop must not depend on a client that is refused. A new socket's
@@ -79,7 +82,8 @@ pub async fn serve(
         }
         // Without this, the second half of a small answer would wait for the client's delayed acknowledgement.
         let _ = stream.set_nodelay(true);
-        let serving = connection(stream, Peer::Address(address), entry.clone(), stopping.clone());
+        let from = Connection { peer: Peer::Address(address), secure: false };
+        let serving = connection(stream, from, entry.clone(), stopping.clone());
         connections.spawn(async move {
             let _counted = counted;
             serving.await;
@@ -131,7 +135,7 @@ async fn operators(control: Option<&UnixListener>) -> UnixStream {
     }
 }
 
-async fn connection<S>(stream: S, peer: Peer, entry: Arc<Entry>, mut stopping: watch::Receiver<bool>)
+async fn connection<S>(stream: S, from: Connection, entry: Arc<Entry>, mut stopping: watch::Receiver<bool>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -139,7 +143,7 @@ where
     let exchanges = Exchanges::default();
     let service = service_fn(|request| {
         let (exchange, entry) = (exchanges.begin(), &entry);
-        async move { Ok::<_, Infallible>(exchange.of(entry.answer(peer, request).await)) }
+        async move { Ok::<_, Infallible>(exchange.of(entry.answer(from, request).await)) }
     });
     let serving = http1::Builder::new()
         .timer(TokioTimer::new())

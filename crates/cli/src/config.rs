@@ -261,6 +261,7 @@ mod tests {
             ("[server]\nhosts = \"events.example.org\"", ["server.hosts", "list"]),
             ("[server]\nhosts = [\"https://events.example.org\"]", ["server.hosts", "events.example.org"]),
             ("[server]\nhosts = [\"*\"]", ["server.hosts", "192.0.2.7"]),
+            ("[server]\nproxies = [\"10.0.0.0/40\"]", ["server.proxies", "10.0.0.0/8"]),
             ("[server]\norigins = [\"tools.example.org\"]", ["server.origins", "https://"]),
             ("[server]\nframe_ancestors = [\"https://a.example/b\"]", ["server.frame_ancestors", "without a path"]),
             ("[store]\nmemory_bytes = \"64 MiB\"", ["store.memory_bytes", "two batches"]),

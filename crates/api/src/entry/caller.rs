@@ -1,5 +1,6 @@
 //! Step 4 of the entry point: who calls, and whether the caller has the access that a row needs.
 
+use super::forwarded::is_forwarded;
 use super::path::decoded;
 use super::route::{Access, Resource};
 use super::{Arrival, Peer};
@@ -14,13 +15,6 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 static TENANT: HeaderName = HeaderName::from_static("meridian-tenant");
-/// Headers that only a proxy adds: with one of them, a loopback peer is the proxy, not the client.
-static FORWARDED: [HeaderName; 4] = [
-    HeaderName::from_static("forwarded"),
-    HeaderName::from_static("x-forwarded-for"),
-    HeaderName::from_static("x-real-ip"),
-    HeaderName::from_static("via"),
-];
 /// The challenge of a refusal. Browsers answer the second by asking for the token, as a password.
 pub static CHALLENGE: HeaderValue =
     HeaderValue::from_static("Bearer realm=\"meridian\", Basic realm=\"meridian\", charset=\"UTF-8\"");
@@ -100,7 +94,7 @@ fn is_local(arrival: &Arrival, method: &Method, uri: &Uri, headers: &HeaderMap) 
     address.to_canonical().is_loopback()
         && is_loopback_name(host)
         && uri.authority().is_none_or(|authority| is_loopback_name(authority.as_str()))
-        && !FORWARDED.iter().any(|name| headers.contains_key(name))
+        && !is_forwarded(headers)
         && !is_read_by_another_origin(method, headers)
 }
 

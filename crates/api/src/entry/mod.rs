@@ -1,6 +1,6 @@
 //! The single entry point: what happens to every request before its handler, in this order.
 //!
-//! 1. It is observed: counted, timed and given an id.
+//! 1. It is observed: counted, timed and given an id. Its client is found, which proxies may name (`forwarded.rs`).
 //! 2. Its host and origin are checked (`guard`).
 //! 3. Its row of the route table is found.
 //! 4. Its caller is identified, and checked against the access that the row needs (`caller.rs`).
@@ -11,6 +11,7 @@
 //! No request bypasses these steps. The near query, which is worth a shorter path, has a handler that is not boxed.
 
 mod caller;
+mod forwarded;
 mod handler;
 mod lease;
 mod outgoing;
@@ -20,6 +21,7 @@ mod route;
 mod table;
 
 pub use caller::CHALLENGE;
+pub use forwarded::is_forwarded;
 pub use handler::Handler;
 pub use lease::Lease;
 pub use path::{Path, Segments, decoded};
@@ -39,6 +41,7 @@ use crate::state::AppState;
 use axum::body::{Body, HttpBody};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use forwarded::Client;
 use hyper::body::Incoming;
 use matchit::Params;
 use meridian_admission::gate::{self, Account, Gate, Permit};
@@ -66,8 +69,21 @@ pub struct Entry {
 pub struct Arrival {
     /// The other end of its connection.
     pub peer: Peer,
+    /// The address of its client: the peer's, or what a trusted proxy says; none over the control socket.
+    pub client: Option<IpAddr>,
+    /// Whether its client uses TLS, as seen here or by a trusted proxy.
+    pub secure: bool,
     /// When its head had been read.
     pub at: Instant,
+}
+
+/// A connection, as its requests see it.
+#[derive(Debug, Clone, Copy)]
+pub struct Connection {
+    /// Its other end.
+    pub peer: Peer,
+    /// Whether it uses TLS.
+    pub secure: bool,
 }
 
 /// The other end of a connection.
@@ -114,12 +130,17 @@ impl Entry {
     }
 
     /// Responds to one request.
-    pub async fn answer(&self, peer: Peer, request: hyper::Request<Incoming>) -> Response {
-        let observation = Observation::begin(&self.state, request.method(), request.uri(), request.headers());
+    pub async fn answer(&self, connection: Connection, request: hyper::Request<Incoming>) -> Response {
+        let mut observation = Observation::begin(&self.state, request.method(), request.uri(), request.headers());
         let is_head = *request.method() == Method::HEAD;
-        let arrival = Arrival { peer, at: observation.arrived };
         let mut path = None;
-        let mut response = self.dispatch(arrival, request, &mut path).await;
+        let mut response = match self.arrival(connection, observation.arrived, request.headers()) {
+            Ok(arrival) => {
+                observation.client = arrival.client;
+                self.dispatch(arrival, request, &mut path).await
+            }
+            Err(problem) => Box::pin(refuse(problem, request)).await,
+        };
         // After the handler, which computes a HEAD like a GET: headers, lengths and errors are the same by
         // construction.
         if is_head {
@@ -128,6 +149,14 @@ impl Entry {
         // For refusals as well: security headers must not depend on the path taken.
         self.guard.seal(&mut response);
         observation.end(path, response)
+    }
+
+    /// Where a request came from. Without proxies in the settings, nothing of its head is read for this.
+    fn arrival(&self, connection: Connection, at: Instant, headers: &HeaderMap) -> Result<Arrival> {
+        let Connection { peer, secure } = connection;
+        let Peer::Address(address) = peer else { return Ok(Arrival { peer, client: None, secure, at }) };
+        let client = forwarded::client(Client { address, secure }, &self.state.config.proxies, headers)?;
+        Ok(Arrival { peer, client: Some(client.address), secure: client.secure, at })
     }
 
     /// Steps 2 to 7. Rare futures are boxed: the future of every request has room for everything it may wait for.

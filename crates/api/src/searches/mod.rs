@@ -55,14 +55,13 @@ pub async fn post(state: Scope, context: Context, body: Body) -> Result<Response
 }
 
 /// The asking client: a token's holder by its token, others by their `Authorization`, which nothing checks while there are no
-/// tokens, or by their address. Forwarding headers are not trusted: a client could forge them and so count as many
-/// callers.
+/// tokens, or by their address.
 fn asker(state: &Scope, context: &Context) -> Asker {
     let caller = state.caller();
     let key = match context.headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok()) {
         _ if !matches!(&*caller.name, "local" | "anonymous") => format!("token {}", caller.name),
         Some(name) => format!("as {name}"),
-        None => format!("from {:?}", context.peer),
+        None => format!("from {:?}", context.client),
     };
     // An operator asks in several tenants, whose searches are apart.
     Asker { key: format!("{}: {key}", caller.tenant), view: state.view().clone() }

@@ -61,7 +61,7 @@ fn create(server: &Server, by: Option<&str>, asked: Value) -> Value {
     answer.json()
 }
 
-fn token(server: &Server, by: Option<&str>, asked: Value) -> String {
+pub fn token(server: &Server, by: Option<&str>, asked: Value) -> String {
     create(server, by, asked)["token"].as_str().unwrap().to_owned()
 }
 

@@ -26,6 +26,7 @@ mod metadata;
 mod modes;
 mod overload;
 mod places;
+mod proxies;
 mod quotas;
 mod readers;
 mod reading;

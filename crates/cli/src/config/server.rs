@@ -47,6 +47,11 @@ pub(super) const SETTINGS: &[Setting] = &[
         "Origins, such as https://portal.example.org, whose pages may embed the server's pages.",
         server.frame_ancestors
     ),
+    list!(
+        "server.proxies",
+        "Addresses and networks, such as 10.0.0.0/8, of proxies whose Forwarded, X-Forwarded-For and X-Forwarded-Proto are believed.",
+        server.proxies
+    ),
     duration!(
         "server.shutdown_grace",
         "How long a shutdown waits for running requests.",
