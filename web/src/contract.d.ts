@@ -56,6 +56,9 @@ export interface Contract {
   TokenInfo: TokenInfo;
   TenantInfo: TenantInfo;
   TenantList: TenantList;
+  UserInfo: UserInfo;
+  UserList: UserList;
+  Session: Session;
   Features: Features;
   AggregateAnswer: AggregateAnswer;
   DensityAnswer: DensityAnswer;
@@ -67,6 +70,11 @@ export interface Contract {
   Backup: Backup;
   NewToken: NewToken;
   NewTenant: NewTenant;
+  NewUser: NewUser;
+  UserChange: UserChange;
+  SignIn: SignIn;
+  SignOut: SignOut;
+  PasswordChange: PasswordChange;
 }
 /**
  * The landing page.
@@ -1370,6 +1378,81 @@ export interface TenantList {
   tenants: TenantInfo[];
 }
 /**
+ * A user, without what is kept of its password.
+ */
+export interface UserInfo {
+  /**
+   * Its name, unique in its tenant.
+   */
+  name: string;
+  /**
+   * What it signs in with: the name, with `TENANT/` before it in another tenant than the default one.
+   */
+  login: string;
+  /**
+   * The tenant that it belongs to; absent for an operator.
+   */
+  tenant?: string;
+  /**
+   * `reader`, `writer`, `admin` or `operator`.
+   */
+  role: string;
+  /**
+   * The collections that it covers, as a pattern.
+   */
+  collections: string;
+  /**
+   * When it was created.
+   */
+  created: string;
+  /**
+   * Whether it may not sign in.
+   */
+  disabled: boolean;
+}
+/**
+ * The users of a tenant; for operators, all of them.
+ */
+export interface UserList {
+  /**
+   * In order of what they sign in with.
+   */
+  users: UserInfo[];
+}
+/**
+ * Who is signed in; only `sign_in` is there where nobody is.
+ */
+export interface Session {
+  /**
+   * Whether there are users, who sign in at `/login`.
+   */
+  sign_in: boolean;
+  /**
+   * What the user signed in with.
+   */
+  user?: string;
+  /**
+   * The tenant that it belongs to; absent for an operator.
+   */
+  tenant?: string;
+  /**
+   * `reader`, `writer`, `admin` or `operator`.
+   */
+  role?: string;
+  /**
+   * The collections that it covers, as a pattern.
+   */
+  collections?: string;
+  /**
+   * For the header `X-CSRF-Token`, which requests with the session's cookie need, apart from GET, HEAD and OPTIONS.
+   */
+  csrf_token?: string;
+  /**
+   * When the session ends at the latest.
+   */
+  expires?: string;
+}
+/**
  * One of `keywords`, a place and `author` is required; see docs/searches.md.
  */
 export interface Question {
@@ -1522,4 +1605,60 @@ export interface NewTenant {
     saved_searches?: number | null;
     stored_bytes?: number | null;
   };
+}
+export interface NewUser {
+  /**
+   * Small letters, digits, `-`, `_`, `.`, `+`, `@`; unique in the tenant.
+   */
+  name: string;
+  role: 'reader' | 'writer' | 'admin' | 'operator';
+  /**
+   * Operators only; the caller's own where it is absent.
+   */
+  tenant?: string;
+  /**
+   * Names of collections, separated by commas; a name may end in `*`.
+   */
+  collections?: string;
+  password: string;
+}
+export interface UserChange {
+  role?: 'reader' | 'writer' | 'admin' | 'operator';
+  /**
+   * Names of collections, separated by commas; a name may end in `*`.
+   */
+  collections?: string;
+  password?: string;
+  /**
+   * Whether the user may not sign in.
+   */
+  disabled?: boolean;
+}
+export interface SignIn {
+  /**
+   * What the user signs in with: the name, with `TENANT/` before it in another tenant than the default one.
+   */
+  name: string;
+  password: string;
+  /**
+   * Path on this server to go to; forms only.
+   */
+  next?: string;
+}
+export interface SignOut {
+  /**
+   * Instead of the header `X-CSRF-Token`, which a form cannot send.
+   */
+  csrf_token?: string;
+}
+export interface PasswordChange {
+  /**
+   * That of now.
+   */
+  password: string;
+  new: string;
+  /**
+   * In forms, which cannot send the header `X-CSRF-Token`.
+   */
+  csrf_token?: string;
 }

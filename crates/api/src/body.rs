@@ -44,8 +44,12 @@ impl Received {
 ///
 /// 413 when it is over the limit, 408 when it stalls or trickles, 503 when all bodies together would take too much
 /// memory.
-pub async fn receive(state: &Scope, headers: &HeaderMap, mut body: Body) -> Result<Received> {
-    let limit = state.config.body_bytes_max;
+pub async fn receive(state: &Scope, headers: &HeaderMap, body: Body) -> Result<Received> {
+    receive_up_to(state, headers, body, state.config.body_bytes_max).await
+}
+
+/// Reads a body of at most `limit` bytes to its end.
+pub async fn receive_up_to(state: &Scope, headers: &HeaderMap, mut body: Body, limit: usize) -> Result<Received> {
     let length = headers.get(header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse::<u64>().ok());
     if length.is_some_and(|n| n > limit as u64) {
         discard(headers, &mut body).await;
@@ -173,11 +177,8 @@ fn no_memory(state: &Scope) -> Problem {
 }
 
 fn too_large(limit: usize) -> Problem {
-    Problem::new(
-        Kind::TooLarge,
-        format!("the body is over the limit of {limit} bytes: send the events in smaller batches"),
-    )
-    .with("limit_bytes", limit)
+    Problem::new(Kind::TooLarge, format!("the body is over the limit of {limit} bytes: send less at once"))
+        .with("limit_bytes", limit)
 }
 
 fn too_slow(how: &str) -> Problem {

@@ -3,6 +3,7 @@
 use crate::guard::{HostName, WebOrigin};
 use crate::network::Network;
 use meridian_admission::gate::Settings as Admission;
+use meridian_admission::identity::SessionLimits;
 use meridian_backend::Durability;
 use meridian_federation::Settings;
 use meridian_saved::SavedSettings;
@@ -85,6 +86,9 @@ pub struct ServerConfig {
     /// Max duration of a stream of events; its client reconnects at its last position.
     pub stream_lifetime: Duration,
 
+    /// How long sessions of users last.
+    pub session: SessionLimits,
+
     /// Federated searches: outside sources, limits.
     pub search: Settings,
     /// Saved searches.
@@ -146,6 +150,7 @@ impl Default for ServerConfig {
             streams_max: 256,
             stream_objects_max: 8192,
             stream_lifetime: Duration::from_secs(60 * 60),
+            session: SessionLimits::default(),
             search: Settings::default(),
             saved: SavedSettings::default(),
             shutdown_grace: Duration::from_secs(20),

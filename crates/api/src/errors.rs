@@ -2,6 +2,7 @@
 
 use crate::overload;
 use crate::problem::{Kind, Problem};
+use meridian_admission::identity::Fault;
 use meridian_backend::{Collection, Damaged, StoreError, WriteError};
 use meridian_model::policy::quota::Quota;
 use meridian_query::QueryError;
@@ -136,6 +137,19 @@ pub fn write_problem(collection: &dyn Collection, error: WriteError) -> Problem 
         }
         WriteError::Closed => {
             Problem::new(Kind::NotFound, "the collection was removed, or the server is shutting down")
+        }
+    }
+}
+
+/// The problem for a change of tokens, tenants, users or sessions that was not made.
+pub fn access_problem(fault: Fault) -> Problem {
+    match fault {
+        Fault::Invalid(invalid) => Problem::invalid_body(invalid),
+        Fault::Absent => Problem::not_found("there is none of this name"),
+        Fault::Exists => Problem::new(Kind::Conflict, "there is one of this name already"),
+        Fault::Vault(why) => {
+            tracing::error!(%why, "tokens, tenants, users or sessions could not be written");
+            Problem::new(Kind::StorageUnavailable, "tokens, tenants, users and sessions cannot be written now")
         }
     }
 }

@@ -55,6 +55,7 @@ mod routes;
 mod scope;
 mod searches;
 mod server;
+mod sign_in;
 mod socket;
 mod state;
 mod stream;

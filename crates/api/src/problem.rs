@@ -33,6 +33,10 @@ pub enum Kind {
     Unauthorized,
     /// The caller may see this, but not do it.
     Forbidden,
+    /// A request by a session comes without the session's token against forged requests.
+    CsrfToken,
+    /// Too many attempts to sign in.
+    TooManyAttempts,
     /// The request's head is not HTTP.
     Malformed,
     /// The request's target is too long.
@@ -86,6 +90,8 @@ impl Kind {
             Kind::Misdirected => (StatusCode::MISDIRECTED_REQUEST, "misdirected", "Misdirected request"),
             Kind::Unauthorized => (StatusCode::UNAUTHORIZED, "unauthorized", "Credential needed"),
             Kind::Forbidden => (StatusCode::FORBIDDEN, "forbidden", "Not allowed"),
+            Kind::CsrfToken => (StatusCode::FORBIDDEN, "csrf-token", "CSRF token needed"),
+            Kind::TooManyAttempts => (StatusCode::TOO_MANY_REQUESTS, "too-many-attempts", "Too many attempts"),
             Kind::CrossOrigin => (StatusCode::FORBIDDEN, "cross-origin", "Request from another origin"),
             Kind::Malformed => (StatusCode::BAD_REQUEST, "malformed-request", "Malformed request"),
             Kind::TargetTooLong => (StatusCode::URI_TOO_LONG, "target-too-long", "Request target too long"),

@@ -5,7 +5,7 @@
 use crate::entry::{Access, Action, Class, Handler, RequestBody, Resource, Route};
 use crate::{
     access, analysis, backup, collections, conformance, files, items, landing, live, openapi, operation, pages,
-    passages, places, searches, tiles, tilesets,
+    passages, places, searches, sign_in, tiles, tilesets,
 };
 use axum::http::Method;
 
@@ -18,7 +18,7 @@ pub const TAGS: &[(&str, &str)] = &[
     ("Tiles", "Vector tiles: OGC API - Tiles part 1."),
     ("Places", "The places profile, on the collection places."),
     ("Searches", "One question to many sources, answered in packets as results arrive."),
-    ("Access", "Tokens and tenants."),
+    ("Access", "Tokens, tenants, users and sessions."),
     ("Operation", "For operators of the server."),
     ("Pages", "HTML pages."),
 ];
@@ -227,7 +227,25 @@ pub const ROUTES: &[Route] = &[
     route!(PATCH "/tenants/{t}", manage Server, Write, Handler::of(access::tenants::patch);
         "updateTenant" "Access" "Change a tenant: weight, suspension, what callers without a credential may read", &[], Some(RequestBody { description: "The changes; everything else stays.", media_types: &[("application/merge-patch+json", "NewTenant"), ("application/json", "NewTenant")] }), 200 "The changed tenant.", json!("TenantInfo")),
     route!(DELETE "/tenants/{t}", manage Server, Reserved, Handler::of(access::tenants::delete);
-        "deleteTenant" "Access" "Remove a suspended tenant with its tokens and all its data", &[], None, 204 "It is removed.", &[]),
+        "deleteTenant" "Access" "Remove a suspended tenant with its tokens, its users and all its data", &[], None, 204 "It is removed.", &[]),
+    route!(POST "/users", manage Tokens, Write, Handler::of(access::users::post);
+        "createUser" "Access" "Create a user, who signs in with a name and a password", &[], Some(RequestBody { description: "Its name and password, its role, its tenant (operators only), the collections that it covers.", media_types: &[("application/json", "NewUser")] }), 201 "The user.", json!("UserInfo")),
+    route!(GET "/users", read Tokens, Reserved, Handler::of(access::users::list);
+        "getUsers" "Access" "The users of the tenant; for operators, of all tenants", &[], None, 200 "Their names and rights.", json!("UserList")),
+    route!(PATCH "/users/{name}", manage Tokens, Write, Handler::of(access::users::patch);
+        "updateUser" "Access" "Change a user: password, role, collections, whether it may sign in; its sessions end", &[], Some(RequestBody { description: "The changes; everything else stays.", media_types: &[("application/merge-patch+json", "UserChange"), ("application/json", "UserChange")] }), 200 "The changed user.", json!("UserInfo")),
+    route!(DELETE "/users/{name}", manage Tokens, Reserved, Handler::of(access::users::delete);
+        "deleteUser" "Access" "Remove a user; its sessions end", &[], None, 204 "It is removed.", &[]),
+    route!(GET "/login", open, Interactive, Handler::of(sign_in::page);
+        "getLoginPage" "Access" "The page to sign in", &["next"], None, 200 "The page.", &[("text/html", "Page")]),
+    route!(POST "/login", open, Write, Handler::of(sign_in::post);
+        "signIn" "Access" "Sign in: the response sets the cookie of a new session", &[], Some(RequestBody { description: "Name and password, as JSON or as a form of this server's own page.", media_types: &[("application/json", "SignIn"), ("application/x-www-form-urlencoded", "SignIn")] }), 200 "Who is signed in, and the session's CSRF token.", json!("Session")),
+    route!(POST "/logout", open, Write, Handler::of(sign_in::logout);
+        "signOut" "Access" "Sign out: the session ends", &[], Some(RequestBody { description: "Nothing, or a form with the CSRF token.", media_types: &[("application/x-www-form-urlencoded", "SignOut")] }), 204 "It has ended.", &[]),
+    route!(POST "/password", open, Write, Handler::of(sign_in::change);
+        "changePassword" "Access" "Choose another password: for a user who has signed in, whose other sessions end", &[], Some(RequestBody { description: "The password of now, and the new one.", media_types: &[("application/json", "PasswordChange"), ("application/x-www-form-urlencoded", "PasswordChange")] }), 200 "It is changed, and the session is a new one.", json!("Session")),
+    route!(GET "/session", open, Interactive, Handler::of(sign_in::session);
+        "getSession" "Access" "Who is signed in", &[], None, 200 "The user, and the session's CSRF token.", json!("Session")),
     route!(POST "/backup", manage Server, Reserved, Handler::of(backup::post);
         "backup" "Operation" "All data, at one position of each collection, as a tar for a backup folder", &["timeout", "Meridian-Timeout"], Some(RequestBody { description: "The files that the folder has already: `{\"have\": {NAME: CRC32C}}`; without it everything is sent.", media_types: &[("application/json", "Backup")] }), 200 "New files, then `BACKUP`, the list of files that belong together; a transfer without it is no backup.", &[("application/x-tar", "Binary")]),
     route!(GET "/metrics", read Server, Reserved, Handler::of(operation::metrics);
@@ -291,7 +309,9 @@ mod tests {
     fn what_changes_data_is_never_open() {
         for route in ROUTES {
             let safe = route.method == Method::GET;
-            assert!(safe || route.access != Access::Open, "{} {}", route.method, route.path);
+            // Who signs in has no access yet, who signs out may have none any more, and a password is its user's own.
+            let signs = ["/login", "/logout", "/password"].contains(&route.path);
+            assert!(safe || signs || route.access != Access::Open, "{} {}", route.method, route.path);
             assert!(
                 route.body.is_none() || !safe && route.class != Class::Interactive,
                 "{} {}",

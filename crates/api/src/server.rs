@@ -3,6 +3,7 @@
 use crate::addresses::Addresses;
 use crate::entry::{Connection, Entry, Peer};
 use crate::quota;
+use crate::sign_in;
 use crate::state::AppState;
 use crate::wire::{Exchanges, HEAD_BYTES_MAX, Wire};
 use hyper::server::conn::http1;
@@ -47,6 +48,7 @@ pub async fn serve(
         tending.spawn(async move { gate.tend().await });
     }
     tending.spawn(quota::count_stored(state.clone()));
+    tending.spawn(sign_in::tend(state.clone()));
     let (stop, stopping) = watch::channel(false);
     let (mut connections, addresses) = (JoinSet::new(), Addresses::default());
     let mut shutdown = pin!(shutdown);

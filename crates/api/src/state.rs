@@ -8,9 +8,10 @@ use crate::live::EventStreams;
 use crate::metrics::Metrics;
 use crate::places::Places;
 use crate::searches::keep::InCollections;
+use crate::sign_in::Passwords;
 use crate::stream::Readers;
 use meridian_admission::gate::{Gate, Settings};
-use meridian_admission::identity::{Caller, DEFAULT_TENANT, Fault, Identity, Registry};
+use meridian_admission::identity::{Caller, DEFAULT_TENANT, Fault, Identity, Registry, Throttle};
 use meridian_admission::{ByteBudget, Ledger};
 use meridian_backend::{Backend, Clock, Collection, Damaged, Random, Seams};
 use meridian_federation::Searches;
@@ -57,10 +58,14 @@ impl Callers {
 pub struct StateInner {
     /// The collections of all tenants. Handlers reach them through their caller's [`crate::scope::Scope`].
     pub backend: Arc<dyn Backend>,
-    /// Tokens and tenants.
+    /// Tokens, tenants, users and sessions.
     pub registry: Arc<Registry>,
     /// The callers that show no token.
     pub callers: Callers,
+    /// Work on passwords.
+    pub passwords: Passwords,
+    /// Attempts to sign in.
+    pub throttle: Throttle,
     /// The operator's settings.
     pub config: ServerConfig,
     /// Permits to run, for requests of clients.
@@ -126,6 +131,8 @@ impl AppState {
         let (clock, random) = (seams.clock.clone(), seams.random.clone());
         let state = AppState(Arc::new(StateInner {
             callers: Callers::new(&registry),
+            passwords: Passwords::default(),
+            throttle: Throttle::default(),
             registry,
             gate,
             reserved: Gate::new(Settings {

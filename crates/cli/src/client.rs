@@ -60,6 +60,14 @@ impl Client {
         }
     }
 
+    /// The same client, which changes and removes things in a tenant that an operator names.
+    pub fn within(self, tenant: Option<&str>) -> Result<Client, Failure> {
+        match tenant {
+            None => Ok(self),
+            Some(tenant) => Ok(Client { server: self.server.within(tenant)?, own: self.own }),
+        }
+    }
+
     fn of_folder(folder: &Path) -> Result<Client, Failure> {
         let (own, url, token) = Own::open(folder)?;
         Ok(Client { server: Server::with_token(&url, Some(&token))?, own: Some(own) })

@@ -11,6 +11,7 @@ mod images;
 mod memory;
 mod search;
 mod server;
+mod sign_in;
 
 use crate::failure::Failure;
 use crate::machine;
@@ -72,7 +73,7 @@ impl Config {
 
 /// All settings, in the order in which they are shown.
 fn all() -> impl Iterator<Item = &'static Setting> {
-    [server::SETTINGS, search::SETTINGS, server::PLACES, images::SETTINGS].into_iter().flatten()
+    [server::SETTINGS, sign_in::SETTINGS, search::SETTINGS, server::PLACES, images::SETTINGS].into_iter().flatten()
 }
 
 /// Reads the name of a durability.
@@ -146,6 +147,9 @@ impl Config {
         }
         if self.server.body_bytes_total < self.server.body_bytes_max {
             return Err("ingest.body_bytes_total: must hold at least one body of ingest.batch_bytes".to_owned());
+        }
+        if self.server.session.lifetime < self.server.session.idle {
+            return Err("sign_in.session_lifetime: must be at least sign_in.session_idle".to_owned());
         }
         let search = &self.server.search;
         if search.deadline_max < search.deadline || search.limit_max < search.limit {
@@ -276,6 +280,8 @@ mod tests {
             ("[search.images]\nside = 1", ["search.images.side", "search.images.size"]),
             ("[search.pictures]\nsize = 1", ["search.pictures", "search.images"]),
             ("[search]\nimages = 1", ["search.images", "as in [search.images]"]),
+            ("[sign_in]\nsession_idle = \"1s\"", ["sign_in.session_idle", "outside 1m"]),
+            ("[sign_in]\nsession_idle = \"30d\"", ["sign_in.session_lifetime", "at least"]),
             ("[store", ["line 1", "store"]),
         ] {
             let error = Config::parse(text).err().unwrap();

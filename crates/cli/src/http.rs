@@ -11,7 +11,7 @@ use ureq::config::Config;
 use ureq::http::{HeaderValue, Request, Response};
 use ureq::middleware::MiddlewareNext;
 use ureq::unversioned::resolver::DefaultResolver;
-use ureq::{Agent, Body, SendBody};
+use ureq::{Agent, Body, RequestBuilder, SendBody};
 
 /// Longest answer kept in memory; whole results are streamed instead.
 const ANSWER_BYTES_MAX: u64 = 256 << 20;
@@ -43,6 +43,8 @@ const PLAIN_VALUE: &AsciiSet = &PLAIN
 pub struct Server {
     base: String,
     agent: Agent,
+    /// The tenant in which things are changed and removed, where an operator names one.
+    tenant: Option<HeaderValue>,
 }
 
 /// The token that the environment names.
@@ -78,7 +80,7 @@ impl Server {
     /// The server of a data folder, over its control socket.
     pub fn on_socket(folder: &Path) -> Server {
         let agent = Agent::with_parts(config(None), SocketConnector(folder.to_owned()), DefaultResolver::default());
-        Server { base: "http://localhost".to_owned(), agent }
+        Server { base: "http://localhost".to_owned(), agent, tenant: None }
     }
 
     /// A server at this address that is asked with this token.
@@ -94,7 +96,22 @@ impl Server {
         }
         let token = token.map(|token| HeaderValue::from_str(&format!("Bearer {token}"))).transpose();
         let token = token.map_err(|_| Failure::Usage("MERIDIAN_TOKEN: expected the text of a token".to_owned()))?;
-        Ok(Server { base, agent: config(token).into() })
+        Ok(Server { base, agent: config(token).into(), tenant: None })
+    }
+
+    /// The same server, which changes and removes things in this tenant; for operators.
+    pub fn within(self, tenant: &str) -> Result<Server, Failure> {
+        let named = HeaderValue::from_str(tenant);
+        let named = named.map_err(|_| Failure::Usage(format!("--tenant: {tenant:?} is not a name of a tenant")))?;
+        Ok(Server { tenant: Some(named), ..self })
+    }
+
+    /// A request to change or remove something.
+    fn of_tenant<B>(&self, request: RequestBuilder<B>) -> RequestBuilder<B> {
+        match &self.tenant {
+            Some(tenant) => request.header("meridian-tenant", tenant.clone()),
+            None => request,
+        }
     }
 
     /// The address of a path with parameters.
@@ -163,7 +180,8 @@ impl Server {
 
     /// Changes a thing as a JSON document says; `Some` is the number of events that it would have removed, had it not been refused.
     pub fn patch(&self, path: &[&str], parameters: &[Parameter], document: &Value) -> Result<Option<u64>, Failure> {
-        let request = self.agent.patch(self.address(path, parameters)).content_type("application/merge-patch+json");
+        let request = self.of_tenant(self.agent.patch(self.address(path, parameters)));
+        let request = request.content_type("application/merge-patch+json");
         let response = request.send(document.to_string()).map_err(|e| self.unreachable(&e))?;
         if response.status().is_success() {
             return Ok(None);
@@ -216,7 +234,8 @@ impl Server {
 
     /// Deletes a resource; `false` if there is none (404).
     pub fn delete(&self, path: &[&str]) -> Result<bool, Failure> {
-        let response = self.agent.delete(self.address(path, &[])).call().map_err(|e| self.unreachable(&e))?;
+        let response =
+            self.of_tenant(self.agent.delete(self.address(path, &[]))).call().map_err(|e| self.unreachable(&e))?;
         Ok(response.status() != 404 && accept(response).map(|_| true)?)
     }
 

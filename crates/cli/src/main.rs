@@ -22,7 +22,7 @@ mod upload;
 
 use clap::{Parser, Subcommand};
 use commands::{
-    aggregate, backup, check, create, export, files, lab, provider, query, restore, search, serve, tenant, token,
+    aggregate, backup, check, create, export, files, lab, provider, query, restore, search, serve, tenant, token, user,
 };
 use std::process::ExitCode;
 
@@ -66,6 +66,7 @@ enum Command {
     Restore(restore::RestoreArgs),
     Token(token::TokenArgs),
     Tenant(tenant::TenantArgs),
+    User(user::UserArgs),
 }
 
 fn main() -> ExitCode {
@@ -85,6 +86,7 @@ fn main() -> ExitCode {
         Command::Restore(args) => restore::run(&args),
         Command::Token(args) => token::run(&args),
         Command::Tenant(args) => tenant::run(&args),
+        Command::User(args) => user::run(&args),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Server, command, meridian};
+use common::{Server, command, meridian, meridian_with_input};
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -143,4 +143,47 @@ fn a_server_without_a_token_listens_on_this_machine_only() {
     child.kill().unwrap();
     child.wait().unwrap();
     assert!(first.contains("http://0.0.0.0:"), "{first}");
+}
+
+/// The status of a sign-in.
+fn sign_in(server: &Server, name: &str, password: &str) -> u16 {
+    let request = common::agent().post(format!("{}/login", server.url)).content_type("application/json");
+    request.send(format!(r#"{{"name":"{name}","password":"{password}"}}"#)).unwrap().status().as_u16()
+}
+
+#[test]
+fn users_from_the_command_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().display().to_string();
+    let on = |args: &[&str], input: &str| meridian_with_input(&[args, &["--data", &data]].concat(), input.as_bytes());
+    on(&["user", "list"], "").ended(0);
+    on(&["user", "create", "anna", "--role", "reader"], "short\n").ended(2).says(&["12 characters"]);
+    on(&["user", "create", "anna", "--role", "king"], "correct horse battery\n").ended(2).says(&["role"]);
+    let made = on(&["user", "create", "anna", "--role", "reader"], "correct horse battery\nand more\n").ended(0);
+    assert!(made.out.contains("anna: reader of tenant default") && !made.out.contains("horse"), "{}", made.out);
+    on(&["user", "create", "anna", "--role", "reader"], "correct horse battery\n").ended(3).says(&["already"]);
+    on(&["tenant", "create", "harbour"], "").ended(0);
+    // Never on the command line, which others can read.
+    meridian(&["user", "create", "ben", "--role", "reader", "--password", "correct horse battery"]).ended(2);
+
+    let server = Server::start(folder.path());
+    assert_eq!(server.get("/collections").0, 401, "a user is a credential");
+    assert_eq!((sign_in(&server, "anna", "correct horse battery"), sign_in(&server, "anna", "wrong")), (200, 401));
+    let file = folder.path().join("password.txt");
+    std::fs::write(&file, "another horse battery\n").unwrap();
+    let file = file.display().to_string();
+    on(&["user", "create", "ben", "--role", "admin", "--tenant", "harbour", "--password-file", &file], "").ended(0);
+    assert_eq!(sign_in(&server, "harbour/ben", "another horse battery"), 200);
+    on(&["user", "passwd", "anna", "--password-file", &file], "").ended(0);
+    assert_eq!(sign_in(&server, "anna", "another horse battery"), 200);
+    on(&["user", "passwd", "ben", "--password-file", &file], "").ended(3).says(&["404"]);
+    on(&["user", "passwd", "ben", "--tenant", "harbour", "--password-file", &file], "").ended(0);
+    on(&["user", "passwd", "anna", "--password-file", "/nowhere"], "").ended(2).says(&["/nowhere"]);
+    let listed = on(&["user", "list"], "").ended(0).out;
+    assert!(listed.contains("harbour/ben") && listed.contains("anna") && !listed.contains("argon2"), "{listed}");
+    on(&["user", "delete", "ben"], "").ended(1).says(&["no user"]);
+    on(&["user", "delete", "ben", "--tenant", "harbour"], "").ended(0);
+    assert_eq!(sign_in(&server, "harbour/ben", "another horse battery"), 401);
+    on(&["user", "delete", "anna"], "").ended(0);
+    assert_eq!(server.get("/collections").0, 200, "without users the server is open to this machine again");
 }

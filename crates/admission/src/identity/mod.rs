@@ -1,19 +1,32 @@
-//! Who calls: tokens, the tenants they belong to, and the identity that a credential stands for.
+//! Who calls: tokens, users and their sessions, the tenants they belong to, and the identity that a credential stands for.
 //!
-//! A [`Registry`] holds all tokens and tenants in memory, for lookups without a lock, and keeps them in a [`Vault`].
+//! A [`Registry`] holds all of them in memory, for lookups that wait for no change, and keeps them in a [`Vault`].
 //! What an identity may do is decided by [`meridian_model::policy::access`].
 
 mod credential;
+mod password;
 mod registry;
+mod secret;
+mod sessions;
 mod tenant;
+mod tenants;
 #[cfg(test)]
 mod tests;
+mod throttle;
 mod token;
+mod user;
+mod users;
 
 pub use credential::Credential;
+pub use password::{Password, PasswordDigest};
 pub use registry::{Fault, NewToken, Registry, Unknown, Vault};
+pub use secret::equal;
+pub use sessions::{Session, SessionLimits, derived};
 pub use tenant::{DEFAULT_TENANT, Tenant};
+pub use throttle::{Attempt, Throttle};
 pub use token::Token;
+pub use user::{Login, User};
+pub use users::{NewUser, UserChange};
 
 use crate::ledger::Ledger;
 use meridian_model::policy::access::{Grant, Role};
@@ -32,10 +45,14 @@ pub struct Identity {
     pub ledger: Arc<Ledger>,
     /// What the caller may do there.
     pub grant: Grant,
-    /// Names the caller in logs and as the owner of searches: `local`, `anonymous`, `socket`, or a token's id.
+    /// Names the caller in logs and as the owner of searches: `local`, `anonymous`, `socket`, a token's id, or `user:` and
+    /// what the user signs in with.
     pub name: Arc<str>,
     /// Microseconds since 1970 after which the identity is void; `i64::MAX` where it does not expire.
     expires: i64,
+    /// Until when what the caller gives to others may last. A token gives nothing that outlasts it; a session is short, but its
+    /// user is not.
+    gives_until: i64,
     /// Set when the credential is revoked; shared by the identities of one credential, absent where there is none.
     revoked: Option<Arc<AtomicBool>>,
 }
@@ -49,13 +66,14 @@ impl Identity {
     /// An identity without a credential, which does not end.
     pub fn of(ledger: &Arc<Ledger>, grant: Grant, name: &str) -> Identity {
         let (tenant, ledger) = (ledger.tenant().clone(), ledger.clone());
-        Identity { tenant, ledger, grant, name: name.into(), expires: i64::MAX, revoked: None }
+        let (expires, gives_until) = (i64::MAX, i64::MAX);
+        Identity { tenant, ledger, grant, name: name.into(), expires, gives_until, revoked: None }
     }
 
     /// The same identity in another tenant, for operators, who belong to none.
     pub fn within(&self, ledger: &Arc<Ledger>) -> Identity {
-        let (expires, revoked) = (self.expires, self.revoked.clone());
-        Identity { expires, revoked, ..Identity::of(ledger, self.grant.clone(), &self.name) }
+        let (expires, gives_until, revoked) = (self.expires, self.gives_until, self.revoked.clone());
+        Identity { expires, gives_until, revoked, ..Identity::of(ledger, self.grant.clone(), &self.name) }
     }
 
     /// Whether the caller is an operator.
@@ -63,9 +81,9 @@ impl Identity {
         self.grant.role == Role::Operator
     }
 
-    /// Microseconds since 1970 after which it is void; `None` where it does not expire.
-    pub fn expires(&self) -> Option<i64> {
-        Some(self.expires).filter(|expires| *expires < i64::MAX)
+    /// Until when what the caller gives to others may last, in microseconds since 1970; `None` without an end.
+    pub fn gives_until(&self) -> Option<i64> {
+        Some(self.gives_until).filter(|end| *end < i64::MAX)
     }
 
     /// Whether it stands for a credential, which can be revoked.

@@ -1,12 +1,13 @@
-//! All tokens and tenants of a server.
+//! All tokens, tenants, users and sessions of a server: how they are read, and what lookups see. Changes of tenants, users
+//! and sessions are in `tenants.rs`, `users.rs` and `sessions.rs`.
 
-use super::token::Parts;
-use super::{Caller, DEFAULT_TENANT, Identity, Tenant, Token};
+use super::secret::{Digest, Parts};
+use super::sessions::Sessions;
+use super::{Caller, DEFAULT_TENANT, Identity, Login, Tenant, Token, User, token};
 use crate::ledger::Ledger;
 use arc_swap::ArcSwap;
 use meridian_model::Invalid;
 use meridian_model::policy::access::{Grant, Role};
-use meridian_model::schema::validate_name;
 use parking_lot::Mutex;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -18,12 +19,16 @@ use std::sync::Arc;
 const TOKENS_MAX: usize = 100_000;
 /// Max tokens of a tenant, so that none takes those of the others.
 const TOKENS_OF_TENANT_MAX: usize = 1_000;
-/// Max length of a tenant's name, in bytes: it is part of names of records.
-const NAME_BYTES_MAX: usize = 100;
-/// Max tenants of a server.
-const TENANTS_MAX: usize = 10_000;
-/// What the names of records of tokens begin with, and of tenants.
-const KINDS: (&str, &str) = ("token-", "tenant-");
+
+/// What the names of records begin with, by kind.
+pub(super) struct Kinds {
+    pub token: &'static str,
+    pub tenant: &'static str,
+    pub user: &'static str,
+    pub session: &'static str,
+}
+
+pub(super) const KINDS: Kinds = Kinds { token: "token-", tenant: "tenant-", user: "user-", session: "session-" };
 
 /// Where the registry's records are kept. Names consist of letters, digits, `-` and `_`.
 pub trait Vault: Send + Sync {
@@ -42,9 +47,9 @@ pub trait Vault: Send + Sync {
 pub enum Fault {
     /// The caller's mistake.
     Invalid(Invalid),
-    /// There is no such token or tenant.
+    /// There is no such token, tenant or user.
     Absent,
-    /// There is such a tenant already.
+    /// There is such a tenant or user already.
     Exists,
     /// The records could not be read or written.
     Vault(String),
@@ -56,7 +61,7 @@ impl fmt::Display for Fault {
             Fault::Invalid(invalid) => invalid.fmt(f),
             Fault::Absent => f.write_str("there is none of this name"),
             Fault::Exists => f.write_str("there is one of this name already"),
-            Fault::Vault(why) => write!(f, "the records of tokens and tenants: {why}"),
+            Fault::Vault(why) => write!(f, "the records of tokens, tenants and users: {why}"),
         }
     }
 }
@@ -69,11 +74,11 @@ impl From<Invalid> for Fault {
     }
 }
 
-/// Why a token stands for nobody. Callers are told the same for all of them.
+/// Why a credential stands for nobody. Callers are told the same for all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unknown {
-    /// It is not the text of a token, or there is no such token.
-    Token,
+    /// It is not the text of a token or session, or there is none of it.
+    Credential,
     /// It has expired.
     Expired,
     /// Its tenant is suspended or gone.
@@ -91,34 +96,37 @@ pub struct NewToken {
     pub expires: Option<i64>,
 }
 
-/// The tokens and tenants of a server.
+/// The tokens, tenants, users and sessions of a server.
 pub struct Registry {
-    vault: Arc<dyn Vault>,
+    pub(super) vault: Arc<dyn Vault>,
     /// What lookups read. A change replaces it as a whole.
-    now: ArcSwap<State>,
+    pub(super) now: ArcSwap<State>,
+    /// Apart from the rest: they begin and end often.
+    pub(super) sessions: Sessions,
     /// Held over a change, from reading the old state to putting the new one in its place: two changes at once would
     /// lose one.
-    changing: Mutex<()>,
+    pub(super) changing: Mutex<()>,
 }
 
 #[derive(Clone, Default)]
-struct State {
-    tokens: HashMap<String, Arc<Known>>,
-    tenants: BTreeMap<String, Member>,
+pub(super) struct State {
+    pub tokens: HashMap<String, Arc<Known>>,
+    pub tenants: BTreeMap<String, Member>,
+    pub users: BTreeMap<Login, Arc<User>>,
 }
 
 /// A tenant in memory.
 #[derive(Clone)]
-struct Member {
-    tenant: Tenant,
-    ledger: Arc<Ledger>,
+pub(super) struct Member {
+    pub tenant: Tenant,
+    pub ledger: Arc<Ledger>,
 }
 
 /// A token in memory.
-struct Known {
-    token: Token,
-    digest: [u8; 32],
-    caller: Caller,
+pub(super) struct Known {
+    pub token: Token,
+    digest: Digest,
+    pub caller: Caller,
     /// Whether there is a record of it. Tokens without one end with the process and are not listed.
     recorded: bool,
 }
@@ -127,15 +135,23 @@ impl Registry {
     /// Reads all records.
     ///
     /// # Errors
-    /// [`Fault::Vault`] where they cannot be read, or one of them is not a token or tenant: a server that would forget
+    /// [`Fault::Vault`] where they cannot be read, or one of them is not a token, tenant or user: a server that would forget
     /// a token could open itself to everyone.
     pub fn open(vault: Arc<dyn Vault>) -> Result<Registry, Fault> {
-        let (mut state, mut tokens) = (State::default(), Vec::new());
+        let (mut state, mut tokens, mut sessions) = (State::default(), Vec::new(), Vec::new());
         for (name, content) in vault.all().map_err(Fault::Vault)? {
-            if name.starts_with(KINDS.0) {
+            if name.starts_with(KINDS.token) {
                 tokens.push((read::<Token>(&name, &content)?, name));
-            } else if name.starts_with(KINDS.1) {
+            } else if name.starts_with(KINDS.tenant) {
                 state.enter(read(&name, &content)?);
+            } else if name.starts_with(KINDS.user) {
+                let user: User = read(&name, &content)?;
+                if !user.password.is_whole() {
+                    return Err(Fault::Vault(format!("{name} has no digest of a password")));
+                }
+                state.users.insert(user.login(), Arc::new(user));
+            } else if name.starts_with(KINDS.session) {
+                sessions.push((name, content));
             }
         }
         if !state.tenants.contains_key(DEFAULT_TENANT) {
@@ -146,25 +162,29 @@ impl Registry {
             let known = state.known(token).ok_or_else(|| Fault::Vault(format!("{name} has no digest of a secret")))?;
             state.tokens.insert(known.token.id.clone(), Arc::new(known));
         }
-        Ok(Registry { vault, now: ArcSwap::from_pointee(state), changing: Mutex::default() })
+        let taken = Sessions::default();
+        for stale in taken.load(&state, sessions) {
+            vault.remove(&stale).map_err(Fault::Vault)?;
+        }
+        Ok(Registry { vault, now: ArcSwap::from_pointee(state), sessions: taken, changing: Mutex::default() })
     }
 
     /// Whether no credential exists: the server is then open to programs on its own machine.
     pub fn is_empty(&self) -> bool {
-        self.now.load().tokens.is_empty()
+        let state = self.now.load();
+        state.tokens.is_empty() && state.users.is_empty()
     }
 
     /// The caller that a token's text stands for.
     pub fn caller(&self, text: &str, now: i64) -> Result<Caller, Unknown> {
-        let parts = Parts::read(text).ok_or(Unknown::Token)?;
+        let parts = Parts::read(token::PREFIX, text).ok_or(Unknown::Credential)?;
         let state = self.now.load();
-        let known = state.tokens.get(parts.id).filter(|known| parts.matches(&known.digest)).ok_or(Unknown::Token)?;
+        let known =
+            state.tokens.get(parts.id).filter(|known| parts.matches(&known.digest)).ok_or(Unknown::Credential)?;
         if known.caller.is_void(now) {
             return Err(Unknown::Expired);
         }
-        let serves = known.caller.is_operator()
-            || state.tenants.get(&*known.caller.tenant).is_some_and(|member| !member.tenant.suspended);
-        if serves { Ok(known.caller.clone()) } else { Err(Unknown::Suspended) }
+        if state.serves(&known.caller) { Ok(known.caller.clone()) } else { Err(Unknown::Suspended) }
     }
 
     /// What a caller without a credential may read of the default tenant; `None` for nothing.
@@ -211,7 +231,7 @@ impl Registry {
         let (token, text) =
             Token::make(tenant, &new.grant, now, new.expires).map_err(|e| Fault::Vault(e.to_string()))?;
         let known = state.known(token.clone()).ok_or_else(|| Fault::Vault("a digest that was just made".to_owned()))?;
-        self.write(KINDS.0, &token.id, &token)?;
+        self.write(KINDS.token, &token.id, &token)?;
         let mut state = State::clone(&state);
         state.tokens.insert(token.id.clone(), Arc::new(known));
         self.now.store(Arc::new(state));
@@ -237,141 +257,35 @@ impl Registry {
         let known = state.tokens.get(id).filter(|known| tenant.is_none_or(|tenant| known.token.tenant == tenant));
         let known = known.ok_or(Fault::Absent)?.clone();
         // The record first: a revoked token must not come back with the next start.
-        self.vault.remove(&record(KINDS.0, id)).map_err(Fault::Vault)?;
+        self.remove(KINDS.token, id)?;
         state.tokens.remove(id);
         self.now.store(Arc::new(state));
         known.caller.revoke();
         Ok(())
     }
 
-    /// All tenants in order of name.
-    pub fn tenants(&self) -> Vec<Tenant> {
-        self.now.load().tenants.values().map(|member| member.tenant.clone()).collect()
-    }
-
-    /// A tenant's ledger.
-    pub fn ledger(&self, name: &str) -> Option<Arc<Ledger>> {
-        self.now.load().tenants.get(name).map(|member| member.ledger.clone())
-    }
-
-    /// The ledgers of all tenants.
-    pub fn ledgers(&self) -> Vec<Arc<Ledger>> {
-        self.now.load().tenants.values().map(|member| member.ledger.clone()).collect()
-    }
-
-    /// A tenant.
-    pub fn tenant(&self, name: &str) -> Option<Tenant> {
-        self.now.load().tenants.get(name).map(|member| member.tenant.clone())
-    }
-
-    /// Creates a tenant.
-    pub fn create_tenant(&self, tenant: Tenant) -> Result<(), Fault> {
-        validate_name("tenant", &tenant.name)?;
-        if tenant.name.contains('.') {
-            return Err(Invalid::field("tenant", "the name of a tenant has no dot").into());
-        }
-        if tenant.name.len() > NAME_BYTES_MAX {
-            let detail = format!("a name of a tenant has at most {NAME_BYTES_MAX} characters");
-            return Err(Invalid::field("tenant", detail).into());
-        }
-        let _changing = self.changing.lock();
-        let state = self.now.load_full();
-        if state.tenants.contains_key(&tenant.name) {
-            return Err(Fault::Exists);
-        }
-        if state.tenants.len() >= TENANTS_MAX {
-            return Err(Invalid::new(format!("there are {TENANTS_MAX} tenants, the limit")).into());
-        }
-        self.put_tenant(&state, tenant)
-    }
-
-    /// Changes a tenant; returns it as it is now.
-    ///
-    /// # Errors
-    /// That of the change, or a fault of the records.
-    pub fn change_tenant(
-        &self,
-        name: &str,
-        change: impl FnOnce(&mut Tenant) -> Result<(), Invalid>,
-    ) -> Result<Tenant, Fault> {
-        let _changing = self.changing.lock();
-        let state = self.now.load_full();
-        let mut tenant = state.tenants.get(name).ok_or(Fault::Absent)?.tenant.clone();
-        change(&mut tenant)?;
-        self.put_tenant(&state, tenant.clone())?;
-        if tenant.suspended {
-            // Its streams end; a token that is used again after the suspension gets a new identity.
-            self.renew_callers(name);
-        }
-        Ok(tenant)
-    }
-
-    /// Forgets a tenant and revokes its tokens. Its data must be gone before.
-    pub fn remove_tenant(&self, name: &str) -> Result<(), Fault> {
-        if name == DEFAULT_TENANT {
-            return Err(Invalid::field("tenant", "the default tenant cannot be removed").into());
-        }
-        let _changing = self.changing.lock();
-        let mut state = State::clone(&self.now.load());
-        if !state.tenants.contains_key(name) {
-            return Err(Fault::Absent);
-        }
-        let of_tenant = |known: &Arc<Known>| known.token.tenant == name;
-        let revoked: Vec<Arc<Known>> = state.tokens.values().filter(|known| of_tenant(known)).cloned().collect();
-        for known in &revoked {
-            self.vault.remove(&record(KINDS.0, &known.token.id)).map_err(Fault::Vault)?;
-        }
-        self.vault.remove(&record(KINDS.1, name)).map_err(Fault::Vault)?;
-        state.tokens.retain(|_, known| !of_tenant(known));
-        if let Some(member) = state.tenants.remove(name) {
-            // Also for operators who work in it.
-            member.ledger.close();
-        }
-        self.now.store(Arc::new(state));
-        revoked.iter().for_each(|known| known.caller.revoke());
-        Ok(())
-    }
-
-    /// Writes a tenant and puts it in its place. The caller holds `changing`.
-    fn put_tenant(&self, state: &State, tenant: Tenant) -> Result<(), Fault> {
-        self.write(KINDS.1, &tenant.name, &tenant)?;
-        let mut state = State::clone(state);
-        state.enter(tenant);
-        self.now.store(Arc::new(state));
-        Ok(())
-    }
-
-    /// Voids the identities of a tenant's tokens, and gives the tokens new ones. The caller holds `changing`.
-    fn renew_callers(&self, tenant: &str) {
-        let mut state = State::clone(&self.now.load());
-        let of_tenant: Vec<_> = state.tokens.values().filter(|known| known.token.tenant == tenant).cloned().collect();
-        for known in of_tenant {
-            if let Some(renewed) = state.known(known.token.clone()) {
-                known.caller.revoke();
-                state.tokens.insert(known.token.id.clone(), Arc::new(renewed));
-            }
-        }
-        self.now.store(Arc::new(state));
-    }
-
-    fn write(&self, kind: &str, name: &str, value: &impl Serialize) -> Result<(), Fault> {
+    pub(super) fn write(&self, kind: &str, name: &str, value: &impl Serialize) -> Result<(), Fault> {
         let content = serde_json::to_vec(value).map_err(|e| Fault::Vault(e.to_string()))?;
         self.vault.put(&record(kind, name), &content).map_err(Fault::Vault)
+    }
+
+    pub(super) fn remove(&self, kind: &str, name: &str) -> Result<(), Fault> {
+        self.vault.remove(&record(kind, name)).map_err(Fault::Vault)
     }
 }
 
 /// The name of a record.
-fn record(kind: &str, name: &str) -> String {
+pub(super) fn record(kind: &str, name: &str) -> String {
     format!("{kind}{name}")
 }
 
-fn read<T: DeserializeOwned>(name: &str, content: &[u8]) -> Result<T, Fault> {
+pub(super) fn read<T: DeserializeOwned>(name: &str, content: &[u8]) -> Result<T, Fault> {
     serde_json::from_slice(content).map_err(|e| Fault::Vault(format!("{name} is not what was written: {e}")))
 }
 
 impl State {
     /// Adds or changes a tenant. It keeps the ledger that it has: what it used stays on the account.
-    fn enter(&mut self, tenant: Tenant) {
+    pub fn enter(&mut self, tenant: Tenant) {
         let ledger = match self.tenants.get(&tenant.name) {
             Some(member) => member.ledger.clone(),
             None => Arc::new(Ledger::new(&tenant.name)),
@@ -381,7 +295,12 @@ impl State {
         self.tenants.insert(tenant.name.clone(), Member { tenant, ledger });
     }
 
-    fn known(&self, token: Token) -> Option<Known> {
+    /// Whether a caller's tenant is served; an operator has none.
+    pub fn serves(&self, caller: &Caller) -> bool {
+        caller.is_operator() || self.tenants.get(&*caller.tenant).is_some_and(|member| !member.tenant.suspended)
+    }
+
+    pub fn known(&self, token: Token) -> Option<Known> {
         let digest = token.digest()?;
         // An operator works in the default tenant unless a request names another one.
         let tenant = if token.tenant.is_empty() { DEFAULT_TENANT } else { &token.tenant };
@@ -391,6 +310,7 @@ impl State {
             None => Identity::new(tenant, token.grant(), &token.id),
         };
         identity.expires = token.expires.unwrap_or(i64::MAX);
+        identity.gives_until = identity.expires;
         identity.revoked = Some(Arc::default());
         Some(Known { token, digest, caller: Arc::new(identity), recorded: true })
     }

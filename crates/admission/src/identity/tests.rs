@@ -5,6 +5,7 @@ use meridian_model::policy::access::Pattern;
 use meridian_model::policy::quota::Quota;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 #[derive(Default)]
 struct Memory {
@@ -60,10 +61,10 @@ fn a_token_stands_for_its_caller_until_it_expires() {
         let mut other = text.clone().into_bytes();
         other[at] = if other[at] == b'0' { b'1' } else { b'0' };
         let other = String::from_utf8(other).unwrap();
-        assert_eq!(registry.caller(&other, NOW).unwrap_err(), Unknown::Token, "{other}");
+        assert_eq!(registry.caller(&other, NOW).unwrap_err(), Unknown::Credential, "{other}");
     }
     for wrong in ["", "mrd_", "mrd__", &text[..text.len() - 1], &format!("{text}0"), &text.to_uppercase()] {
-        assert_eq!(registry.caller(wrong, NOW).unwrap_err(), Unknown::Token, "{wrong}");
+        assert_eq!(registry.caller(wrong, NOW).unwrap_err(), Unknown::Credential, "{wrong}");
     }
 }
 
@@ -141,7 +142,7 @@ fn a_suspension_or_removal_ends_what_its_callers_do() {
     assert!(!after.is_void(NOW) && before.is_void(NOW));
     registry.remove_tenant("other").unwrap();
     assert!(after.is_void(NOW));
-    assert_eq!(registry.caller(&text, NOW).unwrap_err(), Unknown::Token);
+    assert_eq!(registry.caller(&text, NOW).unwrap_err(), Unknown::Credential);
     assert_eq!(registry.create_token(&reader(Some("other"), None), NOW).map(drop).unwrap_err(), {
         let detail = "there is no tenant \"other\": create it first";
         Fault::Invalid(meridian_model::Invalid::field("tenant", detail))
@@ -187,4 +188,108 @@ fn a_tenant_keeps_its_ledger_through_changes() {
     let reopened = Registry::open(vault).unwrap();
     assert_eq!(reopened.caller(&text, NOW).unwrap().ledger.limit(Quota::Searches), Some(2));
     assert_eq!(reopened.tenant("other"), registry.tenant("other"));
+}
+
+fn user(registry: &Registry, tenant: Option<&str>, name: &str) -> (Login, PasswordDigest) {
+    let password = Password::chosen("correct horse battery").unwrap().hash().unwrap();
+    let grant = Grant { role: Role::Reader, collections: "ships*".parse().unwrap() };
+    let new = NewUser { name: name.to_owned(), tenant: tenant.map(str::to_owned), grant, password: password.clone() };
+    (registry.create_user(new, NOW).unwrap().login(), password)
+}
+
+const LIMITS: SessionLimits =
+    SessionLimits { idle: Duration::from_micros(100), lifetime: Duration::from_micros(1_000) };
+
+#[test]
+fn a_session_lasts_while_it_is_used_and_not_beyond_its_lifetime() {
+    let (vault, registry) = registry();
+    let (login, password) = user(&registry, None, "anna");
+    assert!(!registry.is_empty() && registry.has_users());
+    let (session, text) = registry.begin_session(&login, &password, &LIMITS, NOW).unwrap().unwrap();
+    assert_eq!((&*session.caller().name, &*session.caller().tenant), ("user:anna", DEFAULT_TENANT));
+    assert!(session.caller().is_revocable() && session.caller().gives_until().is_none());
+    for step in 1..12 {
+        assert!(registry.session(&text, &LIMITS, NOW + step * 90).is_ok() == (step < 12), "{step}");
+    }
+    assert_eq!(registry.session(&text, &LIMITS, NOW + 1_000).unwrap_err(), Unknown::Expired);
+    assert_eq!(registry.session(&text, &LIMITS, NOW + 990 + 100).unwrap_err(), Unknown::Expired);
+    // A restart takes up what was recorded: an eighth of the idle time behind at most.
+    registry.tend_sessions(&LIMITS, NOW + 990).unwrap();
+    let again = Registry::open(vault.clone()).unwrap();
+    assert!(again.session(&text, &LIMITS, NOW + 999).is_ok());
+    again.tend_sessions(&LIMITS, NOW + 1_000).unwrap();
+    assert!(!vault.records.lock().keys().any(|name| name.starts_with("session-")));
+    let (_, text) = again.begin_session(&login, &password, &LIMITS, NOW).unwrap().unwrap();
+    for content in vault.records.lock().values() {
+        let content = String::from_utf8_lossy(content).into_owned();
+        assert!(!content.contains(text.rsplit('_').next().unwrap()) && !content.contains("correct horse"));
+    }
+    assert_eq!(again.session(&text.replace("mrs_", "mrd_"), &LIMITS, NOW).unwrap_err(), Unknown::Credential);
+    assert_eq!(again.caller(&text, NOW).unwrap_err(), Unknown::Credential);
+}
+
+#[test]
+fn a_changed_user_has_no_session_even_where_its_record_stays() {
+    let (vault, registry) = registry();
+    let (login, password) = user(&registry, None, "anna");
+    let (session, text) = registry.begin_session(&login, &password, &LIMITS, NOW).unwrap().unwrap();
+    let kept: Vec<_> = vault.all().unwrap().into_iter().filter(|(name, _)| name.starts_with("session-")).collect();
+    let change = UserChange { disabled: Some(false), ..UserChange::default() };
+    registry.change_user(&login, change).unwrap();
+    assert!(session.caller().is_void(NOW));
+    assert_eq!(registry.session(&text, &LIMITS, NOW).unwrap_err(), Unknown::Credential);
+    // As after a crash between the two.
+    for (name, content) in &kept {
+        vault.put(name, content).unwrap();
+    }
+    let again = Registry::open(vault.clone()).unwrap();
+    assert_eq!(again.session(&text, &LIMITS, NOW).unwrap_err(), Unknown::Credential);
+    assert!(!vault.records.lock().contains_key(&kept[0].0), "it is removed");
+    // A damaged session costs its user a sign-in, a damaged user keeps the server from starting.
+    vault.put(&kept[0].0, b"{").unwrap();
+    let again = Registry::open(vault.clone()).unwrap();
+    assert!(again.begin_session(&login, &PasswordDigest::of_nobody(), &LIMITS, NOW).unwrap().is_none());
+    assert!(again.begin_session(&login, &password, &LIMITS, NOW).unwrap().is_some());
+    let name = vault.records.lock().keys().find(|name| name.starts_with("user-")).unwrap().clone();
+    vault.put(&name, b"{}").unwrap();
+    assert!(matches!(Registry::open(vault), Err(Fault::Vault(_))));
+}
+
+#[test]
+fn users_and_sessions_end_with_their_tenant() {
+    let (vault, registry) = registry();
+    registry.create_tenant(Tenant::new("other")).unwrap();
+    let (login, password) = user(&registry, Some("other"), "anna");
+    let begin = || registry.begin_session(&login, &password, &LIMITS, NOW).unwrap();
+    let (session, text) = begin().unwrap();
+    let suspend = |suspended| {
+        let set = |tenant: &mut Tenant| {
+            tenant.suspended = suspended;
+            Ok(())
+        };
+        registry.change_tenant("other", set).unwrap();
+    };
+    suspend(true);
+    assert!(session.caller().is_void(NOW) && begin().is_none());
+    suspend(false);
+    assert_eq!(registry.session(&text, &LIMITS, NOW).unwrap_err(), Unknown::Credential, "it has ended for good");
+    let (session, _) = begin().unwrap();
+    registry.remove_tenant("other").unwrap();
+    assert!(session.caller().is_void(NOW) && begin().is_none() && !registry.has_users());
+    assert!(vault.records.lock().keys().all(|name| name.starts_with("tenant-")));
+}
+
+#[test]
+fn a_user_that_cannot_be_written_does_not_change() {
+    let (vault, registry) = registry();
+    let (login, password) = user(&registry, None, "anna");
+    let (_, text) = registry.begin_session(&login, &password, &LIMITS, NOW).unwrap().unwrap();
+    vault.full.store(true, Ordering::Relaxed);
+    assert!(matches!(registry.change_user(&login, UserChange::default()), Err(Fault::Vault(_))));
+    assert!(matches!(registry.remove_user(&login), Err(Fault::Vault(_))));
+    assert!(matches!(registry.begin_session(&login, &password, &LIMITS, NOW), Err(Fault::Vault(_))));
+    assert!(registry.session(&text, &LIMITS, NOW).is_ok());
+    // Signing out works at once, and says that a restart may bring the session back.
+    assert!(matches!(registry.end_session(&text), Err(Fault::Vault(_))));
+    assert!(registry.session(&text, &LIMITS, NOW).is_err());
 }

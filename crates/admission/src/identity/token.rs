@@ -1,16 +1,11 @@
-//! API tokens: their text, and what is kept of them.
-//!
-//! A token reads `mrd_ID_SECRET`: the id names it in lists and logs, the secret is 256 random bits in hexadecimal. Only
-//! its SHA-256 is kept. A slow hash would protect nothing: a random secret cannot be guessed from its digest.
+//! API tokens.
 
+use super::secret::{self, Digest};
 use meridian_model::policy::access::{Grant, Pattern, Role};
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
-use subtle::ConstantTimeEq;
 
-const PREFIX: &str = "mrd_";
-const ID_BYTES: usize = 8;
-const SECRET_BYTES: usize = 32;
+/// What the text of a token begins with.
+pub(super) const PREFIX: &str = "mrd_";
 
 /// A token, as its record has it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -35,28 +30,6 @@ pub struct Token {
     pub(super) digest: String,
 }
 
-/// A token's text in its two parts.
-pub(super) struct Parts<'a> {
-    pub id: &'a str,
-    secret: &'a str,
-}
-
-impl<'a> Parts<'a> {
-    /// Reads a token's text; `None` if it is not the text of a token.
-    pub fn read(text: &'a str) -> Option<Parts<'a>> {
-        let (id, secret) = text.strip_prefix(PREFIX)?.split_once('_')?;
-        let hexadecimal = |part: &str| part.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
-        let fits =
-            id.len() == 2 * ID_BYTES && secret.len() == 2 * SECRET_BYTES && hexadecimal(id) && hexadecimal(secret);
-        fits.then_some(Parts { id, secret })
-    }
-
-    /// Whether the secret is the one with this digest. The time it takes says nothing about the digest.
-    pub fn matches(&self, digest: &[u8; 32]) -> bool {
-        Sha256::digest(self.secret.as_bytes()).as_slice().ct_eq(digest).into()
-    }
-}
-
 impl Token {
     /// Makes a token and its text, which nothing keeps.
     pub(super) fn make(
@@ -65,19 +38,14 @@ impl Token {
         created: i64,
         expires: Option<i64>,
     ) -> Result<(Token, String), getrandom::Error> {
-        let mut random = [0; ID_BYTES + SECRET_BYTES];
-        getrandom::fill(&mut random)?;
-        let id = data_encoding::HEXLOWER.encode(&random[..ID_BYTES]);
-        let secret = data_encoding::HEXLOWER.encode(&random[ID_BYTES..]);
-        let digest = data_encoding::HEXLOWER.encode(&Sha256::digest(secret.as_bytes()));
-        let text = format!("{PREFIX}{id}_{secret}");
+        let secret::Made { id, text, digest } = secret::make(PREFIX)?;
         let (role, collections) = (grant.role, grant.collections.clone());
         Ok((Token { id, tenant: tenant.to_owned(), role, collections, created, expires, digest }, text))
     }
 
     /// The digest as bytes; `None` where the record holds something else.
-    pub(super) fn digest(&self) -> Option<[u8; 32]> {
-        data_encoding::HEXLOWER.decode(self.digest.as_bytes()).ok()?.try_into().ok()
+    pub(super) fn digest(&self) -> Option<Digest> {
+        secret::digest(&self.digest)
     }
 
     /// The rights of its holder.

@@ -1,9 +1,11 @@
-//! The administration of tokens (`tokens.rs`) and tenants (`tenants.rs`).
+//! The administration of tokens (`tokens.rs`), tenants (`tenants.rs`) and users (`users.rs`).
 
 pub mod tenants;
 pub mod tokens;
+pub mod users;
 
 use crate::body;
+use crate::errors;
 use crate::problem::{Kind, Problem, Result};
 use crate::request::Context;
 use crate::scope::Scope;
@@ -31,17 +33,5 @@ async fn change<T: Send + 'static>(
 ) -> Result<T> {
     state.still_valid()?;
     let state = state.clone();
-    tokio::task::spawn_blocking(move || what(&state)).await.map_err(Problem::internal)?.map_err(problem)
-}
-
-fn problem(fault: Fault) -> Problem {
-    match fault {
-        Fault::Invalid(invalid) => Problem::invalid_body(invalid),
-        Fault::Absent => Problem::not_found("there is none of this name"),
-        Fault::Exists => Problem::new(Kind::Conflict, "there is one of this name already"),
-        Fault::Vault(why) => {
-            tracing::error!(%why, "tokens and tenants could not be written");
-            Problem::new(Kind::StorageUnavailable, "tokens and tenants cannot be written now")
-        }
-    }
+    tokio::task::spawn_blocking(move || what(&state)).await.map_err(Problem::internal)?.map_err(errors::access_problem)
 }

@@ -122,7 +122,7 @@ pub async fn patch(state: Scope, Path(name): Path<String>, context: Context, bod
     respond::json("application/json", &described(&state, &tenant))
 }
 
-/// `DELETE /tenants/{t}`: removes a suspended tenant with its tokens and all its data.
+/// `DELETE /tenants/{t}`: removes a suspended tenant with its tokens, its users and all its data.
 pub async fn delete(state: Scope, Path(name): Path<String>, context: Context) -> Result<Response> {
     Params::parse(context.query.as_deref())?.finish()?;
     let tenant = state.registry.tenant(&name).ok_or_else(|| Problem::not_found("there is none of this name"))?;
@@ -146,7 +146,7 @@ pub async fn delete(state: Scope, Path(name): Path<String>, context: Context) ->
         }
         match shared.backend.damaged(&of).first() {
             Some(damaged) => Err(errors::damaged_problem(damaged)),
-            None => shared.registry.remove_tenant(&of).map_err(super::problem),
+            None => shared.registry.remove_tenant(&of).map_err(errors::access_problem),
         }
     });
     removed.await.map_err(Problem::internal)??;

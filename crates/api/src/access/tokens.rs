@@ -62,7 +62,7 @@ fn new_token(state: &Scope, asked: Asked) -> Result<NewToken> {
         let detail = format!("the role {} over {} gives no such token", caller.grant.role, caller.grant.collections);
         return Err(Problem::new(Kind::Forbidden, detail));
     }
-    if let Some(own) = caller.expires()
+    if let Some(own) = caller.gives_until()
         && expires.is_none_or(|expires| expires > own)
     {
         let detail = format!(

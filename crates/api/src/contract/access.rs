@@ -1,4 +1,4 @@
-//! Tokens and tenants.
+//! Tokens, tenants, users and sessions.
 
 use meridian_admission::identity;
 use meridian_model::time;
@@ -71,6 +71,58 @@ pub struct TenantList {
     pub tenants: Vec<TenantInfo>,
 }
 
+/// A user, without what is kept of its password.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct UserInfo {
+    /// Its name, unique in its tenant.
+    pub name: String,
+    /// What it signs in with: the name, with `TENANT/` before it in another tenant than the default one.
+    pub login: String,
+    /// The tenant that it belongs to; absent for an operator.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<String>,
+    /// `reader`, `writer`, `admin` or `operator`.
+    pub role: &'static str,
+    /// The collections that it covers, as a pattern.
+    pub collections: String,
+    /// When it was created.
+    pub created: String,
+    /// Whether it may not sign in.
+    pub disabled: bool,
+}
+
+/// The users of a tenant; for operators, all of them.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct UserList {
+    /// In order of what they sign in with.
+    pub users: Vec<UserInfo>,
+}
+
+/// Who is signed in; only `sign_in` is there where nobody is.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+pub struct Session {
+    /// Whether there are users, who sign in at `/login`.
+    pub sign_in: bool,
+    /// What the user signed in with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
+    /// The tenant that it belongs to; absent for an operator.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<String>,
+    /// `reader`, `writer`, `admin` or `operator`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub role: Option<&'static str>,
+    /// The collections that it covers, as a pattern.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub collections: Option<String>,
+    /// For the header `X-CSRF-Token`, which requests with the session's cookie need, apart from GET, HEAD and OPTIONS.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub csrf_token: Option<String>,
+    /// When the session ends at the latest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires: Option<String>,
+}
+
 impl From<&identity::Token> for TokenInfo {
     fn from(token: &identity::Token) -> TokenInfo {
         TokenInfo {
@@ -80,6 +132,20 @@ impl From<&identity::Token> for TokenInfo {
             collections: token.collections.to_string(),
             created: time::format_instant(token.created),
             expires: token.expires.map(time::format_instant),
+        }
+    }
+}
+
+impl From<&identity::User> for UserInfo {
+    fn from(user: &identity::User) -> UserInfo {
+        UserInfo {
+            name: user.name.clone(),
+            login: user.login().to_string(),
+            tenant: (!user.tenant.is_empty()).then(|| user.tenant.clone()),
+            role: user.role.name(),
+            collections: user.collections.to_string(),
+            created: time::format_instant(user.created),
+            disabled: user.disabled,
         }
     }
 }

@@ -13,7 +13,7 @@ mod places;
 mod searches;
 mod tiles;
 
-pub use access::{TenantInfo, TenantList, TokenAnswer, TokenInfo, TokenList};
+pub use access::{Session, TenantInfo, TenantList, TokenAnswer, TokenInfo, TokenList, UserInfo, UserList};
 pub use analysis::{Account, Density, ExplainedGroups, ExplainedItems, Groups, Track, TrackSummary, Tracks};
 pub use capabilities::{Conformance, Health, Landing, ProblemDetails, Version};
 pub use collections::{Collection, CollectionList, CollectionStatus, Extent, Files, Spatial, Temporal};
@@ -74,7 +74,7 @@ fn add_all(generator: &mut SchemaGenerator) {
         TileMatrixSetList, TileMatrixSet, TileSetList, TileSet,
         Place, Places,
         SearchAnswer, SavedSearchAnswer, SavedSearchList, ProviderList,
-        TokenAnswer, TokenList, TenantInfo, TenantList,
+        TokenAnswer, TokenList, TenantInfo, TenantList, UserInfo, UserList, Session,
     );
 }
 

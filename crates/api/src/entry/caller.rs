@@ -4,8 +4,10 @@ use super::forwarded::is_forwarded;
 use super::path::decoded;
 use super::route::{Access, Resource};
 use super::{Arrival, Peer};
+use crate::guard::Guard;
 use crate::problem::{Kind, Problem, Result};
 use crate::scope::no_collection;
+use crate::sign_in::{cookie, csrf};
 use crate::state::AppState;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header};
 use matchit::Params;
@@ -22,9 +24,11 @@ pub static CHALLENGE: HeaderValue =
 /// Finds out who sends a request. A row that needs no access is served to callers without a credential too, as nobody.
 ///
 /// # Errors
-/// 401 where the credential stands for nobody, or there is none and one is needed.
+/// 401 where the credential stands for nobody, or there is none and one is needed. 403 where a page that is not known to be of this
+/// server uses a session.
 pub fn identify(
     state: &AppState,
+    guard: &Guard,
     arrival: &Arrival,
     access: Access,
     (method, uri, headers): (&Method, &Uri, &HeaderMap),
@@ -40,7 +44,10 @@ pub fn identify(
             false => absent(NO_TOKEN_YET)?,
         },
         Peer::Address(_) => match credential(headers) {
-            Credential::Absent => state.registry.anonymous().map_or_else(|| absent(NEEDED), Ok)?,
+            Credential::Absent => match of_session(state, guard, arrival, access, (method, headers))? {
+                Some(caller) => caller,
+                None => state.registry.anonymous().map_or_else(|| absent(NEEDED), Ok)?,
+            },
             Credential::Malformed => return Err(unauthorized(MALFORMED)),
             Credential::Token(text) => state.registry.caller(&text, state.now()).map_err(|_| unauthorized(UNKNOWN))?,
         },
@@ -55,7 +62,8 @@ pub fn identify(
 
 const NO_TOKEN_YET: &str = "no token exists yet, so only programs on this machine are served: \
                             create one with `meridian token create`";
-const NEEDED: &str = "a token is needed: expected the header Authorization: Bearer TOKEN";
+const NEEDED: &str = "a token is needed: expected the header Authorization: Bearer TOKEN; users sign in at /login";
+const ENDED: &str = "the session has ended: sign in at /login";
 const MALFORMED: &str = "the header Authorization is neither Bearer TOKEN nor Basic with the token as password";
 const UNKNOWN: &str = "the token is unknown, expired or revoked";
 
@@ -75,6 +83,34 @@ fn within(state: &AppState, caller: Caller, tenant: &HeaderValue) -> Result<Call
         Some(ledger) => Ok(Arc::new(caller.within(&ledger))),
         None => Err(Problem::not_found(format!("there is no tenant {name:?}"))),
     }
+}
+
+/// The caller whose session's cookie a request shows. One that has ended is as good as none for reading, so that what everyone may
+/// read can be read; a change by it is refused, and not made in another name.
+fn of_session(
+    state: &AppState,
+    guard: &Guard,
+    arrival: &Arrival,
+    access: Access,
+    (method, headers): (&Method, &HeaderMap),
+) -> Result<Option<Caller>> {
+    let Some(text) = cookie::read(arrival.secure, headers) else { return Ok(None) };
+    let upgrades = headers.contains_key(header::UPGRADE);
+    let reads = is_safe(method) && !upgrades;
+    let Ok(session) = state.registry.session(text, &state.config.session, state.now()) else {
+        return if reads || access == Access::Open { Ok(None) } else { Err(unauthorized(ENDED)) };
+    };
+    // The browser sends the cookie whichever page asks it to. What is open protects itself: signing in and out.
+    if upgrades {
+        guard.of_own_page(headers)?;
+    } else if !reads && access != Access::Open {
+        csrf::check(text, csrf::shown(headers))?;
+    }
+    Ok(Some(session.caller().clone()))
+}
+
+fn is_safe(method: &Method) -> bool {
+    matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
 }
 
 fn credential(headers: &HeaderMap) -> Credential<'_> {
@@ -100,8 +136,7 @@ fn is_local(arrival: &Arrival, method: &Method, uri: &Uri, headers: &HeaderMap) 
 
 /// Whether a page of another origin reads. The guard has decided about everything else that pages send.
 fn is_read_by_another_origin(method: &Method, headers: &HeaderMap) -> bool {
-    let checked =
-        !matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS) || headers.contains_key(header::UPGRADE);
+    let checked = !is_safe(method) || headers.contains_key(header::UPGRADE);
     !checked && headers.get("sec-fetch-site").is_some_and(|site| site == "cross-site" || site == "same-site")
 }
 

@@ -19,6 +19,7 @@ mod path;
 mod revocation;
 mod route;
 mod table;
+mod unauthorized;
 
 pub use caller::CHALLENGE;
 pub use forwarded::is_forwarded;
@@ -139,7 +140,7 @@ impl Entry {
                 observation.client = arrival.client;
                 self.dispatch(arrival, request, &mut path).await
             }
-            Err(problem) => Box::pin(refuse(problem, request)).await,
+            Err(problem) => Box::pin(refuse(problem.into_response(), request)).await,
         };
         // After the handler, which computes a HEAD like a GET: headers, lengths and errors are the same by
         // construction.
@@ -171,11 +172,15 @@ impl Entry {
             Ok(RouteMatch::Options(allow)) => {
                 return (StatusCode::NO_CONTENT, [(header::ALLOW, allow)]).into_response();
             }
-            Err(problem) => return Box::pin(refuse(problem, request)).await,
+            Err(problem) => {
+                let (method, uri, headers) = (request.method(), request.uri(), request.headers());
+                let response = unauthorized::respond(problem, &self.state, method, uri, headers);
+                return Box::pin(refuse(response, request)).await;
+            }
         };
         let place = match quota::enter(&self.state, row.route, &caller) {
             Ok(place) => place,
-            Err(problem) => return Box::pin(refuse(problem, request)).await,
+            Err(problem) => return Box::pin(refuse(problem.into_response(), request)).await,
         };
         let gate = self.gate(row.route.class);
         let account = Entry::account(&caller, request.headers());
@@ -187,7 +192,7 @@ impl Entry {
                 Some(permit) => (Some(permit), Duration::ZERO),
                 None => match Box::pin(self.wait(gate, &account, arrival.at, &request)).await {
                     Ok((permit, waited)) => (Some(permit), waited),
-                    Err(problem) => return Box::pin(refuse(problem, request)).await,
+                    Err(problem) => return Box::pin(refuse(problem.into_response(), request)).await,
                 },
             },
         };
@@ -247,10 +252,13 @@ impl Entry {
         }
         let row = found.row(method)?;
         if *method != Method::GET && !request.body().is_end_stream() {
-            types::check(method, headers, row.route.body.map_or(&[], |body| body.media_types))?;
+            let media_types = row.route.body.map_or(&[][..], |body| body.media_types);
+            if types::check(method, headers, media_types)? == types::Sender::MayBeForm {
+                self.guard.of_own_page(headers)?;
+            }
         }
         // Last of the checks and before admission: a caller without access must not take a permit.
-        let caller = caller::identify(&self.state, arrival, row.route.access, (method, uri, headers))?;
+        let caller = caller::identify(&self.state, &self.guard, arrival, row.route.access, (method, uri, headers))?;
         caller::allow(&caller, row.route.access, &found.segments)?;
         Ok(RouteMatch::Row { row, caller, segments: found.segments })
     }
@@ -287,12 +295,12 @@ impl Entry {
     }
 }
 
-/// Responds to a request with a problem. Its body is read and discarded, within limits, so that a client that reads
-/// only after it has written gets the problem.
-async fn refuse(problem: Problem, request: hyper::Request<Incoming>) -> Response {
+/// Ends a request with a response. Its body is read and discarded, within limits, so that a client that reads only after
+/// it has written gets the response.
+async fn refuse(response: Response, request: hyper::Request<Incoming>) -> Response {
     let (parts, body) = request.into_parts();
     body::discard(&parts.headers, &mut Body::new(body)).await;
-    problem.into_response()
+    response
 }
 
 /// Removes the body of a response to HEAD; its length stays.

@@ -29,8 +29,10 @@ static SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 /// The checks, prepared once from the settings and the address that the server listens on.
 pub struct Guard {
     hosts: Hosts,
-    /// Origins whose pages may write, besides the one that a request's `Host` names.
+    /// Origins whose pages may write, besides the one that a request's `Host` names and that of the public URL.
     origins: Vec<WebOrigin>,
+    /// The origin of the public URL.
+    public: Option<WebOrigin>,
     /// The directive that every page's policy ends with.
     frame_ancestors: String,
 }
@@ -39,8 +41,8 @@ impl Guard {
     /// The guard of a server that listens on `listen`.
     pub fn new(config: &ServerConfig, listen: SocketAddr) -> Guard {
         let public = config.public_url.as_deref().and_then(|url| WebOrigin::of_url(url).ok());
-        let origins = config.origins.iter().cloned().chain(public).collect();
-        Guard { hosts: Hosts::new(config, listen), origins, frame_ancestors: seal::directive(&config.frame_ancestors) }
+        let frame_ancestors = seal::directive(&config.frame_ancestors);
+        Guard { hosts: Hosts::new(config, listen), origins: config.origins.clone(), public, frame_ancestors }
     }
 
     /// Lets a request pass, or returns the reason against it: 400 if it does not name its host once, 421 if that is
@@ -56,6 +58,35 @@ impl Guard {
             return Ok(());
         }
         self.page_origin(host, headers)
+    }
+
+    /// Checks that a page of this server sent the request, and that the browser says so. For what any page could make a
+    /// browser send: forms, and upgrades with its cookies. Origins in the settings do not count, nor do programs.
+    ///
+    /// # Errors
+    /// 403
+    pub fn of_own_page(&self, headers: &HeaderMap) -> Result<()> {
+        let host = self.host(headers)?;
+        let mut sites = headers.get_all(&SEC_FETCH_SITE).iter().peekable();
+        let own = match sites.peek() {
+            Some(_) => sites.all(|site| matches!(site.as_bytes(), b"same-origin" | b"none")),
+            None => {
+                let ours = |origin: &HeaderValue| {
+                    self.public.as_ref().is_some_and(|public| public.is(origin.as_bytes()))
+                        || origins::is_of_host(origin.as_bytes(), host)
+                };
+                let mut origins = headers.get_all(header::ORIGIN).iter().peekable();
+                origins.peek().is_some() && origins.all(ours)
+            }
+        };
+        match own {
+            true => Ok(()),
+            false => {
+                let detail =
+                    "only a page of this server may send this: expected the header Origin or Sec-Fetch-Site of one";
+                Err(Problem::new(Kind::CrossOrigin, detail))
+            }
+        }
     }
 
     /// The value of `Host`, which must be a name of this server.
@@ -98,7 +129,8 @@ impl Guard {
         if !stated && origins.peek().is_none() {
             return Ok(());
         }
-        let listed = |origin: &HeaderValue| self.origins.iter().any(|ours| ours.is(origin.as_bytes()));
+        let listed =
+            |origin: &HeaderValue| self.origins.iter().chain(&self.public).any(|ours| ours.is(origin.as_bytes()));
         // Without the browser's statement, `Origin` is compared with the host that the request names: `admit` has
         // checked that host before.
         let ours = |origin: &HeaderValue| listed(origin) || !stated && origins::is_of_host(origin.as_bytes(), host);
@@ -204,6 +236,34 @@ mod tests {
             for method in ["GET", "HEAD", "OPTIONS"] {
                 assert_eq!(of(method, headers), 200, "{method} {headers:?}");
             }
+        }
+    }
+
+    #[test]
+    fn a_form_must_be_of_a_page_of_this_server() {
+        let config = ServerConfig {
+            public_url: Some("https://events.example.org/".to_owned()),
+            origins: vec!["http://tools.example.org:8080".parse().unwrap()],
+            ..ServerConfig::default()
+        };
+        let guard = guard(config);
+        for (headers, own) in [
+            (&[][..], false),
+            (&[("origin", "http://127.0.0.1:7117")], true),
+            (&[("origin", "https://events.example.org")], true),
+            (&[("origin", "http://tools.example.org:8080")], false),
+            (&[("origin", "null")], false),
+            (&[("sec-fetch-site", "same-origin")], true),
+            (&[("sec-fetch-site", "same-site")], false),
+            (&[("sec-fetch-site", "cross-site"), ("origin", "http://127.0.0.1:7117")], false),
+            (&[("sec-fetch-site", "same-origin"), ("sec-fetch-site", "cross-site")], false),
+        ] {
+            let mut all = HeaderMap::new();
+            all.insert(header::HOST, HeaderValue::from_static("127.0.0.1:7117"));
+            for (name, value) in headers {
+                all.append(*name, HeaderValue::from_static(value));
+            }
+            assert_eq!(guard.of_own_page(&all).is_ok(), own, "{headers:?}");
         }
     }
 }

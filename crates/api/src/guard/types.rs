@@ -2,7 +2,7 @@
 //!
 //! A page of another origin can send a body without a preflight request, but only of the three types that forms have,
 //! or without a type. A route that accepts none of these cannot be reached by forms, whatever headers the browser
-//! sends.
+//! sends. Only routes that name the type of forms take it, and only from pages that are known to be of this server.
 
 use crate::problem::{Kind, Problem, Result};
 use axum::http::{HeaderMap, HeaderValue, Method, header};
@@ -10,9 +10,21 @@ use axum::http::{HeaderMap, HeaderValue, Method, header};
 /// The media types of forms.
 const FORMS: [&str; 3] = ["application/x-www-form-urlencoded", "multipart/form-data", "text/plain"];
 
+/// The type of forms that a route can name.
+const FORM: &str = FORMS[0];
+
+/// What can send a body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sender {
+    /// A program, or a page that asked before.
+    Program,
+    /// Any page.
+    MayBeForm,
+}
+
 /// Checks that a body has a type that its route accepts; else 415. `media_types` are those in the route's
 /// description. The route may accept related ones, which its handler checks.
-pub fn check(method: &Method, headers: &HeaderMap, media_types: &[(&str, &str)]) -> Result<()> {
+pub fn check(method: &Method, headers: &HeaderMap, media_types: &[(&str, &str)]) -> Result<Sender> {
     let mut values = headers.get_all(header::CONTENT_TYPE).iter();
     let Some(value) = values.next() else {
         return Err(refusal("a body without Content-Type", media_types));
@@ -23,12 +35,16 @@ pub fn check(method: &Method, headers: &HeaderMap, media_types: &[(&str, &str)])
     let text = String::from_utf8_lossy(value.as_bytes());
     let essence = text.split(';').next().unwrap_or_default().trim();
     let is = |name: &&str| name.eq_ignore_ascii_case(essence);
+    let named = media_types.iter().any(|(name, _)| is(name));
+    if named && is(&FORM) {
+        return Ok(Sender::MayBeForm);
+    }
     // Forms cannot send PUT, so plain text is safe there.
-    let named = *method == Method::PUT && media_types.iter().any(|(name, _)| is(name));
-    if essence.is_empty() || FORMS.iter().any(is) && !named {
+    let safe = *method == Method::PUT && named;
+    if essence.is_empty() || FORMS.iter().any(is) && !safe {
         return Err(refusal(&format!("{text:?}"), media_types));
     }
-    Ok(())
+    Ok(Sender::Program)
 }
 
 /// 415, with the accepted types in its detail and in `Accept`.
@@ -79,5 +95,18 @@ mod tests {
         assert!(taken(Method::PUT, Some("text/plain; charset=utf-8"), schema));
         assert!(!taken(Method::POST, Some("text/plain"), schema));
         assert!(!taken(Method::PUT, Some("application/x-www-form-urlencoded"), schema));
+    }
+
+    #[test]
+    fn a_form_is_taken_only_where_its_type_is_named_and_is_told_apart() {
+        let login: &[(&str, &str)] = &[("application/json", ""), ("application/x-www-form-urlencoded", "")];
+        let sender = |kind: &'static str| {
+            let headers = HeaderMap::from_iter([(header::CONTENT_TYPE, HeaderValue::from_static(kind))]);
+            check(&Method::POST, &headers, login).ok()
+        };
+        assert_eq!(sender("application/x-www-form-urlencoded; charset=utf-8"), Some(Sender::MayBeForm));
+        assert_eq!(sender("Application/X-WWW-Form-Urlencoded"), Some(Sender::MayBeForm));
+        assert_eq!(sender("application/json"), Some(Sender::Program));
+        assert_eq!((sender("text/plain"), sender("multipart/form-data")), (None, None));
     }
 }

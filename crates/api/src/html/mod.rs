@@ -2,6 +2,7 @@
 
 pub mod collections;
 pub mod items;
+pub mod login;
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -26,14 +27,18 @@ pub fn escape(text: &str) -> Cow<'_, str> {
 }
 
 const STYLE: &str = "\
-:root{color-scheme:light dark;--line:#8883;--link:#0b5cb8;--soft:#eef1f4;--page:#ffffff;--text:#1a2430;--muted:#56636f;color:var(--text);background:var(--page)}\
-@media(prefers-color-scheme:dark){:root{--link:#8fbfff;--soft:#232d37;--page:#141b22;--text:#e6ebf0;--muted:#a3b0bc}}\
+:root{color-scheme:light dark;--line:#8883;--link:#0b5cb8;--soft:#eef1f4;--page:#ffffff;--text:#1a2430;--muted:#56636f;--edge:#7c8894;--wrong:#b3261e;color:var(--text);background:var(--page)}\
+@media(prefers-color-scheme:dark){:root{--link:#8fbfff;--soft:#232d37;--page:#141b22;--text:#e6ebf0;--muted:#a3b0bc;--edge:#75828f;--wrong:#ff9a92}}\
 body{font:16px/1.5 system-ui,sans-serif;max-width:72rem;margin:0 auto;padding:1rem 1.25rem 4rem}\
 a{color:var(--link)}nav{font-size:.9rem;margin-bottom:1rem}nav a{margin-right:.35rem}\
 h1{font-size:1.6rem;margin:.2rem 0 1rem;overflow-wrap:anywhere}h2{font-size:1.15rem;margin-top:2rem}\
 table{border-collapse:collapse;width:100%;font-size:.92rem}th,td{text-align:left;padding:.35rem .6rem;border-bottom:1px solid var(--line);vertical-align:top}\
 th{font-weight:600}.wide{overflow-x:auto}code{background:var(--soft);padding:.1rem .3rem;border-radius:.2rem;overflow-wrap:anywhere}\
-.num{text-align:right;font-variant-numeric:tabular-nums}.muted{color:var(--muted)}.pager a{display:inline-block;padding:.3rem .8rem;border:1px solid var(--line);border-radius:.3rem;text-decoration:none;margin:1rem .5rem 0 0}";
+.num{text-align:right;font-variant-numeric:tabular-nums}.muted{color:var(--muted)}.pager a{display:inline-block;padding:.3rem .8rem;border:1px solid var(--line);border-radius:.3rem;text-decoration:none;margin:1rem .5rem 0 0}\
+.login{display:grid;gap:1rem;max-width:22rem}.login label{display:grid;gap:.3rem;font-weight:600}\
+.login input,.login button{font:inherit;font-weight:400;color:inherit;padding:.5rem .7rem;border:1px solid var(--edge);border-radius:.3rem;background:var(--page)}\
+.login button{background:var(--link);border-color:var(--link);color:var(--page);font-weight:600;cursor:pointer}\
+.login :focus-visible{outline:2px solid var(--link);outline-offset:2px}.wrong{color:var(--wrong);font-weight:600}";
 
 /// A complete page. `body` is HTML already; the title and the trail (name and URL of each parent page) are plain
 /// texts.

@@ -14,6 +14,11 @@ pub fn schemas() -> Map<String, Value> {
         ("Backup", backup()),
         ("NewToken", new_token()),
         ("NewTenant", new_tenant()),
+        ("NewUser", new_user()),
+        ("UserChange", user_change()),
+        ("SignIn", sign_in()),
+        ("SignOut", sign_out()),
+        ("PasswordChange", password_change()),
     ]
     .map(|(name, schema)| (name.to_owned(), schema))
     .into_iter()
@@ -30,11 +35,79 @@ fn new_token() -> Value {
         "required": ["role"],
         "additionalProperties": false,
         "properties": {
-            "role": { "type": "string", "enum": ["reader", "writer", "admin", "operator"] },
+            "role": role(),
             "tenant": { "type": "string", "description": "Operators only; the caller's own where it is absent." },
             "collections": pattern(),
             "expires": { "type": "string", "description": "An RFC 3339 instant, or an ISO 8601 duration from now." },
         },
+    })
+}
+
+fn role() -> Value {
+    json!({ "type": "string", "enum": ["reader", "writer", "admin", "operator"] })
+}
+
+fn password() -> Value {
+    json!({ "type": "string", "format": "password", "minLength": 12, "maxLength": 1024 })
+}
+
+fn new_user() -> Value {
+    json!({
+        "type": "object",
+        "required": ["name", "role", "password"],
+        "additionalProperties": false,
+        "properties": {
+            "name": { "type": "string", "maxLength": 100, "description": "Small letters, digits, `-`, `_`, `.`, `+`, `@`; unique in the tenant." },
+            "role": role(),
+            "tenant": { "type": "string", "description": "Operators only; the caller's own where it is absent." },
+            "collections": pattern(),
+            "password": password(),
+        },
+    })
+}
+
+fn user_change() -> Value {
+    json!({
+        "type": "object",
+        "additionalProperties": false,
+        "properties": {
+            "role": role(),
+            "collections": pattern(),
+            "password": password(),
+            "disabled": { "type": "boolean", "description": "Whether the user may not sign in." },
+        },
+    })
+}
+
+fn sign_in() -> Value {
+    json!({
+        "type": "object",
+        "required": ["name", "password"],
+        "additionalProperties": false,
+        "properties": {
+            "name": { "type": "string", "description": "What the user signs in with: the name, with `TENANT/` before it in another tenant than the default one." },
+            "password": { "type": "string", "format": "password" },
+            "next": { "type": "string", "description": "Path on this server to go to; forms only." },
+        },
+    })
+}
+
+fn password_change() -> Value {
+    json!({
+        "type": "object",
+        "required": ["password", "new"],
+        "properties": {
+            "password": { "type": "string", "format": "password", "description": "That of now." },
+            "new": password(),
+            "csrf_token": { "type": "string", "description": "In forms, which cannot send the header `X-CSRF-Token`." },
+        },
+    })
+}
+
+fn sign_out() -> Value {
+    json!({
+        "type": "object",
+        "properties": { "csrf_token": { "type": "string", "description": "Instead of the header `X-CSRF-Token`, which a form cannot send." } },
     })
 }
 

@@ -26,6 +26,7 @@ fn parameters() -> Value {
     for (name, description, schema) in [
         ("c", "Name of the collection.", text()),
         ("t", "Name of the tenant.", text()),
+        ("name", "Name of the user, in the tenant of the caller or of the header Meridian-Tenant.", text()),
         ("id", "Id of the event, search or saved search.", text()),
         ("placeId", "Id of the place.", text()),
         ("latitude", "Latitude in degrees.", json!({ "type": "number", "minimum": -90, "maximum": 90 })),
@@ -149,6 +150,7 @@ fn parameters() -> Value {
             "In a collection of mode `latest`: all events, not only the newest of each object.",
             json!({ "type": "boolean", "default": false }),
         ),
+        ("next", "Path on this server to go to after signing in.", text()),
         ("p", "Page, from 0.", json!({ "type": "integer", "default": 0 })),
     ] {
         all.insert(name.into(), parameter(name, "query", description, schema));

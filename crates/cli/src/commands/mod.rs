@@ -16,3 +16,4 @@ pub mod search;
 pub mod serve;
 pub mod tenant;
 pub mod token;
+pub mod user;

@@ -1,0 +1,136 @@
+//! Passwords, and what is kept of them.
+//!
+//! A password is hashed with Argon2id (RFC 9106) with the parameters that OWASP advises: 19 MiB of memory, two passes, one
+//! lane. That takes some 30 ms of a processor. The hash is a PHC string, which names its parameters, so that hashes made
+//! with others stay valid.
+
+use argon2::password_hash::phc::PasswordHash;
+use argon2::{Algorithm, Argon2, Params, PasswordHasher as _, PasswordVerifier as _, Version};
+use meridian_model::Invalid;
+use std::fmt;
+use unicode_normalization::UnicodeNormalization;
+
+/// Memory of one hash, in KiB.
+const MEMORY_KIB: u32 = 19 * 1024;
+/// Passes over it.
+const PASSES: u32 = 2;
+/// Lanes, which could be computed at once.
+const LANES: u32 = 1;
+const SALT_BYTES: usize = 16;
+/// Min characters of a new password (NIST SP 800-63B demands 15 where nothing else is asked for, and 8 otherwise).
+const CHARS_MIN: usize = 12;
+/// Max bytes of a password: hashing more would only cost time.
+const BYTES_MAX: usize = 1024;
+
+/// The hash that a password is checked against where there is no user, so that the answer takes as long. No password is
+/// known to have it.
+const OF_NOBODY: &str =
+    "$argon2id$v=19$m=19456,t=2,p=1$bm9ib2R5IGhhcyB0aGlzIQ$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
+
+/// A password as it was typed. It is never shown.
+pub struct Password(String);
+
+impl Password {
+    /// A password of some user, in the form that is hashed: Unicode can spell a character in several ways, and keyboards
+    /// differ (NIST SP 800-63B, 3.1.1.2). `None` where it is too long to be one.
+    pub fn typed(text: &str) -> Option<Password> {
+        (text.len() <= BYTES_MAX).then(|| Password(text.nfkc().collect()))
+    }
+
+    /// A password for a user to be made.
+    ///
+    /// # Errors
+    /// Where it is too short or too long.
+    pub fn chosen(text: &str) -> Result<Password, Invalid> {
+        let wrong = |what| Invalid::field("password", format!("the password {what}"));
+        let password =
+            Password::typed(text).ok_or_else(|| wrong(format!("has more than {BYTES_MAX} bytes: expected fewer")))?;
+        match password.0.chars().count() < CHARS_MIN {
+            true => Err(wrong(format!("is too short: expected {CHARS_MIN} characters or more"))),
+            false => Ok(password),
+        }
+    }
+
+    /// Hashes it with a new salt; some 30 ms of work.
+    ///
+    /// # Errors
+    /// Where there is no randomness or no memory.
+    pub fn hash(&self) -> Result<PasswordDigest, String> {
+        let mut salt = [0; SALT_BYTES];
+        getrandom::fill(&mut salt).map_err(|e| e.to_string())?;
+        let hash = hasher()?.hash_password_with_salt(self.0.as_bytes(), &salt).map_err(|e| e.to_string())?;
+        Ok(PasswordDigest(hash.to_string()))
+    }
+
+    /// Whether it has this hash; some 30 ms of work.
+    pub fn has(&self, digest: &PasswordDigest) -> bool {
+        // The parameters are those that the hash names.
+        let hash = PasswordHash::new(&digest.0);
+        hash.is_ok_and(|hash| Argon2::default().verify_password(self.0.as_bytes(), &hash).is_ok())
+    }
+}
+
+fn hasher() -> Result<Argon2<'static>, String> {
+    let params = Params::new(MEMORY_KIB, PASSES, LANES, None).map_err(|e| e.to_string())?;
+    Ok(Argon2::new(Algorithm::Argon2id, Version::V0x13, params))
+}
+
+/// What is kept of a password: a PHC string.
+#[derive(Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(transparent)]
+pub struct PasswordDigest(String);
+
+impl PasswordDigest {
+    /// That of no user.
+    pub fn of_nobody() -> PasswordDigest {
+        PasswordDigest(OF_NOBODY.to_owned())
+    }
+
+    /// Whether it can be read.
+    pub fn is_whole(&self) -> bool {
+        PasswordHash::new(&self.0).is_ok()
+    }
+}
+
+impl fmt::Debug for PasswordDigest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("PasswordDigest")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_has_its_own_hash_and_no_other() {
+        let password = Password::chosen("correct horse battery").unwrap();
+        let (one, two) = (password.hash().unwrap(), password.hash().unwrap());
+        assert!(one != two, "the salt differs");
+        assert!(one.0.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"), "{}", one.0);
+        assert!(password.has(&one) && password.has(&two));
+        assert!(!Password::typed("correct horse batterz").unwrap().has(&one));
+        assert!(!password.has(&PasswordDigest("$argon2id$v=19$broken".to_owned())));
+    }
+
+    #[test]
+    fn the_hash_of_nobody_costs_what_a_real_one_costs() {
+        let nobody = PasswordDigest::of_nobody();
+        assert!(nobody.is_whole());
+        let real = Password::chosen("correct horse battery").unwrap().hash().unwrap();
+        let head = |digest: &PasswordDigest| digest.0.rsplitn(3, '$').last().map(str::to_owned);
+        assert_eq!(head(&nobody), head(&real));
+        assert_eq!(nobody.0.len(), real.0.len());
+        assert!(!Password::typed("").unwrap().has(&nobody));
+    }
+
+    #[test]
+    fn the_spelling_of_a_character_does_not_matter_and_lengths_do() {
+        let composed = Password::chosen("caf\u{e9} au lait ;").unwrap();
+        assert!(Password::typed("cafe\u{301} au lait ;").unwrap().has(&composed.hash().unwrap()));
+        for wrong in ["", "short", "eleven char", &"x".repeat(BYTES_MAX + 1)] {
+            assert_eq!(Password::chosen(wrong).err().unwrap().field.as_deref(), Some("password"), "{wrong}");
+        }
+        assert!(Password::chosen("twelve chars").is_ok() && Password::typed("short").is_some());
+    }
+}

@@ -1,0 +1,71 @@
+//! Random secrets that stand for a caller: the text that a client shows, and what is kept of it.
+//!
+//! The text reads `PREFIX ID _ SECRET`: the id finds the record and names it in lists and logs, the secret is 256 random bits
+//! in hexadecimal. Only its SHA-256 is kept. A slow hash would protect nothing: a random secret cannot be guessed from
+//! its digest.
+
+use sha2::{Digest as _, Sha256};
+use subtle::ConstantTimeEq;
+
+const ID_BYTES: usize = 8;
+const SECRET_BYTES: usize = 32;
+
+/// SHA-256 of a secret.
+pub type Digest = [u8; 32];
+
+/// A new secret: its id, its whole text, and the digest to keep.
+pub struct Made {
+    pub id: String,
+    pub text: String,
+    /// In hexadecimal, as records hold it.
+    pub digest: String,
+}
+
+/// A text in its two parts.
+pub struct Parts<'a> {
+    pub id: &'a str,
+    secret: &'a str,
+}
+
+/// Makes a secret.
+pub fn make(prefix: &str) -> Result<Made, getrandom::Error> {
+    let mut random = [0; ID_BYTES + SECRET_BYTES];
+    getrandom::fill(&mut random)?;
+    let id = data_encoding::HEXLOWER.encode(&random[..ID_BYTES]);
+    let secret = data_encoding::HEXLOWER.encode(&random[ID_BYTES..]);
+    let digest = data_encoding::HEXLOWER.encode(&Sha256::digest(secret.as_bytes()));
+    let text = format!("{prefix}{id}_{secret}");
+    Ok(Made { id, text, digest })
+}
+
+/// The digest of a record as bytes; `None` where it holds something else.
+pub fn digest(text: &str) -> Option<Digest> {
+    data_encoding::HEXLOWER.decode(text.as_bytes()).ok()?.try_into().ok()
+}
+
+impl<'a> Parts<'a> {
+    /// Reads a text; `None` if it is not one of this prefix.
+    pub fn read(prefix: &str, text: &'a str) -> Option<Parts<'a>> {
+        let (id, secret) = text.strip_prefix(prefix)?.split_once('_')?;
+        let hexadecimal = |part: &str| part.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
+        let fits =
+            id.len() == 2 * ID_BYTES && secret.len() == 2 * SECRET_BYTES && hexadecimal(id) && hexadecimal(secret);
+        fits.then_some(Parts { id, secret })
+    }
+
+    /// Whether the secret is the one with this digest. The time it takes says nothing about the digest.
+    pub fn matches(&self, digest: &Digest) -> bool {
+        Sha256::digest(self.secret.as_bytes()).as_slice().ct_eq(digest).into()
+    }
+
+    /// Another secret that only holders of this one can know, for one purpose.
+    pub fn derive(&self, purpose: &str) -> String {
+        let digest = Sha256::new().chain_update(purpose).chain_update([0]).chain_update(self.secret).finalize();
+        data_encoding::HEXLOWER.encode(&digest)
+    }
+}
+
+/// Whether two texts are equal, in a time that depends on their lengths alone.
+pub fn equal(one: &str, other: &str) -> bool {
+    one.as_bytes().ct_eq(other.as_bytes()).into()
+}

@@ -1,0 +1,269 @@
+//! Sessions: what a user has from signing in until signing out.
+//!
+//! A session has a secret, which the browser keeps in a cookie and this registry as a digest, and a record, so that it outlives
+//! a restart. It ends when its user signs out, changes or is removed, when its tenant is suspended, after some time
+//! without a request, and at the latest after its lifetime. The time of the last request is in memory; its record follows
+//! in large steps.
+
+use super::registry::{Fault, KINDS, Registry, State, Unknown, read, record};
+use super::secret::{self, Digest, Parts};
+use super::{Caller, Identity, Login, PasswordDigest};
+use crate::ledger::Ledger;
+use meridian_model::Invalid;
+use parking_lot::RwLock;
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+/// What the text of a session begins with.
+const PREFIX: &str = "mrs_";
+/// Max sessions of a server: all of them are in memory.
+const SESSIONS_MAX: usize = 100_000;
+/// Max sessions of a user; the one that was not used for longest makes room.
+const SESSIONS_OF_USER_MAX: usize = 10;
+/// The record of a session may be this part of its idle time behind.
+const BEHIND: i64 = 8;
+
+/// How long sessions last.
+#[derive(Debug, Clone, Copy)]
+pub struct SessionLimits {
+    /// Without a request.
+    pub idle: Duration,
+    /// In all.
+    pub lifetime: Duration,
+}
+
+impl Default for SessionLimits {
+    fn default() -> SessionLimits {
+        SessionLimits { idle: Duration::from_secs(12 * 3600), lifetime: Duration::from_secs(7 * 86_400) }
+    }
+}
+
+/// A session, as its record has it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Record {
+    id: String,
+    /// The id of its user.
+    user: String,
+    /// The stamp that its user had at the start.
+    stamp: String,
+    /// When it began, was last used as far as is recorded, and ends at the latest, in microseconds since 1970.
+    created: i64,
+    seen: i64,
+    expires: i64,
+    /// SHA-256 of its secret, in hexadecimal.
+    digest: String,
+}
+
+/// A session in memory.
+#[derive(Debug)]
+pub struct Session {
+    record: Record,
+    login: Login,
+    digest: Digest,
+    caller: Caller,
+    /// When it was last used, in microseconds since 1970.
+    seen: AtomicI64,
+    /// What its record says of that.
+    recorded: AtomicI64,
+}
+
+impl Session {
+    /// The user's identity.
+    pub fn caller(&self) -> &Caller {
+        &self.caller
+    }
+
+    /// What its user signed in with.
+    pub fn login(&self) -> &Login {
+        &self.login
+    }
+
+    /// When it ends at the latest, in microseconds since 1970.
+    pub fn expires(&self) -> i64 {
+        self.record.expires
+    }
+
+    fn is_over(&self, limits: &SessionLimits, now: i64) -> bool {
+        let idle = now.saturating_sub(self.seen.load(Ordering::Relaxed));
+        self.caller.is_void(now) || idle >= micros(limits.idle)
+    }
+}
+
+/// All sessions by id. Requests only read the map.
+#[derive(Default)]
+pub(super) struct Sessions(RwLock<HashMap<String, Arc<Session>>>);
+
+impl Sessions {
+    /// Takes the sessions of these records that are still valid; returns the names of the other records.
+    pub fn load(&self, state: &State, records: Vec<(String, Vec<u8>)>) -> Vec<String> {
+        let users: HashMap<&str, &Login> = state.users.iter().map(|(login, user)| (&*user.id, login)).collect();
+        let mut stale = Vec::new();
+        let mut sessions = self.0.write();
+        for (name, content) in records {
+            // A record that cannot be read costs its user a sign-in, and opens nothing.
+            let session = read::<Record>(&name, &content).ok().and_then(|record| {
+                let login = *users.get(&*record.user)?;
+                state.session(login, record)
+            });
+            match session {
+                Some(session) => drop(sessions.insert(session.record.id.clone(), Arc::new(session))),
+                None => stale.push(name),
+            }
+        }
+        stale
+    }
+
+    fn get(&self, id: &str) -> Option<Arc<Session>> {
+        self.0.read().get(id).cloned()
+    }
+
+    /// Ends sessions at once, and returns them. Their records are still there.
+    fn take(&self, mut which: impl FnMut(&Session) -> bool) -> Vec<Arc<Session>> {
+        let taken: Vec<_> =
+            self.0.write().extract_if(|_, session| which(session)).map(|(_, session)| session).collect();
+        taken.iter().for_each(|session| session.caller.revoke());
+        taken
+    }
+}
+
+impl State {
+    /// A session of a user, unless the user has changed since, or its tenant is suspended.
+    fn session(&self, login: &Login, record: Record) -> Option<Session> {
+        let user = self.users.get(login).filter(|user| !user.disabled && user.stamp == record.stamp)?;
+        let tenant = if user.tenant.is_empty() { super::DEFAULT_TENANT } else { &user.tenant };
+        let ledger: &Arc<Ledger> = &self.tenants.get(tenant)?.ledger;
+        let identity = Identity {
+            expires: record.expires,
+            revoked: Some(Arc::default()),
+            // An operator belongs to no tenant, and does not end with the one that it works in.
+            ..Identity::of(ledger, user.grant(), &format!("user:{login}"))
+        };
+        let digest = secret::digest(&record.digest)?;
+        let (seen, recorded) = (record.seen.into(), record.seen.into());
+        let session = Session { login: login.clone(), digest, caller: Arc::new(identity), seen, recorded, record };
+        self.serves(&session.caller).then_some(session)
+    }
+}
+
+impl Registry {
+    /// Begins a session of a user whose password was found to have this digest; returns its text, which is not kept. `None` where the
+    /// user may not sign in, or has changed meanwhile.
+    pub fn begin_session(
+        &self,
+        login: &Login,
+        password: &PasswordDigest,
+        limits: &SessionLimits,
+        now: i64,
+    ) -> Result<Option<(Arc<Session>, String)>, Fault> {
+        let _changing = self.changing.lock();
+        let state = self.now.load();
+        let Some(user) = state.users.get(login).filter(|user| user.password == *password) else { return Ok(None) };
+        let secret::Made { id, text, digest } = secret::make(PREFIX).map_err(|e| Fault::Vault(e.to_string()))?;
+        let expires = now.saturating_add(micros(limits.lifetime));
+        let (user, stamp) = (user.id.clone(), user.stamp.clone());
+        let record = Record { id, user, stamp, created: now, seen: now, expires, digest };
+        let Some(session) = state.session(login, record) else { return Ok(None) };
+        self.make_room(login)?;
+        self.write(KINDS.session, &session.record.id, &session.record)?;
+        let session = Arc::new(session);
+        self.sessions.0.write().insert(session.record.id.clone(), session.clone());
+        Ok(Some((session, text)))
+    }
+
+    /// Ends the oldest session of a user who has as many as may be. The caller holds `changing`.
+    fn make_room(&self, login: &Login) -> Result<(), Fault> {
+        let (count, mut own) = {
+            let sessions = self.sessions.0.read();
+            let of_user = sessions.values().filter(|session| session.login == *login);
+            let own = of_user.map(|session| (session.seen.load(Ordering::Relaxed), session.record.id.clone()));
+            (sessions.len(), own.collect::<Vec<_>>())
+        };
+        own.sort_unstable();
+        if own.len() >= SESSIONS_OF_USER_MAX {
+            let (_, oldest) = &own[0];
+            return self.forget(&self.sessions.take(|session| session.record.id == *oldest));
+        }
+        match count >= SESSIONS_MAX {
+            true => Err(Invalid::new(format!("there are {SESSIONS_MAX} sessions, the limit: try again later")).into()),
+            false => Ok(()),
+        }
+    }
+
+    /// The session that a text stands for, which is thereby used.
+    pub fn session(&self, text: &str, limits: &SessionLimits, now: i64) -> Result<Arc<Session>, Unknown> {
+        let parts = Parts::read(PREFIX, text).ok_or(Unknown::Credential)?;
+        let session = self.sessions.get(parts.id).filter(|session| parts.matches(&session.digest));
+        let session = session.ok_or(Unknown::Credential)?;
+        if session.is_over(limits, now) {
+            return Err(Unknown::Expired);
+        }
+        // Suspension and removal end sessions; this holds for the moment in between.
+        if !self.now.load().serves(&session.caller) {
+            return Err(Unknown::Suspended);
+        }
+        session.seen.fetch_max(now, Ordering::Relaxed);
+        Ok(session)
+    }
+
+    /// Ends the session that a text stands for; returns it if there was one.
+    pub fn end_session(&self, text: &str) -> Result<Option<Arc<Session>>, Fault> {
+        let Some(parts) = Parts::read(PREFIX, text) else { return Ok(None) };
+        let _changing = self.changing.lock();
+        // In memory first: it has ended even where its record stays, which the next start would take up.
+        let mut ended = self.sessions.take(|session| session.record.id == parts.id && parts.matches(&session.digest));
+        self.forget(&ended)?;
+        Ok(ended.pop())
+    }
+
+    /// Ends the sessions of users, whose records say already that they are void. The caller holds `changing`.
+    pub(super) fn end_sessions(&self, of: impl Fn(&Session) -> bool) {
+        // A record that stays is stale, and removed at the next start.
+        let _ = self.forget(&self.sessions.take(|session| of(session)));
+    }
+
+    fn forget(&self, ended: &[Arc<Session>]) -> Result<(), Fault> {
+        let remove = |session: &Arc<Session>| self.vault.remove(&record(KINDS.session, &session.record.id));
+        // All of them, whatever happens to one.
+        ended.iter().map(remove).fold(Ok(()), Result::and).map_err(Fault::Vault)
+    }
+
+    /// Removes sessions that are over, and records when the others were last used, where that has moved far enough. Called
+    /// every minute.
+    pub fn tend_sessions(&self, limits: &SessionLimits, now: i64) -> Result<(), Fault> {
+        let over = self.sessions.take(|session| session.is_over(limits, now));
+        let moved = |session: &&Arc<Session>| {
+            let behind = session.seen.load(Ordering::Relaxed) - session.recorded.load(Ordering::Relaxed);
+            behind >= micros(limits.idle) / BEHIND
+        };
+        let moved: Vec<_> = self.sessions.0.read().values().filter(moved).cloned().collect();
+        self.forget(&over)?;
+        for session in moved {
+            let _changing = self.changing.lock();
+            // One that has ended meanwhile must not come back.
+            if self.sessions.get(&session.record.id).is_some() {
+                let seen = session.seen.load(Ordering::Relaxed);
+                self.write(KINDS.session, &session.record.id, &Record { seen, ..session.record.clone() })?;
+                session.recorded.store(seen, Ordering::Relaxed);
+            }
+        }
+        Ok(())
+    }
+
+    /// The sessions that there are.
+    pub fn count_sessions(&self) -> usize {
+        self.sessions.0.read().len()
+    }
+}
+
+/// A secret of a session for one purpose, which only the holder of its text can know; `None` where it is no session's text.
+pub fn derived(text: &str, purpose: &str) -> Option<String> {
+    Parts::read(PREFIX, text).map(|parts| parts.derive(purpose))
+}
+
+fn micros(length: Duration) -> i64 {
+    i64::try_from(length.as_micros()).unwrap_or(i64::MAX)
+}

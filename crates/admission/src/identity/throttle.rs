@@ -1,0 +1,263 @@
+//! How fast passwords can be tried.
+//!
+//! Attempts are counted per login and per address. The first few are free, then each must wait for longer than the one before, up
+//! to a minute. An attempt counts from its beginning, so that many at once are no way around; success takes its own back.
+//! A login that others try from elsewhere stays open to its user: an address from which the user has signed in is
+//! held to the attempts of that address alone. So nobody can lock a user out by failing on purpose.
+
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::net::{IpAddr, Ipv6Addr};
+use std::time::Duration;
+
+/// Attempts without a wait.
+const FREE: u32 = 5;
+/// Longest wait between two attempts.
+const WAIT_MAX: Duration = Duration::from_secs(60);
+/// After this long without an attempt, in microseconds, those before are forgotten.
+const FORGOTTEN: i64 = 3_600_000_000;
+/// For how long an address from which a user has signed in is remembered, in microseconds.
+const FAMILIAR: i64 = 30 * 86_400_000_000;
+/// Max entries of each table. Beyond, the half with the fewest and oldest attempts is forgotten.
+const ENTRIES_MAX: usize = 10_000;
+
+/// Counts attempts to sign in. It is in memory alone: a restart forgets them.
+pub struct Throttle(Mutex<Tables>);
+
+struct Tables {
+    logins: Counts<String>,
+    addresses: Counts<IpAddr>,
+    /// Logins and the addresses from which they were successful.
+    familiar: Counts<(String, IpAddr)>,
+}
+
+/// An attempt that has begun.
+#[derive(Debug)]
+#[must_use]
+pub struct Attempt {
+    /// Where attempts are counted for the login.
+    login: Option<String>,
+    address: Option<IpAddr>,
+    tried: String,
+}
+
+impl Default for Throttle {
+    fn default() -> Throttle {
+        let (logins, addresses) = (Counts::new(FORGOTTEN), Counts::new(FORGOTTEN));
+        Throttle(Mutex::new(Tables { logins, addresses, familiar: Counts::new(FAMILIAR) }))
+    }
+}
+
+impl Throttle {
+    /// Begins an attempt of a client at an address, none where its owner is known to be the operator. `login` is what was typed,
+    /// or empty where it cannot be a login.
+    ///
+    /// # Errors
+    /// The time to wait.
+    pub fn begin(&self, login: &str, address: Option<IpAddr>, now: i64) -> Result<Attempt, Duration> {
+        let address = address.map(block);
+        let mut tables = self.0.lock();
+        let familiar = address.is_some_and(|address| tables.familiar.of(&(login.to_owned(), address), now).is_some());
+        let login_counts = (!familiar).then(|| login.to_owned());
+        let wait_login = login_counts.as_ref().map_or(0, |login| tables.logins.wait(login, now));
+        let wait_address = address.map_or(0, |address| tables.addresses.wait(&address, now));
+        let wait = wait_login.max(wait_address);
+        if wait > 0 {
+            return Err(Duration::from_micros(wait.unsigned_abs()));
+        }
+        if let Some(login) = &login_counts {
+            tables.logins.count(login.clone(), now);
+        }
+        if let Some(address) = address {
+            tables.addresses.count(address, now);
+        }
+        Ok(Attempt { login: login_counts, address, tried: login.to_owned() })
+    }
+
+    /// Takes back an attempt that was successful, and remembers its address.
+    pub fn succeed(&self, attempt: Attempt, now: i64) {
+        let mut tables = self.0.lock();
+        tables.take_back(&attempt);
+        if let Some(address) = attempt.address {
+            tables.familiar.count((attempt.tried, address), now);
+        }
+    }
+
+    /// Takes back an attempt that was not decided.
+    pub fn withdraw(&self, attempt: &Attempt) {
+        self.0.lock().take_back(attempt);
+    }
+}
+
+impl Tables {
+    fn take_back(&mut self, attempt: &Attempt) {
+        if let Some(login) = &attempt.login {
+            self.logins.take_back(login);
+        }
+        if let Some(address) = &attempt.address {
+            self.addresses.take_back(address);
+        }
+    }
+}
+
+/// Attempts by key.
+struct Counts<K> {
+    counts: HashMap<K, Count>,
+    /// For how long one is kept after the last attempt, in microseconds.
+    keep: i64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Count {
+    attempts: u32,
+    /// When the last one began, in microseconds since 1970.
+    last: i64,
+}
+
+impl<K: Eq + Hash> Counts<K> {
+    fn new(keep: i64) -> Counts<K> {
+        Counts { counts: HashMap::new(), keep }
+    }
+
+    fn of(&self, key: &K, now: i64) -> Option<Count> {
+        self.counts.get(key).copied().filter(|count| now.saturating_sub(count.last) < self.keep)
+    }
+
+    /// Microseconds until the next attempt may begin.
+    fn wait(&self, key: &K, now: i64) -> i64 {
+        let Some(count) = self.of(key, now).filter(|count| count.attempts >= FREE) else { return 0 };
+        let seconds = 1u64.checked_shl(count.attempts - FREE).unwrap_or(u64::MAX).min(WAIT_MAX.as_secs());
+        // A clock that was set back must not make anyone wait for longer.
+        let passed = now.saturating_sub(count.last).max(0);
+        (seconds as i64 * 1_000_000).saturating_sub(passed).max(0)
+    }
+
+    fn count(&mut self, key: K, now: i64) {
+        let before = self.of(&key, now).map_or(0, |count| count.attempts);
+        if self.counts.len() >= ENTRIES_MAX && !self.counts.contains_key(&key) {
+            self.halve(now);
+        }
+        self.counts.insert(key, Count { attempts: before.saturating_add(1), last: now });
+    }
+
+    fn take_back(&mut self, key: &K) {
+        if let Some(count) = self.counts.get_mut(key) {
+            count.attempts = count.attempts.saturating_sub(1);
+            if count.attempts == 0 {
+                self.counts.remove(key);
+            }
+        }
+    }
+
+    /// Makes room: an attacker who fills the table with other keys does not shorten the wait of the busiest ones.
+    fn halve(&mut self, now: i64) {
+        let keep = self.keep;
+        self.counts.retain(|_, count| now.saturating_sub(count.last) < keep);
+        let mut counts: Vec<Count> = self.counts.values().copied().collect();
+        if counts.len() >= ENTRIES_MAX {
+            let middle = counts.len() / 2;
+            let (_, median, _) = counts.select_nth_unstable(middle);
+            let median = *median;
+            let mut room = middle;
+            // Of those equal to the median no more than it takes.
+            self.counts.retain(|_, count| {
+                let goes = *count <= median && room > 0;
+                room -= usize::from(goes);
+                !goes
+            });
+        }
+    }
+}
+
+/// What attempts are counted for: an IPv4 address, or the /64 of an IPv6 address, all of which is one client's.
+fn block(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => {
+            let [a, b, c, d, ..] = address.segments();
+            Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0).into()
+        }
+        address => address,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: i64 = 1_000_000;
+
+    fn at(text: &str) -> Option<IpAddr> {
+        Some(text.parse().unwrap())
+    }
+
+    #[test]
+    fn failures_make_the_next_attempt_wait_for_longer_up_to_a_minute() {
+        let throttle = Throttle::default();
+        let (mut now, mut waits) = (0, Vec::new());
+        for _ in 0..14 {
+            while let Err(wait) = throttle.begin("anna", at("192.0.2.1"), now) {
+                waits.push(wait.as_secs());
+                now += wait.as_micros() as i64;
+            }
+        }
+        assert_eq!(waits, [1, 2, 4, 8, 16, 32, 60, 60, 60]);
+        assert!(throttle.begin("anna", at("192.0.2.1"), now + FORGOTTEN).is_ok(), "it is forgotten in the end");
+    }
+
+    #[test]
+    fn a_login_is_held_from_all_addresses_and_an_address_for_all_logins() {
+        let throttle = Throttle::default();
+        for n in 0..FREE {
+            throttle.begin("anna", at(&format!("192.0.2.{n}")), 0).map(drop).unwrap();
+            throttle.begin(&format!("other{n}"), at("2001:db8::1"), 0).map(drop).unwrap();
+        }
+        assert!(throttle.begin("anna", at("198.51.100.1"), 0).is_err());
+        assert!(throttle.begin("ben", at("2001:db8::2"), 0).is_err(), "of the same /64");
+        assert!(throttle.begin("ben", at("2001:db8:0:1::2"), 0).is_ok());
+        assert!(throttle.begin("ben", None, 0).is_ok(), "the owner of the folder has no address");
+    }
+
+    #[test]
+    fn a_user_is_not_locked_out_by_others() {
+        let throttle = Throttle::default();
+        let home = at("203.0.113.7");
+        let attempt = throttle.begin("anna", home, 0).unwrap();
+        throttle.succeed(attempt, 0);
+        for n in 0..20 {
+            let _ = throttle.begin("anna", at(&format!("192.0.2.{n}")), SECOND);
+        }
+        assert!(throttle.begin("anna", at("192.0.2.99"), SECOND).is_err());
+        for _ in 0..20 {
+            let attempt = throttle.begin("anna", home, SECOND).unwrap();
+            throttle.succeed(attempt, SECOND);
+        }
+        // But who guesses from there is held as everywhere.
+        for _ in 0..FREE {
+            throttle.begin("anna", home, SECOND).map(drop).unwrap();
+        }
+        assert!(throttle.begin("anna", home, SECOND).is_err());
+    }
+
+    #[test]
+    fn attempts_that_were_not_decided_do_not_count() {
+        let throttle = Throttle::default();
+        for _ in 0..100 {
+            let attempt = throttle.begin("anna", at("192.0.2.1"), 0).unwrap();
+            throttle.withdraw(&attempt);
+        }
+    }
+
+    #[test]
+    fn the_tables_are_bounded_and_keep_the_busiest() {
+        let throttle = Throttle::default();
+        for _ in 0..=FREE {
+            let _ = throttle.begin("anna", None, 0);
+        }
+        for n in 0..3 * ENTRIES_MAX {
+            let _ = throttle.begin(&format!("n{n}"), None, 1);
+        }
+        assert!(throttle.0.lock().logins.counts.len() <= ENTRIES_MAX);
+        assert!(throttle.begin("anna", None, 1).is_err());
+    }
+}

@@ -1,0 +1,150 @@
+//! The users of a registry.
+
+use super::registry::{Fault, KINDS, Registry, State};
+use super::user::check_name;
+use super::{DEFAULT_TENANT, Login, PasswordDigest, User, secret};
+use meridian_model::Invalid;
+use meridian_model::policy::access::{Grant, Role};
+use std::sync::Arc;
+
+/// Max users of a server: all of them are in memory.
+const USERS_MAX: usize = 100_000;
+/// Max users of a tenant, so that none takes those of the others.
+const USERS_OF_TENANT_MAX: usize = 1_000;
+
+/// A user to be made.
+#[derive(Debug, Clone)]
+pub struct NewUser {
+    /// Its name.
+    pub name: String,
+    /// The tenant that it is for; none for an operator.
+    pub tenant: Option<String>,
+    /// Its rights.
+    pub grant: Grant,
+    /// What is kept of its password.
+    pub password: PasswordDigest,
+}
+
+/// A change of a user; what is absent stays.
+#[derive(Debug, Clone, Default)]
+pub struct UserChange {
+    /// Other rights.
+    pub grant: Option<Grant>,
+    /// Another password.
+    pub password: Option<PasswordDigest>,
+    /// Whether the user may not sign in.
+    pub disabled: Option<bool>,
+}
+
+impl Registry {
+    /// Whether someone can sign in.
+    pub fn has_users(&self) -> bool {
+        !self.now.load().users.is_empty()
+    }
+
+    /// The users of a tenant, or of everyone, in order of what they sign in with.
+    pub fn users(&self, tenant: Option<&str>) -> Vec<User> {
+        let state = self.now.load();
+        let of_tenant = state.users.values().filter(|user| tenant.is_none_or(|tenant| user.tenant == tenant));
+        of_tenant.map(|user| User::clone(user)).collect()
+    }
+
+    /// A user.
+    pub fn user(&self, login: &Login) -> Option<Arc<User>> {
+        self.now.load().users.get(login).cloned()
+    }
+
+    /// What is kept of a user's password, if the user may sign in; a digest that no password has, if not. Checking either
+    /// takes the same time.
+    pub fn password(&self, login: Option<&Login>) -> PasswordDigest {
+        let state = self.now.load();
+        let user = login.and_then(|login| state.users.get(login)).filter(|user| !user.disabled);
+        user.map_or_else(PasswordDigest::of_nobody, |user| user.password.clone())
+    }
+
+    /// Makes a user.
+    pub fn create_user(&self, new: NewUser, now: i64) -> Result<User, Fault> {
+        check_name(&new.name)?;
+        let _changing = self.changing.lock();
+        let state = self.now.load_full();
+        let tenant = match (new.tenant, new.grant.role) {
+            (None, Role::Operator) => String::new(),
+            (Some(_), Role::Operator) => {
+                return Err(Invalid::field("tenant", "an operator belongs to no tenant: leave it out").into());
+            }
+            (tenant, _) => tenant.unwrap_or_else(|| DEFAULT_TENANT.to_owned()),
+        };
+        if !tenant.is_empty() && !state.tenants.contains_key(&tenant) {
+            return Err(Invalid::field("tenant", format!("there is no tenant {tenant:?}: create it first")).into());
+        }
+        if state.users.contains_key(&Login::of(&tenant, &new.name)) {
+            return Err(Fault::Exists);
+        }
+        let of_tenant = state.users.values().filter(|user| user.tenant == tenant).count();
+        for (count, max) in [(state.users.len(), USERS_MAX), (of_tenant, USERS_OF_TENANT_MAX)] {
+            if count >= max {
+                return Err(Invalid::new(format!("there are {max} users, the limit: remove some first")).into());
+            }
+        }
+        let user = User {
+            id: random()?,
+            name: new.name,
+            tenant,
+            role: new.grant.role,
+            collections: new.grant.collections,
+            created: now,
+            disabled: false,
+            password: new.password,
+            stamp: random()?,
+        };
+        self.put_user(&state, user.clone())?;
+        Ok(user)
+    }
+
+    /// Changes a user, whose sessions end; returns it as it is now.
+    pub fn change_user(&self, login: &Login, change: UserChange) -> Result<User, Fault> {
+        let _changing = self.changing.lock();
+        let state = self.now.load_full();
+        let mut user = state.users.get(login).map(|user| User::clone(user)).ok_or(Fault::Absent)?;
+        if let Some(Grant { role, collections }) = change.grant {
+            // It would move between a tenant and none.
+            if (role == Role::Operator) != (user.role == Role::Operator) {
+                let detail = "an operator belongs to no tenant, and others to one: remove the user and create another";
+                return Err(Invalid::field("role", detail).into());
+            }
+            (user.role, user.collections) = (role, collections);
+        }
+        user.password = change.password.unwrap_or(user.password);
+        user.disabled = change.disabled.unwrap_or(user.disabled);
+        user.stamp = random()?;
+        self.put_user(&state, user.clone())?;
+        self.end_sessions(|session| session.login() == login);
+        Ok(user)
+    }
+
+    /// Removes a user, whose sessions end.
+    pub fn remove_user(&self, login: &Login) -> Result<(), Fault> {
+        let _changing = self.changing.lock();
+        let mut state = State::clone(&self.now.load());
+        let user = state.users.remove(login).ok_or(Fault::Absent)?;
+        // The record first: a removed user must not come back with the next start.
+        self.remove(KINDS.user, &user.id)?;
+        self.now.store(Arc::new(state));
+        self.end_sessions(|session| session.login() == login);
+        Ok(())
+    }
+
+    /// Writes a user and puts it in its place. The caller holds `changing`.
+    fn put_user(&self, state: &State, user: User) -> Result<(), Fault> {
+        self.write(KINDS.user, &user.id, &user)?;
+        let mut state = State::clone(state);
+        state.users.insert(user.login(), Arc::new(user));
+        self.now.store(Arc::new(state));
+        Ok(())
+    }
+}
+
+/// A value that no other has: 16 hexadecimal digits.
+fn random() -> Result<String, Fault> {
+    secret::make("").map(|made| made.id).map_err(|e| Fault::Vault(e.to_string()))
+}

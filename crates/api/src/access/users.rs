@@ -1,0 +1,158 @@
+//! `/users`: an admin manages those of its tenant, an operator those of every tenant.
+
+use crate::contract::{UserInfo, UserList};
+use crate::entry::Path;
+use crate::params::Params;
+use crate::problem::{Kind, Problem, Result};
+use crate::request::Context;
+use crate::respond;
+use crate::scope::Scope;
+use axum::body::Body;
+use axum::http::{StatusCode, header};
+use axum::response::Response;
+use meridian_admission::identity::{Login, NewUser, Password, PasswordDigest, User, UserChange};
+use meridian_model::policy::access::{Grant, Pattern, Role};
+use meridian_model::time;
+use serde::Deserialize;
+use std::sync::Arc;
+
+/// What a new user shall be.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Asked {
+    name: String,
+    tenant: Option<String>,
+    role: String,
+    collections: Option<String>,
+    password: String,
+}
+
+/// What a change sets; what is absent stays.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AskedChange {
+    role: Option<String>,
+    collections: Option<String>,
+    password: Option<String>,
+    disabled: Option<bool>,
+}
+
+const EXPECTED: &str = "an object such as {\"name\":\"anna\",\"role\":\"reader\",\"password\":\"…\"}";
+const EXPECTED_CHANGE: &str = "an object such as {\"disabled\":true} or {\"password\":\"…\"}";
+
+/// `POST /users`
+pub async fn post(state: Scope, context: Context, body: Body) -> Result<Response> {
+    Params::parse(context.query.as_deref())?.finish()?;
+    let asked: Asked = super::read(&state, &context, body, EXPECTED).await?;
+    let collections = asked.collections.as_deref().unwrap_or("*");
+    let grant = Grant { role: role(&asked.role)?, collections: pattern(collections)? };
+    let caller = state.caller();
+    let tenant = match grant.role {
+        Role::Operator => asked.tenant,
+        _ => Some(asked.tenant.unwrap_or_else(|| caller.tenant.to_string())),
+    };
+    let foreign = tenant.as_deref().is_some_and(|tenant| tenant != &*caller.tenant);
+    if foreign && !caller.is_operator() {
+        return Err(gives_no_such());
+    }
+    may_give(&state, &grant)?;
+    let password = hashed(&state, &asked.password).await?;
+    let new = NewUser { name: asked.name, tenant, grant, password };
+    let user = super::change(&state, move |state| state.registry.create_user(new, state.now())).await?;
+    tracing::info!(by = &*state.caller().name, user = %user.login(), role = %user.role, "user created");
+    let mut response = respond::json("application/json", &UserInfo::from(&user))?;
+    *response.status_mut() = StatusCode::CREATED;
+    respond::insert(response.headers_mut(), header::LOCATION, &context.url(&format!("/users/{}", user.name)));
+    Ok(response)
+}
+
+/// `GET /users`
+pub async fn list(state: Scope, context: Context) -> Result<Response> {
+    Params::parse(context.query.as_deref())?.finish()?;
+    let caller = state.caller();
+    let tenant = (!caller.is_operator()).then(|| &*caller.tenant);
+    let users = state.registry.users(tenant).iter().map(UserInfo::from).collect();
+    respond::json("application/json", &UserList { users })
+}
+
+/// `PATCH /users/{name}`
+pub async fn patch(state: Scope, Path(name): Path<String>, context: Context, body: Body) -> Result<Response> {
+    Params::parse(context.query.as_deref())?.finish()?;
+    let asked: AskedChange = super::read(&state, &context, body, EXPECTED_CHANGE).await?;
+    let user = find(&state, &name)?;
+    let mut change = UserChange { disabled: asked.disabled, ..UserChange::default() };
+    if asked.role.is_some() || asked.collections.is_some() {
+        let role = asked.role.as_deref().map_or(Ok(user.role), role)?;
+        let collections = asked.collections.as_deref().map_or_else(|| Ok(user.collections.clone()), pattern)?;
+        let grant = Grant { role, collections };
+        may_give(&state, &grant)?;
+        change.grant = Some(grant);
+    }
+    // A new password gives the rights of its user; to let one in again gives them back.
+    if change.grant.is_some() || asked.password.is_some() || asked.disabled == Some(false) {
+        may_give(&state, &user.grant())?;
+    }
+    if let Some(password) = &asked.password {
+        change.password = Some(hashed(&state, password).await?);
+    }
+    let login = user.login();
+    let user = super::change(&state, move |state| state.registry.change_user(&login, change)).await?;
+    let (by, password) = (&*state.caller().name, asked.password.is_some());
+    tracing::info!(by, user = %user.login(), role = %user.role, disabled = user.disabled, password, "user changed");
+    respond::json("application/json", &UserInfo::from(&user))
+}
+
+/// `DELETE /users/{name}`
+pub async fn delete(state: Scope, Path(name): Path<String>, context: Context) -> Result<Response> {
+    Params::parse(context.query.as_deref())?.finish()?;
+    let login = find(&state, &name)?.login();
+    let removed = login.clone();
+    super::change(&state, move |state| state.registry.remove_user(&removed)).await?;
+    tracing::info!(by = &*state.caller().name, user = %login, "user removed");
+    Ok(respond::no_content())
+}
+
+/// A user of the caller's tenant; for operators who name no other one, also an operator.
+fn find(state: &Scope, name: &str) -> Result<Arc<User>> {
+    let caller = state.caller();
+    let user = state.registry.user(&Login::of(&caller.tenant, name));
+    let visible = |user: &Arc<User>| caller.is_operator() || user.tenant == *caller.tenant;
+    user.filter(visible).ok_or_else(|| Problem::not_found("there is none of this name"))
+}
+
+fn role(text: &str) -> Result<Role> {
+    text.parse().map_err(Problem::invalid_body)
+}
+
+fn pattern(text: &str) -> Result<Pattern> {
+    text.parse().map_err(Problem::invalid_body)
+}
+
+/// Nobody gives a user more rights than their own, or rights that outlast their own.
+fn may_give(state: &Scope, grant: &Grant) -> Result<()> {
+    let caller = state.caller();
+    if !caller.grant.may_give(grant) {
+        return Err(gives_no_such());
+    }
+    match caller.gives_until() {
+        None => Ok(()),
+        Some(end) => {
+            let end = time::format_instant(end);
+            let detail =
+                format!("your token expires at {end}, and the user would outlast it: use one that does not expire");
+            Err(Problem::new(Kind::Forbidden, detail))
+        }
+    }
+}
+
+fn gives_no_such() -> Problem {
+    Problem::new(Kind::Forbidden, "your role and collections do not include those of the user")
+}
+
+/// Hashes a new password, in the queue of all work on passwords.
+async fn hashed(state: &Scope, text: &str) -> Result<PasswordDigest> {
+    let password = Password::chosen(text).map_err(Problem::invalid_body)?;
+    let digest = state.passwords.run(state, move || password.hash()).await?;
+    state.still_valid()?;
+    digest.map_err(Problem::internal)
+}

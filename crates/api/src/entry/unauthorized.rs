@@ -1,0 +1,47 @@
+//! How a request without a valid credential is refused: a person is led to the sign-in page, a page's script and a program
+//! are told.
+
+use crate::problem::{Kind, Problem};
+use crate::state::AppState;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
+use axum::response::{IntoResponse, Response};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
+static FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
+static CSRF_TOKEN: HeaderName = HeaderName::from_static("x-csrf-token");
+/// Characters that need no encoding in the value of a parameter.
+const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
+
+/// The response to a request that a problem ends.
+pub fn respond(problem: Problem, state: &AppState, method: &Method, uri: &Uri, headers: &HeaderMap) -> Response {
+    // Without users there is nothing to sign in with, and a browser asks for a token by the challenge.
+    if problem.kind() != Kind::Unauthorized || !state.registry.has_users() {
+        return problem.into_response();
+    }
+    if navigates(method, headers) {
+        let asked = uri.path_and_query().map_or("/", |asked| asked.as_str());
+        let page = format!("/login?next={}", utf8_percent_encode(asked, PLAIN));
+        let mut response = StatusCode::SEE_OTHER.into_response();
+        crate::respond::insert(response.headers_mut(), header::LOCATION, &page);
+        crate::respond::insert(response.headers_mut(), header::CACHE_CONTROL, "no-store");
+        return response;
+    }
+    let by_script = headers.contains_key(&FETCH_MODE) || headers.contains_key(&CSRF_TOKEN);
+    let mut response = problem.into_response();
+    if by_script {
+        // A browser would ask for the password of `Basic` in a dialogue, over the page that is about to sign in.
+        response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"meridian\""));
+    }
+    response
+}
+
+/// Whether a browser opens a page.
+fn navigates(method: &Method, headers: &HeaderMap) -> bool {
+    let text = |name: &HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
+    let accepts_pages = text(&header::ACCEPT).is_some_and(|accept| accept.contains("text/html"));
+    matches!(*method, Method::GET | Method::HEAD)
+        && accepts_pages
+        && text(&FETCH_MODE).is_none_or(|mode| mode == "navigate")
+        && !headers.contains_key(header::AUTHORIZATION)
+        && !headers.contains_key(header::UPGRADE)
+}

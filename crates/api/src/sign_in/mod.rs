@@ -1,0 +1,252 @@
+//! Signing in with a name and a password, sessions, and signing out.
+//!
+//! `GET /login` is a page with a plain form, `POST /login` begins a session, `GET /session` says whose it is, `POST /logout` ends it,
+//! `POST /password` changes its user's password (`change.rs`). The session's secret is in a cookie (`cookie.rs`). A request with
+//! that cookie that may change something needs the session's CSRF token as well (`csrf.rs`).
+
+mod change;
+pub mod cookie;
+pub mod csrf;
+mod forms;
+mod next;
+mod passwords;
+
+pub use change::change;
+pub use passwords::Passwords;
+
+use crate::body;
+use crate::contract::Session as SessionInfo;
+use crate::entry::Dispatch;
+use crate::errors;
+use crate::html;
+use crate::overload;
+use crate::params::Params;
+use crate::problem::{Kind, Problem, Result};
+use crate::request::Context;
+use crate::respond;
+use crate::scope::Scope;
+use crate::state::AppState;
+use axum::Extension;
+use axum::body::Body;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use meridian_admission::identity::{Login, Password, PasswordDigest, Session};
+use meridian_model::time;
+use serde::Deserialize;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::{MissedTickBehavior, interval};
+
+/// Of the refusal of a wrong password. Without `Basic`, for which browsers would ask in a dialogue.
+static CHALLENGE: HeaderValue = HeaderValue::from_static("Bearer realm=\"meridian\"");
+const WRONG: &str = "the name or the password is wrong";
+
+/// What is sent to sign in.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Asked {
+    name: String,
+    password: String,
+    /// Where to go afterwards: a path on this server.
+    #[serde(default)]
+    next: Option<String>,
+}
+
+impl Asked {
+    fn of_form(bytes: &[u8]) -> Result<Asked> {
+        let mut pairs = forms::pairs(bytes)?;
+        let (name, password) = (forms::field(&mut pairs, "name")?, forms::field(&mut pairs, "password")?);
+        Ok(Asked { name, password, next: pairs.take("next") })
+    }
+}
+
+const EXPECTED: &str = "{\"name\":\"anna\",\"password\":\"…\"}";
+
+/// How often sessions are tended.
+const INTERVAL: Duration = Duration::from_secs(60);
+
+/// Removes sessions that are over, and records when the others were used. Runs until it is dropped.
+pub async fn tend(state: AppState) {
+    let mut ticks = interval(INTERVAL);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        let (registry, limits, now) = (state.registry.clone(), state.config.session, state.now());
+        // It syncs files.
+        let tended = tokio::task::spawn_blocking(move || registry.tend_sessions(&limits, now)).await;
+        if let Ok(Err(e)) = tended {
+            tracing::warn!(error = %e, "sessions could not be recorded");
+        }
+    }
+}
+
+/// `GET /login`
+pub async fn page(state: Scope, Extension(dispatch): Extension<Dispatch>, context: Context) -> Result<Response> {
+    let mut params = Params::parse(context.query.as_deref())?;
+    let next = next::local(params.take("next").as_deref());
+    params.finish()?;
+    let signed_in = current(&state, &dispatch, &context.headers);
+    let page = match &signed_in {
+        Some((session, text)) => html::login::signed_in(session.login().as_str(), &csrf::token(text), &next, None),
+        None if !state.registry.has_users() => html::login::nobody(),
+        None => html::login::form(&next, "", None),
+    };
+    Ok(unstored(respond::html(page)))
+}
+
+/// `POST /login`
+pub async fn post(
+    state: Scope,
+    Extension(dispatch): Extension<Dispatch>,
+    context: Context,
+    body: Body,
+) -> Result<Response> {
+    Params::parse(context.query.as_deref())?.finish()?;
+    let received = body::receive_up_to(&state, &context.headers, body, forms::BODY_BYTES_MAX).await?;
+    let of_form = forms::is_form(&context.headers);
+    let asked = if of_form { Asked::of_form(&received.bytes)? } else { forms::of_json(&received.bytes, EXPECTED)? };
+    drop(received);
+    let next = next::local(asked.next.as_deref());
+    let (session, text) = match begin(&state, &dispatch, &asked).await {
+        Ok(begun) => begun,
+        Err(problem) if of_form => {
+            let page = html::login::form(&next, &asked.name, Some(problem.detail()));
+            return Ok(forms::refused(problem, page));
+        }
+        Err(problem) => return Err(problem),
+    };
+    // A browser has one session, so that of before ends: it may be of someone else.
+    if let Some(before) = cookie::read(dispatch.arrival.secure, &context.headers) {
+        end(&state, before.to_owned()).await?;
+    }
+    let mut response = match of_form {
+        true => see_other(&next),
+        false => respond::json("application/json", &info(&state, Some((&session, &text))))?,
+    };
+    let set = cookie::set(dispatch.arrival.secure, &text);
+    respond::insert(response.headers_mut(), header::SET_COOKIE, &set);
+    Ok(unstored(response))
+}
+
+/// Checks name and password, and begins a session.
+async fn begin(state: &Scope, dispatch: &Dispatch, asked: &Asked) -> Result<(Arc<Session>, String)> {
+    let (login, client) = (Login::typed(&asked.name), dispatch.arrival.client);
+    let digest = checked(state, client, login.as_ref(), &asked.password).await?;
+    // An unknown name takes as long as a wrong password up to here, and is told the same.
+    let login = login.ok_or_else(wrong)?;
+    let (session, text) = begin_session(state, login, digest).await?;
+    tracing::info!(user = session.login().as_str(), client = client.map(tracing::field::display), "signed in");
+    Ok((session, text))
+}
+
+/// Checks the password of a user, and returns what is kept of it.
+async fn checked(
+    state: &Scope,
+    client: Option<IpAddr>,
+    login: Option<&Login>,
+    password: &str,
+) -> Result<PasswordDigest> {
+    let tried = login.map_or("", Login::as_str);
+    let attempt = state.throttle.begin(tried, client, state.now()).map_err(|wait| {
+        let detail = "too many attempts to sign in: try again later";
+        Problem::new(Kind::TooManyAttempts, detail).retry_after(overload::spread(state, wait))
+    })?;
+    let known = state.registry.password(login);
+    let Some(password) = Password::typed(password) else { return Err(wrong()) };
+    let (digest, check) = (known.clone(), move || password.has(&known));
+    match state.passwords.run(state, check).await {
+        Ok(true) => state.throttle.succeed(attempt, state.now()),
+        Ok(false) => return Err(wrong()),
+        Err(busy) => {
+            state.throttle.withdraw(&attempt);
+            return Err(busy);
+        }
+    }
+    Ok(digest)
+}
+
+/// Begins a session of a user whose password was found to have this digest.
+async fn begin_session(state: &Scope, login: Login, digest: PasswordDigest) -> Result<(Arc<Session>, String)> {
+    let (registry, limits, now) = (state.registry.clone(), state.config.session, state.now());
+    let begun = tokio::task::spawn_blocking(move || registry.begin_session(&login, &digest, &limits, now)).await;
+    // None where the user has changed meanwhile, or its tenant is suspended.
+    begun.map_err(Problem::internal)?.map_err(errors::access_problem)?.ok_or_else(wrong)
+}
+
+fn wrong() -> Problem {
+    Problem::new(Kind::Unauthorized, WRONG).header(header::WWW_AUTHENTICATE, CHALLENGE.clone())
+}
+
+/// `POST /logout`
+pub async fn logout(
+    state: Scope,
+    Extension(dispatch): Extension<Dispatch>,
+    context: Context,
+    body: Body,
+) -> Result<Response> {
+    Params::parse(context.query.as_deref())?.finish()?;
+    let received = body::receive_up_to(&state, &context.headers, body, forms::BODY_BYTES_MAX).await?;
+    let of_form = forms::is_form(&context.headers);
+    if let Some((session, text)) = current(&state, &dispatch, &context.headers) {
+        let in_form = if of_form { forms::pairs(&received.bytes)?.take("csrf_token") } else { None };
+        csrf::check(&text, in_form.as_deref().or_else(|| csrf::shown(&context.headers)))?;
+        end(&state, text).await?;
+        tracing::info!(user = session.login().as_str(), "signed out");
+    }
+    // One that has ended already is as good as ended.
+    let mut response = if of_form { see_other("/login") } else { respond::no_content() };
+    respond::insert(response.headers_mut(), header::SET_COOKIE, &cookie::unset(dispatch.arrival.secure));
+    Ok(unstored(response))
+}
+
+async fn end(state: &Scope, text: String) -> Result<()> {
+    let registry = state.registry.clone();
+    let ended = tokio::task::spawn_blocking(move || registry.end_session(&text)).await;
+    ended.map_err(Problem::internal)?.map(drop).map_err(errors::access_problem)
+}
+
+/// `GET /session`
+pub async fn session(state: Scope, Extension(dispatch): Extension<Dispatch>, context: Context) -> Result<Response> {
+    Params::parse(context.query.as_deref())?.finish()?;
+    let current = current(&state, &dispatch, &context.headers);
+    let info = info(&state, current.as_ref().map(|(session, text)| (session, text)));
+    respond::json("application/json", &info).map(unstored)
+}
+
+fn info(state: &Scope, current: Option<(&Arc<Session>, &String)>) -> SessionInfo {
+    let mut info = SessionInfo { sign_in: state.registry.has_users(), ..SessionInfo::default() };
+    if let Some((session, text)) = current {
+        let caller = session.caller();
+        info.user = Some(session.login().to_string());
+        info.tenant = (!caller.is_operator()).then(|| caller.tenant.to_string());
+        info.role = Some(caller.grant.role.name());
+        info.collections = Some(caller.grant.collections.to_string());
+        info.csrf_token = Some(csrf::token(text));
+        info.expires = Some(time::format_instant(session.expires()));
+    }
+    info
+}
+
+/// The session by which a request calls, with its text.
+fn current(state: &Scope, dispatch: &Dispatch, headers: &HeaderMap) -> Option<(Arc<Session>, String)> {
+    // Where both come, the header decides.
+    if headers.contains_key(header::AUTHORIZATION) {
+        return None;
+    }
+    let text = cookie::read(dispatch.arrival.secure, headers)?;
+    let session = state.registry.session(text, &state.config.session, state.now()).ok()?;
+    Some((session, text.to_owned()))
+}
+
+fn see_other(path: &str) -> Response {
+    let mut response = StatusCode::SEE_OTHER.into_response();
+    respond::insert(response.headers_mut(), header::LOCATION, path);
+    response
+}
+
+/// A response that no cache may keep.
+fn unstored(mut response: Response) -> Response {
+    respond::insert(response.headers_mut(), header::CACHE_CONTROL, "no-store");
+    response
+}

@@ -1,0 +1,149 @@
+//! Sessions: what ends them, and what keeps other pages from using them.
+
+use crate::access::Shared;
+use crate::sign_in::{Browser, PASSWORD, sign_in, user};
+use crate::support::{Server, read_chunk, read_head, send};
+use meridian_admission::identity::SessionLimits;
+use meridian_api::ServerConfig;
+use serde_json::json;
+use std::io::BufReader;
+use std::time::Duration;
+
+const JSON: (&str, &str) = ("content-type", "application/json");
+
+#[test]
+fn a_session_changes_nothing_without_its_csrf_token() {
+    let shared = Shared::start();
+    let server = &shared.server;
+    shared.user(json!({ "name": "anna", "role": "admin" }));
+    let (one, two) = (Browser::of(server, "anna", PASSWORD), Browser::of(server, "anna", PASSWORD));
+    let body = json!({ "keywords": "flood", "providers": ["meridian"] }).to_string();
+    let with = |more: &[(&str, &str)]| {
+        server.ask("POST", "/searches", &[&[("cookie", &*one.cookie), JSON], more].concat(), body.as_bytes())
+    };
+    for more in [&[][..], &[("x-csrf-token", "")], &[("x-csrf-token", "x")], &[("x-csrf-token", &*two.csrf)]] {
+        assert!(with(more).problem(403)["type"].as_str().unwrap().ends_with(":csrf-token"), "{more:?}");
+    }
+    let token = ("x-csrf-token", &*one.csrf);
+    assert_eq!(with(&[token]).status, 202);
+    with(&[token, ("sec-fetch-site", "cross-site")]).problem(403);
+    for (method, path) in
+        [("DELETE", "/collections/ships"), ("PUT", "/collections/new"), ("PATCH", "/users/anna"), ("POST", "/logout")]
+    {
+        let headers = [("cookie", &*one.cookie), ("content-type", "application/merge-patch+json")];
+        let body: &[u8] = if method == "PATCH" { b"{}" } else { b"" };
+        server.ask(method, path, &headers, body).problem(403);
+    }
+    // Where both come, `Authorization` decides.
+    let (right, wrong) = (format!("Bearer {}", shared.operator), format!("Bearer {}x", shared.operator));
+    assert_eq!(with(&[("authorization", &right)]).status, 202);
+    with(&[("authorization", &wrong), token]).problem(401);
+    // A session that has ended changes nothing, and reads what everyone may read.
+    assert_eq!(shared.patch(&shared.operator, "/tenants/default", json!({ "anonymous": "ships" })).status, 200);
+    let ended = Browser { cookie: one.cookie.replace("mrs_", "mrs_0"), csrf: one.csrf };
+    assert_eq!(ended.get(server, "/collections/ships").status, 200);
+    ended.ask(server, "DELETE", "/collections/ships", json!(null)).problem(401);
+}
+
+#[test]
+fn a_websocket_with_a_session_is_opened_by_own_pages_only() {
+    let shared = Shared::start();
+    let server = &shared.server;
+    shared.user(json!({ "name": "anna", "role": "reader" }));
+    let browser = Browser::of(server, "anna", PASSWORD);
+    let status = |more: &[(&str, &str)]| {
+        let upgrade = [
+            ("cookie", &*browser.cookie),
+            ("upgrade", "websocket"),
+            ("connection", "upgrade"),
+            ("sec-websocket-version", "13"),
+            ("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ=="),
+        ];
+        let mut stream = server.connect();
+        // Without the `Connection: close` of other requests.
+        let mut head = "GET /collections/ships/stream HTTP/1.1\r\nHost: localhost\r\n".to_owned();
+        for (name, value) in upgrade.iter().chain(more) {
+            head.push_str(&format!("{name}: {value}\r\n"));
+        }
+        std::io::Write::write_all(&mut stream, (head + "\r\n").as_bytes()).unwrap();
+        read_head(&mut BufReader::new(stream)).unwrap().0
+    };
+    assert_eq!(status(&[]), 403);
+    assert_eq!(status(&[("origin", "http://evil.example")]), 403);
+    assert_eq!(status(&[("sec-fetch-site", "same-site"), ("origin", "http://localhost")]), 403);
+    assert_eq!(status(&[("origin", "http://localhost")]), 101);
+}
+
+#[test]
+fn sessions_end_with_what_they_stand_for() {
+    let shared = Shared::start();
+    let server = &shared.server;
+    let bearer = format!("Bearer {}", shared.foreign);
+    let headers = [("content-type", "text/plain"), ("authorization", bearer.as_str())];
+    let made = server.ask("PUT", "/collections/ships", &headers, b"name:String,*geom:Point:srid=4326");
+    assert_eq!(made.status, 201, "{}", made.text());
+    let ends: [(&str, &dyn Fn() -> u16); 4] = [
+        ("removed", &|| shared.ask(&shared.foreign, "DELETE", "/users/anna").status),
+        ("disabled", &|| shared.patch(&shared.foreign, "/users/anna", json!({ "disabled": true })).status),
+        ("changed", &|| {
+            shared.patch(&shared.foreign, "/users/anna", json!({ "password": "another horse battery" })).status
+        }),
+        ("suspended", &|| shared.patch(&shared.operator, "/tenants/other", json!({ "suspended": true })).status),
+    ];
+    for (what, end) in ends {
+        shared.ask(&shared.foreign, "DELETE", "/users/anna");
+        user(server, Some(&shared.foreign), json!({ "name": "anna", "role": "reader" }));
+        let browser = Browser::of(server, "other/anna", PASSWORD);
+        let mut stream = server.connect();
+        send(&mut stream, "GET", "/collections/ships/stream", &[("cookie", &browser.cookie)], b"");
+        let mut reader = BufReader::new(stream);
+        assert_eq!(read_head(&mut reader).unwrap().0, 200);
+        assert!(!read_chunk(&mut reader).unwrap().is_empty());
+        assert!(end() < 300, "{what}");
+        browser.get(server, "/collections").problem(401);
+        while let Ok(chunk) = read_chunk(&mut reader) {
+            assert!(!chunk.is_empty(), "{what}: the stream ended as if it were whole");
+        }
+    }
+    sign_in(server, "other/anna", PASSWORD).problem(401);
+    assert_eq!(shared.patch(&shared.operator, "/tenants/other", json!({ "suspended": false })).status, 200);
+    assert_eq!(sign_in(server, "other/anna", PASSWORD).status, 200, "the user is still there");
+}
+
+#[test]
+fn sessions_outlive_a_restart_and_not_their_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = || meridian_store::Options::at(folder.path());
+    let short = |idle, lifetime| ServerConfig { session: SessionLimits { idle, lifetime }, ..ServerConfig::default() };
+    let (none, hour) = (Duration::ZERO, Duration::from_secs(3600));
+    let browser = {
+        let mut server = Server::over(options(), short(hour, hour));
+        user(&server, None, json!({ "name": "anna", "role": "operator" }));
+        server.get("/collections").problem(401);
+        let browser = Browser::of(&server, "anna", PASSWORD);
+        server.stop();
+        server.store.close().unwrap();
+        browser
+    };
+    let mut server = Server::over(options(), short(hour, none));
+    assert_eq!(browser.get(&server, "/tokens").status, 200);
+    assert_eq!(browser.ask(&server, "DELETE", "/users/nobody", json!(null)).status, 404);
+    // Those of now last for no time at all.
+    let over = Browser::of(&server, "anna", PASSWORD);
+    over.get(&server, "/tokens").problem(401);
+    server.stop();
+    server.store.close().unwrap();
+    drop(server);
+    let server = Server::over(options(), short(none, hour));
+    browser.get(&server, "/tokens").problem(401);
+}
+
+#[test]
+fn a_user_has_ten_sessions_at_most() {
+    let server = Server::start();
+    user(&server, None, json!({ "name": "anna", "role": "reader" }));
+    let browsers: Vec<Browser> = (0..11).map(|_| Browser::of(&server, "anna", PASSWORD)).collect();
+    let alive = browsers.iter().filter(|browser| browser.get(&server, "/collections").status == 200).count();
+    assert_eq!(alive, 10);
+    browsers[0].get(&server, "/collections").problem(401);
+}

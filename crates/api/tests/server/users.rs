@@ -1,0 +1,93 @@
+//! Who manages users.
+
+use crate::access::{Shared, ask};
+use crate::sign_in::{Browser, PASSWORD};
+use serde_json::{Value, json};
+
+#[test]
+fn users_are_managed_by_the_rules_of_tokens() {
+    let shared = Shared::start();
+    let server = &shared.server;
+    let post = |by: &str, mut asked: Value| {
+        asked["password"] = json!(PASSWORD);
+        ask(server, Some(by), "POST", "/users", asked.to_string().as_bytes())
+    };
+    for (by, asked) in [
+        (&shared.admin, json!({ "name": "a", "role": "operator" })),
+        (&shared.admin, json!({ "name": "a", "role": "reader" })),
+        (&shared.admin, json!({ "name": "a", "role": "reader", "collections": "ships*", "tenant": "other" })),
+        (&shared.writer, json!({ "name": "a", "role": "reader", "collections": "ships" })),
+    ] {
+        post(by, asked).problem(403);
+    }
+    for (wrong, field) in [
+        (json!({ "name": "a", "role": "king" }), "role"),
+        (json!({ "name": "A b", "role": "reader" }), "name"),
+        (json!({ "name": "", "role": "reader" }), "name"),
+        (json!({ "name": "a", "role": "reader", "collections": "a b" }), "collections"),
+        (json!({ "name": "a", "role": "reader", "tenant": "nobody" }), "tenant"),
+        (json!({ "name": "a", "role": "operator", "tenant": "other" }), "tenant"),
+    ] {
+        assert_eq!(post(&shared.operator, wrong).problem(400)["field"], field);
+    }
+    for short in ["", "eleven char"] {
+        let asked = json!({ "name": "a", "role": "reader", "password": short }).to_string();
+        let problem = ask(server, Some(&shared.operator), "POST", "/users", asked.as_bytes()).problem(400);
+        assert_eq!(problem["field"], "password");
+    }
+    // Who has a token for an hour gives nothing that lasts.
+    let asked = json!({ "role": "admin", "expires": "PT1H" }).to_string();
+    let made = ask(server, Some(&shared.operator), "POST", "/tokens", asked.as_bytes()).json();
+    let short = made["token"].as_str().unwrap();
+    assert!(
+        post(short, json!({ "name": "a", "role": "reader" })).problem(403)["detail"]
+            .as_str()
+            .unwrap()
+            .contains("outlast")
+    );
+
+    // The same name in two tenants is two users, and neither admin learns of the other's.
+    let made = post(&shared.admin, json!({ "name": "anna", "role": "writer", "collections": "ships*" }));
+    assert_eq!((made.status, made.header("location").ends_with("/users/anna")), (201, true), "{}", made.text());
+    post(&shared.admin, json!({ "name": "anna", "role": "writer", "collections": "ships*" })).problem(409);
+    assert_eq!(post(&shared.foreign, json!({ "name": "anna", "role": "reader" })).status, 201);
+    let listed = shared.ask(&shared.foreign, "GET", "/users").json();
+    assert_eq!(listed["users"].as_array().unwrap().len(), 1);
+    assert_eq!((&listed["users"][0]["login"], &listed["users"][0]["tenant"]), (&json!("other/anna"), &json!("other")));
+    let all = shared.ask(&shared.operator, "GET", "/users").text();
+    assert!(all.contains("\"anna\"") && all.contains("other/anna"));
+    assert!(!all.contains("argon2") && !all.contains(PASSWORD), "{all}");
+    let (ours, theirs) = (Browser::of(server, "anna", PASSWORD), Browser::of(server, "other/anna", PASSWORD));
+    assert_eq!(ours.get(server, "/collections/ships").status, 200);
+    theirs.get(server, "/collections/ships").problem(404);
+
+    // An admin changes what it could give, and nothing else.
+    post(&shared.operator, json!({ "name": "wide", "role": "admin" }));
+    post(&shared.operator, json!({ "name": "root", "role": "operator" }));
+    let patch = |by: &str, name: &str, body: Value| shared.patch(by, &format!("/users/{name}"), body);
+    for (name, body, status) in [
+        ("wide", json!({ "password": "another horse battery" }), 403),
+        ("wide", json!({ "role": "reader", "collections": "ships" }), 403),
+        ("wide", json!({ "disabled": true }), 200),
+        ("wide", json!({ "disabled": false }), 403),
+        ("anna", json!({ "collections": "*" }), 403),
+        ("anna", json!({ "role": "operator" }), 403),
+        ("anna", json!({ "king": true }), 400),
+        ("anna", json!({ "role": "reader", "collections": "ships-2" }), 200),
+        ("root", json!({ "disabled": true }), 404),
+        ("nobody", json!({ "disabled": true }), 404),
+    ] {
+        let answer = patch(&shared.admin, name, body.clone());
+        assert_eq!(answer.status, status, "{name} {body}: {}", answer.text());
+    }
+    patch(&shared.writer, "anna", json!({ "disabled": true })).problem(403);
+    patch(&shared.foreign, "wide", json!({ "disabled": true })).problem(404);
+    patch(&shared.operator, "root", json!({ "role": "admin" })).problem(400);
+    let bearer = format!("Bearer {}", shared.operator);
+    let within = [("authorization", &*bearer), ("meridian-tenant", "other")];
+    assert_eq!(server.ask("DELETE", "/users/anna", &within, b"").status, 204);
+    theirs.get(server, "/collections").problem(401);
+    shared.ask(&shared.foreign, "DELETE", "/users/wide").problem(404);
+    assert_eq!(shared.ask(&shared.admin, "DELETE", "/users/anna").status, 204);
+    shared.ask(&shared.admin, "DELETE", "/users/anna").problem(404);
+}
