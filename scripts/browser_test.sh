@@ -12,3 +12,7 @@ source scripts/search_sources.sh
 source scripts/serve.sh
 
 env -C web MERIDIAN_URL="$url" node --test --test-concurrency=1 tests/map.test.mjs tests/pixels.test.mjs tests/search.test.mjs
+
+# Last: from the first user on, the server needs a credential.
+printf 'correct horse battery\n' | "$meridian" user create anna --role writer --data "$folder/data"
+env -C web MERIDIAN_URL="$url" node --test tests/sign-in.test.mjs

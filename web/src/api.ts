@@ -2,6 +2,7 @@
 import type { Feature, FeatureCollection } from 'geojson';
 import type { Group } from './bars';
 import type * as Contract from './contract';
+import { signed, signInAgain } from './session';
 
 /** A refusal or failure in the server's words (RFC 9457), or in ours when it did not answer. */
 export class Problem extends Error {
@@ -37,12 +38,13 @@ export async function call(path: string, signal: AbortSignal, init: RequestInit 
   const late = patience === Infinity ? null : AbortSignal.timeout(patience);
   let response: Response;
   try {
-    response = await fetch(path, { ...init, signal: late ? AbortSignal.any([signal, late]) : signal });
+    response = await fetch(path, { ...(await signed(init)), signal: late ? AbortSignal.any([signal, late]) : signal });
   } catch (error) {
     if (signal.aborted) throw error;
     if (late?.aborted) throw new Problem('No answer', `The server did not answer within ${patience / 1000} seconds.`, 0, '');
     throw new Problem('The server cannot be reached', 'Check that it is running, then try again.', 0, '');
   }
+  if (response.status === 401) void signInAgain();
   if (!response.ok) throw await problemOf(response);
   return response;
 }

@@ -13,6 +13,7 @@ import { formatCount, formatShort, formatValue } from './numbers';
 import { Player } from './player';
 import { params, tileParams, type Question } from './query';
 import { anchorOf, eventCard, idOf, ResultsTable } from './results';
+import { wireSession } from './session';
 import { describe } from './shapes';
 import { DARK, fieldScale, LIGHT, type FieldScale } from './style';
 import { formatRange, resolutionOf, windowFor, type Range } from './time';
@@ -544,6 +545,7 @@ function wire(): void {
   $('all-time').addEventListener('click', () => update({ span: null }));
   $('clear-shape').addEventListener('click', () => update({ shape: null }));
   wireSkip();
+  void wireSession();
   wireTools(() => mapView?.draw);
   $('previous').addEventListener('click', () => rows && loadRows(rows.before.at(-1), rows.before.slice(0, -1)));
   $('next').addEventListener('click', () => rows?.next && loadRows(rows.next, [...rows.before, rows.path]));

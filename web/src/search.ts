@@ -15,6 +15,7 @@ import { Run, type Result } from './search/run';
 import * as server from './search/server';
 import { Sources } from './search/sources';
 import * as words from './search/words';
+import { wireSession } from './session';
 import { extent, outline, type Shape } from './shapes';
 import { hideTools, showDrawing, wireTools } from './tools';
 
@@ -294,6 +295,7 @@ function wire(): void {
     copyLink();
   });
   wireSkip();
+  void wireSession();
   wireTools(() => mapView?.draw);
   // On a phone the sources would push the results out of sight.
   $<HTMLDetailsElement>('sources-room').open = !matchMedia('(max-width: 780px)').matches;

@@ -297,6 +297,7 @@ function answer(collections, method, url, send) {
     return send(200, TYPES[parts[1].split('.').pop()] ?? 'application/octet-stream', createReadStream(join(dist, 'assets', parts[1])));
   }
   const json = (body, type = 'application/json') => send(200, type, JSON.stringify(body));
+  if (parts[0] === 'session') return json({ sign_in: false });
   if (parts[0] !== 'collections') throw new Refusal(404, 'Not found', `there is nothing at ${url.pathname}`);
   if (parts.length === 1) return json({ collections: [...collections.values()].map(describe), links: [] });
   const id = parts[1];

@@ -1,0 +1,50 @@
+// Who is signed in: the token that requests need which change something, the control in the header, and the way to the
+// sign-in page.
+import type * as Contract from './contract';
+import { $, say } from './dom';
+
+/** Nobody is signed in, and nobody could be: a server without users, or one that does not answer. */
+const NOBODY: Contract.Session = { sign_in: false };
+
+let asked: Promise<Contract.Session> | null = null;
+
+/** The session of this page, asked for once: signing in and out open the page anew. */
+function current(): Promise<Contract.Session> {
+  asked ??= fetch('/session', { headers: { accept: 'application/json' }, cache: 'no-store' })
+    .then((response) => (response.ok ? (response.json() as Promise<Contract.Session>) : NOBODY))
+    .catch(() => NOBODY);
+  return asked;
+}
+
+/** A request with the session's token. A read needs none: its empty header tells the server that a script asks. */
+export async function signed(init: RequestInit): Promise<RequestInit> {
+  const reads = !init.method || init.method === 'GET';
+  const headers = new Headers(init.headers);
+  headers.set('x-csrf-token', reads ? '' : ((await current()).csrf_token ?? ''));
+  return { ...init, headers };
+}
+
+/** Leads to the sign-in page, and back here, where the server has users. */
+export async function signInAgain(): Promise<void> {
+  // What was known may be why the request was refused.
+  asked = null;
+  if ((await current()).sign_in) location.assign(loginPath());
+}
+
+const loginPath = (): string => `/login?next=${encodeURIComponent(location.pathname + location.search + location.hash)}`;
+
+/** Shows in the header who is signed in. */
+export async function wireSession(): Promise<void> {
+  const { user, sign_in: signIn } = await current();
+  $('session').hidden = !user && !signIn;
+  $('sign-out').hidden = !user;
+  $('sign-in').hidden = Boolean(user);
+  say($('session-user'), user ?? '');
+  $('session-user').title = user ? `Signed in as ${user}` : '';
+  $('sign-in').addEventListener('click', () => location.assign(loginPath()));
+  $('sign-out').addEventListener('click', () => {
+    void signed({ method: 'POST' })
+      .then((init) => fetch('/logout', init))
+      .finally(() => location.assign(loginPath()));
+  });
+}

@@ -1,0 +1,115 @@
+// Signing in and out in a real browser, against a running server (MERIDIAN_URL) with a user whose name and password stand here.
+import assert from 'node:assert/strict';
+import { after, before, describe } from 'node:test';
+import { createRequire } from 'node:module';
+import { launch, PATIENCE, step as stepOf, watch } from './browser.mjs';
+
+const url = new URL(process.env.MERIDIAN_URL ?? 'http://unset.invalid').origin;
+const [NAME, PASSWORD] = ['anna', 'correct horse battery'];
+const troubles = [];
+let browser;
+let context;
+let page;
+
+const step = (name, work) => stepOf(name, () => page, troubles, work);
+const at = (path) => page.waitForURL(`${url}${path}`, { timeout: PATIENCE });
+/** Refusals that a step expects are no trouble. */
+const expectRefusals = (...statuses) => {
+  const told = statuses.map((status) => new RegExp(`^${status}: |status of ${status} `));
+  for (let i = troubles.length - 1; i >= 0; i--) if (told.some((one) => one.test(troubles[i]))) troubles.splice(i, 1);
+};
+
+async function signIn(password = PASSWORD) {
+  await page.fill('input[name=name]', NAME);
+  await page.fill('input[name=password]', password);
+  await page.click('button[type=submit]');
+}
+
+describe('signing in', { timeout: 600_000 }, () => {
+  before(async () => {
+    assert.ok(process.env.MERIDIAN_URL, 'MERIDIAN_URL is not set: scripts/browser_test.sh runs this test');
+    browser = await launch();
+    context = await browser.newContext({ viewport: { width: 1440, height: 860 } });
+    page = await context.newPage();
+    page.setDefaultTimeout(PATIENCE);
+    page.on('dialog', (dialog) => {
+      troubles.push(`a dialog: ${dialog.message()}`);
+      void dialog.dismiss();
+    });
+    watch(page, url, troubles);
+  });
+  after(async () => {
+    await browser?.close();
+  });
+
+  step('a page that needs a credential leads to the form', async () => {
+    await page.goto(`${url}/collections?f=html`);
+    await at('/login?next=/collections%3Ff%3Dhtml');
+    await page.waitForFunction(() => document.activeElement?.getAttribute('name') === 'name');
+    const axe = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
+    // The page's policy lets no script in, not even of a test.
+    const bare = await (await browser.newContext({ bypassCSP: true })).newPage();
+    await bare.goto(page.url());
+    await bare.addScriptTag({ path: axe });
+    const { violations } = await bare.evaluate(() => window.axe.run());
+    assert.deepEqual(violations.map((one) => one.id), []);
+    await bare.close();
+    // The server's own pages name no icon, and the browser looks for one.
+    expectRefusals(404);
+  });
+
+  step('a wrong password shows the form again', async () => {
+    await signIn('wrong horse battery');
+    await page.waitForSelector('[role=alert]');
+    assert.equal(await page.textContent('[role=alert]'), 'The name or the password is wrong.');
+    assert.equal(await page.inputValue('input[name=name]'), NAME);
+    assert.equal(await page.inputValue('input[name=password]'), '');
+    expectRefusals(401);
+  });
+
+  step('the right one leads to where it was wanted', async () => {
+    await signIn();
+    await at('/collections?f=html');
+    const [cookie, ...others] = await context.cookies();
+    assert.deepEqual([cookie.name, cookie.httpOnly, cookie.sameSite, others.length], ['meridian-session', true, 'Lax', 0]);
+  });
+
+  step('the search page says who is signed in and saves a search', async () => {
+    await page.goto(`${url}/search`);
+    await page.waitForFunction((name) => document.querySelector('#session-user')?.textContent === name, NAME);
+    assert.ok(await page.isVisible('#sign-out'));
+    await page.waitForSelector('#save:not([hidden])');
+    await page.fill('#keywords', 'reef');
+    await page.click('#save');
+    await page.fill('#save-name', 'Reefs');
+    // Where there are outside sources: none of them is polled.
+    if (await page.isVisible('#save-poll')) await page.selectOption('#save-poll', '');
+    const [answer] = await Promise.all([page.waitForResponse((r) => r.url().endsWith('/saved-searches')), page.click('#save-go')]);
+    assert.equal(answer.status(), 201);
+    await page.waitForSelector('#saved:not([hidden])');
+    // The same request without the page's token changes nothing.
+    const bare = await page.evaluate(() => fetch('/saved-searches', { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{"keywords":"reef"}' }).then((r) => r.status));
+    assert.equal(bare, 403);
+    expectRefusals(403);
+    await page.click('#save-cancel');
+  });
+
+  step('signing out ends the session, and the page asks again', async () => {
+    await page.click('#sign-out');
+    await page.waitForURL(/\/login\?next=/, { timeout: PATIENCE });
+    assert.equal((await page.request.get(`${url}/collections`)).status(), 401);
+    await page.goto(`${url}/map`);
+    await page.waitForURL(/\/login\?next=%2Fmap/, { timeout: PATIENCE });
+    expectRefusals(401);
+  });
+
+  step('after the form the map is back as it was', async () => {
+    await page.goto('about:blank');
+    await page.goto(`${url}/map#c=earthquakes`);
+    await page.waitForURL(/\/login\?next=/, { timeout: PATIENCE });
+    await signIn();
+    await page.waitForURL(/\/map#.*c=earthquakes/, { timeout: PATIENCE });
+    await page.waitForFunction(() => document.querySelectorAll('#table tbody tr').length > 0);
+    expectRefusals(401);
+  });
+});
