@@ -331,36 +331,30 @@ impl Batch {
             .map_err(|e| Invalid::new(e.to_string()))
     }
 
-    /// Reads what [`Batch::to_record_batch`] gave. Fields added to the schema since are null.
-    ///
-    /// # Errors
-    /// A column is missing, is another one, or lacks a value that the schema requires.
-    pub fn from_record_batch(schema: Arc<Schema>, record: &RecordBatch) -> Result<Batch, Invalid> {
-        let layout = Arc::new(Layout::of(&schema));
-        let (rows, held) = (record.num_rows(), record.num_columns());
-        if held < layout.first_field || held > layout.columns.len() {
-            let most = layout.columns.len();
-            return Err(Invalid::new(format!("{held} columns, expected {} to {most}", layout.first_field)));
-        }
-        let mut columns = Vec::with_capacity(layout.columns.len());
-        for (i, expected) in layout.columns.iter().enumerate() {
-            let Some(column) = record.columns().get(i) else {
-                columns.push(Some(arrow_array::new_null_array(expected.data_type(), rows)));
-                continue;
-            };
-            // Two columns of one type would be taken for each other: the order alone does not tell them.
-            let name = record.schema_ref().field(i).name();
-            if name != expected.name() {
-                return Err(Invalid::field(expected.name(), format!("found the column {name:?} in its place")));
-            }
-            let field = i.checked_sub(layout.first_field).and_then(|field| schema.fields.get(field));
-            let nullable = field.map_or(expected.is_nullable(), |field| !field.required);
-            if !nullable && column.null_count() > 0 {
+    /// Checks what only code of this program keeps otherwise: events have their ids and required values, and the columns
+    /// of a geometry are null in the same rows. Columns left out are not at fault. For batches from outside.
+    pub fn check_nulls(&self) -> Result<(), Invalid> {
+        for (i, (column, expected)) in self.columns.iter().zip(&self.layout.columns).enumerate() {
+            let Some(column) = column else { continue };
+            let field = i.checked_sub(self.layout.first_field).and_then(|field| self.schema.fields.get(field));
+            let is_nullable = field.map_or(expected.is_nullable(), |field| !field.required);
+            if !is_nullable && column.null_count() > 0 {
                 return Err(Invalid::field(expected.name(), "nulls where every event has a value"));
             }
-            columns.push(Some(column.clone()));
         }
-        Batch::new(schema, layout, rows, columns)
+        let geometry = match self.layout.geometry {
+            None => return Ok(()),
+            Some(GeometryColumns::Points { lon, .. }) => lon..self.layout.first_field,
+            Some(GeometryColumns::Shapes { wkb }) => wkb..self.layout.first_field,
+        };
+        // Readers ask one column of a geometry whether there is one, and take the value of another as it is.
+        let mut nulls =
+            self.columns[geometry].iter().flatten().map(|c| c.logical_nulls().filter(|n| n.null_count() > 0));
+        let first = nulls.next().flatten();
+        if nulls.any(|other| other != first) {
+            return Err(Invalid::field("geometry", "a part of a geometry is null"));
+        }
+        Ok(())
     }
 
     /// The id of a row as readers see it: given, or made from the sequence number handed in.

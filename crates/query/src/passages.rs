@@ -127,7 +127,6 @@ impl Page<'_> {
             let object = match &objects {
                 FieldColumn::Text(a) if a.is_valid(row) => ByValue::Text(a.value(row).to_owned()),
                 FieldColumn::Int(a) if a.is_valid(row) => ByValue::Int(a.value(row)),
-                FieldColumn::Bool(a) if a.is_valid(row) => ByValue::Bool(a.value(row)),
                 _ => continue,
             };
             self.see(object, batch.interval(row));

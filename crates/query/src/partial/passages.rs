@@ -1,13 +1,14 @@
 //! Objects of passages, by partition.
 
 use super::WireError;
-use super::envelope::Kind;
+use super::envelope::{Kind, Opened};
 use crate::aggregate::ByValue;
 use crate::control::Stats;
-use crate::passages::{Passage, Passages, PassagesResult};
+use crate::passages::{Passage, Passages, PassagesResult, object_field};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int64Type, UInt64Type};
-use arrow_array::{ArrayRef, BooleanArray, Int64Array, LargeStringArray, RecordBatch, UInt64Array};
+use arrow_array::{ArrayRef, Int64Array, LargeStringArray, RecordBatch, UInt64Array};
+use meridian_model::{FieldType, Schema};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -41,56 +42,55 @@ impl PartialPassages {
         PassagesResult { passages, more, stats: self.stats }
     }
 
-    /// As an Arrow record batch: a row for each object.
-    pub fn to_arrow(&self) -> Result<RecordBatch, WireError> {
+    /// As an Arrow record batch: a row for each object, in order.
+    pub fn to_arrow(&self, schema: &Schema) -> Result<RecordBatch, WireError> {
         let mut envelope = KIND.seal(&self.stats);
-        envelope.column("object", objects(self.found.keys())?);
+        envelope.column("object", objects(self.found.keys(), kind(schema)?)?);
         envelope.column("count", Arc::new(self.found.values().map(|v| v.0).collect::<UInt64Array>()));
         envelope.column("first", Arc::new(self.found.values().map(|v| v.1).collect::<Int64Array>()));
         envelope.column("last", Arc::new(self.found.values().map(|v| v.2).collect::<Int64Array>()));
         envelope.finish(self.found.len())
     }
 
-    /// Reads what [`PartialPassages::to_arrow`] wrote.
-    pub fn from_arrow(batch: &RecordBatch) -> Result<PartialPassages, WireError> {
+    /// Reads what [`PartialPassages::to_arrow`] wrote of a collection of this schema.
+    pub fn from_arrow(batch: &RecordBatch, schema: &Schema) -> Result<PartialPassages, WireError> {
         let opened = KIND.open(batch)?;
-        let objects = opened.column("object", false, Some)?;
-        let counts = opened.numbers::<UInt64Type>("count")?;
+        let objects = read_objects(&opened, kind(schema)?)?;
+        let counts = opened.numbers::<UInt64Type>("count")?.values();
         let (first, last) = (opened.numbers::<Int64Type>("first")?, opened.numbers::<Int64Type>("last")?);
-        let mut read = PartialPassages { found: BTreeMap::new(), stats: opened.stats()? };
-        for row in 0..opened.rows() {
-            let object = object(objects, row).ok_or_else(|| opened.malformed("objects of another type"))?;
-            read.found.insert(object, (counts.value(row), first.value(row), last.value(row)));
+        // The order proves that no object stands twice: one of the two would be lost in the map.
+        if !objects.is_sorted_by(|a, b| a < b) {
+            return Err(opened.malformed("its objects are not in order"));
         }
-        Ok(read)
+        let spans = || first.values().iter().copied().zip(last.values().iter().copied());
+        if counts.contains(&0) || spans().any(|(first, last)| first > last) {
+            return Err(opened.malformed("an object without events"));
+        }
+        let values = counts.iter().zip(spans()).map(|(&count, (first, last))| (count, first, last));
+        Ok(PartialPassages { found: objects.into_iter().zip(values).collect(), stats: opened.stats()? })
     }
 }
 
-/// Objects are all of one type: that of the collection's object field.
-fn objects<'a>(objects: impl Iterator<Item = &'a ByValue> + Clone) -> Result<ArrayRef, WireError> {
-    let wrong = || KIND.malformed("objects of several types");
-    Ok(match objects.clone().next() {
-        Some(ByValue::Int(_)) => {
-            let all = objects.map(|o| if let ByValue::Int(n) = o { Ok(*n) } else { Err(wrong()) });
-            Arc::new(Int64Array::from(all.collect::<Result<Vec<_>, _>>()?))
-        }
-        Some(ByValue::Bool(_)) => {
-            let all = objects.map(|o| if let ByValue::Bool(b) = o { Ok(*b) } else { Err(wrong()) });
-            Arc::new(BooleanArray::from(all.collect::<Result<Vec<_>, _>>()?))
-        }
-        _ => {
-            let all = objects.map(|o| if let ByValue::Text(text) = o { Ok(text.as_str()) } else { Err(wrong()) });
-            Arc::new(LargeStringArray::from(all.collect::<Result<Vec<_>, _>>()?))
-        }
+/// The type of a collection's objects: integers or text, as schemas have it.
+fn kind(schema: &Schema) -> Result<FieldType, WireError> {
+    Ok(schema.fields[object_field(schema, "tracks")?].kind)
+}
+
+fn objects<'a>(objects: impl Iterator<Item = &'a ByValue>, kind: FieldType) -> Result<ArrayRef, WireError> {
+    let wrong = || KIND.malformed("objects of another type");
+    Ok(if kind == FieldType::Int {
+        let all = objects.map(|o| if let ByValue::Int(n) = o { Ok(*n) } else { Err(wrong()) });
+        Arc::new(Int64Array::from(all.collect::<Result<Vec<_>, _>>()?))
+    } else {
+        let all = objects.map(|o| if let ByValue::Text(text) = o { Ok(text.as_str()) } else { Err(wrong()) });
+        Arc::new(LargeStringArray::from(all.collect::<Result<Vec<_>, _>>()?))
     })
 }
 
-fn object(column: &ArrayRef, row: usize) -> Option<ByValue> {
-    if let Some(texts) = column.as_string_opt::<i64>() {
-        return Some(ByValue::Text(texts.value(row).to_owned()));
+fn read_objects(opened: &Opened<'_>, kind: FieldType) -> Result<Vec<ByValue>, WireError> {
+    if kind == FieldType::Int {
+        return Ok(opened.numbers::<Int64Type>("object")?.values().iter().copied().map(ByValue::Int).collect());
     }
-    if let Some(flags) = column.as_boolean_opt() {
-        return Some(ByValue::Bool(flags.value(row)));
-    }
-    column.as_primitive_opt::<Int64Type>().map(|numbers| ByValue::Int(numbers.value(row)))
+    let texts = opened.column("object", false, |column| column.as_string_opt::<i64>())?;
+    Ok(texts.iter().flatten().map(|text| ByValue::Text(text.to_owned())).collect())
 }

@@ -155,10 +155,8 @@ impl PartialRows {
         let columns = layout.columns.iter().map(|field| opened.any(field.name()).ok().cloned()).collect();
         let batch =
             Batch::new(schema.clone(), layout, opened.rows(), columns).map_err(|e| opened.malformed(e.detail))?;
-        // Later code takes ids as present; over a wire that has to be proven.
-        if batch.ids().is_some_and(|ids| ids.null_count() > 0) {
-            return Err(opened.malformed("an event has no id"));
-        }
+        // Readers of a batch rely on what its writer keeps; over a wire that has to be proven.
+        batch.check_nulls().map_err(|e| opened.malformed(e.to_string()))?;
         Ok(PartialRows { batch, cursors })
     }
 }

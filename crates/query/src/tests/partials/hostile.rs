@@ -165,7 +165,7 @@ proptest! {
             if kind.times != Times::None {
                 let passages = Passages { predicate: predicate.clone(), after: None, limit: 5 };
                 let objects = PartialPassages::of(&snapshot, &passages, &control).unwrap();
-                if let Ok(mut one) = PartialPassages::from_arrow(&hurt(&objects.to_arrow().unwrap())) {
+                if let Ok(mut one) = PartialPassages::from_arrow(&hurt(&objects.to_arrow(schema).unwrap()), schema) {
                     one.merge(objects);
                     let _ = one.finish(&passages);
                 }
@@ -200,7 +200,7 @@ fn another_version_and_another_kind_are_refused() {
         grid.to_arrow().unwrap(),
         PartialCount::of(&snapshot, &predicate, 9, &control).unwrap().to_arrow().unwrap(),
         PartialTrack::of(&snapshot, &track, &control).unwrap().to_arrow().unwrap(),
-        PartialPassages::of(&snapshot, &passages, &control).unwrap().to_arrow().unwrap(),
+        PartialPassages::of(&snapshot, &passages, &control).unwrap().to_arrow(schema).unwrap(),
         rows.to_arrow(&Order::Natural).unwrap(),
         RowsSummary::default().to_arrow().unwrap(),
         near.to_arrow().unwrap(),
@@ -211,7 +211,7 @@ fn another_version_and_another_kind_are_refused() {
         Box::new(|batch| PartialGrid::from_arrow(batch, 1).map(drop)),
         Box::new(|batch| PartialCount::from_arrow(batch).map(drop)),
         Box::new(|batch| PartialTrack::from_arrow(batch, &control).map(drop)),
-        Box::new(|batch| PartialPassages::from_arrow(batch).map(drop)),
+        Box::new(|batch| PartialPassages::from_arrow(batch, schema).map(drop)),
         Box::new(|batch| PartialRows::from_arrow(batch, &Order::Natural, schema).map(drop)),
         Box::new(|batch| RowsSummary::from_arrow(batch).map(drop)),
         Box::new(|batch| PartialNear::from_arrow(batch, schema).map(drop)),

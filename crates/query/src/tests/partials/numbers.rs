@@ -135,7 +135,7 @@ proptest! {
                 let question = Passages { predicate: predicate.clone(), after, limit };
                 let mut parts = all.parts.iter().map(|part| {
                     let objects = PartialPassages::of(&part.collection.snapshot(), &question, &part.control()).unwrap();
-                    let read = PartialPassages::from_arrow(&shipped(&objects.to_arrow().unwrap())).unwrap();
+                    let read = PartialPassages::from_arrow(&shipped(&objects.to_arrow(&part.schema).unwrap()), &part.schema).unwrap();
                     assert_eq!(read, objects);
                     read
                 });

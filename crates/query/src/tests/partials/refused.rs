@@ -2,7 +2,7 @@
 
 use super::super::numbers::all_functions;
 use super::super::world::*;
-use crate::aggregate::Aggregate;
+use crate::aggregate::{Aggregate, ByValue};
 use crate::items::{Items, Order};
 use crate::partial::*;
 use crate::passages::Passages;
@@ -10,9 +10,10 @@ use crate::tile::Tile;
 use crate::track::Track;
 use crate::windows::Windows;
 use arrow_array::builder::{ListBuilder, UInt32Builder};
-use arrow_array::{Array, ArrayRef, RecordBatch, new_null_array};
-use arrow_schema::{Field, Schema};
-use meridian_model::{Projection, Seq};
+use arrow_array::{Array, ArrayRef, Int64Array, LargeStringArray, RecordBatch, UInt64Array, new_null_array};
+use arrow_schema::{Field, Schema as ArrowSchema};
+use meridian_model::{Projection, Schema, Seq};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Twenty points, an hour apart, of one object, with a value in every field.
@@ -58,7 +59,7 @@ fn with_column(batch: &RecordBatch, name: &str, column: ArrayRef) -> RecordBatch
     let at = schema.index_of(name).unwrap();
     fields[at] = Field::new(name, column.data_type().clone(), true);
     columns[at] = column;
-    let schema = Schema::new_with_metadata(fields, schema.metadata().clone());
+    let schema = ArrowSchema::new_with_metadata(fields, schema.metadata().clone());
     RecordBatch::try_new(Arc::new(schema), columns).unwrap()
 }
 
@@ -82,9 +83,8 @@ fn a_column_of_nulls_is_refused_wherever_a_value_must_stand() {
         PartRows::of(&snapshot, &items, &control).unwrap().next().unwrap().unwrap().to_arrow(order).unwrap()
     };
     let by_distance = Order::Near { lon: 1.0, lat: 2.0, k: None };
-    // Events may lack a geometry and values of fields; groups a window and a value.
-    let (of_groups, of_events) =
-        (["@window_start", "@window_end", "@by"], ["@lon", "@lat", "t", "u", "n", "x", "s", "b"]);
+    // Events may lack values of fields that are not required; groups a window and a value. Half a position is refused.
+    let (of_groups, of_events) = (["@window_start", "@window_end", "@by"], ["u", "n", "x", "s", "b"]);
     type Read<'a> = Box<dyn Fn(&RecordBatch) -> Result<(), WireError> + 'a>;
     let all: [(&str, RecordBatch, &[&str], Read<'_>); 8] = [
         (
@@ -108,9 +108,9 @@ fn a_column_of_nulls_is_refused_wherever_a_value_must_stand() {
         ),
         (
             "passages",
-            PartialPassages::of(&snapshot, &passages, &control).unwrap().to_arrow().unwrap(),
+            PartialPassages::of(&snapshot, &passages, &control).unwrap().to_arrow(schema).unwrap(),
             &[],
-            Box::new(|batch| PartialPassages::from_arrow(batch).map(drop)),
+            Box::new(|batch| PartialPassages::from_arrow(batch, schema).map(drop)),
         ),
         (
             "near",
@@ -182,4 +182,34 @@ fn groups_of_values_or_windows_of_another_question_are_refused() {
             assert_eq!(is_malformed(read(asked, by)), i != j && i != 0, "{i} as {j}");
         }
     }
+}
+
+#[test]
+fn passages_of_another_type_order_or_span_are_refused() {
+    let world = world();
+    let (schema, predicate) = (&world.schema, Filter::All.predicate(&world));
+    let passages = Passages { predicate, after: None, limit: 5 };
+    let found = BTreeMap::from(["a", "b"].map(|object| (ByValue::Text(object.to_owned()), (2, 1, 3))));
+    let objects = PartialPassages {
+        found,
+        ..PartialPassages::of(&world.collection.snapshot(), &passages, &world.control()).unwrap()
+    };
+    let batch = objects.to_arrow(schema).unwrap();
+    let read = |name: &str, column: ArrayRef| PartialPassages::from_arrow(&with_column(&batch, name, column), schema);
+    let texts = |texts: [&str; 2]| Arc::new(LargeStringArray::from(texts.to_vec())) as ArrayRef;
+    let ints = |ints: [i64; 2]| Arc::new(Int64Array::from(ints.to_vec())) as ArrayRef;
+    assert_eq!(read("object", texts(["a", "b"])).unwrap(), objects);
+    for column in [texts(["b", "a"]), texts(["a", "a"]), ints([1, 2])] {
+        assert!(is_malformed(read("object", column.clone())), "{column:?}");
+    }
+    assert!(is_malformed(read("count", Arc::new(UInt64Array::from(vec![2, 0])))));
+    assert!(is_malformed(read("first", ints([1, 4]))) && read("first", ints([1, 3])).is_ok());
+    // Objects that are numbers, even where there are none.
+    let of_numbers = Schema { object: Some(2), ..schema.as_ref().clone() };
+    assert!(
+        is_malformed(PartialPassages::from_arrow(&batch, &of_numbers)) && is_malformed(objects.to_arrow(&of_numbers))
+    );
+    let none = PartialPassages { found: BTreeMap::new(), ..objects };
+    assert_eq!(PartialPassages::from_arrow(&none.to_arrow(&of_numbers).unwrap(), &of_numbers).unwrap(), none);
+    assert!(is_malformed(PartialPassages::from_arrow(&none.to_arrow(schema).unwrap(), &of_numbers)));
 }
