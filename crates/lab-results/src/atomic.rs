@@ -1,15 +1,14 @@
-//! Files that are whole or not there.
+//! Files and folders that are whole or not there.
 
+use crate::error::{LabError, Result};
 use std::fs::{self, File};
-use std::io::{Result, Write};
-use std::path::Path;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 
 /// Writes a file beside its place and gives it its name when it is whole: a full disk leaves the old one, or none, but
 /// never half of one.
-pub fn write(path: &Path, content: &[u8]) -> Result<()> {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(".partial");
-    let partial = path.with_file_name(name);
+pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
+    let partial = partial(path);
     let done = File::create(&partial)
         .and_then(|mut file| file.write_all(content).and_then(|()| file.sync_all()))
         .and_then(|()| fs::rename(&partial, path));
@@ -18,6 +17,75 @@ pub fn write(path: &Path, content: &[u8]) -> Result<()> {
         let _ = fs::remove_file(&partial);
     }
     done
+}
+
+fn partial(path: &Path) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_else(|| "results".as_ref()).to_owned();
+    name.push(".partial");
+    path.with_file_name(name)
+}
+
+/// A folder in the making, beside its place. Dropped before [`NewFolder::finish`], it leaves nothing.
+#[derive(Debug)]
+pub struct NewFolder {
+    place: PathBuf,
+    partial: PathBuf,
+}
+
+impl NewFolder {
+    /// Begins a folder at `place`, which must not be there yet (or be empty).
+    pub fn create(place: &Path) -> Result<NewFolder> {
+        if place.is_file() || fs::read_dir(place).is_ok_and(|mut entries| entries.next().is_some()) {
+            let shown = place.display();
+            return Err(LabError::scenario(format!("{shown}: is there already: expected a new folder for results")));
+        }
+        let folder = NewFolder { place: place.to_owned(), partial: partial(place) };
+        // What a killed run left is of no use to anyone.
+        if folder.partial.exists() {
+            fs::remove_dir_all(&folder.partial).map_err(|e| broken(&folder.partial, &e))?;
+        }
+        fs::create_dir_all(&folder.partial).map_err(|e| broken(&folder.partial, &e))?;
+        Ok(folder)
+    }
+
+    /// Where its files go until it is whole.
+    pub fn path(&self) -> &Path {
+        &self.partial
+    }
+
+    /// Writes a file of it.
+    pub fn write(&self, name: &str, bytes: &[u8]) -> Result<()> {
+        let path = self.partial.join(name);
+        fs::write(&path, bytes).map_err(|e| broken(&path, &e))
+    }
+
+    /// Writes a file of it as JSON.
+    pub fn json(&self, name: &str, value: &impl serde::Serialize) -> Result<()> {
+        let mut text = serde_json::to_vec_pretty(value).map_err(|e| LabError::results(format!("{name}: {e}")))?;
+        text.push(b'\n');
+        self.write(name, &text)
+    }
+
+    /// Gives it its name, which only a whole folder ever has.
+    pub fn finish(self) -> Result<()> {
+        // An empty folder that the user made: `create` has refused any other.
+        if self.place.exists() {
+            fs::remove_dir(&self.place).map_err(|e| broken(&self.place, &e))?;
+        }
+        fs::rename(&self.partial, &self.place).map_err(|e| broken(&self.place, &e))
+    }
+}
+
+impl Drop for NewFolder {
+    fn drop(&mut self) {
+        // After `finish` the name is no longer there. A failure here can be neither reported nor harmful.
+        let _ = fs::remove_dir_all(&self.partial);
+    }
+}
+
+/// Results that cannot be written.
+pub fn broken(path: &Path, error: &dyn std::fmt::Display) -> LabError {
+    LabError::results(format!("{}: results cannot be written: {error}", path.display()))
 }
 
 #[cfg(all(test, target_os = "linux"))]

@@ -31,6 +31,7 @@ impl SeededRng {
 
     /// A wait from the exponential distribution with this mean.
     pub fn exponential(&mut self, mean: f64) -> f64 {
+        // The fraction is never 1, so the logarithm is finite.
         mean * -(1.0 - self.fraction()).ln()
     }
 

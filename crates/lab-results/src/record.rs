@@ -65,6 +65,7 @@ impl Record {
         if self.sent.is_some() {
             self.resends = self.resends.saturating_add(1);
         }
+        // The first send counts: waiting for the lost connection was part of what the user waited for.
         self.sent.get_or_insert(now);
     }
 

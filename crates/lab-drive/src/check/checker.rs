@@ -143,7 +143,7 @@ impl Checker {
     }
 
     fn counted(&self, path: &str, count: u64) -> Result<(), Finding> {
-        if self.check.results_at_least.is_some_and(|least| count < least) {
+        if self.check.results_at_least.is_some_and(|min| count < min) {
             let outcome = if count == 0 { Outcome::Absent } else { Outcome::Unsound };
             return Err((outcome, "too few results".to_owned()));
         }

@@ -44,7 +44,7 @@ fn one(objective: &Objective, summary: &Summary, run: &Run) -> ObjectiveVerdict 
         Metric::SoundRate => group.map(|group| group.sound_per_s),
     };
     let holds = value.is_some_and(|value| {
-        objective.at_most.is_none_or(|most| value <= most) && objective.at_least.is_none_or(|least| value >= least)
+        objective.at_most.is_none_or(|max| value <= max) && objective.at_least.is_none_or(|min| value >= min)
     });
     let bound = match (objective.at_most, objective.at_least) {
         (Some(most), _) => format!("at most {most}"),

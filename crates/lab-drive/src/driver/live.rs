@@ -56,6 +56,7 @@ impl Live {
     }
 
     fn report(&self) -> String {
+        // Cloned, not held: drawing the page takes long, and the driver waits for this lock.
         let (run, progress) = self.now.lock().clone();
         let end = progress.end_s.map_or_else(String::new, |end| format!(" of {end:.0}"));
         format!(
@@ -125,6 +126,7 @@ fn page(name: &str) -> String {
 }
 
 fn answer(mut stream: TcpStream, address: SocketAddr, page: &str, live: &Live) -> std::io::Result<()> {
+    // One thread serves all readers, so one that stalls must not keep the others.
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     let mut asked = Vec::new();

@@ -229,6 +229,7 @@ impl Dispatcher {
 
     /// Returns when every job is done.
     async fn drained(&self) {
+        // A loop, since `notify_one` keeps its permit: it may be that of an earlier moment without work.
         while self.counter.busy.get() > 0 {
             self.counter.empty.notified().await;
         }

@@ -103,6 +103,7 @@ impl Stop {
     /// Stops the load soon: no more arrivals, and requests in flight have a short time to end.
     pub fn ask(&self, why: impl Into<String>) {
         self.why.borrow_mut().get_or_insert_with(|| why.into());
+        // The first reason stands, but an urgent stop overrides one that lets requests end.
         self.patient.set(false);
         self.asked.notify_waiters();
     }

@@ -219,6 +219,7 @@ impl VirtualUser {
             }
             End::Abort => {
                 self.connection.abandon();
+                // Armed anew: a notification that has fired does not fire again.
                 self.abort = Box::pin(std::sync::Arc::clone(&shared.stop.abort).notified_owned());
                 record.outcome = Outcome::TimedOut;
                 record.detail = Some("the run was ended first".to_owned());

@@ -79,8 +79,8 @@ fn windows_of_each_length_come_equally_often_at_each_of_their_positions() {
         // Five standard deviations.
         assert!(times.abs_diff(10_000) < 410, "{days} days: {times} of 30000");
         assert_eq!(drawn[&days].len(), positions, "{days} days");
-        let (due, least) = (10_000 / positions as u32, drawn[&days].values().min().copied().unwrap_or_default());
-        assert!(least > due / 2, "{days} days: a position only {least} times, {due} are due");
+        let (due, rarest) = (10_000 / positions as u32, drawn[&days].values().min().copied().unwrap_or_default());
+        assert!(rarest > due / 2, "{days} days: a position only {rarest} times, {due} are due");
     }
     let none = Generator::Window { start: "2015-01-01T00:00:00Z".into(), lengths: Vec::new() };
     assert!(Source::new(&none).expect_err("refused").contains("lengths is empty"));

@@ -52,6 +52,7 @@ async fn answer(mut stream: TcpStream) -> io::Result<()> {
             1 => stream.write_all(ANSWER).await?,
             many => stream.write_all(&ANSWER.repeat(many)).await?,
         }
+        // A head that fills the buffer would never be complete, so its connection is closed.
         if filled == buffer.len() {
             return Ok(());
         }

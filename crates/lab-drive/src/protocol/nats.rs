@@ -209,7 +209,7 @@ fn introduction(address: &Address, inbox: &str) -> Vec<u8> {
 /// What a reply says of the question: a status in its headers, or an acknowledgement of JetStream.
 fn reply(headers: &[u8], payload: &[u8], into_stream: bool) -> Result<(), ExchangeError> {
     match headers.strip_prefix(b"NATS/1.0 ").and_then(|rest| rest.get(..3)) {
-        Some(b"503") => return Err(ExchangeError::failed("nobody answers to this subject")),
+        Some(b"503") => return Err(ExchangeError::failed("no responder listens to this subject")),
         Some(status) if status.iter().all(u8::is_ascii_digit) => {
             return Err(ExchangeError::failed(format!("the reply has status {}", String::from_utf8_lossy(status))));
         }

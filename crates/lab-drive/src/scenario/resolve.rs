@@ -71,7 +71,7 @@ impl Scenario {
             return Err(format!("request {LOG}: the lines of the access log are called so: expected another name"));
         }
         if !self.request.is_empty() && self.population.iter().all(|population| population.arrival.is_replay()) {
-            return Err("request: nobody asks it, an access log is replayed: expected none".into());
+            return Err("request: an access log is replayed, so it would never be sent: expected none".into());
         }
         if !self.request.is_empty() {
             distinct("request", self.request.iter().map(|request| request.name.as_str()))?;

@@ -57,6 +57,7 @@ impl Load {
             Arrival::Burst { count, .. } => f64::from(*count),
             Arrival::Onoff { per_burst, .. } => f64::from(*per_burst),
             Arrival::Replay { speed, .. } => *speed,
+            // `Load::of` refuses these two, so no search reads this value.
             Arrival::Ramp { .. } | Arrival::Steps { .. } => 0.0,
         }
     }
@@ -64,6 +65,7 @@ impl Load {
     /// The same scenario under another load.
     pub fn set(self, scenario: &mut Scenario, load: f64) {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "users; a cast saturates")]
+        // A load of no user or no request would end a step with nothing measured.
         let whole = load.round().max(1.0) as u32;
         match &mut scenario.population[self.population].arrival {
             Arrival::Constant { rate } | Arrival::Poisson { rate } => *rate = load,

@@ -87,6 +87,7 @@ pub(super) fn step(
         .filter(|verdict| !verdict.holds)
         .map(|verdict| Failed { objective: verdict.objective.clone(), value: verdict.value })
         .collect();
+    // What was not sent has no wait. A step that sent only what it could would look like one that held.
     let not_sent = seen.with(Outcome::NotSent) as f64 / seen.questions.max(1) as f64;
     if not_sent > NOT_SENT_MAX {
         let objective = format!("arrivals not sent at most {NOT_SENT_MAX}");
@@ -99,6 +100,7 @@ pub(super) fn step(
         load: value,
         seed,
         folder: folder.to_owned(),
+        // Objectives hold of an empty step, which shows nothing.
         held: failed.is_empty() && seen.questions > 0,
         failed,
         void: outcome.run.void.clone(),
@@ -148,6 +150,8 @@ impl Seen {
             return;
         }
         let sound = record.outcome == Outcome::Sound;
+        // Of every phase: an answer counts where it ends, and one that was asked for in the warm-up may end in the
+        // window.
         self.ends.extend(record.done.filter(|_| sound));
         if record.phase != Phase::Measured {
             return;
@@ -158,6 +162,7 @@ impl Seen {
         self.questions += u64::from(record.attempt == 0);
         *self.outcomes.entry(record.outcome).or_default() += 1;
         self.waits.extend(record.latency().filter(|_| sound).map(|us| us as f64 / 1e3));
+        // The mode shows in the first requests of a phase. All of a long step at a high rate would not fit in memory.
         if self.course.len() < COURSE_MAX {
             self.course.push(Record { detail: None, ..record });
         }

@@ -23,6 +23,7 @@ pub use verdict::{Conclusion, Found, Shape, ShapeKind};
 
 use meridian_lab_drive::driver;
 use meridian_lab_drive::scenario::{Metric, Objective, Scenario};
+use meridian_lab_results::atomic::NewFolder;
 use meridian_lab_results::error::{LabError, Result};
 use search::{End, Next, Plan, Purpose, Search};
 use std::path::{Path, PathBuf};
@@ -86,7 +87,8 @@ pub fn run(scenario: &Scenario, options: &Options, progress: &mut dyn FnMut(&Ste
     let load = Load::of(scenario, options.population.as_deref())?;
     let scenario = prepared(scenario)?;
     let plan = plan(&scenario, load, options)?;
-    let folder = Folder::create(&options.out, &scenario.to_toml()?)?;
+    let folder = NewFolder::create(&options.out)?;
+    folder.write("scenario.toml", scenario.to_toml()?.as_bytes())?;
     let started = jiff::Timestamp::now().to_string();
     let mut steps: Vec<Step> = Vec::new();
     let (mut voids, mut again, mut ended) = (0, None, None);
@@ -117,16 +119,20 @@ pub fn run(scenario: &Scenario, options: &Options, progress: &mut dyn FnMut(&Ste
         let n = u32::try_from(steps.len() + 1).unwrap_or(u32::MAX);
         let mut stepped = scenario.clone();
         load.set(&mut stepped, value);
+        // Another seed each time: repeated steps at one load would otherwise repeat the same chance and confirm
+        // nothing.
         stepped.seed = scenario.seed.wrapping_add(u64::from(n));
         stepped.name = format!("{} at {value} {}", scenario.name, load.unit());
         let name = format!("steps/{n:02}-{value}");
-        let Some(outcome) = driven(&stepped, options, &folder.partial.join(&name), steps.is_empty())? else {
+        let Some(outcome) = driven(&stepped, options, &folder.path().join(&name), steps.is_empty())? else {
             break ended.map_or(Conclusion::Gone, Conclusion::from);
         };
-        let step = measure::step(&folder.partial, &name, &outcome, (load, value), (n, purpose, stepped.seed))?;
+        let step = measure::step(folder.path(), &name, &outcome, (load, value), (n, purpose, stepped.seed))?;
         progress(&step);
         let interrupted = step.cut_short.as_deref() == Some("interrupted");
         let void = !step.void.is_empty();
+        // Steps for the sustained rate lie far above the edge. The fit would take them for evidence about its
+        // steepness.
         if !void && !interrupted && purpose != Purpose::Sustain {
             search.record(value, step.held);
         }
@@ -144,7 +150,9 @@ pub fn run(scenario: &Scenario, options: &Options, progress: &mut dyn FnMut(&Ste
         }
     };
     let found = verdict::found(&scenario, load, options, (conclusion, search.estimate().ok()), started, steps);
-    folder.finish(&found)?;
+    found.write(&folder)?;
+    show::report(folder.path())?;
+    folder.finish()?;
     Ok(found)
 }
 
@@ -159,6 +167,7 @@ fn prepared(scenario: &Scenario) -> Result<Scenario> {
         ));
     }
     scenario.trials.repeats = 1;
+    // A phase after the load would belong to no step: the next one begins from an idle target anyway.
     scenario.phases.again_s = 0.0;
     if scenario.objective.is_empty() {
         let objective = |(metric, at_most, at_least)| Objective {
@@ -202,6 +211,8 @@ fn driven(scenario: &Scenario, options: &Options, out: &Path, first: bool) -> Re
     let options = driver::Options { out: out.to_owned(), allow_public, interrupt: interrupt.clone(), live: None };
     for _ in 0..REACH.0 {
         match driver::run(scenario, &options, &mut |_| ()) {
+            // A target that fell over at the last step may restart. At the first step it was never there, and the error
+            // is the user's.
             Err(LabError::Target(_)) if !first => {
                 if slept(REACH.1, interrupt.as_ref()) {
                     break;
@@ -240,49 +251,4 @@ impl From<End> for Conclusion {
             End::Below => Conclusion::Below,
         }
     }
-}
-
-/// The folder in the making; dropped before it is whole, it leaves nothing.
-struct Folder {
-    place: PathBuf,
-    partial: PathBuf,
-}
-
-impl Folder {
-    fn create(place: &Path, scenario: &str) -> Result<Folder> {
-        if place.is_file() || std::fs::read_dir(place).is_ok_and(|mut entries| entries.next().is_some()) {
-            let shown = place.display();
-            return Err(LabError::scenario(format!("{shown}: is there already: expected a new folder for results")));
-        }
-        let mut name = place.file_name().map_or_else(|| "breakpoint".into(), std::ffi::OsStr::to_owned);
-        name.push(".partial");
-        let folder = Folder { place: place.to_owned(), partial: place.with_file_name(name) };
-        let partial = &folder.partial;
-        if partial.exists() {
-            std::fs::remove_dir_all(partial).map_err(|e| broken(partial, &e))?;
-        }
-        std::fs::create_dir_all(partial.join("steps")).map_err(|e| broken(partial, &e))?;
-        std::fs::write(partial.join("scenario.toml"), scenario).map_err(|e| broken(partial, &e))?;
-        Ok(folder)
-    }
-
-    fn finish(self, found: &Found) -> Result<()> {
-        found.write(&self.partial)?;
-        show::report(&self.partial)?;
-        if self.place.exists() {
-            std::fs::remove_dir(&self.place).map_err(|e| broken(&self.place, &e))?;
-        }
-        std::fs::rename(&self.partial, &self.place).map_err(|e| broken(&self.place, &e))
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        // After `finish` the name is no longer there.
-        let _ = std::fs::remove_dir_all(&self.partial);
-    }
-}
-
-fn broken(path: &Path, error: &dyn std::fmt::Display) -> LabError {
-    LabError::results(format!("{}: results cannot be written: {error}", path.display()))
 }

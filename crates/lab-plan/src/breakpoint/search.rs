@@ -108,18 +108,19 @@ impl Search {
             return Next::End(End::Trials);
         }
         let most_held = self.loads(true).fold(0.0, f64::max);
-        let least_failed = self.loads(false).fold(f64::INFINITY, f64::min);
+        let lowest_failed = self.loads(false).fold(f64::INFINITY, f64::min);
         let (min, most) = plan.bounds;
         let step = |load: f64| Next::Try(self.rounded(load.clamp(min, most)), Purpose::Step);
-        match (most_held > 0.0, least_failed.is_finite()) {
+        match (most_held > 0.0, lowest_failed.is_finite()) {
             (false, false) => return step(plan.from),
             (true, false) if most_held >= most => return Next::End(End::Above),
             // At least one more than the last: rounding could otherwise give the same load for ever.
             (true, false) => return step(self.rounded(most_held * plan.factor).max(most_held + self.grain())),
-            (false, true) if least_failed <= min => return Next::End(End::Below),
-            (false, true) => return step(self.rounded(least_failed / plan.factor).min(least_failed - self.grain())),
+            (false, true) if lowest_failed <= min => return Next::End(End::Below),
+            (false, true) => return step(self.rounded(lowest_failed / plan.factor).min(lowest_failed - self.grain())),
             (true, true) => {}
         }
+        // Both sides are there, so a fit exists; if it fails by numbers, no further trial can help.
         let Ok(weights) = Weights::of(&self.outcomes) else { return Next::End(End::Trials) };
         let estimate = weights.estimate();
         // Between two whole numbers nothing can be tried: one held, the next failed.
@@ -132,6 +133,7 @@ impl Search {
         if low >= plan.confirm && high >= plan.confirm {
             return Next::End(End::Found);
         }
+        // In turns, beginning below, so that a search that runs out of trials has confirmed both ends about equally.
         let (end, load) = match (low <= high, plan.whole) {
             (true, false) => (0, estimate.low),
             (true, true) => (0, estimate.low.floor()),

@@ -1,10 +1,9 @@
 //! A search as pictures and a page.
 
 use super::verdict::{Found, short};
-use super::{Conclusion, Step, broken};
-use meridian_lab_results::atomic;
-use meridian_lab_results::error::{LabError, Result};
-use meridian_lab_results::picture::{Axis, BAD, COLOURS, GOOD, Marks, Plot, QUIET, Scale, Unit, png, stacked};
+use super::{Conclusion, Step};
+use meridian_lab_results::error::Result;
+use meridian_lab_results::picture::{Axis, BAD, COLOURS, GOOD, Marks, Plot, QUIET, Scale, Unit, stacked};
 use meridian_lab_results::report::Report;
 use meridian_lab_results::report::page;
 use std::path::Path;
@@ -13,13 +12,8 @@ use std::path::Path;
 pub fn report(dir: &Path) -> Result<Report> {
     let found = Found::open(dir)?;
     let pictures = dir.join("pictures");
-    std::fs::create_dir_all(&pictures).map_err(|e| broken(&pictures, &e))?;
     let svg = stacked(&plots(&found));
-    let bytes = png(&svg).map_err(|e| LabError::results(format!("breakpoint: {e}")))?;
-    for (name, content) in [("breakpoint.svg", svg.as_bytes()), ("breakpoint.png", &bytes)] {
-        let path = pictures.join(name);
-        atomic::write(&path, content).map_err(|e| broken(&path, &e))?;
-    }
+    page::picture(&pictures, "breakpoint", &svg)?;
     let page = dir.join("report.html");
     page::write(&page, &html(&found, &svg))?;
     Ok(Report { page, pictures, words: found.sentence })

@@ -39,10 +39,12 @@ impl Backlog {
     /// patience rise no further. `None` where there are too few.
     pub(super) fn of(course: &[Record]) -> Option<Backlog> {
         let given_up = course.iter().filter(|r| matches!(r.outcome, Outcome::TimedOut | Outcome::NotSent));
+        // Users who give up leave the queue, and the waits of the others stop rising.
         let until = given_up.map(|record| record.intended).min().unwrap_or(Micros::MAX);
         let due = course.iter().filter(|record| record.attempt == 0 && record.intended < until);
         let mut due: Vec<&Record> = due.collect();
         due.sort_by_key(|record| record.intended);
+        // Refusals are quick whatever the backlog is, and would flatten the rise.
         let answered = |record: &&Record| !matches!(record.outcome, Outcome::Refused | Outcome::Failed);
         let seconds = |us: Micros| us as f64 / 1e6;
         let point = |record: &Record| Some((seconds(record.intended), seconds(record.latency()?)));
@@ -51,6 +53,7 @@ impl Backlog {
         if points.len() < REQUESTS || span <= 0.0 {
             return None;
         }
+        // Intervals, not requests: n arrivals have n - 1 gaps between them.
         let rate = (due.len() - 1) as f64 / span;
         let rise = slope::fit_in_order(&points)?.slope;
         let served = |rise: f64| rate / (1.0 + rise.max(0.0));
@@ -80,6 +83,8 @@ fn saturated(steps: &[Step], near: f64) -> Vec<Estimate> {
         above.map(|(_, backlog)| backlog.served_per_s).collect()
     };
     let close = over(near * NEAR[1]);
+    // A search by large steps may have jumped past the near ones. Far steps show a lower bound at best, and nothing
+    // better is known.
     if close.is_empty() { over(f64::INFINITY) } else { close }
 }
 
@@ -119,6 +124,7 @@ pub(super) fn edge(steps: &[Step]) -> Option<Estimate> {
         .map(|(load, backlog)| (load, backlog.grows))
         .collect();
     let grew = below.iter().filter(|(_, grows)| *grows).count();
+    // One step that grew may be chance, so two are needed, and more than half of those around.
     if grew >= 2 && 2 * grew > below.len() {
         edge.low = below.iter().filter(|(_, grows)| *grows).map(|(load, _)| *load).fold(edge.low, f64::min);
     }

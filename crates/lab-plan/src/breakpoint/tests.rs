@@ -29,7 +29,7 @@ fn scenario(url: &str, rest: &str) -> Scenario {
 }
 
 /// 4 workers of 20 ms each hold 200 a second. Above, the wait grows by (rate / 200 - 1) a second, so in 0.6 s the 95th
-/// percentile passes 100 ms at (100 - 20) / (0.95 x 600) above: 228 a second. Below 200 nobody waits.
+/// percentile passes 100 ms at (100 - 20) / (0.95 x 600) above: 228 a second. Below 200 no request waits.
 #[test]
 fn the_breakpoint_of_a_server_of_known_capacity_is_found() {
     let url = mock("[[source]]\nname = \"a\"\nitems = 1\nworkers = 4\ndelay = { kind = \"fixed\", ms = 20 }\n");

@@ -3,7 +3,9 @@
 use super::search::narrowness;
 use super::{Load, Options, Step, sustain};
 use meridian_lab_drive::scenario::Scenario;
+use meridian_lab_results::atomic::NewFolder;
 use meridian_lab_results::error::{LabError, Result};
+use meridian_lab_results::folder;
 use meridian_lab_results::record::Outcome;
 use meridian_lab_results::stats::Estimate;
 use meridian_lab_results::stats::mode::Mode;
@@ -161,9 +163,10 @@ fn sound(steps: &[Step]) -> impl Iterator<Item = &Step> {
 
 /// The objective that failed in most steps, of those at the smallest loads that failed.
 fn first_to_fail(steps: &[Step]) -> Option<String> {
-    let least = sound(steps).filter(|step| !step.held).map(|step| step.load).min_by(f64::total_cmp)?;
+    // Far above the edge everything fails at once; what failed first shows only just above it.
+    let lowest = sound(steps).filter(|step| !step.held).map(|step| step.load).min_by(f64::total_cmp)?;
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    for failed in sound(steps).filter(|step| step.load <= least * 1.25).flat_map(|step| &step.failed) {
+    for failed in sound(steps).filter(|step| step.load <= lowest * 1.25).flat_map(|step| &step.failed) {
         *counts.entry(&failed.objective).or_default() += 1;
     }
     counts.into_iter().max_by_key(|(_, n)| *n).map(|(objective, _)| objective.to_owned())
@@ -288,8 +291,8 @@ fn sentence(found: &Found) -> String {
             format!("Every load held, up to {} {unit}: the breakpoint lies above.", found.most_held.unwrap_or_default())
         }
         (Conclusion::Below, _) => {
-            let least = sound(&found.steps).map(|step| step.load).fold(f64::INFINITY, f64::min);
-            format!("Every load failed, down to {least} {unit}: \"{objective}\" does not hold even there.")
+            let lowest = sound(&found.steps).map(|step| step.load).fold(f64::INFINITY, f64::min);
+            format!("Every load failed, down to {lowest} {unit}: \"{objective}\" does not hold even there.")
         }
         (Conclusion::Void, _) => {
             let why = found.steps.last().map(|step| step.void.join("; ")).unwrap_or_default();
@@ -338,14 +341,14 @@ impl Found {
         self.conclusion == Conclusion::Found
     }
 
-    /// Whether every load up to `least` is known to hold, and to be sustained where the load is a rate whose edge is known.
-    pub fn holds_at(&self, least: f64) -> bool {
-        if self.sustainable.is_some_and(|edge| edge.low < least) {
+    /// Whether every load up to `load` is known to hold, and to be sustained where the load is a rate whose edge is known.
+    pub fn holds_at(&self, load: f64) -> bool {
+        if self.sustainable.is_some_and(|edge| edge.low < load) {
             return false;
         }
         match (&self.breakpoint, self.conclusion) {
-            (Some(at), Conclusion::Found | Conclusion::Wide) => at.low >= least,
-            (None, Conclusion::Above) => self.most_held.is_some_and(|most| most >= least),
+            (Some(at), Conclusion::Found | Conclusion::Wide) => at.low >= load,
+            (None, Conclusion::Above) => self.most_held.is_some_and(|most| most >= load),
             _ => false,
         }
     }
@@ -355,15 +358,7 @@ impl Found {
         let shown = dir.display();
         let text = std::fs::read_to_string(dir.join(FILE))
             .map_err(|e| LabError::results(format!("{shown}: not the folder of a breakpoint search: {FILE}: {e}")))?;
-        let damaged = |e: &dyn std::fmt::Display| LabError::results(format!("{shown}: {FILE} is damaged: {e}"));
-        let loose: serde_json::Value = serde_json::from_str(&text).map_err(|e| damaged(&e))?;
-        match loose["format_version"].as_u64() {
-            Some(version) if version > u64::from(FORMAT_VERSION) => Err(LabError::results(format!(
-                "{shown}: its format version is {version}, this program reads up to {FORMAT_VERSION}: a newer meridian reads it"
-            ))),
-            Some(_) => serde_json::from_value(loose).map_err(|e| damaged(&e)),
-            None => Err(damaged(&"format_version is missing")),
-        }
+        folder::versioned(&text, FILE, dir, FORMAT_VERSION)
     }
 
     /// Whether a folder is that of a search.
@@ -371,10 +366,7 @@ impl Found {
         dir.join(FILE).is_file()
     }
 
-    pub(super) fn write(&self, dir: &Path) -> Result<()> {
-        let path = dir.join(FILE);
-        let mut text = serde_json::to_vec_pretty(self).map_err(|e| LabError::results(format!("{FILE}: {e}")))?;
-        text.push(b'\n');
-        std::fs::write(&path, text).map_err(|e| super::broken(&path, &e))
+    pub(super) fn write(&self, folder: &NewFolder) -> Result<()> {
+        folder.json(FILE, self)
     }
 }

@@ -43,6 +43,8 @@ impl Plan {
                 let keeps: Vec<&dyn Fn(Option<f64>) -> bool> =
                     keeps.iter().map(|keep| keep as &dyn Fn(_) -> _).collect();
                 // Requests that come by chance to several machines come by chance to each.
+                // A random split of a Poisson process gives Poisson processes, so one machine at its part of the rate
+                // stands for all.
                 let kept = machine.at(rate / size as f64, self.seeds, &keeps);
                 let is_known = kept.is_some();
                 let none = vec![0.0; self.promise.len()];
@@ -108,6 +110,7 @@ impl Tally {
             self.packets += 1.0;
             self.request(promises, whole_s, whole_s);
         });
+        // Each thread waits without a break, so the time that passed is the sum of all waits over the threads.
         self.span_s += waited_s / f64::from(tier.threads);
     }
 

@@ -64,6 +64,8 @@ impl Level {
     pub fn of(users: f64, throughput: f64, mut waits: Vec<f64>) -> Option<Level> {
         waits.sort_by(f64::total_cmp);
         let n = waits.len();
+        // Quantiles at the middle of equal parts: unlike the first and last values, they do not depend on how many were
+        // measured.
         let kept = n.min(KEPT);
         let waits: Vec<f64> = (0..kept).map(|i| waits[(2 * i + 1) * n / (2 * kept)]).collect();
         (n > 0).then_some(Level { users, throughput, waits })
@@ -135,6 +137,7 @@ impl Machine {
 /// Workers where throughput rises in a straight line and then stays, from a whole number of users on.
 fn serves(law: &Law) -> Serves {
     let plateau = law.plateau().filter(|plateau| !law.fits() && plateau.worst <= PLATEAU_WITHIN);
+    // Workers are whole, so a plateau that begins between two numbers is a machine that is shared.
     let whole = plateau.map(|plateau| plateau.from_n).filter(|n| n.round() >= 1.0 && (n - n.round()).abs() <= WHOLE);
     whole.map_or(Serves::Shared, |n| Serves::Workers(n.round() as u32))
 }
@@ -156,6 +159,7 @@ fn steps(dir: &Path) -> Result<Vec<PathBuf>, String> {
     let folders: Vec<PathBuf> =
         found.steps.iter().filter(|step| step.void.is_empty()).map(|step| dir.join(&step.folder)).collect();
     match folders.iter().find(|folder| !folder.join("run.json").is_file()) {
+        // A search keeps its verdict without the steps' folders, but not the waits that a promise is held against.
         Some(gone) => Err(format!("{}: it is not there, and without its answers no wait is known", gone.display())),
         None => Ok(folders),
     }

@@ -35,6 +35,8 @@ impl Machine {
         let mut batches: Vec<Vec<f64>> = vec![Vec::new(); keeps.len()];
         for seed in 1..=seeds {
             let waits = self.waits(rate, &mut SeededRng::new(u64::from(seed)));
+            // Neighbours share a queue, so single requests are no independent samples. Batch means of this length
+            // nearly are.
             for batch in waits.chunks(waits.len().div_ceil(BATCHES).max(1)) {
                 for (shares, keep) in batches.iter_mut().zip(keeps) {
                     let kept = batch.iter().filter(|wait| keep(Some(**wait).filter(|wait| wait.is_finite()))).count();
@@ -65,6 +67,7 @@ impl Machine {
 
     /// The level with the most users at which none waited for a worker.
     fn unqueued(&self, workers: u32) -> &Level {
+        // With more users than workers the measured waits contain the queue, which the simulation adds itself.
         let below = self.levels.iter().rfind(|level| level.users <= f64::from(workers));
         below.unwrap_or(&self.levels[0])
     }
@@ -75,6 +78,7 @@ fn queued(served: &Level, workers: u32, rate: f64, most: usize, rng: &mut Seeded
     let mut free: BinaryHeap<Reverse<u64>> = (0..workers).map(|_| Reverse(0)).collect();
     let mut there: BinaryHeap<Reverse<u64>> = BinaryHeap::new();
     let (mut now, mut out) = (0.0, Vec::with_capacity(REQUESTS + BEFORE));
+    // Integers, since a heap needs a total order and floats have none.
     let ns = |seconds: f64| (seconds * 1e9) as u64;
     for _ in 0..REQUESTS + BEFORE {
         now += rng.exponential(1.0 / rate);
@@ -82,6 +86,8 @@ fn queued(served: &Level, workers: u32, rate: f64, most: usize, rng: &mut Seeded
             there.pop();
         }
         let takes = served.wait(rng.fraction());
+        // Past the largest load that was measured nothing is known, so the request fails rather than be priced by a
+        // guess.
         if there.len() >= most {
             out.push(f64::INFINITY);
             continue;
@@ -110,6 +116,8 @@ fn shared(machine: &Machine, rate: f64, most: usize, rng: &mut SeededRng) -> Vec
     let mut jobs: Vec<Job> = Vec::new();
     let (mut now, mut next, mut out) = (0.0, rng.exponential(1.0 / rate), Vec::with_capacity(REQUESTS + BEFORE));
     while out.len() < REQUESTS + BEFORE {
+        // Looked up at every event: each request runs as fast as the current number of requests allows, not as at its
+        // arrival.
         let (from, to, way) = machine.around(jobs.len() as f64);
         let wait = |share: f64| match (from.wait(share), to.wait(share)) {
             (a, b) if a.is_finite() && b.is_finite() => a + (b - a) * way,

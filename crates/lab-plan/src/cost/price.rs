@@ -16,7 +16,7 @@ pub struct Bill {
     pub per_thousand_satisfied: Option<f64>,
     /// Share of the day's requests that are satisfied.
     pub satisfied_share: f64,
-    /// The same in the hours in which it is least.
+    /// The same in the worst hours.
     pub worst_share: f64,
     /// As much of that as is sure (95 %, one-sided), where a measured machine was simulated: a promise is kept by what is sure.
     pub worst_sure: f64,
@@ -78,6 +78,7 @@ impl Plan {
             }
             for (nth, promise) in self.promise.iter().enumerate() {
                 let bills: Vec<Bill> = days.iter().map(|(size, hours)| self.bill(*size, pattern, hours, nth)).collect();
+                // By what is sure, not by the mean: half of all sizes bought by the mean would break the promise.
                 let kept = bills.iter().filter(|bill| bill.worst_sure >= promise.share);
                 let cheapest = kept.min_by(|a, b| a.per_day.total_cmp(&b.per_day)).cloned();
                 let (pattern, promise) = (pattern.name.clone(), promise.name.clone());
@@ -101,6 +102,7 @@ impl Plan {
             per_day += part.hours * (hour.calls * prices.outside_call + hour.bytes / 1e9 * prices.gigabyte);
             requests += part.hours * hour.requests;
             satisfied += part.hours * hour.requests * hour.shares[promise];
+            // The promise is one for every hour. A mean over the day would let quiet nights pay for broken evenings.
             worst = worst.min(hour.shares[promise]);
             sure = sure.min(hour.sure[promise]);
         }

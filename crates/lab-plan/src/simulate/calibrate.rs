@@ -136,6 +136,7 @@ impl Calibrated {
             .residuals
             .iter()
             .map(|residual| residual.simulated.map_or(MISSING, |of| (of.median / residual.measured).ln()));
+        // Each fitted number takes one degree of freedom. With none left a perfect fit says nothing of the error.
         let degrees = self.residuals.len().checked_sub(self.parameters.len()).filter(|left| *left > 0)?;
         let model = student(degrees) * (offs.map(|off| off * off).sum::<f64>() / degrees as f64).sqrt();
         Some(model.hypot(1.96 * self.chance).exp() - 1.0)
@@ -167,6 +168,7 @@ impl Figures {
             let seen = measured::read(&place.join(results)).map_err(|e| format!("trial {:?}: {e}", trial.name))?;
             trial.chance = seen.chance;
             for (key, value) in seen.set {
+                // What the file says wins over what the folder shows: the reader wrote it to correct the folder.
                 trial.set.entry(key).or_insert(value);
             }
             for (name, value) in seen.figures {
@@ -229,6 +231,8 @@ impl Figures {
             .parameters
             .iter()
             .map(|key| match settings::number(scenario, key)? {
+                // Over logarithms: numbers stay positive without a constraint, and a step is a ratio for seconds and
+                // counts alike.
                 x if x > 0.0 => Ok(x.ln()),
                 x => Err(format!("{key} = {x}: a number to be fitted starts above 0")),
             })

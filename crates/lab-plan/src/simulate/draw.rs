@@ -31,6 +31,7 @@ impl Times {
 
     /// A factor with mean 1 and this spread.
     fn factor(cv: f64, rng: &mut SeededRng) -> f64 {
+        // So that the mean stays 1 for every spread: a log-normal with mu 0 would have a mean that grows with it.
         let sigma2 = (1.0 + cv * cv).ln();
         match LogNormal::new(-sigma2 / 2.0, sigma2.sqrt()) {
             Ok(normal) if cv > 0.0 => rng.sample(&normal),
@@ -66,6 +67,8 @@ impl Sizes {
 
     fn beta(&self) -> Result<Beta<f64>, String> {
         let width = self.max - self.min;
+        // The method of moments. A spread that no beta distribution has gives a parameter below 0, which `Beta::new`
+        // refuses.
         let (m, v) = ((self.mean - self.min) / width, (self.sd / width).powi(2));
         let n = m * (1.0 - m) / v - 1.0;
         let wrong = "expected min < mean < max and an sd that fits between them";

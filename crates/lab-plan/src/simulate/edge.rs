@@ -59,6 +59,7 @@ fn holds(scenario: &Table, objective: &Objective, rate: f64, seed: i64) -> Resul
         ("arrival.kind", Value::String("single".to_owned())),
         ("arrival.count", Value::Integer(count)),
         ("arrival.interval_s", Value::Float(1.0 / rate)),
+        // Time to submit would delay each request beyond its due time, which the lab's own arrivals do not have.
         ("arrival.submit_s", Value::Float(0.0)),
         ("seed", Value::Integer(seed)),
     ] {

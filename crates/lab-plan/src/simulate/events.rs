@@ -65,6 +65,7 @@ impl<E> EventQueue<E> {
     /// Enters an event; one that lies in the past happens now.
     pub fn at(&mut self, at: Micros, event: E) {
         self.entered += 1;
+        // The clock never goes back: a delay that rounds to the past would reorder what has already happened.
         self.heap.push(Reverse(Entry { at: at.max(self.now), order: self.entered, event }));
     }
 

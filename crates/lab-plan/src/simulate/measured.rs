@@ -30,6 +30,7 @@ pub fn read(dir: &Path) -> Result<Seen> {
     let (mut due, mut waits) = (Vec::new(), Vec::new());
     for batch in folder.records()? {
         for record in batch?.iter().filter(|r| r.phase == Phase::Measured && r.trial == 0 && r.attempt == 0) {
+            // When it was due, not when it was sent: a lab that lags must not make the target look less loaded.
             due.push(record.intended);
             waits.push(wait_s(record));
         }

@@ -50,6 +50,7 @@ pub fn assignment(text: &str) -> Result<(&str, Value), String> {
     if key.is_empty() || key.split('.').any(str::is_empty) {
         return Err(format!("--set {text}: expected a dotted key before the ="));
     }
+    // A bare value is no TOML document, so it is parsed as that of a key.
     let parsed = toml::from_str::<Table>(&format!("v = {value}")).ok().and_then(|mut table| table.remove("v"));
     Ok((key, parsed.unwrap_or_else(|| Value::String(value.to_owned()))))
 }
@@ -59,6 +60,7 @@ fn step<'a>(value: &'a mut Value, part: &str) -> Option<&'a mut Value> {
         Value::Table(table) => table.get_mut(part),
         Value::Array(list) => match part.parse::<usize>() {
             Ok(place) => list.get_mut(place),
+            // By place or by name: places change when a file is edited, names read well but are optional.
             Err(_) => list.iter_mut().find(|entry| entry.get("name").and_then(Value::as_str) == Some(part)),
         },
         _ => None,

@@ -83,6 +83,8 @@ pub fn read(text: &str) -> Result<BTreeMap<String, Service>, String> {
     }
     let last = text.lines().count();
     match broken.first() {
+        // Only the last line may be broken: the exporter may be stopped while it writes. One in the middle is another
+        // format.
         Some((line, error)) if broken.len() > BROKEN_MAX || *line != last => {
             Err(format!("line {line}: expected spans in OTLP's JSON form: {error}"))
         }
@@ -111,6 +113,8 @@ impl Own {
             };
             let seconds = (end - start) as f64 / 1e9;
             if !span.parent_span_id.is_empty() {
+                // By id, before the parent is known: exporters write children first, and a parent may come many lines
+                // later.
                 *self.children.entry(span.parent_span_id).or_default() += seconds;
             }
             self.took.insert(span.span_id, (span.name, seconds));

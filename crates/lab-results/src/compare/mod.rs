@@ -140,6 +140,8 @@ impl Sides {
         let [a, b] = waits.each_ref().map(of);
         if self.paired {
             let both: Vec<[f64; 2]> = a.into_iter().zip(b).map(|(a, b)| [a, b]).collect();
+            // What both trials of a round share cancels in their ratio, so pairs see smaller differences than groups
+            // do.
             return pairs(&both, alpha);
         }
         let side = |quantiles, one_run| Repeats { quantiles, one_run };
@@ -155,6 +157,7 @@ impl Sides {
     fn repeats(&self, a: &Waits, b: &Waits) -> [Waits; 2] {
         let has = |waits: &Waits, round: &u16| waits.get(round).is_some_and(|ms| !ms.is_empty());
         let kept = |mine: &Waits, other: &Waits| -> Waits {
+            // A round with one side alone would be paired with the other side's next round.
             let kept = mine.iter().filter(|(round, ms)| !ms.is_empty() && (!self.paired || has(other, round)));
             kept.map(|(round, ms)| (*round, ms.clone())).collect()
         };
@@ -177,6 +180,7 @@ fn enough(waits: &[Waits; 2], q: f64) -> bool {
     waits.iter().all(|side| {
         let all: usize = side.values().map(Vec::len).sum();
         let fewest = side.values().map(Vec::len).min().unwrap_or(0);
+        // A quantile with fewer answers above it is one of the largest waits, which say little of the next run.
         all as f64 * (1.0 - q) >= 10.0 && fewest as f64 * (1.0 - q) >= 1.0 - 1e-9
     })
 }

@@ -1,9 +1,8 @@
 //! A against B as pictures and a page.
 
 use super::{Report, Row, Sides, Waits};
-use crate::atomic;
-use crate::error::{LabError, Result};
-use crate::picture::{Axis, COLOURS, Marks, Plot, Scale, Unit, png};
+use crate::error::Result;
+use crate::picture::{Axis, COLOURS, Marks, Plot, Scale, Unit};
 use crate::report::page;
 use std::path::{Path, PathBuf};
 
@@ -14,11 +13,7 @@ const STEPS: u32 = 160;
 
 /// Writes `report.html` and `pictures/` into a folder; the page's path.
 pub fn write(dir: &Path, sides: &Sides, report: &Report) -> Result<PathBuf> {
-    let failed = |path: &Path, e: &dyn std::fmt::Display| {
-        LabError::results(format!("{}: cannot be written: {e}", path.display()))
-    };
     let pictures = dir.join("pictures");
-    std::fs::create_dir_all(&pictures).map_err(|e| failed(&pictures, &e))?;
     let mut out = page::head("A against B", &report.sentence());
     page::paragraph(&mut out, &format!("A is {}, B is {}.", report.names[0], report.names[1]));
     for warning in &report.warnings {
@@ -28,11 +23,7 @@ pub fn write(dir: &Path, sides: &Sides, report: &Report) -> Result<PathBuf> {
     for (n, (asked, of_a, of_b)) in sides.shared().take(PICTURES_MAX).enumerate() {
         let name = sides.words(asked);
         let svg = curves(&name, of_a, of_b).svg();
-        let bytes = png(&svg).map_err(|e| LabError::results(format!("{name}: {e}")))?;
-        for (extension, content) in [("svg", svg.as_bytes()), ("png", &bytes)] {
-            let path = pictures.join(format!("request-{}.{extension}", n + 1));
-            atomic::write(&path, content).map_err(|e| failed(&path, &e))?;
-        }
+        page::picture(&pictures, &format!("request-{}", n + 1), &svg)?;
         let caption = "Where a curve ends before the right edge, the rest of its requests had no sound answer. A curve above the \
              other is slower.";
         page::figure(&mut out, &svg, caption);

@@ -110,6 +110,7 @@ impl Sides {
             )));
         };
         let turns: Vec<u16> = folder.run.trials.iter().map(|trial| trial.target).collect();
+        // From the order in which trials really ran: a scenario that asks for turns may have been cut short.
         let paired = turns.len() > 1 && turns.chunks_exact(2).all(|round| round[0] != round[1]);
         let mut sides = Sides { paired, ..Sides::default() };
         sides.void.extend(folder.run.void.first().map(|why| format!("the run is void: {why}")));
@@ -167,6 +168,7 @@ impl Folder {
             let waited = |r: Record| Some((((r.target, r.population, r.request), r.trial, r.intended), wait(&r)?));
             records.extend(batch?.into_iter().filter_map(waited));
         }
+        // Requests are written as they end. Later steps rely on the order in which they were due.
         records.sort_by_key(|(when, _)| *when);
         let mut waits: BTreeMap<(u16, u16, u16), Waits> = BTreeMap::new();
         for ((asked, trial, _), ms) in records {
@@ -196,6 +198,7 @@ fn wait(record: &Record) -> Option<f64> {
     }
     match (record.outcome, record.latency()) {
         (Outcome::Sound, Some(us)) => Some(us as f64 / 1e3),
+        // Left out, a server that fails its slow requests would look fast.
         _ => Some(f64::INFINITY),
     }
 }

@@ -43,7 +43,7 @@ fn too_few_answers_tell_nothing_and_unsound_ones_are_never_fast() {
     let report = compared(&a, &b);
     assert_eq!(report.rows[2].comparison, Err(NotDecided::Answers));
     assert!(report.table().contains("not decided: too few answers"));
-    // A p95 that nobody gets is no matter of how many answers there are.
+    // A p95 without a sound answer does not depend on the number of answers.
     let (mut neither, mut nor) = (side(500, 10.0, 5), side(500, 10.0, 6));
     every_fifth_unsound(&mut neither);
     every_fifth_unsound(&mut nor);
@@ -188,7 +188,7 @@ fn the_two_targets_of_a_run_are_held_against_each_other_round_by_round() {
     assert_eq!(report.warnings, ["the last trial has no partner: it is left out"]);
     assert_eq!(verdict(&report, "items, load"), Some(Verdict::NoDifferenceSeen), "{}", report.table());
     assert_eq!(verdict(&report, "items, probe"), Some(Verdict::Slower), "{}", report.table());
-    // One after the other is no pair; and one target has nobody to be held against.
+    // One after the other is no pair; and one target has no other to be compared with.
     let apart = folder(&dir.path().join("apart"), &["one", "other"], &[0, 0, 1, 1], |_, _, _| 10.0);
     assert!(!Sides::of_targets(&apart).unwrap().paired);
     let alone = folder(&dir.path().join("alone"), &["one"], &[0], |_, _, _| 10.0);

@@ -16,7 +16,7 @@ mod read;
 mod summary;
 mod write;
 
-pub use read::{Results, open};
+pub use read::{Results, open, versioned};
 pub use summary::{Group, Quantiles, Summary};
 pub use write::Writer;
 

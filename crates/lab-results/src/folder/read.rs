@@ -5,6 +5,7 @@ use crate::error::{LabError, Result};
 use crate::record::Record;
 use arrow_array::RecordBatch;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
+use serde::de::DeserializeOwned;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
@@ -32,20 +33,25 @@ pub fn open(dir: &Path) -> Result<Results> {
             .map_err(|e| LabError::results(format!("{shown}: not a whole results folder: {name}: {e}")))
     };
     let run = text("run.json")?;
-    let damaged = |name: &str, e: &dyn std::fmt::Display| LabError::results(format!("{shown}: {name} is damaged: {e}"));
-    let loose: serde_json::Value = serde_json::from_str(&run).map_err(|e| damaged("run.json", &e))?;
-    match loose["format_version"].as_u64() {
-        Some(version) if version > u64::from(FORMAT_VERSION) => {
-            return Err(LabError::results(format!(
-                "{shown}: its format version is {version}, this program reads up to {FORMAT_VERSION}: a newer meridian reads it"
-            )));
-        }
-        Some(_) => {}
-        None => return Err(damaged("run.json", &"format_version is missing")),
-    }
-    let run: Run = serde_json::from_value(loose).map_err(|e| damaged("run.json", &e))?;
-    let summary = serde_json::from_str(&text("summary.json")?).map_err(|e| damaged("summary.json", &e))?;
+    let damaged = |e: serde_json::Error| LabError::results(format!("{shown}: summary.json is damaged: {e}"));
+    let run: Run = versioned(&run, "run.json", dir, FORMAT_VERSION)?;
+    let summary = serde_json::from_str(&text("summary.json")?).map_err(damaged)?;
     Ok(Results { dir: dir.to_owned(), run, scenario: text("scenario.toml")?, summary })
+}
+
+/// Reads a file of JSON of at most this format version.
+pub fn versioned<T: DeserializeOwned>(text: &str, name: &str, dir: &Path, known: u32) -> Result<T> {
+    let shown = dir.display();
+    let damaged = |e: &dyn std::fmt::Display| LabError::results(format!("{shown}: {name} is damaged: {e}"));
+    // From loose JSON: the typed form of a newer file may not parse, and its version is the useful error.
+    let loose: serde_json::Value = serde_json::from_str(text).map_err(|e| damaged(&e))?;
+    match loose["format_version"].as_u64() {
+        Some(version) if version > u64::from(known) => Err(LabError::results(format!(
+            "{shown}: its format version is {version}, this program reads up to {known}: a newer meridian reads it"
+        ))),
+        Some(_) => serde_json::from_value(loose).map_err(|e| damaged(&e)),
+        None => Err(damaged(&"format_version is missing")),
+    }
 }
 
 impl Results {

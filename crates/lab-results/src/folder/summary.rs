@@ -208,6 +208,8 @@ impl Tally {
             put(&mut self.latency, record.latency());
             put(&mut self.naive, record.naive_latency());
             put(&mut self.first_byte, record.to_first_byte());
+            // Of an answer without results its end is what the user waited for; without it such answers would have no
+            // time at all.
             put(&mut self.first_result, record.to_something());
             put(&mut self.last_result, record.to_last_result());
             self.without_results += u64::from(record.results == 0);
@@ -268,6 +270,7 @@ impl Tally {
         // more.
         let all: u64 = self.outcomes.iter().sum::<u64>() - self.retries;
         let times = if first { &self.first_result } else { &self.latency };
+        // By rank over all: those without a sound answer stand at the end, as if they had waited for ever.
         let rank = ((all as f64) * share).ceil().max(1.0) as u64;
         (rank <= times.len()).then(|| ms(times.value_at_quantile(rank as f64 / times.len() as f64)))
     }

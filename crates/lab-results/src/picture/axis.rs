@@ -52,8 +52,10 @@ impl Axis {
             Scale::Linear => (-round_up(-min), round_up(max)),
             Scale::Log => {
                 let (low, high) = (log_step(min, false), log_step(max, true));
+                // One value, or many equal ones, would leave an axis of no length.
                 (low, if high > low { high } else { low * 10.0 })
             }
+            // The scale has no end: 1 would lie at infinity.
             Scale::Tail => (0.0, max.min(0.999_999)),
         };
         Axis { title: title.to_owned(), unit, scale, range }
@@ -194,6 +196,7 @@ fn round_up(value: f64) -> f64 {
         return 0.0;
     }
     let step = nice_step(value / 8.0, Unit::Count);
+    // A little above the value, so that the topmost mark does not lie on the frame.
     (value / step * 1.000_000_1).ceil() * step
 }
 

@@ -162,7 +162,7 @@ mod tests {
         };
         let (full, none) = (plot(2_500).svg(), plot(0).svg());
         assert!(full.len() - none.len() < 2_500 * 40, "{}", full.len() - none.len());
-        // Seven strengths, the least of which is seen as well.
+        // Seven strengths, of which the weakest is visible too.
         assert_eq!(full.matches("fill-opacity").count(), 7);
         let orange = |svg: &str| {
             let pixels = resvg::tiny_skia::Pixmap::decode_png(&png(svg).unwrap()).unwrap();

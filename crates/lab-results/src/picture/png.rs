@@ -16,6 +16,7 @@ pub struct PictureError(String);
 /// Rasterises an SVG drawing at twice its size.
 pub fn png(svg: &str) -> Result<Vec<u8>, PictureError> {
     let mut fonts = usvg::fontdb::Database::new();
+    // Only this font: with the system's fonts a picture would look different on each machine.
     fonts.load_font_data(FONT.to_vec());
     fonts.set_sans_serif_family("DejaVu Sans");
     let options =

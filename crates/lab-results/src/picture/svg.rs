@@ -15,7 +15,7 @@ const LEGEND_LINE: f64 = 18.0;
 const STRENGTHS: f64 = 20.0;
 /// Rough width of a letter of 12 pixels, for laying out the legend.
 const LETTER: f64 = 7.0;
-/// Size of a title's letters, the least that one which is long may shrink to, and their width as a share of it.
+/// Size of a title's letters, the min size of a long title, and the width of a letter as a share of it.
 const TITLE: f64 = 15.0;
 const TITLE_MIN: f64 = 11.0;
 const TITLE_LETTER: f64 = 0.6;
@@ -243,6 +243,7 @@ fn marks(out: &mut String, frame: &Frame<'_>, layer: &Layer) {
         Marks::Heat(cells) => {
             let mut paths: BTreeMap<u8, String> = BTreeMap::new();
             for (x, y, to_x, to_y, strength) in cells {
+                // At least 1: a cell with one request must be seen beside one with a million.
                 let level = (strength.clamp(0.0, 1.0) * STRENGTHS).round().max(1.0) as u8;
                 rectangle(paths.entry(level).or_default(), frame, (*x, *y, *to_x, *to_y));
             }

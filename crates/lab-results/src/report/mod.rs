@@ -14,13 +14,10 @@ mod words;
 #[cfg(test)]
 mod tests;
 
-use crate::atomic;
-use crate::error::{LabError, Result};
+use crate::error::Result;
 use crate::folder;
-use crate::picture::png;
 use digest::Digest;
 pub use live::LivePage;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Most samples that pictures are drawn from.
@@ -55,20 +52,13 @@ pub fn write(dir: &Path) -> Result<Report> {
     let mut samples = Vec::new();
     for batch in results.samples()? {
         samples.extend(batch?);
+        // Read on past the limit, so that a damaged file is reported even where its end is not drawn.
         samples.truncate(SAMPLES_MAX);
     }
     let pictures = pictures::all(&results.run, &digest, &samples);
     let folder = dir.join("pictures");
-    let failed =
-        |path: &Path, e: std::io::Error| LabError::results(format!("{}: cannot be written: {e}", path.display()));
-    fs::create_dir_all(&folder).map_err(|e| failed(&folder, e))?;
     for picture in &pictures {
-        let svg = picture.plot.svg();
-        let bytes = png(&svg).map_err(|e| LabError::results(format!("{}: {e}", picture.name)))?;
-        for (extension, content) in [("svg", svg.as_bytes()), ("png", &bytes)] {
-            let path = folder.join(format!("{}.{extension}", picture.name));
-            atomic::write(&path, content).map_err(|e| failed(&path, e))?;
-        }
+        page::picture(&folder, &picture.name, &picture.plot.svg())?;
     }
     let page = dir.join("report.html");
     page::write(&page, &page::html(&results, &digest, &pictures))?;

@@ -6,7 +6,7 @@ use super::words;
 use crate::atomic;
 use crate::error::{LabError, Result};
 use crate::folder::{Group, Quantiles, Results};
-use crate::picture::{Unit, escaped, label};
+use crate::picture::{Unit, escaped, label, png};
 use crate::record::{Outcome, Phase};
 use std::fmt::Write;
 use std::path::Path;
@@ -138,6 +138,18 @@ pub fn paragraph(out: &mut String, text: &str) {
 /// The end of a page.
 pub fn tail(out: &mut String, title: &str, text: &str) {
     let _ = write!(out, "<h2>{}</h2><p>{}</p></html>", escaped(title), escaped(text));
+}
+
+/// Writes a picture as `NAME.svg` and `NAME.png` into a folder, which it makes.
+pub fn picture(folder: &Path, name: &str, svg: &str) -> Result<()> {
+    let failed =
+        |e: &dyn std::fmt::Display| LabError::results(format!("{}: {name} cannot be written: {e}", folder.display()));
+    std::fs::create_dir_all(folder).map_err(|e| failed(&e))?;
+    let bytes = png(svg).map_err(|e| failed(&e))?;
+    for (extension, content) in [("svg", svg.as_bytes()), ("png", &bytes)] {
+        atomic::write(&folder.join(format!("{name}.{extension}")), content).map_err(|e| failed(&e))?;
+    }
+    Ok(())
 }
 
 /// Writes a page.

@@ -89,6 +89,7 @@ fn requests(names: &Names, line: &TimeLine) -> Picture {
     let bars = &line.bars.kept;
     let y = Axis::over("number of the request", Unit::Whole, Scale::Linear, bars.iter().map(|bar| bar.n + 1.0));
     let x = time_axis(bars.iter().map(|bar| bar.done));
+    // For at least 40 bars, so that a few requests do not fill the picture.
     let height = (y.range.1 - y.range.0) / bars.len().max(40) as f64 * 0.7;
     let rows = |from: fn(&super::digest::Bar) -> f64, to: fn(&super::digest::Bar) -> f64, of: fn(Outcome) -> bool| {
         let chosen = bars.iter().filter(|bar| of(bar.outcome) && to(bar) > from(bar));
@@ -159,6 +160,7 @@ fn percentiles(run: &Run, digest: &Digest) -> Option<Picture> {
 fn differs(series: &Series) -> bool {
     [0.5, 0.9, 0.99, 0.999].into_iter().any(|q| {
         let (real, naive) = (series.latency.value_at_quantile(q) as f64, series.naive.value_at_quantile(q) as f64);
+        // A share and an amount: below 50 µs the clock itself makes them differ.
         real > naive * 1.05 + 50.0
     })
 }
@@ -296,6 +298,7 @@ fn firsts_and_lasts(run: &Run, digest: &Digest) -> Vec<Picture> {
 fn bars(histogram: &Histogram<u64>) -> Vec<(f64, f64, f64, f64)> {
     let mut classes: BTreeMap<u16, u64> = BTreeMap::new();
     for value in histogram.iter_recorded() {
+        // In the classes of the heat map: the histogram's own buckets are too fine to be told apart.
         let class = (value.value_iterated_to().max(1) as f64).log10() * CLASSES_PER_DECADE;
         *classes.entry(class as u16).or_insert(0) += value.count_at_value();
     }

@@ -4,6 +4,7 @@ use crate::picture::Marks;
 use crate::record::{Outcome, Phase, Record};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
+use std::fs;
 
 /// A server that answers in 2 to 4 ms and stands still from 8 s to 10 s, asked 50 times a second on schedule by one
 /// client that sends one request at a time, and so sends late after the stall.

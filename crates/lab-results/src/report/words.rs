@@ -52,6 +52,7 @@ pub(super) fn first_paragraph(run: &Run, digest: &Digest) -> String {
         let mut sentence = format!("half took at most {}, 95 % {}, 99 % {}", at(0.5), at(0.95), at(0.99));
         let naive = series.naive.value_at_quantile(0.99) as f64;
         let real = series.latency.value_at_quantile(0.99) as f64;
+        // Worth a sentence only where waiting was hidden that a user would notice.
         if real > naive * 1.25 + 500.0 {
             let naive = label(naive, Unit::Micros);
             sentence +=

@@ -46,16 +46,16 @@ impl Weights {
         }
         let of_kind = |held: bool| outcomes.iter().filter(move |o| o.held == held).map(|o| o.load);
         let most_held = of_kind(true).fold(0.0, f64::max);
-        let least_failed = of_kind(false).fold(f64::INFINITY, f64::min);
-        match (most_held > 0.0, least_failed.is_finite()) {
+        let lowest_failed = of_kind(false).fold(f64::INFINITY, f64::min);
+        match (most_held > 0.0, lowest_failed.is_finite()) {
             (true, true) => {}
             (true, false) => return Err(format!("every trial held, up to {most_held}: the breakpoint lies above")),
             (false, true) => {
-                return Err(format!("every trial failed, down to {least_failed}: the breakpoint lies below"));
+                return Err(format!("every trial failed, down to {lowest_failed}: the breakpoint lies below"));
             }
             (false, false) => return Err("there is no trial".to_owned()),
         }
-        let (one, other) = (most_held.ln(), least_failed.ln());
+        let (one, other) = (most_held.ln(), lowest_failed.ln());
         // Twice: a coarse grid finds where the weight is, and the fine one spends its points there.
         let coarse = weighed(outcomes, one.min(other) - BEYOND, one.max(other) + BEYOND, GRID[0]);
         let heaviest = coarse.iter().map(|(_, weight)| *weight).fold(0.0, f64::max);
@@ -94,6 +94,7 @@ fn weighed(outcomes: &[Outcome], from: f64, to: f64, points: usize) -> Vec<(f64,
                 x => explained / (1.0 + x.min(14.0).exp()),
             })
         };
+        // Summed over all widths, as none is known to be right: the interval then allows for every steepness.
         WIDTHS.iter().map(explained).sum()
     };
     let places = (0..points).map(|i| from + (to - from) * i as f64 / (points - 1) as f64);

@@ -40,6 +40,7 @@ pub fn of(values: &[(f64, f64)]) -> Option<Drift> {
     let (mut score, mut slopes) = (0.0, Vec::new());
     for (i, a) in blocks.iter().enumerate() {
         for b in &blocks[i + 1..] {
+            // Only the sign counts, so one huge stall weighs no more than any other block.
             score += (b.1 - a.1).partial_cmp(&0.0).map_or(0.0, |order| f64::from(order as i8));
             slopes.push((b.1 - a.1) / (b.0 - a.0));
         }

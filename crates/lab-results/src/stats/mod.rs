@@ -49,6 +49,7 @@ pub fn student(degrees: usize) -> f64 {
     let z: f64 = 1.959_963_985;
     match degrees {
         0 => f64::INFINITY,
+        // The expansion is good from three degrees on; these two are from a table.
         1 => 12.706,
         2 => 4.303,
         n => {
@@ -74,6 +75,7 @@ pub fn student_at(degrees: f64, alpha: f64) -> f64 {
     while outside(high, degrees) > alpha && high < 1e9 {
         high *= 2.0;
     }
+    // Halved often enough for all digits of a double.
     for _ in 0..60 {
         let middle = 0.5 * (low + high);
         if outside(middle, degrees) > alpha { low = middle } else { high = middle }

@@ -130,6 +130,7 @@ pub fn of(records: &[Record]) -> Course {
 
 /// The same of what is kept of records.
 pub fn course(mut timings: Vec<RequestTiming>) -> Course {
+    // By number, not by time of the answer: a queue shows in how the waits follow the order of arrival.
     timings.sort_by_key(|one| (one.n, one.attempt));
     let first_failure = timings.iter().find(|one| one.wait.is_none()).map(|one| one.n);
     let stalls = stall::of(&timings);
@@ -150,6 +151,7 @@ pub fn course(mut timings: Vec<RequestTiming>) -> Course {
 fn grows(line: Option<slope::Line>, points: &[(f64, f64)]) -> bool {
     line.zip(points.first()).is_some_and(|(line, (x, _))| {
         let first = line.intercept + line.slope.value * x;
+        // Sure of its sign, and large enough to be felt: with many requests any slope is sure.
         line.slope.low > 0.0 && line.slope.value * points.len() as f64 > 0.1 * first
     })
 }
@@ -203,6 +205,7 @@ fn breaks(points: &[(f64, f64)]) -> Vec<usize> {
         .map(|block| {
             let mut waits: Vec<f64> = block.iter().map(|point| point.1).collect();
             waits.sort_by(f64::total_cmp);
+            // The median of a block, as one slow request must not make a break.
             (block.iter().map(|point| point.0).sum::<f64>() / block.len() as f64, waits[waits.len() / 2])
         })
         .collect();

@@ -56,7 +56,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_quantile_is_the_least_value_with_its_share_below(values in prop::collection::vec(-1e6f64..1e6, 1..200), q in 0.0f64..=1.0) {
+        fn a_quantile_is_the_smallest_value_with_its_share_below(values in prop::collection::vec(-1e6f64..1e6, 1..200), q in 0.0f64..=1.0) {
             let sorted = sorted(&values);
             let found = of_sorted(&sorted, q).unwrap();
             let share = |x: f64| sorted.iter().filter(|v| **v <= x).count() as f64;

@@ -55,6 +55,7 @@ pub fn of(durations: &[f64], seed: u64) -> Option<Shape> {
         .filter(|_| {
             let sample: Vec<f64> = (0..values.len())
                 .map(|_| {
+                    // The sum of twelve uniform numbers is near enough to a normal one, and needs no table.
                     let noise = (0..12).map(|_| rng.fraction()).sum::<f64>() - 6.0;
                     mean + (values[rng.below(values.len())] - mean + high * noise) * shrink
                 })
@@ -66,6 +67,7 @@ pub fn of(durations: &[f64], seed: u64) -> Option<Shape> {
     if p >= LEVEL {
         return Some(Shape { humps: 1, p, split: None });
     }
+    // A little below the bandwidth at which the second hump merges with the first, so that both are there.
     let tops = humps(&values, high * 0.8);
     let split = tops.first().zip(tops.get(1)).map(|(a, b)| {
         let (from, to) = (a.min(*b), a.max(*b));

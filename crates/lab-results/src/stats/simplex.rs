@@ -18,6 +18,7 @@ pub fn minimize(start: &[f64], size: f64, evaluations: usize, loss: &mut impl Fn
     while left > 0 {
         corners.sort_by(|a, b| a.0.total_cmp(&b.0));
         let spread = (0..n).map(|i| (corners[n].1[i] - corners[0].1[i]).abs()).fold(0.0, f64::max);
+        // The numbers are logarithms: a thousandth is a tenth of a percent of what they stand for.
         if spread < 1e-3 {
             break;
         }
@@ -34,12 +35,14 @@ pub fn minimize(start: &[f64], size: f64, evaluations: usize, loss: &mut impl Fn
         } else if tried.0 < corners[n - 1].0 {
             corners[n] = tried;
         } else {
+            // On the side of the better of the two, the reflected point or the worst corner.
             let nearer = along(if tried.0 < worst.0 { -0.5 } else { 0.5 });
             let loss = value(&nearer, &mut left);
             if loss < tried.0.min(worst.0) {
                 corners[n] = (loss, nearer);
             } else {
                 let best = corners[0].1.clone();
+                // No point on the line helps: all corners move towards the best, which follows a bent valley.
                 for corner in &mut corners[1..] {
                     for (x, b) in corner.1.iter_mut().zip(&best) {
                         *x = (*x + b) / 2.0;

@@ -34,7 +34,7 @@ pub fn fit(points: &[(f64, f64)]) -> Option<Line> {
     Some(Line { slope: Estimate { value: slope, low: slope - reach, high: slope + reach }, intercept, r2 })
 }
 
-/// Batches whose means are taken for independent, and the least points of one.
+/// Batches whose means are taken for independent, and the min points of one.
 const BATCHES: usize = 10;
 const BATCH_MIN: usize = 3;
 

@@ -46,9 +46,10 @@ pub(super) fn of(timings: &[RequestTiming]) -> Vec<Stall> {
     let (Some(usual), Some(first)) = (unusual(timings, &answers), timings.iter().map(|one| one.intended).min()) else {
         return Vec::new();
     };
-    let least = usual.max(MIN_US as f64);
+    let min_gap = usual.max(MIN_US as f64);
     let mut gaps = gaps(&answers, first);
-    gaps.retain(|(from, to)| (to - from) as f64 >= least);
+    gaps.retain(|(from, to)| (to - from) as f64 >= min_gap);
+    // The longest first, since only so many are told.
     gaps.sort_by_key(|(from, to)| from - to);
     gaps.truncate(MAX_STALLS);
     let rare = gaps.len() <= RARE;
@@ -118,6 +119,7 @@ pub(super) fn caught(timings: &[RequestTiming], stalls: &[Stall]) -> Vec<bool> {
         let end = first + timings[first..].iter().take_while(|one| one.intended < to).count();
         let late = |one: &&RequestTiming| one.intended < to + (to - from) && one.wait.is_none_or(|wait| wait > usual);
         let end = end + timings[end..].iter().take_while(late).count();
+        // Not those that got nothing: they are a failure of their own, which the line of the stall must not hide.
         out[first..end].iter_mut().zip(&timings[first..end]).for_each(|(caught, one)| *caught = one.wait.is_some());
     }
     out

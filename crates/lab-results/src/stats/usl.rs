@@ -81,7 +81,7 @@ impl Law {
     pub fn plateau(&self) -> Option<Plateau> {
         let mut points: Vec<(f64, f64)> = self.measured().collect();
         points.sort_by(|p, q| p.0.total_cmp(&q.0));
-        // Each number of points may be the line's; the least error says which.
+        // Each number of points may be the line's; the smallest error says which.
         let splits = (1..points.len()).filter(|at| points[*at].0 > points[*at - 1].0);
         let plateaus = splits.map(|at| {
             let (line, flat) = points.split_at(at);
@@ -141,10 +141,13 @@ pub fn fit(points: &[Point]) -> Result<Law, String> {
     }
     let unit = points.iter().map(|p| p.throughput / p.n).fold(0.0, f64::max);
     let loss = |p: &[f64]| -> f64 {
+        // As exponentials: contention and cost of agreement below zero have no meaning, and the simplex knows no
+        // bounds.
         let (g, a, b) = (unit * p[0].exp(), p[1].exp(), p[2].exp());
         points
             .iter()
             .map(|point| {
+                // Relative, so that the large throughputs do not decide the fit alone.
                 let sd = point.sd.filter(|sd| *sd > 0.0).unwrap_or(0.05 * point.throughput);
                 ((law(g, a, b, point.n) - point.throughput) / sd).powi(2)
             })
@@ -208,10 +211,10 @@ mod tests {
             points.iter().map(|p| (law(g, a, b, p.n) / p.throughput - 1.0).powi(2)).sum()
         };
         let grid = (0..60).flat_map(|g| (0..60).flat_map(move |a| (0..60).map(move |b| (g, a, b))));
-        let least = grid
+        let best = grid
             .map(|(g, a, b)| loss(40.0 + f64::from(g), f64::from(a) * 0.02, f64::from(b) * 0.001))
             .fold(f64::INFINITY, f64::min);
-        assert!(loss(fitted.g, fitted.a, fitted.b) <= least * 1.01, "{fitted:?} {least}");
+        assert!(loss(fitted.g, fitted.a, fitted.b) <= best * 1.01, "{fitted:?} {best}");
         assert!(!fitted.fits(), "{fitted:?}");
         let plateau = fitted.plateau().unwrap();
         assert!((plateau.from_n - 4.0).abs() < 0.2 && (plateau.throughput - 200.0).abs() < 5.0, "{plateau:?}");

@@ -52,7 +52,7 @@ fn a_comparison_is_nobodys_wait() {
     let ran = compared(&b, open, 1, None);
     assert_eq!(ran.outcomes(), BTreeMap::from([("sound", 20)]));
     assert_eq!(b.asked.lock().expect("a log").len(), 20);
-    // A user who waits for answers thinks when his answer has been compared.
+    // A user who waits for answers thinks once the answer has been compared.
     let b = slow(Duration::from_millis(50));
     let ran =
         compared(&b, "arrival = { kind = \"closed\", users = 1, think_s = 0.01 }\n[limits]\nrequests = 8", 1, None);

@@ -58,7 +58,7 @@ async fn answer(request: ::http::Request<h2::RecvStream>, mut respond: SendRespo
         asked.extend_from_slice(&piece);
     }
     let status = |status: u16| ::http::Response::builder().status(status).body(()).expect("a status");
-    // Whoever asks says where, in the address and in a header of the target's.
+    // The client names the host, in the address and in a header of the target.
     if head.headers.get("x-key").is_none_or(|key| key != "k") || head.uri.authority().is_none() {
         let _ = respond.send_response(status(400), true);
         return;

@@ -48,7 +48,7 @@ fn every_arrival_is_accounted_for_whatever_becomes_of_it() {
 #[test]
 fn a_goal_for_the_rate_is_one_of_each_trial_and_not_of_all_together() {
     let server = serve(|_, _, stream| ok(stream));
-    let goal = |least: u32| format!("[[objective]]\nmetric = \"sound_rate\"\nat_least = {least}\n");
+    let goal = |min: u32| format!("[[objective]]\nmetric = \"sound_rate\"\nat_least = {min}\n");
     let rest = format!("[phases]\nmeasured_s = 0.5\n[trials]\nrepeats = 4\n{}{}", goal(100), goal(30));
     let ran = drive(&scenario(&server.url, "kind = \"constant\"\nrate = 40", &rest));
     let holds: Vec<bool> = ran.outcome.verdicts.iter().map(|verdict| verdict.holds).collect();
@@ -115,7 +115,7 @@ fn users_try_again_as_they_were_told_and_each_try_is_a_record() {
 fn users_who_heed_what_they_are_told_come_back_no_sooner() {
     let cases = [("", false), ("", true), ("follow = \"/packets\"\n", true)];
     for (follow, after) in cases {
-        // The second refusal says no time; what an answer that is taken says is for nobody.
+        // The second refusal names no time; the time in a sound answer has no meaning.
         let server = serve(|_, n, stream| {
             let (status, more) = match n {
                 0 => ("429 Busy", "Retry-After: 1\r\n"),
@@ -223,7 +223,11 @@ fn the_lines_of_a_log_have_a_name_and_checks_of_their_own_beside_named_requests(
     assert!(ran.outcome.verdicts[0].holds);
     for (from, to, words) in [
         ("name = \"probe\"", "name = \"replay\"", "called so"),
-        ("kind = \"burst\", count = 5", &format!("kind = \"replay\", file = {:?}", log.path()), "nobody asks it"),
+        (
+            "kind = \"burst\", count = 5",
+            &format!("kind = \"replay\", file = {:?}", log.path()),
+            "it would never be sent",
+        ),
         ("name = \"log\"", "name = \"log\"\nrequests = [\"probe\"]", "expected none"),
     ] {
         let error = Scenario::parse(&text.replace(from, to), "t", &[]).expect_err("refused").to_string();

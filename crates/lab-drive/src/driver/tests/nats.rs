@@ -80,7 +80,7 @@ fn a_nats_is_asked_over_subjects_and_its_replies_are_results() {
         let due = [
             (Came::Sound, 1, None),
             (Came::Sound, 3, None),
-            (Came::Failed, 0, Some("nobody answers to this subject")),
+            (Came::Failed, 0, Some("no responder listens to this subject")),
             (Came::Sound, 1, None),
             (Came::Refused, 0, Some("JetStream has no room")),
             (Came::Failed, 0, Some("the reply is no acknowledgement of JetStream")),

@@ -20,7 +20,7 @@ pub(super) fn next(bytes: &[u8]) -> Result<Option<Message<'_>>, &'static str> {
     }
     let Some(length) = rest.first_chunk() else { return Ok(None) };
     let length = u32::from_be_bytes(*length) as usize;
-    // The length includes itself, so 4 is the least. A larger one than any answer means that the other side speaks
+    // The length includes itself, so 4 is the min. A larger one than any answer means that the other side speaks
     // another protocol.
     if !(4..=BODY_MAX).contains(&length) {
         return Err("the answer is not PostgreSQL's");

@@ -63,6 +63,7 @@ impl PipelineOutcome {
             })
             .collect();
         let first_absent = requests.iter().find(|request| request.first_s.is_none()).map(|request| request.n);
+        // Past the first loss the queue is shortened by drops, and waits no longer grow with each request.
         let flowing = first_absent.map_or(requests.len(), |n| n as usize - 1);
         let points: Vec<(f64, f64)> =
             requests[..flowing].iter().filter_map(|r| Some((f64::from(r.n), r.first_s?))).collect();

@@ -204,6 +204,7 @@ impl Simulator {
 
     fn die(&mut self, worker: u32) {
         self.workers[worker as usize] = Worker::Dead;
+        // Whatever was planned for this life is void from here on, and is skipped when its time comes.
         self.lives[worker as usize] += 1;
     }
 
@@ -217,6 +218,7 @@ impl Simulator {
             return;
         };
         let patience = match (step.timeout, step.deadline) {
+            // `check` refuses a stage with both limits, so the order of these two does not matter.
             (Some(limit), _) => Patience::SinceCreation(limit),
             (None, Some(limit)) => {
                 let begun = self.trial.starts[before.request as usize];
@@ -278,6 +280,7 @@ impl Simulator {
         let mut goes_on = true;
         if self.steps[stage].calls_source {
             let supplier = &self.suppliers[job.source as usize];
+            // What one call brings: each call of a source makes its own jobs of the next stage.
             job.packets = supplier.packets;
             goes_on = supplier.calls > 0;
         }

@@ -48,7 +48,7 @@ fn a_worker_that_crashes_loses_its_job_and_is_missed_until_another_takes_its_pla
     };
     let trial = run(&pipeline(text));
     assert_eq!(trial, run(&pipeline(text)));
-    // One worker that always has work: each crash costs a job, and the time of whoever takes its place.
+    // One worker that always has work: each crash costs a job, and the time until another worker takes its place.
     assert_eq!((trial.jobs + trial.lost, trial.dropped), (10_000, 0));
     assert_eq!(trial.lost, trial.deaths);
     let up = crate::simulate::events::seconds(trial.end) - 25.0 * trial.deaths as f64;

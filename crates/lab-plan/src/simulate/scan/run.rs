@@ -146,6 +146,7 @@ impl Simulator<'_> {
                 let asked = &mut self.clients[client as usize];
                 asked.waiting = true;
                 let (server, attempt) = (asked.server, asked.attempt);
+                // With the attempt: the same client may ask the same server again before this entry is reached.
                 self.servers[server as usize].queue.push_back((client, attempt));
                 self.start(server);
             }
@@ -165,6 +166,8 @@ impl Simulator<'_> {
                 let saved = self.work.unpack * (1.0 - asked.missing);
                 let (server, cpu) = (asked.server, (asked.cpu as f64 * (1.0 - saved)) as Work);
                 self.settle(server);
+                // In the virtual time of the server, which slows down with its load. Its end stays the same when others
+                // come or go.
                 let at = self.servers[server as usize].given + cpu;
                 self.servers[server as usize].computing.push((at, client));
                 self.expect(server);
@@ -252,7 +255,9 @@ impl Simulator<'_> {
             let missing = self.missing(server, tablet, share);
             self.clients[client as usize].missing = missing;
             let node = self.rng.below(self.storage.len());
+            // Each node serves one read at a time, so a read begins when the one before it has ended.
             let done = match (storage as f64 * missing).round() as Micros {
+                // What comes from the cache does not queue at a storage node.
                 0 => self.events.now(),
                 time => self.storage[node].max(self.events.now()) + time,
             };
@@ -320,6 +325,7 @@ impl Simulator<'_> {
             }
             *at > given
         });
+        // Threads are free before the clients have taken their batches in: a server does not wait for a client's core.
         state.running -= done.len() as u32;
         self.expect(server);
         for client in done {

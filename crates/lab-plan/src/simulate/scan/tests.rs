@@ -25,7 +25,7 @@ fn one_seed_gives_one_run_and_another_seed_another() {
 #[test]
 fn a_client_alone_waits_for_its_own_work_only() {
     let answer = run(&tier(&["workload=grep", "threads=1", "measured_scans=4000"]));
-    // What its client takes to begin, then processor, storage and turnaround of a scan of mean size; nobody else is there to wait for.
+    // What its client takes to begin, then processor, storage and turnaround of a scan of mean size; no other client holds it up.
     let expected = 1.0 + 108.4 + 0.5 + 0.3;
     assert!((answer.mean_ms / expected - 1.0).abs() < 0.05, "{answer:?}");
     assert_eq!(answer.busy_events, 0);

@@ -59,6 +59,7 @@ impl Ruler {
                 let (ticket, act) = match admission.enter(Duration::from_micros(now), &ask) {
                     Ok(Entry::Run(ticket)) => (ticket, Some(Act::Run(arrived.number))),
                     Ok(Entry::Wait(ticket)) => (ticket, None),
+                    // No ticket was made, so there is none to leave with later.
                     Err(_) => return Some(Act::Refuse(arrived.number)),
                 };
                 tickets.insert(ticket, arrived.number);
@@ -108,6 +109,7 @@ impl Ruler {
         match self {
             Ruler::Fair { admission, tickets, of } => {
                 let at = Duration::from_micros(now);
+                // Slots first: a question whose patience ends now still runs if a slot is free, as in the server.
                 match admission.next(at).or_else(|| admission.expire(at))? {
                     Turn::Run(ticket) => tickets.get(&ticket).map(|number| Act::Run(*number)),
                     Turn::Refuse(ticket, _) => tickets.remove(&ticket).map(|number| {
@@ -119,6 +121,7 @@ impl Ruler {
             }
             Ruler::Queue { settings, running, waiting } => {
                 let wait = crate::simulate::events::micros(settings.wait_s);
+                // First in, first out: only the front can have waited longest, so no other need be looked at.
                 if waiting.front().is_some_and(|(_, since)| now > since + wait) {
                     return waiting.pop_front().map(|(number, _)| Act::Refuse(number));
                 }

@@ -121,6 +121,8 @@ impl Simulator<'_> {
         let now = self.events.now();
         let mut work = (now - self.settled) * 1000 * u64::from(self.server.cores);
         self.settled = now;
+        // Refusals come before answers, as in the server, where they take no slot. A flood of them so slows every
+        // question.
         let overhead = self.overhead.min(work);
         self.overhead -= overhead;
         work -= overhead;
@@ -160,6 +162,7 @@ impl Simulator<'_> {
     fn arrive(&mut self, entry: usize, retries: u32) {
         let now = self.events.now();
         let tenant = &self.server.tenant[entry];
+        // A question without work would reach its boundary at the time at which it began, for ever.
         let left = (tenant.service.draw(&mut self.rng) * 1000).max(1000);
         let number = self.arrivals;
         self.arrivals += 1;
@@ -190,6 +193,8 @@ impl Simulator<'_> {
                 let Some(question) = self.questions.get_mut(&number) else { return };
                 question.begun = true;
                 let switch = if self.server.rule == Rule::Fair { micros(self.server.fair.switch_s) * 1000 } else { 0 };
+                // Charged to the question that gets the slot, each time: short slices cost what they cost in the
+                // server.
                 question.left += switch;
                 self.run_slice(number);
             }
@@ -252,6 +257,8 @@ impl Simulator<'_> {
             let mut used = 0;
             if let Some(boundary) = self.boundaries.remove(&number) {
                 self.running.remove(&(boundary, number));
+                // What it used of its slice so far. Uncharged, a tenant whose clients leave early would work for
+                // nothing.
                 used = question.slice - (boundary - self.given).min(question.slice);
                 self.tallies[entry].used += used;
             }
@@ -280,6 +287,7 @@ impl Simulator<'_> {
         let Some(&(at, _)) = self.running.first() else { return };
         let cores = u64::from(self.server.cores);
         let shared = (self.running.len() as u64).max(cores);
+        // Rounded up: a boundary that comes a fraction early would be planned again without end.
         let wait = ((at - self.given.min(at)) * shared).div_ceil(cores) + self.overhead.div_ceil(cores);
         self.events.after(wait.div_ceil(1000), Event::Boundary(self.change));
     }

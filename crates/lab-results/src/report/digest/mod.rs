@@ -74,6 +74,7 @@ impl Digest {
         stretch[outcome] += 1;
         let key = (record.target, record.population);
         let line = self.lines.entry(key).or_insert_with(|| TimeLine::of(record.trial));
+        // Trials start at the same times of their own clocks, and would be drawn over each other.
         if line.trial == record.trial {
             line.add(record);
         }

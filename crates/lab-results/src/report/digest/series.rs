@@ -100,6 +100,7 @@ impl Series {
                 note(self.trials.entry(record.trial).or_insert_with(histogram), record.latency());
             }
             if let Some(latency) = record.latency() {
+                // Of one trial: drift and humps are read from the order in time, which several trials would mix.
                 if record.trial == self.first_trial {
                     self.over_time.add((at, latency as f64));
                 }

@@ -58,8 +58,8 @@ fn a_real_nats_takes_what_is_published_and_says_when_nobody_answers() {
         ));
         let due = [
             (Came::Sound, 1, ""),
-            (Came::Failed, 0, "nobody answers to this subject"),
-            (Came::Failed, 0, "nobody answers to this subject"),
+            (Came::Failed, 0, "no responder listens to this subject"),
+            (Came::Failed, 0, "no responder listens to this subject"),
         ];
         assert_eq!(ran.records.len(), 200);
         assert!(others(&ran, &due).is_empty(), "{scheme}: {:?}", others(&ran, &due));

@@ -119,7 +119,7 @@ fn a_real_postgresql_lets_everybody_in_by_his_door_and_answers() {
     for (user, rest, more, words) in [
         ("old:guess", "", String::new(), "28P01"),
         ("new:guess", "", String::new(), "28P01"),
-        // Nobody of this name may come without TLS.
+        // No user of this name may connect without TLS.
         ("secure:secret", "", String::new(), "28000"),
         ("new:secret", "?sslmode=verify-full", stranger.trusted(), "no trusted authority"),
     ] {
