@@ -4,23 +4,23 @@ import type { Group } from './bars';
 import type * as Contract from './contract';
 import { signed, signInAgain } from './session';
 
-/** A refusal or failure in the server's words (RFC 9457), or in ours when it did not answer. */
+/** An error: the server's problem (RFC 9457), or the page's own message if the server did not answer. */
 export class Problem extends Error {
   constructor(
     readonly title: string,
     readonly detail: string,
     readonly status: number,
-    /** The parameter or property to blame. */
+    /** The parameter or property at fault. */
     readonly field: string,
   ) {
     super(detail ? `${title}: ${detail}` : title);
   }
 }
 
-/** Longest wait for an answer, in milliseconds. */
+/** Max wait for an answer, in milliseconds. */
 const PATIENCE = 60_000;
 
-/** Reads a problem out of an answer that is not one of the 2xx. */
+/** Reads the problem of an answer whose status is not 2xx. */
 export async function problemOf(response: Response): Promise<Problem> {
   const text = await response.text().catch(() => '');
   const title = response.status === 429 || response.status === 503 ? 'The server is busy' : `The server answered ${response.status}`;
@@ -33,7 +33,7 @@ export async function problemOf(response: Response): Promise<Problem> {
   }
 }
 
-/** One request; whatever goes wrong is a `Problem`. `patience` is for the whole answer, in milliseconds: a stream has none. */
+/** Sends a request. Every failure is a `Problem`. `patience` bounds the whole answer, in milliseconds; a stream has none. */
 export async function call(path: string, signal: AbortSignal, init: RequestInit = {}, patience = PATIENCE): Promise<Response> {
   const late = patience === Infinity ? null : AbortSignal.timeout(patience);
   let response: Response;
@@ -70,7 +70,7 @@ export interface Collection {
   readonly bbox: readonly [number, number, number, number] | null;
   /** First and last instant in milliseconds; null when no event has a time. */
   readonly interval: readonly [number, number] | null;
-  /** Events in the collection, when the list says it. */
+  /** Events in the collection, if the list gives the count. */
   readonly count: number | null;
 }
 
@@ -86,7 +86,7 @@ export interface Schema {
 function collectionOf(json: Contract.Collection): Collection {
   const bbox = json.extent?.spatial?.bbox[0];
   const [start, last] = (json.extent?.temporal?.interval[0] ?? []).map((text) => (text ? Date.parse(text) : null));
-  // Where events go on without end the histogram ends today; where they have no beginning, a year before the end.
+  // Without a last instant the histogram ends today. Without a first one it begins a year before its end.
   const end = last === null ? Math.max(Date.now(), start ?? 0) : last;
   const from = start === null && end !== undefined ? end - 365 * 86_400_000 : start;
   return {
@@ -182,8 +182,8 @@ export function itemsPath(id: string, query: URLSearchParams, limit: number): st
 export async function page(path: string, signal: AbortSignal): Promise<Page> {
   const json = await get<Omit<Contract.FeatureCollection, 'features'> & FeatureCollection>(path, signal, 'application/geo+json');
   const href = json.links?.find((link) => link.rel === 'next')?.href;
-  // Behind a proxy the server may not know its public name, and a foreign address must never be followed:
-  // only path and query count.
+  // Behind a proxy the server may not know its public name, and a link to another host must not be followed:
+  // only path and query are used.
   const next = href ? new URL(href, location.href) : null;
   return { features: json.features ?? [], next: next && next.pathname + next.search };
 }

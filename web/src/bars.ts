@@ -1,4 +1,4 @@
-// From the answer of `aggregate` to the bars and the line of the histogram.
+// Converts the answer of `aggregate` into the bars and the line of the histogram.
 import type { Measure } from './hash';
 import type { Range } from './time';
 
@@ -77,10 +77,10 @@ export interface Frame {
   readonly span: Range;
 }
 
-/** Where an instant lies on the axis. */
+/** The position of an instant on the axis. */
 export const toX = ({ left, right, span }: Frame, ms: number): number => left + ((ms - span[0]) / (span[1] - span[0])) * (right - left);
 
-/** The instant at a place on the axis, inside the span. */
+/** The instant at a position on the axis, within the span. */
 export function toTime({ left, right, span }: Frame, x: number): number {
   const share = Math.max(0, Math.min(1, (x - left) / (right - left)));
   return span[0] + share * (span[1] - span[0]);

@@ -1,6 +1,6 @@
-// Small helpers around the document.
+// Helpers for the document.
 
-/** The element with this id; the page is ours, so a missing one is a mistake in its HTML. */
+/** The element with this id. A missing one is an error in the page's HTML. */
 export function $<T extends HTMLElement>(id: string): T {
   const element = document.getElementById(id);
   if (!element) throw new Error(`the page has no #${id}`);
@@ -16,14 +16,14 @@ export function make<K extends keyof HTMLElementTagNameMap>(tag: K, className = 
   return element;
 }
 
-/** Sets a text where it differs: a screen reader hears of it once. */
+/** Sets a text if it differs, so that a screen reader announces it once. */
 export function say(element: HTMLElement, text: string): void {
   if (element.textContent !== text) element.textContent = text;
 }
 
 let toastTimer: ReturnType<typeof setTimeout> | undefined;
 
-/** A word at the foot of the page, for a moment. */
+/** Shows a short message at the foot of the page. */
 export function toast(text: string): void {
   $('toast').textContent = text;
   $('toast').hidden = false;
@@ -31,7 +31,7 @@ export function toast(text: string): void {
   toastTimer = setTimeout(() => ($('toast').hidden = true), 2400);
 }
 
-/** Copies the page's address, which holds all that a link restores. */
+/** Copies the page's address, which contains the whole view. */
 export function copyLink(): void {
   // Without https or on an old browser there is no clipboard; the address bar still holds the link.
   const copied = navigator.clipboard?.writeText(location.href) ?? Promise.reject(new Error('no clipboard'));
@@ -41,7 +41,7 @@ export function copyLink(): void {
   );
 }
 
-/** The map draws names with the page's font: without waiting it would use another one. */
+/** Waits for the page's font. Without it, the map would draw names in another one. */
 export async function fonts(): Promise<void> {
   const patience = new Promise((resolve) => setTimeout(resolve, 2000));
   await Promise.race([document.fonts.load('400 24px "Inter Variable"', 'Aé').catch(() => []), patience]);

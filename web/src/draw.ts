@@ -10,7 +10,7 @@ import { boxOf, circleOf, selfCrossing, type LngLat, type Shape, type ShapeKind 
 const SLOP = 5;
 /** A click this near to the first corner closes a polygon, in pixels. */
 const CLOSING = 12;
-/** Most corners of a polygon: a question's address must stay short enough for every proxy. */
+/** Max corners of a polygon: a question's address must stay short enough for every proxy. */
 const CORNERS_MAX = 100;
 
 export interface DrawEvents {
@@ -18,7 +18,7 @@ export interface DrawEvents {
   preview(shape: Shape | null, corners: readonly LngLat[]): void;
   /** A finished shape. */
   done(shape: Shape): void;
-  /** Drawing began, went on or ended; `hint` tells the user what to do next. */
+  /** Drawing began, continued or ended. `hint` tells the user what to do next. */
   state(kind: ShapeKind | null, hint: string, canFinish: boolean): void;
 }
 
@@ -55,7 +55,7 @@ export class Draw {
     return this.kind !== null;
   }
 
-  /** Whether the pointer's last press ended a drawing: the click that follows it means nothing more. */
+  /** Whether the pointer's last press ended a drawing. The click that follows is then ignored. */
   get justEnded(): boolean {
     return performance.now() - this.endedAt < 350;
   }
@@ -76,7 +76,7 @@ export class Draw {
     this.report();
   }
 
-  /** Ends a polygon; says why when it cannot. */
+  /** Ends a polygon, or tells why it cannot be ended. */
   finish(): void {
     if (this.kind !== 'polygon') return;
     const ring = this.corners.filter((p, i) => i === 0 || p[0] !== this.corners[i - 1][0] || p[1] !== this.corners[i - 1][1]);
@@ -92,7 +92,7 @@ export class Draw {
     this.pressedAt = null;
     this.setKeyboard(false);
     this.map.getCanvas().style.cursor = '';
-    // Only after the double click that may have ended the drawing is over.
+    // After the double click, which may have ended the drawing, is over.
     setTimeout(() => this.kind || this.map.doubleClickZoom.enable(), 400);
   }
 

@@ -1,4 +1,4 @@
-// What the page says when there is nothing to see.
+// Messages of the page when there is nothing to show.
 import { make } from './dom';
 
 const command = (text: string): HTMLElement => make('pre', '', text);
@@ -27,7 +27,7 @@ export function emptyCollection(id: string, title: string): HTMLElement {
   return box;
 }
 
-/** A collection whose events lie nowhere. */
+/** A collection whose events have no geometry. */
 export function noPlace(title: string): HTMLElement {
   const box = make('div');
   box.append(make('h2', '', 'No places to show'), make('p', '', `The events of ${title} have a time but no place. Use the histogram below and the table.`));
@@ -41,7 +41,7 @@ export function noWebGl(works = 'The histogram, the filter and the table work wi
   return box;
 }
 
-/** A link to a collection that is not there. */
+/** A link to a collection that does not exist. */
 export function unknownCollection(id: string): HTMLElement {
   const box = make('div');
   box.append(make('h2', '', `There is no collection “${id}”`), make('p', '', 'It may have been removed, or the link is for another server. Choose a collection above.'));

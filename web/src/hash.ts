@@ -1,4 +1,4 @@
-// The whole view in the address's hash, so that a link restores it.
+// The view in the hash of the address, so that a link restores it.
 import { parseShape, shapeText, type LngLat, type Shape } from './shapes';
 import { isoInstant, parseInstant, type Range } from './time';
 
@@ -7,11 +7,11 @@ export const MEASURES: readonly Measure[] = ['avg', 'min', 'max', 'sum'];
 
 export interface View {
   readonly collection: string;
-  /** Where the map stands; null until it has moved: then the collection's extent is shown. */
+  /** Position of the map. Null until it has moved: the collection's extent is shown. */
   readonly camera: { readonly center: LngLat; readonly zoom: number } | null;
   /** The brushed time. */
   readonly when: Range | null;
-  /** The time that the histogram shows; null is all. */
+  /** The time range of the histogram; null means all. */
   readonly span: Range | null;
   readonly shape: Shape | null;
   /** Numeric field whose aggregate is shown. */
@@ -42,7 +42,7 @@ function parseRange(text: string): Range | null {
 /** Keeps the characters that a hash may hold as they are, so that links stay readable. */
 export const escape = (text: string): string => encodeURIComponent(text).replace(/%(3A|2F|2C|3B|20|40|27|28|29)/gi, (code) => (code === '%20' ? '+' : decodeURIComponent(code)));
 
-/** The hash of a view, without the `#`. Parts that stand at their default are left out. */
+/** The hash of a view, without the `#`. Parts with their default value are left out. */
 export function toHash(view: View): string {
   const parts: string[] = [];
   const add = (key: string, value: string): void => {

@@ -5,7 +5,7 @@ import { formatInstant, formatRange, ticks, type Range } from './time';
 
 export interface HistogramData {
   readonly bars: readonly Bar[];
-  /** The time that is shown. */
+  /** The time range shown. */
   readonly span: Range;
   /** Length of a window in milliseconds. */
   readonly unit: number;
@@ -37,7 +37,7 @@ export class Histogram {
 
   constructor(
     private readonly root: HTMLElement,
-    /** Told of each change by the user; null is all time. */
+    /** Called at each change by the user; null means all time. */
     private readonly changed: (brush: Range | null) => void,
   ) {
     this.window.className = 'window';
@@ -66,7 +66,7 @@ export class Histogram {
     this.window.addEventListener('keydown', (e) => this.key(e, 'window'));
   }
 
-  /** Null while the data are on their way. */
+  /** Null while the data are loading. */
   show(data: HistogramData | null): void {
     this.data = data;
     this.root.classList.toggle('waiting', data === null);
@@ -101,7 +101,7 @@ export class Histogram {
     const start = this.at(e);
     const startX = e.clientX;
     const before = this.brush ?? span;
-    // A brush over all there is cannot be moved; then a new one is meant.
+    // A brush over the whole range cannot be moved, so a drag starts a new one.
     const { left, right } = this.frame;
     if (part === 'window' && toX(this.frame, before[0]) < left + 4 && toX(this.frame, before[1]) > right - 4) part = 'new';
     let moved = false;
@@ -147,7 +147,7 @@ export class Histogram {
     if (by === undefined) return;
     e.preventDefault();
     const clamp = (ms: number, low: number, high: number): number => Math.max(low, Math.min(high, ms));
-    // A step of an average month may land inside a window: then the next edge in the direction of the step is meant.
+    // A step of an average month may end inside a window. The next edge in the step's direction is taken then.
     const edge = (ms: number, old: number): number => {
       const near = this.snapped(ms);
       return near === old ? this.snapped(ms + Math.sign(by) * unit * 0.6) : near;
@@ -263,7 +263,7 @@ export class Histogram {
     c.beginPath();
     c.rect(frame.left, 0, frame.right - frame.left, floor);
     c.clip();
-    // Windows without events part the line; a lone one shows as a dot.
+    // Windows without events interrupt the line. A single value between two of them is drawn as a dot.
     const known = data.bars.filter((bar) => bar.value !== null);
     const joined = (a: Bar | undefined, b: Bar | undefined): boolean => Boolean(a && b && b.from - a.to < data.unit * 0.5);
     c.beginPath();

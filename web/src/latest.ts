@@ -1,13 +1,13 @@
-// Work that is overtaken by its own next run: only the last one matters.
+// Work of which only the newest run counts.
 
-/** Waits a little for more calls, cancels the run before, and starts the newest. */
+/** Waits briefly for more calls, cancels the previous run, and starts the newest. */
 export class Latest {
   private timer: ReturnType<typeof setTimeout> | undefined;
   private controller: AbortController | null = null;
 
   constructor(private readonly wait: number) {}
 
-  /** `work` must throw when its signal aborts; it is then forgotten. Other errors go to `failed`. */
+  /** `work` must throw when its signal aborts; that error is ignored. Other errors go to `failed`. */
   run(work: (signal: AbortSignal) => Promise<void>, failed: (error: unknown) => void): void {
     this.cancel();
     this.timer = setTimeout(() => {
@@ -24,7 +24,7 @@ export class Latest {
     }, this.wait);
   }
 
-  /** Whether a run waits or goes on. */
+  /** Whether a run is waiting or under way. */
   get busy(): boolean {
     return this.timer !== undefined || this.controller !== null;
   }

@@ -1,5 +1,5 @@
-// The map page. One `View` says all that is shown; each change of it goes through `update`, which brings tiles, histogram,
-// totals and table up to date and writes the view to the address.
+// The map page. One `View` holds all that is shown. Each change goes through `update`, which refreshes tiles, histogram,
+// totals and table, and writes the view to the address.
 import type { Feature } from 'geojson';
 import * as api from './api';
 import { barsOf } from './bars';
@@ -31,7 +31,7 @@ let list: readonly api.Collection[] = [];
 let open: { collection: api.Collection; schema: api.Schema; total: number } | null = null;
 let mapView: MapView | null = null;
 let scale: FieldScale | null = null;
-/** What the histogram shows now. */
+/** The content of the histogram. */
 let shown: { span: Range; unit: number } | null = null;
 let rows: { path: string; before: readonly string[]; next: string | null } | null = null;
 
@@ -56,7 +56,7 @@ function setBusy(name: string, on: boolean): void {
   document.body.setAttribute('aria-busy', String(busy.size > 0));
 }
 
-/** Runs the newest work of a kind, with the progress bar and with errors shown. */
+/** Runs the newest work of a kind. Shows the progress bar and errors. */
 function run(name: keyof typeof work, task: (signal: AbortSignal) => Promise<void>): void {
   work[name].run(async (signal) => {
     setBusy(name, true);
@@ -141,7 +141,7 @@ function refresh(parts: ReadonlySet<Part>): void {
   if (!open || open.total === 0) return;
   if (parts.has('tiles')) loadTiles();
   if (parts.has('bars')) loadBars();
-  // While it plays, answers are shown as they come; only when one is in is the next asked for.
+  // While it plays, the next answer is requested only when the last one is shown.
   if (parts.has('totals') && !(player.playing && work.totals.busy)) loadTotals();
   if (parts.has('rows') && !player.playing) loadRows();
 }
@@ -216,7 +216,7 @@ function openCollection(): void {
       api.aggregate(id, ['count'], new URLSearchParams(), signal),
       view.filter ? checkFilter(id, view.filter, signal) : null,
     ]);
-    // A wrong text stays in its box to be put right; until then nothing is filtered.
+    // A wrong text stays in its box to be corrected. Until then nothing is filtered.
     if (wrong !== null) view = { ...view, filter: '' };
     open = { collection, schema, total: groups[0]?.count ?? 0 };
     const numeric = schema.fields.filter((f) => f.kind === 'int' || f.kind === 'float');
@@ -242,7 +242,7 @@ function openCollection(): void {
   });
 }
 
-/** What the server has against a filter; null when it takes it. */
+/** Why the server rejects a filter; null if it accepts it. */
 async function checkFilter(id: string, filter: string, signal: AbortSignal): Promise<string | null> {
   try {
     await api.aggregate(id, ['count'], params({ where: null, when: null, filter, geometry: 'geometry' }), signal);
@@ -273,7 +273,7 @@ function loadTiles(): void {
   mapView.setTiles({ collection: id, url });
 }
 
-/** The range of the chosen field in the shape, time and filter, wherever the map stands: moving it changes no colour. */
+/** The range of the chosen field within shape, time and filter. It does not depend on the map's position, so that moving changes no colour. */
 function loadScale(): void {
   const { field } = view;
   if (!open || !field) {
@@ -359,12 +359,12 @@ function loadRows(path?: string, before: readonly string[] = []): void {
     $('no-rows').hidden = page.features.length > 0;
     $('no-rows').textContent = start ? 'No more events.' : 'No event matches. Widen the time, the place or the filter.';
     $<HTMLButtonElement>('previous').disabled = before.length === 0;
-    // A last page may be followed by an empty one; an empty page ends it all.
+    // A last page may be followed by an empty one, which ends the table.
     $<HTMLButtonElement>('next').disabled = page.next === null || page.features.length === 0;
   });
 }
 
-/** Takes a typed filter once the server has understood it: a wrong one leaves everything as it was. */
+/** Applies a typed filter once the server has accepted it. A wrong one changes nothing. */
 function applyFilter(): void {
   const filter = $<HTMLInputElement>('filter').value.trim();
   if (filter === view.filter) {
@@ -396,11 +396,11 @@ function chip(text: string, clear: (() => void) | null, what: string): HTMLEleme
   return item;
 }
 
-/** Everything that follows from the view without asking the server. */
+/** Refreshes all that depends on the view alone, without a request. */
 function showControls(): void {
   const timed = Boolean(open?.schema.times.length && open.collection.interval && open.total);
   const placed = open?.schema.geometry !== null;
-  // While a collection opens the room of the histogram is kept, so that the map does not change its size.
+  // While a collection opens, the histogram keeps its space, so that the map does not change its size.
   const waiting = !open && $('overlay').hidden;
   $('about').textContent = open ? open.collection.description : '';
   document.title = open ? `${open.collection.title} · Meridian` : 'Map · Meridian';
@@ -437,7 +437,7 @@ function showControls(): void {
   $('chips').replaceChildren(...chips);
 }
 
-/** What the colours on the map mean: counts, or the values of the chosen field and the lack of one. */
+/** The legend of the map: counts, or values of the chosen field and events without one. */
 function showLegend(): void {
   const legend = $('legend');
   const drawn = mapView?.drawn(view.field) ?? { cells: false, valued: 0, lacking: 0 };
@@ -454,7 +454,7 @@ function showLegend(): void {
     ends.append(...labels.map((text) => make('span', '', text)));
     parts.push(bar, ends);
   }
-  // Grey without a word would look like a fault of the map.
+  // Grey events without an explanation would look like an error of the map.
   if (byField && drawn.lacking) {
     const note = make('p');
     const swatch = make('em');
@@ -511,7 +511,7 @@ function startMap(): void {
         if (!on) showLegend();
       },
     });
-    // For tests, and for whoever wants to look inside from the console.
+    // For tests, and for inspection from the console.
     Object.assign(window, { meridianMap: mapView.map });
   } catch {
     mapView = null;

@@ -1,4 +1,4 @@
-// The map: base map, events, the shape in question, the chosen event.
+// The map: base map, events, the drawn shape, the chosen event.
 import type { Feature, FeatureCollection } from 'geojson';
 import { AttributionControl, Map as MapLibre, NavigationControl, Popup, ScaleControl, setWorkerUrl, type AJAXError, type GeoJSONSource, type MapGeoJSONFeature, type VectorTileSource } from 'maplibre-gl';
 import { Problem, problemOf } from './api';
@@ -13,9 +13,9 @@ export interface Camera {
 }
 
 export interface MapEvents {
-  /** The map came to rest after a move. */
+  /** A move of the map has ended. */
   moved(camera: Camera): void;
-  /** An event on the map was clicked: its id, where the server gave one. */
+  /** An event on the map was clicked: its id, if the server gave one. */
   clicked(id: string, at: LngLat): void;
   /** A shape was drawn. */
   drawn(shape: Shape): void;
@@ -23,7 +23,7 @@ export interface MapEvents {
   drawing(kind: ShapeKind | null, hint: string, canFinish: boolean): void;
   /** A tile could not be loaded. */
   failed(problem: Problem): void;
-  /** Tiles are being loaded, or not any more. */
+  /** Loading of tiles began or ended. */
   busy(busy: boolean): void;
 }
 
@@ -38,7 +38,7 @@ function shapeData(shape: Shape | null, corners: readonly LngLat[]): FeatureColl
   return { type: 'FeatureCollection', features };
 }
 
-/** All the world but the shape. */
+/** The world without the shape. */
 function veilData(shape: Shape | null): FeatureCollection {
   if (!shape) return EMPTY;
   const holes = splitRing(outline(shape).slice(0, -1)).map((ring) => points([...ring, ring[0]]));
@@ -95,7 +95,7 @@ export class MapView {
     });
     this.map.on('dataloading', () => events.busy(true));
     this.map.on('idle', () => {
-      // Tiles of the other kind are on their way: the next idle ends the work.
+      // Tiles of the other kind are loading: the next idle event ends the work.
       if (!this.settle()) events.busy(false);
     });
     this.map.on('error', ({ error }) => {
@@ -126,7 +126,7 @@ export class MapView {
     return mapStyle(this.palette(), this.asked(), this.scale, this.overlays, location.origin);
   }
 
-  /** Brings the whole style up to date; only differences reach the screen. */
+  /** Refreshes the whole style. Only differences are drawn. */
   private restyle(): void {
     if (this.ready) this.map.setStyle(this.style(), { diff: true });
   }
@@ -136,11 +136,11 @@ export class MapView {
     return { center: [wrapLng(lng), lat], zoom: this.map.getZoom() };
   }
 
-  /** What is in sight, as a box; null when that is the whole world. */
+  /** The visible box; null if it is the whole world. */
   bounds(): Shape | null {
     const b = this.map.getBounds();
     const [west, south, east, north] = [b.getWest(), b.getSouth(), b.getEast(), b.getNorth()];
-    // Mercator ends at 85 degrees: what lies beyond belongs to a view that reaches the edge.
+    // Mercator ends at 85 degrees. A view that reaches this edge includes all beyond it.
     const edges = { south: south < -84.9 ? -90 : south, north: north > 84.9 ? 90 : north };
     if (east - west >= 359.9 && edges.south === -90 && edges.north === 90) return null;
     return { kind: 'box', west, east, ...edges };
@@ -169,7 +169,7 @@ export class MapView {
     else this.restyle();
   }
 
-  /** The tiles as they are asked for: all of one kind where both would be in view. */
+  /** The requested tiles: all of one kind if both would be in view. */
   private asked(): EventTiles | null {
     if (!this.tiles || !this.kind.density) return this.tiles;
     return { ...this.tiles, url: `${this.tiles.url}&density=true` };
@@ -180,7 +180,7 @@ export class MapView {
     if (tiles) source.setTiles([tiles.url]);
   }
 
-  /** Looks at what is drawn; asks for tiles of the other kind where both are in view. Says whether it did. */
+  /** Checks what is drawn. Requests tiles of the other kind if both are in view; returns whether it did. */
   private settle(): boolean {
     const source = this.ready && this.tiles ? this.map.getSource<VectorTileSource>('events') : undefined;
     if (!source) return false;
@@ -191,13 +191,13 @@ export class MapView {
     return true;
   }
 
-  /** What these layers have on the screen. */
+  /** The features that these layers have drawn. */
   private rendered(layers: readonly string[]): MapGeoJSONFeature[] {
     const present = layers.filter((id) => this.map.getLayer(id));
     return present.length ? this.map.queryRenderedFeatures({ layers: present }) : [];
   }
 
-  /** What the map draws: whether cells, and of the single events how many have a value of `field` and how many lack it. */
+  /** What is drawn: whether there are cells, and how many single events have or lack a value of `field`. */
   drawn(field: string): { readonly cells: boolean; readonly valued: number; readonly lacking: number } {
     if (!this.ready) return { cells: false, valued: 0, lacking: 0 };
     const events = this.rendered(EVENT_LAYERS);
@@ -218,7 +218,7 @@ export class MapView {
     this.map.setPaintProperty('event-fill', 'fill-opacity', scale ? 0.6 : 0.28);
   }
 
-  /** Whether every tile in sight is there. */
+  /** Whether every visible tile is loaded. */
   settled(): boolean {
     return this.ready && this.map.areTilesLoaded();
   }
@@ -228,7 +228,7 @@ export class MapView {
     this.overlay({ shape: shapeData(shape, []), veil: veilData(shape) });
   }
 
-  /** Shows what a search found. An event is clicked by its property `@id`; `first` and `named` are how it is drawn. */
+  /** Shows the results of a search. The property `@id` identifies a clicked one; `first` and `named` select its drawing. */
   setResults(results: FeatureCollection): void {
     this.overlay({ results });
   }
@@ -239,7 +239,7 @@ export class MapView {
     for (const [name, data] of Object.entries(change)) void this.map.getSource<GeoJSONSource>(name)?.setData(data);
   }
 
-  /** Marks one event and shows `content` beside it; null takes mark and popup away. */
+  /** Marks one event and shows `content` beside it; null removes mark and popup. */
   choose(event: Feature | null, at: LngLat | null, content: HTMLElement | null, closed: () => void): void {
     this.popup.off('close', this.onClosed);
     this.popup.remove();
@@ -253,7 +253,7 @@ export class MapView {
 
   private onClosed: () => void = () => {};
 
-  /** Moves so that a place is in sight, nearer if the map is far out. */
+  /** Moves so that a position is visible, and zooms in if the map is far out. */
   reveal(at: LngLat): void {
     const zoom = Math.max(this.map.getZoom(), 4);
     const inSight = this.map.getBounds().contains([...at]) && this.map.getZoom() >= 3;

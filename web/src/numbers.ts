@@ -8,7 +8,7 @@ const LARGE = new Intl.NumberFormat('en', { notation: 'compact', maximumSignific
 /** A count in full: 1,234,567. */
 export const formatCount = (value: number): string => WHOLE.format(value);
 
-/** A count in little room: 1.2M. */
+/** A short count: 1.2M. */
 export const formatShort = (value: number): string => (Math.abs(value) < 10_000 ? WHOLE.format(Math.round(value * 100) / 100) : SHORT.format(value));
 
 /** A measured value with about four significant digits. */
@@ -21,7 +21,7 @@ export function formatValue(value: unknown): string {
   return new Intl.NumberFormat('en', { maximumFractionDigits: size >= 1000 ? (size >= 100_000 ? 0 : 1) : size >= 10 ? 2 : 3 }).format(value);
 }
 
-/** A time that somebody waited: 240 ms, 3.2 s, 1 min 5 s. */
+/** A duration: 240 ms, 3.2 s, 1 min 5 s. */
 export function formatWait(ms: number): string {
   if (ms < 1000) return `${Math.round(ms)} ms`;
   if (ms < 59_950) return `${(ms / 1000).toFixed(1)} s`;

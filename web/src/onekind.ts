@@ -1,7 +1,7 @@
-// One kind of tile in the whole view. The server draws a tile's events where they are few and counts them per cell where they are
-// many; seen side by side, dots and circles would read as different data. So where both kinds are in view, all tiles are asked for as counts.
+// One kind of tile in the whole view. The server sends a tile's events if they are few, and counts per cell if they are many.
+// Side by side, dots and circles would look like different data. So if both kinds are in view, all tiles are requested as counts.
 
-/** What the map shows once every tile is there. */
+/** The content of the map once every tile is loaded. */
 export interface Seen {
   /** Whether any cell of counts is in view. */
   readonly cells: boolean;
@@ -15,12 +15,12 @@ export interface Seen {
 export const FEW = 4096;
 
 export class OneKind {
-  /** Whether tiles are asked for as counts. */
+  /** Whether tiles are requested as counts. */
   density = false;
-  /** Whether events were asked for again since the view changed. Without this, two kinds would follow each other for ever. */
+  /** Whether events were requested again since the view changed. Without this, the two kinds would alternate for ever. */
   private tried = false;
 
-  /** The view moved, or another question is asked: events may fit by now. */
+  /** The view moved or the question changed: events may fit now. */
   changed(): void {
     this.tried = false;
   }
@@ -31,7 +31,7 @@ export class OneKind {
     this.tried = false;
   }
 
-  /** Decides after the tiles in view are there; true where tiles of the other kind must be asked for. */
+  /** Decides once the tiles in view are loaded. True if tiles of the other kind must be requested. */
   settle({ cells, events, counted }: Seen): boolean {
     if (!this.density && cells && events) {
       this.density = true;

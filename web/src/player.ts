@@ -1,7 +1,7 @@
 // Moves the chosen time along the histogram.
 import type { Range } from './time';
 
-/** Milliseconds that a sweep over all that is shown takes at speed 1. */
+/** Milliseconds of a sweep over the range shown, at speed 1. */
 const SWEEP = 24_000;
 /** Time between steps. */
 const STEP = 120;

@@ -46,8 +46,8 @@ export function params(question: Question): URLSearchParams {
 }
 
 /**
- * The parameters of the vector tiles. The shape does not cut the map, so that its surroundings stay in sight. Of the
- * properties only the field that colours the events is asked for: the rest is fetched when an event is looked at.
+ * The parameters of the vector tiles. The shape does not filter the map, so that its surroundings stay visible. Of the
+ * properties only the field that colours the events is requested. The rest is fetched when an event is opened.
  */
 export function tileParams(question: Question, field: string): URLSearchParams {
   const out = params({ ...question, where: null });

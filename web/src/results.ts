@@ -1,4 +1,4 @@
-// The table of events, and what is shown of one event.
+// The table of events, and the details of one event.
 import type { Feature, Geometry, Position } from 'geojson';
 import { collectionPath, type Schema } from './api';
 import { make } from './dom';
@@ -6,7 +6,7 @@ import { formatValue } from './numbers';
 import type { LngLat } from './shapes';
 import { formatEventTime, parseInstant } from './time';
 
-/** A property for people; `exact` leaves numbers as they are. */
+/** A property as text; `exact` keeps all digits of numbers. */
 export function formatProperty(value: unknown, exact = false): string {
   if (value === null || value === undefined) return '';
   if (typeof value === 'number') return exact ? String(value) : Number.isInteger(value) ? String(value) : formatValue(value);
@@ -14,7 +14,7 @@ export function formatProperty(value: unknown, exact = false): string {
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
-/** Where to point at an event: its place, or the middle of its line or first ring. */
+/** The position that marks an event: its point, or the middle of its line or first ring. */
 export function anchorOf(geometry: Geometry | null): LngLat | null {
   if (!geometry) return null;
   if (geometry.type === 'GeometryCollection') return anchorOf(geometry.geometries[0] ?? null);
@@ -51,7 +51,7 @@ interface Column {
   readonly time: boolean;
 }
 
-/** What events are called by: it tells them apart at a glance, wherever it stands in the schema. */
+/** Fields that name an event. They come first, whatever their order in the schema. */
 const NAMING = /^(name|title|label|place)$/i;
 
 /** Times first, then the chosen field, then names, then the rest in the order of the schema. */
@@ -68,7 +68,7 @@ export class ResultsTable {
 
   constructor(
     private readonly table: HTMLTableElement,
-    /** Told of the event whose row was clicked. */
+    /** Called with the event whose row was clicked. */
     private readonly clicked: (feature: Feature) => void,
   ) {}
 
@@ -103,7 +103,7 @@ export class ResultsTable {
     this.mark(this.chosen);
   }
 
-  /** Marks the row of an event, if it is on this page, and brings it into sight. */
+  /** Marks the row of an event, if it is on this page, and scrolls to it. */
   mark(id: string): void {
     this.chosen = id;
     for (const row of this.table.querySelectorAll<HTMLElement>('tbody tr')) {
@@ -115,7 +115,7 @@ export class ResultsTable {
   }
 }
 
-/** What the popup shows of an event. */
+/** The content of the popup of an event. */
 export function eventCard(feature: Feature, schema: Schema, field: string, collection: string): HTMLElement {
   const card = make('div', 'card');
   const id = idOf(feature);

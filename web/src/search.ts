@@ -1,4 +1,4 @@
-// The search page: a question from the form or from the address, a run of it, and what of it is shown.
+// The search page: a question from the form or the address, its run, and its results.
 import { Problem } from './api';
 import { $, copyLink, fonts, say, toast, wireSkip } from './dom';
 import * as guide from './guide';
@@ -19,7 +19,7 @@ import { wireSession } from './session';
 import { extent, outline, type Shape } from './shapes';
 import { hideTools, showDrawing, wireTools } from './tools';
 
-/** The run that is shown, when it was asked, and what ends it here. */
+/** The run shown, when it was requested, and how the page cancels it. */
 interface Shown {
   readonly run: Run;
   readonly question: Question;
@@ -29,7 +29,7 @@ interface Shown {
 
 let mapView: MapView | null = null;
 let shown: Shown | null = null;
-/** Asking, until the server has taken the question. */
+/** The request, until the server has accepted the question. */
 let asking: AbortController | null = null;
 
 const titles: words.Titles = (name) => sources.title(name);
@@ -39,7 +39,7 @@ const form = new Form(sources, (shape) => mapView?.setShape(shape));
 
 // ---- Asking ------------------------------------------------------------------------------------------------------
 
-/** Ends what runs here. The server stops by itself when nobody reads; who asks the same again within a second joins what still runs. */
+/** Ends the run on this page. The server ends a search that has no reader. The same question within a second joins the running search. */
 function leave(): void {
   asking?.abort();
   asking = null;
@@ -48,7 +48,7 @@ function leave(): void {
   shown = null;
 }
 
-/** Asks a question; `push` makes it a step that "back" undoes. */
+/** Starts a search. With `push`, "back" returns to the question before. */
 function ask(question: Question, push: boolean): void {
   if (!asksForSomething(question)) return form.problem({ text: 'Nothing is asked: type keywords, an address or an author, or draw a place.', field: 'keywords' });
   if (question.providers?.length === 0) return form.problem({ text: 'Nobody is to be asked: tick at least one source.', field: '' });
@@ -97,7 +97,7 @@ async function begin(question: Question, began: number, control: AbortController
   showEnd(mine);
 }
 
-/** Cancels what runs; what came stays, and the end says that it is a part. */
+/** Cancels the run. Its results stay, and are reported as partial. */
 function cancel(): void {
   if (asking) {
     asking.abort();
@@ -110,7 +110,7 @@ function cancel(): void {
   server.stop(shown.run.id).catch(refuse);
 }
 
-/** Shows what the server, or the way to it, has against it. */
+/** Shows an error of the server or of the connection. */
 function refuse(error: unknown): void {
   const problem = error instanceof Problem ? error : new Problem('Something went wrong', error instanceof Error ? error.message : String(error), 0, '');
   if (problem.status === 400) return form.problem({ text: problem.detail || problem.title, field: problem.field });
@@ -120,7 +120,7 @@ function refuse(error: unknown): void {
   $('problem').hidden = false;
 }
 
-// ---- What comes --------------------------------------------------------------------------------------------------
+// ---- Results ----------------------------------------------------------------------------------------------------
 
 function take(mine: Shown, packet: Packet): void {
   const { run } = mine;
@@ -138,7 +138,7 @@ function take(mine: Shown, packet: Packet): void {
 
 let drawTimer: ReturnType<typeof setTimeout> | undefined;
 
-/** Puts the results on the map, some times a second at most. */
+/** Draws the results on the map, a few times a second at most. */
 function draw(): void {
   drawTimer ??= setTimeout(() => {
     drawTimer = undefined;
@@ -156,13 +156,13 @@ function choose(result: Result | null): void {
   if (at) mapView?.reveal(at);
 }
 
-/** Shows where is searched. */
+/** Shows the area of the search. */
 function lookAt(shape: Shape): void {
   mapView?.fit(extent(outline(shape)), true);
   mapView?.setShape(shape);
 }
 
-/** Where nothing that was found is in sight, the map goes to it. */
+/** Moves the map to the results if none is visible. */
 function lookAtResults(run: Run): void {
   const places = run.results.flatMap(({ feature }) => {
     const at = anchorOf(feature.geometry);
@@ -174,7 +174,7 @@ function lookAtResults(run: Run): void {
 
 // ---- What is shown -----------------------------------------------------------------------------------------------
 
-/** Times go on while a search runs. */
+/** Updates the elapsed time while a search runs. */
 function tick(): void {
   if (!shown?.run.running) return;
   showState();
@@ -243,7 +243,7 @@ function startMap(): void {
       busy: () => {},
     });
     mapView.map.getCanvas().setAttribute('aria-label', 'Map of the results. Arrow keys move it, plus and minus zoom.');
-    // For tests, and for whoever wants to look inside from the console.
+    // For tests, and for inspection from the console.
     Object.assign(window, { meridianMap: mapView.map });
   } catch {
     mapView = null;
@@ -262,7 +262,7 @@ async function loadSources(): Promise<void> {
   }
 }
 
-/** Asks what the address asks. */
+/** Starts the search that the address holds. */
 function restore(): void {
   const question = fromHash(location.hash);
   form.write(question);
@@ -297,12 +297,12 @@ function wire(): void {
   wireSkip();
   void wireSession();
   wireTools(() => mapView?.draw);
-  // On a phone the sources would push the results out of sight.
+  // On a phone the sources would leave no space for the results.
   $<HTMLDetailsElement>('sources-room').open = !matchMedia('(max-width: 780px)').matches;
   document.addEventListener('keydown', (e) => {
     if (e.key !== 'Escape' || e.defaultPrevented || $<HTMLDialogElement>('save-dialog').open || mapView?.draw.active) return;
     if (!asking && !shown?.run.running) return choose(null);
-    // A search box empties itself at Escape: that is not what was meant.
+    // A search box clears itself at Escape, which must only close the list.
     e.preventDefault();
     cancel();
   });

@@ -1,5 +1,5 @@
-// Shapes that are drawn on the map, and the questions they stand for.
-// Longitudes of a drawn shape may pass 180 (the map repeats); they are wrapped only when a question is made of them.
+// Shapes drawn on the map, and their query parameters.
+// Longitudes of a drawn shape may pass 180 (the map repeats); they are wrapped only in a question.
 
 export type LngLat = readonly [lng: number, lat: number];
 
@@ -48,7 +48,7 @@ export function circleOf(center: LngLat, edge: LngLat): Shape {
   return { kind: 'circle', center, radius: distance(center, edge) };
 }
 
-/** A `bbox` parameter: west > east says that it crosses the antimeridian; a box around the world is the world. */
+/** A `bbox` parameter. It crosses the antimeridian if west > east. A box wider than the world becomes the world. */
 export function bboxParam(west: number, south: number, east: number, north: number): string {
   const whole = east - west >= 360;
   const bounds = [whole ? -180 : wrapLng(west), clampLat(south), whole ? 180 : wrapLng(east), clampLat(north)];
@@ -87,7 +87,7 @@ const crosses = (a: LngLat, b: LngLat, c: LngLat, d: LngLat): boolean => {
   return side(a, b, c) * side(a, b, d) < 0 && side(c, d, a) * side(c, d, b) < 0;
 };
 
-/** Whether two sides of a polygon cross; such a ring has no inside that a server could agree on. */
+/** Whether two sides of a polygon cross. Such a ring has no defined interior. */
 export function selfCrossing(ring: readonly LngLat[]): boolean {
   const n = ring.length;
   for (let i = 0; i < n; i++)
@@ -120,7 +120,7 @@ export function splitRing(ring: readonly LngLat[]): LngLat[][] {
   return [clip(moved, 180, true), east].filter((r) => r.length > 2);
 }
 
-/** Well-known text of a polygon, counter-clockwise, split at the antimeridian where need be. */
+/** Well-known text of a polygon, counter-clockwise, split at the antimeridian if necessary. */
 export function polygonText(ring: readonly LngLat[]): string {
   const rings = splitRing(ring).map((r) => {
     const area = r.reduce((sum, [x, y], i) => sum + x * r[(i + 1) % r.length][1] - r[(i + 1) % r.length][0] * y, 0);
@@ -130,7 +130,7 @@ export function polygonText(ring: readonly LngLat[]): string {
   return rings.length === 1 ? `POLYGON(${rings[0]})` : `MULTIPOLYGON(${rings.map((r) => `(${r})`).join(',')})`;
 }
 
-/** The shape in words. */
+/** A description of the shape. */
 export function describe(shape: Shape): string {
   const at = ([lng, lat]: LngLat): string =>
     `${Math.abs(lat).toFixed(2)}°${lat < 0 ? 'S' : 'N'} ${Math.abs(wrapLng(lng)).toFixed(2)}°${wrapLng(lng) < 0 ? 'W' : 'E'}`;
@@ -144,7 +144,7 @@ export function describe(shape: Shape): string {
   }
 }
 
-/** A length for people. */
+/** A length with its unit. */
 export function formatMetres(metres: number): string {
   if (metres < 1000) return `${Math.round(metres)} m`;
   const km = metres / 1000;
@@ -153,7 +153,7 @@ export function formatMetres(metres: number): string {
 
 const pair = ([lng, lat]: LngLat): string => `${round6(lng)},${round6(lat)}`;
 
-/** A shape as it stands in the address of a page. */
+/** A shape as text, for the address of the page. */
 export function shapeText(shape: Shape): string {
   switch (shape.kind) {
     case 'box':
@@ -165,7 +165,7 @@ export function shapeText(shape: Shape): string {
   }
 }
 
-/** Reads what `shapeText` writes; null when it is none. */
+/** Parses the text of `shapeText`; null if it is not one. */
 export function parseShape(text: string): Shape | null {
   const [kind, rest = ''] = text.split(/:(.*)/s);
   const numbers = rest.split(/[,;]/).map((part) => (part.trim() ? Number(part) : NaN));

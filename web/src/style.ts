@@ -55,21 +55,21 @@ export const DARK: Palette = {
   veilOpacity: 0.38,
 };
 
-/** Names on the map are drawn by the browser from the page's own font; the style has no `glyphs` address on purpose. */
+/** The browser draws names on the map in the page's font, so the style needs no `glyphs` address. */
 const FONT = ['Inter Variable'];
 
 export const EMPTY: FeatureCollection = { type: 'FeatureCollection', features: [] };
 
-/** What the page draws above the events: the shape in question, the veil around it, the chosen event. */
+/** Sources above the events: the drawn shape, the shade around it, the chosen event. */
 export interface Overlays {
   readonly shape: FeatureCollection;
   readonly veil: FeatureCollection;
   readonly chosen: FeatureCollection;
-  /** What a search found. */
+  /** Results of a search. */
   readonly results: FeatureCollection;
 }
 
-/** Layers of what a search found that answer to a click, uppermost first. */
+/** Clickable layers of search results, uppermost first. */
 export const RESULT_LAYERS = ['result-point', 'result-line', 'result-fill'] as const;
 
 /** A cell of the density tiles has a count and no id; an event has an id, under `@id` if a property is called `id`. */
@@ -103,13 +103,13 @@ function cellColor({ ramp }: Palette): ExpressionSpecification {
   ];
 }
 
-/** The values of a field that the five colours of the ramp stand for. */
+/** The values of a field at the five colours of the ramp. */
 export interface FieldScale {
   readonly field: string;
   readonly stops: readonly [number, number, number, number, number];
 }
 
-/** How strongly the colours of a skewed field are bent towards its many small values. */
+/** Exponent of the colour scale of a skewed field: more colours for its many small values. */
 const BEND = 400;
 
 /**
@@ -133,14 +133,14 @@ export function eventColor(palette: Palette, scale: FieldScale | null): Expressi
   return ['case', ['has', field], ramp, palette.none];
 }
 
-/** What the events layer shows. */
+/** Content of the events layer. */
 export interface EventTiles {
   readonly collection: string;
   /** Address pattern with {z}, {y} and {x}. */
   readonly url: string;
 }
 
-/** Layers that answer to a click, uppermost first. */
+/** Clickable layers, uppermost first. */
 export const EVENT_LAYERS = ['event-point', 'event-line', 'event-fill'] as const;
 export const CELL_LAYER = 'event-cell';
 
@@ -237,7 +237,7 @@ function labelLayers(p: Palette): LayerSpecification[] {
       id: 'country-name',
       type: 'symbol',
       source: 'places',
-      // Large countries first; small ones as there comes to be room for them.
+      // Large countries first. Small ones appear as the zoom makes room.
       filter: [
         'all',
         ['==', ['get', 'kind'], 'country'],
@@ -257,7 +257,7 @@ function labelLayers(p: Palette): LayerSpecification[] {
   ];
 }
 
-/** What a search found; a place that was only named in a text is drawn hollow, the first result with a ring. */
+/** Layers of search results. A place that was only named in a text is hollow; the first result has a ring. */
 function resultLayers(p: Palette): LayerSpecification[] {
   const source = 'results';
   const first: ExpressionSpecification = ['boolean', ['get', 'first'], false];

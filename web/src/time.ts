@@ -40,7 +40,7 @@ export function windowFor(span: number, most: number): { iso: string; ms: number
   return { iso: found[0], ms: found[1] };
 }
 
-/** RFC 3339 has years 0 to 9999 only. */
+/** RFC 3339 allows only the years 0 to 9999. */
 const FIRST = Date.parse('0000-01-01T00:00:00Z');
 const LAST = Date.parse('9999-12-31T23:59:59.999Z');
 const text = (ms: number): string => new Date(Math.max(FIRST, Math.min(LAST, Math.round(ms)))).toISOString();
@@ -58,7 +58,7 @@ export function datetimeParam([from, to]: Range): string {
   return `${isoInstant(from)}/${text(to - 1).slice(0, -1)}999Z`;
 }
 
-/** Reads RFC 3339 text (or a date alone) as milliseconds; NaN when it is none. Microseconds are cut off. */
+/** Parses RFC 3339 text, or a date alone, to milliseconds; NaN if it is neither. Microseconds are cut off. */
 export function parseInstant(text: string): number {
   if (!/^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)?)?$/.test(text)) return NaN;
   const zoned = text.includes('T') && !/(Z|[+-]\d\d:\d\d)$/.test(text) ? `${text}Z` : text;
@@ -75,7 +75,7 @@ const AS_MONTH_SHORT = part({ month: 'short' });
 const AS_MINUTE = part({ hour: '2-digit', minute: '2-digit', hourCycle: 'h23' });
 const AS_SECOND = part({ hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23' });
 
-/** An instant for people, as exact as a span of `resolution` milliseconds deserves. */
+/** An instant as text, with the precision that a span of `resolution` milliseconds needs. */
 export function formatInstant(ms: number, resolution: number): string {
   if (!Number.isFinite(ms)) return '–';
   if (resolution >= 0.9 * YEAR) return AS_YEAR.format(ms);
@@ -84,10 +84,10 @@ export function formatInstant(ms: number, resolution: number): string {
   return `${AS_DAY.format(ms)}, ${(resolution >= MINUTE ? AS_MINUTE : AS_SECOND).format(ms)}`;
 }
 
-/** A range for people; `resolution` is the window it was made of. The end shown is the last window inside it. */
+/** A range as text; `resolution` is the length of its windows. The end shown is the last window inside it. */
 export function formatRange([from, to]: Range, resolution: number): string {
   const first = formatInstant(from, resolution);
-  // A whole number of days or longer reads best inclusively: "1 May – 3 May", not "– 4 May".
+  // Whole days and longer units read best inclusively: "1 May – 3 May", not "– 4 May".
   const last = formatInstant(resolution >= DAY ? to - 1 : to, resolution);
   if (first === last) return first;
   if (resolution < DAY) {
@@ -162,7 +162,7 @@ export function ticks([from, to]: Range, most: number): Tick[] {
       add(at, major ? AS_YEAR.format(at) : AS_MONTH_SHORT.format(at), major);
     }
   } else {
-    // Weeks are counted from a Monday, all else from midnight.
+    // Weeks start on a Monday, all other units at midnight.
     const offset = count === 7 ? 4 * DAY : 0;
     for (let at = Math.floor((from - offset) / ms) * ms + offset; at < to; at += ms) {
       const midnight = at % DAY === 0;
@@ -173,7 +173,7 @@ export function ticks([from, to]: Range, most: number): Tick[] {
   return out;
 }
 
-/** How exactly a range must be shown: by years, months, days, minutes or seconds. */
+/** The precision for a range: years, months, days, minutes or seconds. */
 export function resolutionOf([from, to]: Range): number {
   const both = (is: (ms: number) => boolean): boolean => is(from) && is(to);
   const midnight = (ms: number): boolean => ms % DAY === 0;

@@ -1,11 +1,11 @@
-// The buttons that draw, and the line that tells what to do next.
+// The drawing buttons, and the hint for the next step.
 import { $ } from './dom';
 import type { Draw } from './draw';
 import type { ShapeKind } from './shapes';
 
 const buttons = (): NodeListOf<HTMLButtonElement> => document.querySelectorAll<HTMLButtonElement>('[data-draw]');
 
-/** Ties the buttons to a drawing; there is none where the map could not be made. */
+/** Connects the buttons to a drawing; there is none if the map could not be created. */
 export function wireTools(draw: () => Draw | undefined): void {
   $('draw-finish').addEventListener('click', () => draw()?.finish());
   $('draw-cancel').addEventListener('click', () => draw()?.cancel());
@@ -21,12 +21,12 @@ export function enableTools(on: boolean): void {
   for (const button of buttons()) button.disabled = !on;
 }
 
-/** Takes the buttons away. */
+/** Hides the buttons. */
 export function hideTools(): void {
   for (const room of document.querySelectorAll<HTMLElement>('.tools')) room.hidden = true;
 }
 
-/** Shows how far a drawing is, see `DrawEvents.state`. */
+/** Shows the progress of a drawing, see `DrawEvents.state`. */
 export function showDrawing(kind: ShapeKind | null, hint: string, canFinish: boolean): void {
   for (const button of buttons()) button.setAttribute('aria-pressed', String(button.dataset['draw'] === kind));
   $('draw-hint').hidden = kind === null;

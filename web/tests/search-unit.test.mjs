@@ -144,7 +144,7 @@ describe('what is said of a search', () => {
     assert.equal(page.words.ending(run, titles), '');
   });
 
-  it('says complete only where nobody is missing', () => {
+  it('says complete only if no source is missing', () => {
     const run = begun();
     results(run, 'a', 1, 250);
     told(run, 'a', 'complete');
@@ -170,9 +170,9 @@ describe('what is said of a search', () => {
     const said = page.words.say(run, titles, 0);
     assert.equal(said.tone, 'warn');
     assert.equal(said.headline, 'Partial: 3 results, but not everything. 2 of 2 sources are missing:');
-    assert.deepEqual(said.lacking, [['Alpha', 'is broken: HTML came where JSON was due'], ['Beta', 'ran out of time; 3 results came before that']]);
+    assert.deepEqual(said.lacking, [['Alpha', 'failed: HTML came where JSON was due'], ['Beta', 'ran out of time; 3 results came before that']]);
     assert.equal(page.words.ending(run, titles), 'The end of a partial list: Alpha and Beta are missing.');
-    assert.match(page.words.announcement(run, titles), /^Partial: .*Alpha is broken/);
+    assert.match(page.words.announcement(run, titles), /^Partial: .*Alpha failed/);
     const absent = begun();
     absent.stopped = true;
     complete(absent, 'absent');
@@ -189,10 +189,10 @@ describe('what is said of a search', () => {
     assert.equal(said.lacking.length, 2);
   });
 
-  it('says when nobody could be asked', () => {
+  it('says that no source could be asked', () => {
     const run = new page.run.Run('s', { c: { state: 'skipped', detail: 'it takes only questions with place' } });
     complete(run, 'absent');
-    assert.match(page.words.say(run, titles, 0).headline, /^Nobody was asked/);
+    assert.match(page.words.say(run, titles, 0).headline, /^No source was asked/);
     assert.deepEqual(page.words.say(run, titles, 0).lacking, [['Gamma', 'it takes only questions with place']]);
   });
 
@@ -226,6 +226,6 @@ describe('sources and results', () => {
     assert.equal(of([null, 5, 'x', {}, castle]), 'Picture, as mobilenet guesses: castle 87%');
     assert.equal(of(Array(9).fill({ label: 'x'.repeat(999), score: 1 })), `Picture, as mobilenet guesses: ${Array(5).fill(`${'x'.repeat(80)} 100%`).join(', ')}`);
     for (const none of [undefined, null, [], 'castle', [{ label: 'castle' }], [{ score: 1 }]]) assert.equal(of(none), null);
-    assert.equal(of([castle], null), null, 'nobody says whose guess it is');
+    assert.equal(of([castle], null), null, 'the model is not named');
   });
 });

@@ -126,13 +126,13 @@ describe('the search page', { timeout: 900_000 }, () => {
     assert.equal(await page.isHidden('#stop'), true);
   });
 
-  step('says that it is partial, whom it lacks and why, where nobody can overlook it', async () => {
+  step('says prominently that it is partial, which sources are missing and why', async () => {
     await show('q=flood&p=quick,hang,garbage&d=8');
     await ended();
     assert.equal(await headline(), 'Partial: 6 results, but not everything. 2 of 3 sources are missing:');
     const lacking = await page.locator('#lacking li').allTextContents();
     assert.equal(lacking.length, 2);
-    assert.match(lacking.join('\n'), /Sends garbage is broken: /);
+    assert.match(lacking.join('\n'), /Sends garbage failed: /);
     assert.match(lacking.join('\n'), /Says nothing ran out of time/);
     assert.deepEqual([await state('quick'), await state('garbage'), await state('hang')], ['complete', 'error', 'timeout']);
     assert.match(await page.title(), /6 results, not complete/);
@@ -182,7 +182,7 @@ describe('the search page', { timeout: 900_000 }, () => {
     const link = await page.evaluate(() => navigator.clipboard.readText());
     assert.equal(link, page.url());
     assert.deepEqual([hashValue('q'), hashValue('p')], ['fire', 'paged']);
-    // Nothing is asked by that; whoever follows the link asks.
+    // This starts no search; following the link does.
     assert.match(await headline(), /^Complete: 30 results/);
     await page.goto('about:blank');
     await page.goto(link);
@@ -330,10 +330,10 @@ describe('the search page', { timeout: 900_000 }, () => {
     troubles.length = 0;
   });
 
-  step('says at once when nobody takes the question', async () => {
+  step('says at once that no source accepts the question', async () => {
     await show('by=Ann&p=quick,hang');
     await ended();
-    assert.equal(await headline(), 'Nobody was asked: no source takes this question.');
+    assert.equal(await headline(), 'No source was asked: none accepts this question.');
     assert.equal(await page.locator('#lacking li').count(), 2);
   });
 

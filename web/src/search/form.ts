@@ -7,7 +7,7 @@ import type { Sources } from './sources';
 /** Languages to choose from; a link may name any other. */
 const LANGUAGES = 'ar bn cs da de el en es fa fi fr he hi hu id it ja ko nl no pl pt ro ru sv th tr uk ur vi zh'.split(' ');
 
-/** The members of a question, and where each is typed: a mistake is shown there. */
+/** The members of a question and their inputs, where errors are shown. */
 const FIELDS: Readonly<Record<string, string>> = {
   keywords: 'keywords',
   address: 'address',
@@ -20,7 +20,7 @@ const FIELDS: Readonly<Record<string, string>> = {
   limit: 'limit',
   timeout: 'seconds',
 };
-/** Those behind "more". */
+/** The inputs under "more". */
 const FOLDED = ['author', 'start', 'end', 'language', 'media', 'limit', 'seconds'];
 
 const input = (id: string): HTMLInputElement | HTMLSelectElement => $<HTMLInputElement>(id);
@@ -32,7 +32,7 @@ export class Form {
 
   constructor(
     private readonly sources: Sources,
-    /** Told when the drawn place changed. */
+    /** Called when the drawn area changed. */
     private readonly shown: (shape: Shape | null) => void,
   ) {
     const names = new Intl.DisplayNames(['en'], { type: 'language' });
@@ -46,7 +46,7 @@ export class Form {
     for (const id of FOLDED) input(id).addEventListener('change', () => this.folded());
   }
 
-  /** The place that is drawn; it takes the address's place. */
+  /** The drawn area. It replaces the address. */
   draw(shape: Shape | null): void {
     this.shape = shape;
     $('drawn').hidden = shape === null;
@@ -94,14 +94,14 @@ export class Form {
     if (this.folded()) $<HTMLDetailsElement>('more').open = true;
   }
 
-  /** Says how much is set behind "more". */
+  /** Shows how many inputs under "more" are set. */
   private folded(): number {
     const set = FOLDED.filter((id) => text(id)).length;
     $('more-set').textContent = set ? `· ${set} set` : '';
     return set;
   }
 
-  /** What is wrong with the question, at the field to blame; null: nothing. */
+  /** Shows an error at its input; null clears it. */
   problem(wrong: { text: string; field: string } | null): void {
     for (const id of Object.values(FIELDS)) input(id).removeAttribute('aria-invalid');
     $('question-problem').hidden = wrong === null;

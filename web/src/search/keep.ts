@@ -1,13 +1,13 @@
-// Saving a search: offered where the server keeps searches.
+// Saving a search, on servers with saved searches.
 import { Problem } from '../api';
 import { $, make } from '../dom';
 import type { Question } from './question';
 import * as server from './server';
 
-/** The provider that is this server's own collections: it is not polled, for it tells of new events by itself. */
+/** The provider of this server's own collections. It is not polled, since new events are matched as they are written. */
 const OWN = 'meridian';
 
-/** Shows the button once the server has said that it keeps searches. `question` is what is kept, `name` what it is called at first. */
+/** Shows the button if the server has saved searches. `question` is saved; `name` is the suggested name. */
 export async function offer(question: () => Question | null, name: (q: Question) => string): Promise<void> {
   const forever = new AbortController().signal;
   if (!(await server.keeps(forever).catch(() => false))) return;

@@ -1,11 +1,11 @@
-// The results in the order of their arrival: a list that only grows, so that nothing moves under the reader's eyes.
+// The results in the order of their arrival: a list that only grows, so that no row moves while it is read.
 import { make } from '../dom';
 import { formatCount } from '../numbers';
 import { row } from './result';
 import type { Result } from './run';
 import type { Titles } from './words';
 
-/** Rows that are drawn at once; more wait behind a button, so that thousands do not slow the page down. */
+/** Rows drawn at once. A button shows more, so that thousands of rows do not slow the page down. */
 const ROWS = 300;
 
 export class ResultList {
@@ -19,7 +19,7 @@ export class ResultList {
     private readonly list: HTMLElement,
     private readonly more: HTMLButtonElement,
     private readonly titles: Titles,
-    /** Told of the result that was chosen. */
+    /** Called with the chosen result. */
     private readonly choose: (result: Result) => void,
   ) {
     list.addEventListener('click', (e) => {
@@ -36,7 +36,7 @@ export class ResultList {
     });
   }
 
-  /** Begins anew. */
+  /** Clears the list. */
   clear(): void {
     this.results = [];
     this.drawn = 0;
@@ -46,7 +46,7 @@ export class ResultList {
     this.more.hidden = true;
   }
 
-  /** Shows what came since; `results` are all that there are. */
+  /** Adds the new results; `results` are all so far. */
   grow(results: readonly Result[], firstAfter: string): void {
     this.results = results;
     this.firstAfter = firstAfter;
@@ -56,7 +56,7 @@ export class ResultList {
   private draw(): void {
     const until = Math.min(this.results.length, this.room);
     const rows = this.results.slice(this.drawn, until).map((result) => row(result, this.titles, this.firstAfter));
-    // One row is in the way of the Tab key: the arrows go on from there.
+    // Only one row is reached by Tab. The arrow keys move from there.
     if (this.drawn === 0) rows[0]?.setAttribute('tabindex', '0');
     this.list.append(...rows);
     this.drawn = until;
@@ -93,7 +93,7 @@ export class ResultList {
     e.preventDefault();
   }
 
-  /** Marks a result and brings it into sight; null marks none. */
+  /** Marks a result and scrolls to it; null marks none. */
   mark(result: Result | null): void {
     this.item(Number(this.chosen || -1))?.classList.remove('chosen');
     this.chosen = result?.key ?? '';

@@ -1,4 +1,4 @@
-// The packets of a search, read to their end: a connection that breaks goes on where it was.
+// Reads the packets of a search to the last one. After a lost connection, reading resumes at the next packet.
 import type { Feature } from 'geojson';
 import { call, Problem } from '../api';
 
@@ -18,7 +18,7 @@ export interface Told {
   readonly provider: string;
   readonly state: State;
   readonly detail: string;
-  /** It may have more than it could be asked for. */
+  /** It may have more results than were requested. */
   readonly more?: boolean;
   readonly results: number;
   readonly ms: number;
@@ -35,20 +35,20 @@ export interface Complete {
 
 export type Packet = Results | Told | Complete;
 
-/** The server says something every 15 seconds, if only that it is there. */
+/** Max silence, in milliseconds: the server sends at least a comment every 15 seconds. */
 const SILENCE = 40_000;
-/** Times that a connection is tried again, each after a longer wait: some ten seconds in all. */
+/** Max reconnects in a row, each after a longer wait: some ten seconds in all. */
 const TRIES = 8;
-/** Longest event, in characters; a packet has some ten thousand. */
+/** Max characters of an event; a packet has some ten thousand. */
 const EVENT_MOST = 16 << 20;
 
-/** The data of the events in a text that comes in pieces (Server-Sent Events); comments and names are of no use here. */
+/** Parses Server-Sent Events that arrive in pieces, and returns their data. Comments and names are ignored. */
 export class Events {
   private text = '';
 
-  /** Takes a piece; the events that it completes. */
+  /** Adds a piece and returns the events that it completes. */
   take(piece: string): string[] {
-    // A carriage return may come apart from its line feed: the pair is only looked at when it is whole.
+    // A piece may end between a carriage return and its line feed, so the pair is parsed only when complete.
     const parts = (this.text + piece).replace(/\r\n/g, '\n').split('\n\n');
     this.text = parts.pop() ?? '';
     if (this.text.length > EVENT_MOST) throw new Error('an event has no end');
@@ -73,7 +73,7 @@ const pause = (ms: number, signal: AbortSignal): Promise<void> =>
     signal.addEventListener('abort', done, { once: true });
   });
 
-/** One connection: every packet of it. Silence breaks it. */
+/** Reads the packets of one connection. Silence ends it. */
 async function* connect(id: string, next: number, signal: AbortSignal): AsyncGenerator<Packet> {
   const broken = new AbortController();
   const both = AbortSignal.any([signal, broken.signal]);
@@ -99,15 +99,15 @@ async function* connect(id: string, next: number, signal: AbortSignal): AsyncGen
 }
 
 /**
- * Reads a search to its last packet: `take` gets each once and in order, `waiting` hears of each break and of its end.
- * Fails with a `Problem` when the server refuses or cannot be reached any more.
+ * Reads a search to its last packet: `take` gets each once and in order, `waiting` is called when a connection is lost or restored.
+ * Fails with a `Problem` if the server refuses or can no longer be reached.
  */
 export async function follow(id: string, signal: AbortSignal, take: (packet: Packet) => void, waiting: (broken: boolean) => void): Promise<void> {
   let next = 0;
   for (let tries = 0; ; tries++) {
     try {
       for await (const packet of connect(id, next, signal)) {
-        // After a break some may come twice; a gap is a break.
+        // After a reconnect some packets may repeat. A gap counts as a lost connection.
         if (packet.seq > next) break;
         if (packet.seq < next) continue;
         if (tries) waiting(false);
@@ -117,10 +117,10 @@ export async function follow(id: string, signal: AbortSignal, take: (packet: Pac
         if (packet.kind === 'complete') return;
       }
     } catch (error) {
-      // The server answered, and there is nothing to go on with.
+      // The server has answered that the search cannot be resumed.
       if (signal.aborted || (error instanceof Problem && error.status >= 400 && error.status < 500)) throw error;
     }
-    if (signal.aborted) throw new DOMException('nobody waits any more', 'AbortError');
+    if (signal.aborted) throw new DOMException('the search was cancelled', 'AbortError');
     if (tries >= TRIES) throw new Problem('The connection to the server is lost', 'What had come is shown below. The search itself may have gone on.', 0, '');
     waiting(true);
     await pause(Math.min(50 * 2 ** tries, 4000), signal);

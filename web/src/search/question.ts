@@ -1,13 +1,13 @@
-// What is asked: in the address of the page, so that a link asks it again, and as the server takes it.
+// The question: as the hash of the page's address, so that a link repeats it, and as the server's JSON.
 import { escape } from '../hash';
 import { parseShape, round6, shapeText, splitRing, wrapLng, type LngLat, type Shape } from '../shapes';
 
 export interface Question {
   readonly keywords: string;
-  /** A drawn place; it goes before the address. */
+  /** A drawn area. It replaces the address. */
   readonly shape: Shape | null;
   readonly address: string;
-  /** Kilometres around the address; null: as far as the server takes it. */
+  /** Kilometres around the address; null: the server's default. */
   readonly radius: number | null;
   readonly author: string;
   /** Dates such as 2026-01-31, or nothing. */
@@ -16,9 +16,9 @@ export interface Question {
   /** ISO 639-1, or nothing. */
   readonly language: string;
   readonly media: '' | 'images' | 'videos';
-  /** Names of those who are asked; null: all. */
+  /** Names of the sources to ask; null: all. */
   readonly providers: readonly string[] | null;
-  /** Most results of each source, and seconds for the whole search; null: the server's own. */
+  /** Max results of each source, and seconds for the whole search; null: the server's default. */
   readonly limit: number | null;
   readonly seconds: number | null;
 }
@@ -38,10 +38,10 @@ export const EMPTY_QUESTION: Question = {
   seconds: null,
 };
 
-/** Whether there is something to look for. */
+/** Whether the question has any condition. */
 export const asksForSomething = (q: Question): boolean => Boolean(q.keywords || q.shape || q.address || q.author);
 
-/** The hash that asks a question, without the `#`; what stands at its default is left out. */
+/** The hash of a question, without the `#`. Members with their default are left out. */
 export function toHash(q: Question): string {
   const parts: string[] = [];
   const add = (key: string, value: string | number | null): void => {
@@ -89,7 +89,7 @@ export function fromHash(hash: string): Question {
   };
 }
 
-/** A ring that the server takes: closed, between -180 and 180; null where it crosses the antimeridian. */
+/** A ring that the server accepts: closed, between -180 and 180; null where it crosses the antimeridian. */
 export function closedRing(ring: readonly LngLat[]): number[][] | null {
   const [only, second] = splitRing(ring);
   if (!only || second) return null;

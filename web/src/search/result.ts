@@ -1,20 +1,20 @@
-// One result, as a row of the list and as a card on the map. What sources say is text and nothing else.
+// One result, as a row of the list and as a card on the map. Content of sources is shown as plain text only.
 import type { Feature } from 'geojson';
 import { make } from '../dom';
 import { formatEventTime } from '../time';
 import type { Result } from './run';
 import type { Titles } from './words';
 
-/** Longest text that is shown of a result, in characters. */
+/** Max characters of a result's text. */
 const TEXT_MOST = 600;
-/** Most labels of a picture that are shown, and their length in characters. */
+/** Max labels of an image, and max characters of each. */
 const LABELS_MOST = 5;
 const LABEL_MOST = 80;
 
 const texts = (feature: Feature, ...names: string[]): string[] =>
   names.map((name) => feature.properties?.[name] as unknown).filter((value): value is string => typeof value === 'string' && value.trim() !== '');
 
-/** An address that may be followed: http or https, nothing else. */
+/** A link that may be followed: http or https only. */
 export function safeLink(text: unknown): string | null {
   if (typeof text !== 'string') return null;
   try {
@@ -25,16 +25,16 @@ export function safeLink(text: unknown): string | null {
   }
 }
 
-/** What a result is called. */
+/** The title of a result. */
 export function titleOf(feature: Feature): string {
   const [title] = texts(feature, 'title', 'name', 'place', 'label', 'text');
   return (title ?? String(feature.id ?? 'Without a title')).trim().slice(0, 200);
 }
 
-/** Where the text named a place, and the source itself gave none. */
+/** The note for a position that was found in the text, because the source gave none. */
 export const placeNamed = (feature: Feature): string | null => (feature.properties?.['place_from'] === 'text' ? (texts(feature, 'place_name')[0] ?? 'a place') : null);
 
-/** What a model takes the picture for, in words that say that it is a guess and whose; null where none was asked. */
+/** The labels of an image, marked as a guess of the named model; null without a model. */
 export function guessOf(feature: Feature): string | null {
   const [model] = texts(feature, 'image_labels_from');
   const list: unknown = feature.properties?.['image_labels'];
@@ -46,7 +46,7 @@ export function guessOf(feature: Feature): string | null {
   return labels.length ? `Picture, as ${model.slice(0, LABEL_MOST)} guesses: ${labels.join(', ')}` : null;
 }
 
-/** Leads to another's page, which hears nothing of ours. */
+/** A link to another site, which gets no referrer. */
 function anchor(href: string, text: string): HTMLElement {
   return make('a', '', text, { href, target: '_blank', rel: 'noopener noreferrer nofollow' });
 }
@@ -59,7 +59,7 @@ function heading({ feature }: Result): HTMLElement {
   return out;
 }
 
-/** Source, time, author, language and what else is known, in one line. */
+/** Source, time, author, language and other details, in one line. */
 function facts(result: Result, titles: Titles): HTMLElement {
   const { feature, provider } = result;
   const out = make('p', 'result-facts');
@@ -86,7 +86,7 @@ function body(feature: Feature): HTMLElement | null {
   return make('p', 'result-text', text.length > TEXT_MOST ? `${text.slice(0, TEXT_MOST)}…` : text);
 }
 
-/** All that is shown of a result, line by line. */
+/** The details of a result, line by line. */
 function parts(result: Result, titles: Titles): HTMLElement[] {
   const guess = guessOf(result.feature);
   const text = body(result.feature);
@@ -101,7 +101,7 @@ export function row(result: Result, titles: Titles, firstAfter: string): HTMLLIE
   return item;
 }
 
-/** What the map shows of a result. */
+/** The popup of a result. */
 export function card(result: Result, titles: Titles): HTMLElement {
   const out = make('div', 'card');
   out.append(...parts(result, titles));

@@ -1,10 +1,10 @@
-// A search as it goes: who has answered, what came, what is still awaited. No document, no clock: the page gives it both.
+// The state of a running search: sources and results. It uses no document and no clock; the page passes both.
 import type { Feature } from 'geojson';
 import type { Packet, State } from './packets';
 
 export interface Source {
   readonly name: string;
-  /** `asked` until it has told how it ended. */
+  /** `asked` until the source has reported its end. */
   readonly state: State | 'asked';
   readonly detail: string;
   readonly results: number;
@@ -13,29 +13,29 @@ export interface Source {
 }
 
 export interface Result {
-  /** Unlike any other of the search. */
+  /** Unique within the search. */
   readonly key: string;
   readonly provider: string;
   readonly feature: Feature;
-  /** Whether it came before all others. */
+  /** Whether it is the first result. */
   readonly first: boolean;
 }
 
-/** How a search ended; `lost` when its end was never heard. */
+/** How a search ended; `lost` if its last packet never arrived. */
 export type Outcome = 'complete' | 'partial' | 'absent' | 'lost';
 
 export class Run {
   readonly sources = new Map<string, Source>();
   readonly results: Result[] = [];
   outcome: Outcome | null = null;
-  /** Whether whoever asked has stopped it. */
+  /** Whether the user has cancelled it. */
   stopped = false;
-  /** Milliseconds from asking to the first and the last result and to the end, as whoever asked has seen it. */
+  /** Milliseconds from the request to the first and last result and to the end, as measured by the page. */
   firstMs: number | null = null;
   lastMs: number | null = null;
   totalMs: number | null = null;
 
-  /** `asked` has the states of the sources as the server gave them when it took the question. */
+  /** `asked` has the states of the sources in the server's answer to the question. */
   constructor(
     readonly id: string,
     asked: Readonly<Record<string, { state: string; detail?: string }>>,
@@ -44,7 +44,7 @@ export class Run {
       this.sources.set(name, { name, state: state === 'skipped' ? 'skipped' : 'asked', detail, results: 0, ms: null });
   }
 
-  /** Takes a packet that came `at` milliseconds after asking; the results that are new. */
+  /** Adds a packet that arrived `at` milliseconds after the request. Returns the new results. */
   take(packet: Packet, at: number): readonly Result[] {
     switch (packet.kind) {
       case 'results': {
@@ -77,7 +77,7 @@ export class Run {
     }
   }
 
-  /** The end was never heard: whoever had not told its end is unknown. */
+  /** Ends a search whose last packet never arrived. The outcome of open sources is unknown. */
   lose(at: number): void {
     this.outcome = 'lost';
     this.totalMs = at;
@@ -87,7 +87,7 @@ export class Run {
     return this.outcome === null;
   }
 
-  /** Those with one of these states. */
+  /** The sources with one of these states. */
   with(...states: Source['state'][]): Source[] {
     return [...this.sources.values()].filter((source) => states.includes(source.state));
   }

@@ -1,4 +1,4 @@
-// The sources: which are asked, what each takes, and how each stands while a search runs.
+// The sources: which are asked, what each accepts, and its state during a search.
 import { make, say } from '../dom';
 import { formatCount, formatWait } from '../numbers';
 import type { Run, Source } from './run';
@@ -8,7 +8,7 @@ import { list } from './words';
 const PARTS: Readonly<Record<string, string>> = { place: 'a place', time: 'a time', author: 'an author', media: 'a kind of media', language: 'a language' };
 const part = (name: string): string => PARTS[name] ?? name;
 
-/** What a source takes, in words. */
+/** The questions that a source accepts, as text. */
 export function takesText(takes: Takes | undefined): string {
   const needs = (takes?.needs ?? []).map(part);
   const one = (takes?.needs_one_of ?? []).map(part).join(' or ');
@@ -18,7 +18,7 @@ export function takesText(takes: Takes | undefined): string {
   return `takes ${wanted}${without.length ? `, not ${without.join(' or ')}` : ''}`;
 }
 
-/** How a source stands when it is not asked. */
+/** The state of a source outside a search. */
 function restText(provider: Provider): string {
   if (!provider.ready) return provider.detail ?? 'not ready';
   if (provider.breaker === 'open') return 'failed of late: it rests';
@@ -35,7 +35,7 @@ const WORDS: Readonly<Record<Source['state'], string>> = {
   refused: 'refused',
 };
 
-/** The state of a source in a few words, `now` milliseconds after asking. */
+/** The state of a source as text, `now` milliseconds after the request. */
 export function stateText(source: Source, now: number): string {
   if (source.state === 'skipped') return WORDS.skipped;
   const found = source.results || source.state === 'complete' ? `${formatCount(source.results)} · ` : '';
@@ -52,12 +52,12 @@ interface Row {
 
 export class Sources {
   private rows = new Map<string, Row>();
-  /** A choice that came before the list did, or names nobody here. */
+  /** A choice made before the list was loaded, or one that names no known source. */
   private wanted: readonly string[] | null = null;
 
   constructor(
     private readonly place: HTMLElement,
-    /** Told when the choice was changed by hand. */
+    /** Called when the user changes the choice. */
     private readonly changed: () => void,
   ) {}
 
@@ -92,7 +92,7 @@ export class Sources {
     return this.rows.size;
   }
 
-  /** Names of those that are ticked; null: all are. Before the list is there: as a link wants it. */
+  /** Names of the ticked sources; null means all. Before the list is loaded: those of the link. */
   chosen(): readonly string[] | null {
     if (!this.rows.size) return this.wanted;
     const ticked = [...this.rows.values()].filter((row) => row.box.checked).map((row) => row.provider.name);
@@ -104,7 +104,7 @@ export class Sources {
     for (const [name, row] of this.rows) row.box.checked = names === null || names.includes(name);
   }
 
-  /** Shows how each stands in a search, or at rest. */
+  /** Shows the state of each source in a search, or outside one. */
   states(run: Run | null, now: number): void {
     for (const [name, row] of this.rows) {
       const source = run?.sources.get(name);

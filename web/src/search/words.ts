@@ -1,4 +1,4 @@
-// What the page says of a search, in words that nobody can take for something else.
+// Messages of the page about a search. A partial result must never look complete.
 import { formatCount, formatWait } from '../numbers';
 import type { Run, Source } from './run';
 
@@ -7,14 +7,14 @@ export type Tone = 'quiet' | 'busy' | 'good' | 'warn' | 'bad';
 export interface Said {
   readonly tone: Tone;
   readonly headline: string;
-  /** Who is still awaited. */
+  /** Sources that have not answered yet. */
   readonly awaited: string;
   /** A line for each source that is missing: its name, and why. */
   readonly lacking: readonly (readonly [name: string, why: string])[];
   readonly figures: string;
 }
 
-/** A source's name for people. */
+/** The title of a source. */
 export type Titles = (name: string) => string;
 
 const some = (n: number, one: string, many = `${one}s`): string => `${formatCount(n)} ${n === 1 ? one : many}`;
@@ -27,18 +27,18 @@ export function list(names: readonly string[], most = 6): string {
 
 const REASONS: Partial<Record<Source['state'], string>> = {
   timeout: 'ran out of time',
-  error: 'is broken',
-  refused: 'was not to be asked now',
-  asked: 'had not told its end',
+  error: 'failed',
+  refused: 'could not be asked now',
+  asked: 'did not report its end',
 };
 
-/** Why a source is missing, and what came of it all the same. */
+/** Why a source is missing, and how many results it sent before. */
 function why(source: Source): string {
   const before = source.results ? `; ${some(source.results, 'result')} came before that` : '';
   return `${REASONS[source.state] ?? source.state}${source.detail ? `: ${source.detail}` : ''}${before}`;
 }
 
-/** The words for a search, `now` milliseconds after it was asked. */
+/** The messages for a search, `now` milliseconds after its request. */
 export function say(run: Run, titles: Titles, now: number): Said {
   const asked = [...run.sources.values()].filter((source) => source.state !== 'skipped');
   const open = run.with('asked');
@@ -49,28 +49,28 @@ export function say(run: Run, titles: Titles, now: number): Said {
     return {
       tone: 'busy',
       headline: `${found} so far. ${asked.length - open.length} of ${some(asked.length, 'source')} ${asked.length === 1 ? 'has' : 'have'} answered.`,
-      awaited: open.length ? `Still waiting for ${list(open.map((source) => titles(source.name)))}.` : 'All have answered; the end is near.',
+      awaited: open.length ? `Still waiting for ${list(open.map((source) => titles(source.name)))}.` : 'All have answered; the search is ending.',
       lacking: lines(missing),
       figures: figures(run, now),
     };
   const end = { awaited: '', lacking: lines([...missing, ...open]), figures: figures(run, run.totalMs ?? now) };
   if (!asked.length)
-    return { ...end, tone: 'bad', headline: 'Nobody was asked: no source takes this question.', lacking: run.with('skipped').map((s) => [titles(s.name), s.detail]) };
+    return { ...end, tone: 'bad', headline: 'No source was asked: none accepts this question.', lacking: run.with('skipped').map((s) => [titles(s.name), s.detail]) };
   if (run.outcome === 'complete') {
-    // What a source says though it is complete: that it may have more, or that its answer is suspicious.
+    // Remarks of complete sources: there may be more results, or the answer is suspicious.
     const remarks = run.with('complete').filter((source) => source.detail);
     if (remarks.length) {
-      const headline = `${run.results.length ? `Complete: ${found}` : 'Nothing found'}. All that could be had, but there may be more:`;
+      const headline = `${run.results.length ? `Complete: ${found}` : 'Nothing found'}. All available results, but there may be more:`;
       return { ...end, tone: 'warn', headline, lacking: remarks.map((source) => [titles(source.name), source.detail] as const) };
     }
     const [all, they] = asked.length === 1 ? ['the one source asked', 'it has'] : [`all ${asked.length} sources`, 'they have'];
-    const headline = run.results.length ? `Complete: ${found}. From ${all}, everything ${they}, up to the limit.` : `Nothing found. The search is complete: ${all} answered, and had nothing.`;
+    const headline = run.results.length ? `Complete: ${found}. From ${all}, everything ${they}, up to the limit.` : `Nothing found. The search is complete: ${all} answered without results.`;
     return { ...end, tone: 'good', headline };
   }
   const lacks = missing.length + open.length;
   const stopped = run.stopped ? 'Cancelled. ' : '';
   if (run.outcome === 'lost') return { ...end, tone: 'bad', headline: `Not complete: the connection was lost. ${found} had come; more may be missing.` };
-  if (run.outcome === 'absent') return { ...end, tone: 'bad', headline: `${stopped}No answer: none of ${some(asked.length, 'source')} gave anything. That does not mean that there is nothing.` };
+  if (run.outcome === 'absent') return { ...end, tone: 'bad', headline: `${stopped}No answer: none of ${some(asked.length, 'source')} answered. There may be results all the same.` };
   return { ...end, tone: 'warn', headline: `${stopped}Partial: ${found}, but not everything. ${lacks} of ${some(asked.length, 'source')} ${lacks === 1 ? 'is' : 'are'} missing:` };
 }
 
@@ -82,14 +82,14 @@ function figures(run: Run, total: number): string {
   return `${parts.join(', ')}.`.replace(/^./, (letter) => letter.toUpperCase());
 }
 
-/** What stands below the last result: whoever has come there must not think that this was all. */
+/** The note below the last result of a partial list, so that it does not look complete. */
 export function ending(run: Run, titles: Titles): string {
   if (run.running || run.outcome === 'complete' || !run.results.length) return '';
   const names = [...run.with('timeout', 'error', 'refused'), ...run.with('asked')].map((source) => titles(source.name));
   return `The end of a partial list: ${list(names)} ${names.length === 1 ? 'is' : 'are'} missing.`;
 }
 
-/** What a screen reader hears of it, once each. */
+/** The announcement for screen readers. */
 export function announcement(run: Run, titles: Titles): string {
   if (run.running) return run.results.length ? 'The first results are here.' : 'Searching.';
   const said = say(run, titles, 0);
