@@ -58,6 +58,7 @@ impl State {
 
     /// Packets below this number were taken by every present reader, so they may be evicted.
     fn floor(&self) -> u64 {
+        // Without readers, packets that any reader took may go: one that returns for them is told by `Gone`.
         self.readers.values().copied().min().unwrap_or(self.taken)
     }
 }
@@ -116,6 +117,7 @@ impl Outbox {
 
     /// Appends a packet that must not be lost, even over the budget: provider states, of which there are few.
     pub fn push_state(&self, make: impl FnOnce(u64) -> String) {
+        // A state that comes after the last packet is dropped: that packet has stated how many there are.
         let mut state = self.state.lock();
         if !state.sealed {
             let packet = make(state.next());
@@ -162,6 +164,7 @@ impl Outbox {
     /// Ends readers once they have all packets. More packets can still be appended.
     pub fn close(&self) {
         self.state.lock().closed = true;
+        // After the flag: a reader that wakes looks again, and must find it set.
         self.changed.notify_waiters();
     }
 

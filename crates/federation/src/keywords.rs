@@ -58,13 +58,13 @@ impl KeywordQuery {
     /// A set of words of which every matching text has at least one, with min total cost, and that cost. `None` for a query
     /// without such a set; [`KeywordQuery::parse`] refuses these.
     pub fn required(&self, cost: &dyn Fn(&str) -> f64) -> Option<(f64, Vec<&str>)> {
-        let least = |a: &(f64, Vec<&str>), b: &(f64, Vec<&str>)| a.0.total_cmp(&b.0);
+        let by_cost = |a: &(f64, Vec<&str>), b: &(f64, Vec<&str>)| a.0.total_cmp(&b.0);
         match self {
             KeywordQuery::Term { sought, .. } => {
-                sought.split(' ').filter(|word| !word.is_empty()).map(|word| (cost(word), vec![word])).min_by(least)
+                sought.split(' ').filter(|word| !word.is_empty()).map(|word| (cost(word), vec![word])).min_by(by_cost)
             }
             // All parts must match, so the rarest one is enough to find the candidates.
-            KeywordQuery::All(parts) => parts.iter().filter_map(|part| part.required(cost)).min_by(least),
+            KeywordQuery::All(parts) => parts.iter().filter_map(|part| part.required(cost)).min_by(by_cost),
             KeywordQuery::Any(parts) => parts.iter().try_fold((0.0, Vec::new()), |(total, mut words), part| {
                 let (more, of_part) = part.required(cost)?;
                 words.extend(of_part);

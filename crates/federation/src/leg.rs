@@ -71,6 +71,7 @@ impl Leg {
     /// Records that the provider may have more results than requested, and why.
     pub(crate) fn more(&self, why: String) {
         self.remark(why);
+        // Relaxed: it is read when the last reference is dropped, and the count of the `Arc` orders that after this.
         self.more.store(true, Ordering::Relaxed);
     }
 
@@ -86,6 +87,7 @@ impl Leg {
 
     /// Counts results that enter the pipeline.
     pub(crate) fn expect(&self, results: usize) {
+        // One lock for all counts: with one atomic each, a waiter could find a result in two counts or in none.
         let mut all = self.results.lock();
         all.came += results;
         all.under_way += results;

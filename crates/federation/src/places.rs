@@ -79,6 +79,8 @@ impl PlaceNames {
             return;
         };
         let seq = Seq::end_of(collection.position());
+        // `AGAIN` bounds the reloads of a collection that is written all the time. Questions get the old names
+        // meanwhile.
         if state.seq == Some(seq) || state.began.is_some_and(|at| at.elapsed() < AGAIN) {
             return;
         }
@@ -100,6 +102,7 @@ impl PlaceNames {
             };
             {
                 let mut state = places.state.lock();
+                // The position is recorded after a failure too: the same content would fail again at every question.
                 (state.reading, state.seq, state.names) = (false, Some(seq), names);
             }
             places.read.notify_waiters();

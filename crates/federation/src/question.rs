@@ -178,17 +178,17 @@ fn text(members: &Map<String, Value>, name: &str, bytes_max: usize) -> Result<Op
             Err(Invalid::field(name, "it is empty: expected a text, or leave it out"))
         }
         Some(Value::String(text)) if text.len() <= bytes_max => Ok(Some(text.trim().to_owned())),
-        Some(Value::String(_)) => Err(Invalid::field(name, format!("too long: expected at most {bytes_max} bytes"))),
+        Some(Value::String(_)) => Err(Invalid::field(name, format!("too long: expected at max {bytes_max} bytes"))),
         Some(_) => Err(Invalid::field(name, "expected a text")),
     }
 }
 
-fn whole(members: &Map<String, Value>, name: &str, least: u64, most: u64) -> Result<Option<u64>, Invalid> {
+fn whole(members: &Map<String, Value>, name: &str, min: u64, max: u64) -> Result<Option<u64>, Invalid> {
     match members.get(name) {
         None | Some(Value::Null) => Ok(None),
         Some(value) => match value.as_u64() {
-            Some(n) if (least..=most).contains(&n) => Ok(Some(n)),
-            _ => Err(Invalid::field(name, format!("{value}: expected a whole number from {least} to {most}"))),
+            Some(n) if (min..=max).contains(&n) => Ok(Some(n)),
+            _ => Err(Invalid::field(name, format!("{value}: expected a whole number from {min} to {max}"))),
         },
     }
 }

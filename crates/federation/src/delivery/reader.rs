@@ -114,6 +114,8 @@ impl Outbox {
                 None => changed.await,
                 Some(until) => {
                     if tokio::time::timeout_at(until, changed).await.is_err() {
+                        // Read anew: a reader may have come and gone meanwhile, and then the time counts from its
+                        // leaving.
                         let state = self.state.lock();
                         if state
                             .unread_since
@@ -136,6 +138,7 @@ impl Outbox {
                 let state = self.state.lock();
                 let read = state.floor().saturating_sub(state.first) as usize;
                 let unread: usize = state.packets.iter().skip(read).map(|packet| packet.len()).sum();
+                // Half, since pages already in the pipeline need space too when they arrive.
                 if state.sealed || unread <= self.bytes_max / 2 {
                     return;
                 }

@@ -21,6 +21,7 @@ pub struct Lane<T> {
     /// The origin of times in the queues.
     origin: Instant,
     queues: Mutex<Queues<T>>,
+    // Permits rather than a condition variable: a waiter that is dropped loses none.
     ready: Semaphore,
     space: [Semaphore; 3],
 }

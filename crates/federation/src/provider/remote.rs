@@ -142,6 +142,7 @@ impl RemoteProvider {
     /// Waits until the limits allow a call, if that is soon enough.
     async fn acquire(&self, sink: &Sink) -> Result<(), Fault> {
         loop {
+            // Asked again after each wait: another search may have used the call that the wait was for.
             let gate = self.health.lock().ask(Instant::now());
             match gate {
                 Gate::Open => return Ok(()),
@@ -303,6 +304,7 @@ impl CallRecord<'_> {
             Err(failure) if failure.source_is_broken => self.provider.health.lock().failed(Instant::now()),
             // The source is alive, though it rejects the request.
             Err(_) => self.provider.health.lock().succeeded(),
+            // A success counts once the response has been mapped, in `pages`: a page of errors may have status 200.
             Ok(_) => {}
         }
     }

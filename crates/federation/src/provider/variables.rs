@@ -76,7 +76,7 @@ impl Variables<'_> {
 
     /// The number of results to request in a page.
     pub fn size(&self) -> usize {
-        self.declared.size.min(self.question.limit).max(self.declared.least)
+        self.declared.size.min(self.question.limit).max(self.declared.size_min)
     }
 
     fn numbered(&self, pick: fn(u64, u64) -> u64) -> Option<String> {

@@ -105,13 +105,13 @@ impl Ledger {
             // A provider that was not asked cannot make a search partial.
             .filter(|s| *s != State::Skipped)
             .peekable();
-        let nobody = asked.peek().is_none();
+        let none_asked = asked.peek().is_none();
         let (mut all, mut any) = (true, false);
         for state in asked {
             all &= state == State::Complete;
             any |= state == State::Complete;
         }
-        match (all && !nobody, any || self.result_packets > 0) {
+        match (all && !none_asked, any || self.result_packets > 0) {
             (true, _) => "complete",
             (false, true) => "partial",
             (false, false) => "absent",

@@ -161,6 +161,7 @@ impl Searches {
         // Admitted before geocoding: refused requests must not cost a lookup in a collection.
         let place = match self.admit(&key, &question, &view, arrived)? {
             Admitted::Join(search) => return Ok((search, true)),
+            // From here on, every early return drops the slot, and so does a client that leaves.
             Admitted::Place(place) => place,
         };
         let question = self.located(question, &view, arrived).await?;
@@ -212,6 +213,7 @@ impl Searches {
     ) -> Result<Admitted, Refusal> {
         let delay = self.delay(question.priority.class());
         let mut registry = self.registry.lock();
+        // Looked again, under the lock that takes the slot: since the first look, others may have taken the last one.
         if let Some(search) = self.look(&mut registry, key, view, delay)? {
             return Ok(Admitted::Join(search));
         }
@@ -249,8 +251,8 @@ impl Searches {
         } else if delay > delay_max {
             Refusal::Busy { delay, retry: registry.retries.assign(key, now, Duration::ZERO) }
         } else if !registry.slots.fits(view.tenant(), 1) || registry.stopped {
-            let least = registry.free_in(now);
-            Refusal::TooMany { running, retry: registry.retries.assign(key, now, least) }
+            let min_wait = registry.free_in(now);
+            Refusal::TooMany { running, retry: registry.retries.assign(key, now, min_wait) }
         } else {
             return Ok(None);
         };

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn the_line_ends_when_there_is_room_and_nobody_waits_for_no_reason() {
+    fn the_line_ends_when_there_is_room_and_no_client_waits_for_no_reason() {
         let begun = Instant::now();
         let (mut retries, now) = (busy(begun), begun + Duration::from_secs(10));
         for n in 0..1_000 {

@@ -24,6 +24,7 @@ impl SearchSupervisor {
     /// Waits for the end of the search, reports it, and forgets the search after `keep`.
     pub(super) async fn watch(self: Arc<SearchSupervisor>) {
         let settings = &self.searches.settings;
+        // Not taken out: after a panic the task begins here again, and must find a search that has not ended.
         let search = self.open.lock().as_ref().map(|(search, _)| search.clone());
         if let Some(search) = search {
             let given_up = tokio::select! {

@@ -20,7 +20,7 @@ fn flood(sink: Sink) -> ProviderFuture<'static> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_leaves_stops_the_work_and_nobody_waits_past_the_limit() {
+async fn a_client_that_leaves_stops_the_work_and_none_waits_past_the_limit() {
     let settings = Settings {
         gone: Duration::from_millis(50),
         wait: Duration::from_millis(50),
@@ -101,7 +101,7 @@ async fn who_comes_before_his_turn_does_not_take_the_place_of_one_who_comes_for_
     fewer(&begun[0], 3).await;
     // There is a slot, but not for this client yet. Early retries do not change its turn.
     for _ in 0..3 {
-        let Err(Refusal::Early { retry }) = ask("e").await else { panic!("let in before his turn") };
+        let Err(Refusal::Early { retry }) = ask("e").await else { panic!("let in before its turn") };
         assert!(retry <= told);
     }
     begun.push(ask("f").await.expect("a first question"));

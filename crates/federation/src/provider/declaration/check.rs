@@ -97,7 +97,7 @@ impl File {
             paging: self.paging.kind,
             first: self.paging.first,
             size: self.paging.size,
-            least: self.paging.least,
+            size_min: self.paging.size_min,
             counts,
             pages_max: self.paging.pages_max,
             next,
@@ -158,7 +158,7 @@ impl PagingFile {
             return Err("paging.path: kinds link and cursor need one, the others have none".to_owned());
         }
         within("paging.size", self.size as f64, 1.0, 10_000.0)?;
-        within("paging.least", self.least as f64, 1.0, self.size as f64)?;
+        within("paging.size_min", self.size_min as f64, 1.0, self.size as f64)?;
         within("paging.pages_max", self.pages_max as f64, 1.0, 1_000.0)?;
         let variable = match self.kind {
             Paging::None | Paging::Link => return Ok(()),
@@ -189,9 +189,9 @@ impl LimitsFile {
     }
 }
 
-fn within(key: &str, value: f64, least: f64, most: f64) -> Result<(), String> {
-    match (least..=most).contains(&value) {
+fn within(key: &str, value: f64, min: f64, max: f64) -> Result<(), String> {
+    match (min..=max).contains(&value) {
         true => Ok(()),
-        false => Err(format!("{key} = {value}: expected {least} to {most}")),
+        false => Err(format!("{key} = {value}: expected {min} to {max}")),
     }
 }

@@ -64,14 +64,15 @@ pub(super) struct PagingFile {
     pub(super) kind: Paging,
     pub(super) first: u64,
     pub(super) size: usize,
-    pub(super) least: usize,
+    #[serde(alias = "least")]
+    pub(super) size_min: usize,
     pub(super) pages_max: u64,
     pub(super) path: String,
 }
 
 impl Default for PagingFile {
     fn default() -> Self {
-        PagingFile { kind: Paging::None, first: 1, size: 100, least: 1, pages_max: 10, path: String::new() }
+        PagingFile { kind: Paging::None, first: 1, size: 100, size_min: 1, pages_max: 10, path: String::new() }
     }
 }
 

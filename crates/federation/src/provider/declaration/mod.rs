@@ -95,7 +95,7 @@ pub struct Declared {
     pub(super) paging: Paging,
     pub(super) first: u64,
     pub(super) size: usize,
-    pub(super) least: usize,
+    pub(super) size_min: usize,
     /// Whether requests give the number of results wanted.
     pub(super) counts: bool,
     pub(super) pages_max: u64,
@@ -210,7 +210,7 @@ mod tests {
                 "[paging]\nkind = \"page\"\n[answer]",
                 "paging.kind = \"page\": nothing in the request names {page}",
             ),
-            ("[answer]", "[paging]\nleast = 200\n[answer]", "paging.least = 200: expected 1 to 100"),
+            ("[answer]", "[paging]\nsize_min = 200\n[answer]", "paging.size_min = 200: expected 1 to 100"),
             (
                 "[answer]",
                 "[token]\nurl = \"https://a/t\"\nuser = \"{words}\"\npassword = \"b\"\n[answer]",
