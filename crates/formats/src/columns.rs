@@ -244,6 +244,7 @@ impl Column {
                 let heights = ["z", "m"].iter().any(|more| pair.column_by_name(more).is_some());
                 Column::Points { x, y, nulls: pair.nulls().cloned(), heights }
             }
+            // The two encodings of GeoArrow points: coordinates apart (a struct) and in turn (a list of fixed size).
             DataType::FixedSizeList(_, width @ (2 | 3)) => {
                 let pairs = array.as_fixed_size_list();
                 let values = pairs.values().as_primitive_opt::<Float64Type>().ok_or_else(strange)?;
@@ -324,6 +325,7 @@ impl Column {
             Column::Text(a) => a.get(row).map_or(Ok(None), |text| wkt::read_text_or_hex(text.trim(), survey)),
             Column::Points { x, y, nulls, heights } => {
                 let null = nulls.as_ref().is_some_and(|n| n.is_null(row)) || x.is_null(row) || y.is_null(row);
+                // GeoArrow has no other form for a point without a place.
                 let empty = !null && x.value(row).is_nan() && y.value(row).is_nan();
                 if null || empty {
                     return Ok(None);

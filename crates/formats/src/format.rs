@@ -108,10 +108,12 @@ impl Format {
     /// Guesses the format of a file from its first bytes (decompressed, some KiB are enough) and,
     /// where those leave a choice, from its name. `None` where nothing fits.
     pub fn detect(name: &str, first: &[u8]) -> Option<Format> {
+        // The byte order mark of UTF-8, which spreadsheets write before CSV.
         let first = first.strip_prefix(&[0xef, 0xbb, 0xbf]).unwrap_or(first);
         if first.starts_with(b"PAR1") {
             return Some(Format::GeoParquet);
         }
+        // A file has a magic, a stream begins with a continuation marker.
         if first.starts_with(b"ARROW1") || first.starts_with(&[0xff; 4]) {
             return Some(Format::Arrow);
         }
@@ -178,6 +180,7 @@ fn looks_like_gdelt(first: &[u8]) -> bool {
     let line = first.split(|&b| b == b'\n').next().unwrap_or(&[]);
     let fields: Vec<&[u8]> = line.split(|&b| b == b'\t').collect();
     let digits = |field: &[u8]| !field.is_empty() && field.iter().all(u8::is_ascii_digit);
+    // By shape, as exports have no header: a number, then a day of eight digits.
     matches!(fields.len(), 57 | 58 | 61) && digits(fields[0]) && fields[1].len() == 8 && digits(fields[1])
 }
 

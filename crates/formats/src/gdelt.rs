@@ -102,6 +102,7 @@ pub fn gdelt_schema() -> Schema {
             Column::Value(name, kind) => (name, kind),
             Column::Id | Column::Lat | Column::Lon => continue,
         };
+        // All other values may be missing in an export.
         let required = name == "day";
         schema.fields.push(Field { name, kind, required, title: None });
     }

@@ -26,6 +26,7 @@ fn utc(text: &[u8]) -> Option<i64> {
     let number = |from: usize, to: usize| {
         text[from..to].iter().try_fold(0i64, |n, b| b.is_ascii_digit().then(|| n * 10 + i64::from(b - b'0')))
     };
+    // Anything else goes to the model, so a wrong time gets one and the same message.
     let marks = [(4, b'-'), (7, b'-'), (10, b'T'), (13, b':'), (16, b':')];
     if marks.iter().any(|&(at, mark)| text[at] != mark) {
         return None;
@@ -63,6 +64,7 @@ pub(crate) fn write_as(kind: FieldType, micros: i64, out: &mut Vec<u8>) {
 
 /// Appends an instant as [`time::format_instant`] writes it: RFC 3339 in UTC with as many decimals as it needs.
 pub fn write(micros: i64, out: &mut Vec<u8>) {
+    // Two digits a part suffice for the years 0 to 9999 alone.
     if !(time::TIME_MIN..=time::TIME_MAX).contains(&micros) {
         out.extend_from_slice(time::format_instant(micros).as_bytes());
         return;

@@ -16,7 +16,7 @@ use parquet::file::reader::ChunkReader;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The directory of a file that [`crate::GeoParquetWriter::at_rest`] wrote. The bytes are handed to each call, so that
+/// The directory of a file that [`crate::GeoParquetWriter::for_archive`] wrote. The bytes are handed to each call, so that
 /// the caller decides how they are read, checked and kept.
 #[derive(Debug)]
 pub struct RestFile {
@@ -62,6 +62,7 @@ impl RestFile {
         let mut starts = vec![0u32];
         for group in metadata.metadata().row_groups() {
             let last = starts.last().copied().unwrap_or(0);
+            // Rows are 32-bit numbers everywhere in a segment.
             let next = u32::try_from(group.num_rows()).ok().and_then(|rows| last.checked_add(rows));
             starts.push(next.ok_or_else(|| wrong("it holds more rows than can be"))?);
         }
@@ -124,6 +125,7 @@ impl RestFile {
             let array = self.raw(file, root, rows)?;
             let shapes = array.as_binary_opt::<i32>().ok_or_else(|| wrong("its geometry is not binary"))?;
             return match self.layout.geometry {
+                // Without the general decoder: the writer gives every point the same 21 bytes.
                 Some(GeometryColumns::Points { .. }) => points(shapes),
                 _ => sides(shapes),
             };
@@ -184,6 +186,7 @@ fn points(shapes: &BinaryArray) -> Result<Vec<ArrayRef>, ParquetError> {
     let mut lat = Vec::with_capacity(shapes.len());
     for row in 0..shapes.len() {
         if shapes.is_null(row) {
+            // As in the columns that were written: equal bytes make the rebuilt segment equal to the one lost.
             lon.push(0.0);
             lat.push(0.0);
             continue;
@@ -244,7 +247,7 @@ mod tests {
             }
             let batch = builder.finish().unwrap();
             let seqs: Vec<Seq> = (0..100).map(|n| Seq(((n * 77) << 24) | n)).collect();
-            let mut writer = GeoParquetWriter::at_rest(Vec::new(), &schema, 40, 20).unwrap();
+            let mut writer = GeoParquetWriter::for_archive(Vec::new(), &schema, 40, 20).unwrap();
             for from in (0..100).step_by(20) {
                 writer.write(&batch.slice(from, 20), &seqs[from..from + 20]).unwrap();
             }

@@ -132,6 +132,7 @@ impl Roles {
         {
             return Ok(Role::Field(field));
         }
+        // A field of the schema goes before customary names: a collection may have a field `x` that is no longitude.
         if let Some(field) = self.field(name, guess) {
             return Ok(Role::Field(field));
         }
@@ -204,6 +205,7 @@ impl Roles {
             };
             roles.push(role);
             match best[slot] {
+                // The loser is an unknown column like any other, and refused or left out as these are.
                 Some((_, other)) if other <= place => {
                     self.unknown(name)?;
                     roles[column] = Role::Nothing;

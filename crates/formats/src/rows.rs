@@ -57,6 +57,7 @@ impl Rows {
         if !rows.find()? {
             return Err(Fault::stop(Invalid::new("the input is empty: expected a line of column names").at_line(1)));
         }
+        // A header that does not read ends the input: without it no row has a meaning.
         let at_header = |mistake: Invalid| Fault::stop(mistake.at_line(1));
         let header = rows.input.bytes(rows.row.clone());
         rows.delimiter = options.delimiter.unwrap_or_else(|| sniff(header));
@@ -129,6 +130,7 @@ impl Rows {
             if self.whole {
                 row.end -= 1;
             }
+            // After the line end, if there is one: the last row may end with the input.
             if self.input.bytes(row.clone()).ends_with(b"\r") {
                 row.end -= 1;
             }

@@ -22,6 +22,7 @@ impl Shape {
             }
             Shape::Point(at) => builder.set_geometry(&Geometry::Point(Point(*at))),
             Shape::Other(shape) => match builder.set_geometry(shape) {
+                // Only what was refused is repaired: a sound shape keeps every position as it was written.
                 Err(mistake) if survey.mends() => {
                     let mended = mend::untangle(shape).ok_or_else(|| mistake.clone())?;
                     builder.set_geometry(&mended).map_err(|_| mistake)?;
@@ -88,6 +89,7 @@ pub(crate) fn read(json: &mut Json<'_>, survey: &mut Survey) -> Result<Option<Sh
                 if coordinates.is_some() {
                     return Err(Invalid::new("the geometry has two members named coordinates"));
                 }
+                // A copy of the parser is its place: members come in any order, and the type decides how to read these.
                 coordinates = Some(*json);
                 match &kind {
                     Some(kind) => shape = Some(read_coordinates(kind, json, survey)?),
@@ -150,6 +152,7 @@ fn position(json: &mut Json<'_>, survey: &mut Survey) -> Result<Coord<f64>, Inva
     let mut count = 0;
     while json.element(&mut first)? {
         let value = json.number()?.float();
+        // Further numbers are read, so that an error in them is found, and dropped.
         if let Some(slot) = values.get_mut(count) {
             *slot = value;
         }

@@ -125,6 +125,7 @@ impl Survey {
         if self.mend {
             self.mend_rings(&mut rings)?;
         }
+        // After the repair, which may have closed or removed some of them.
         rings.iter().try_for_each(|ring| check_ring(ring))?;
         let mut rings = rings.into_iter().map(LineString::new);
         let outer = rings.next().ok_or_else(|| Invalid::new("a polygon without rings"))?;

@@ -87,11 +87,13 @@ pub(crate) fn set_text(
         let what = format!("{:?} where {} was expected", shorten(text), spec.kind.noun());
         Err(Invalid::field(&spec.name, what))
     };
+    // Not of texts: blanks around those belong to the value.
     let bare = text.trim_matches(BLANKS);
     let value = match spec.kind {
         FieldType::Text => return builder.set_text(field, text),
         FieldType::Int => match bare.parse::<i64>() {
             Ok(n) => Value::Int(n),
+            // Spreadsheets write whole numbers as `3.0`. The builder refuses what is not whole.
             Err(_) => match float(bare) {
                 Some(x) => Value::Float(x),
                 None => return wrong(),

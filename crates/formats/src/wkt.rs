@@ -16,6 +16,7 @@ struct Text<'a> {
 
 impl Text<'_> {
     fn wrong(&self, expected: &str) -> Invalid {
+        // In characters, as an editor counts, though the parser works on bytes.
         let character = self.text.get(..self.at).map_or(0, |t| t.chars().count()) + 1;
         Invalid::new(format!("not well-known text: {expected} was expected at character {character}"))
     }
@@ -120,6 +121,7 @@ pub(crate) fn kind(text: &str, options: &ReadOptions) -> Option<GeometryType> {
 /// Reads well-known text, also with `SRID=4326;` before it; `None` for an empty geometry.
 pub(crate) fn read(text: &str, survey: &mut Survey) -> Result<Option<Shape>, Invalid> {
     let mut rest = text;
+    // EWKT, as PostGIS writes it. The prefix is no part of well-known text.
     if let Some((srid, after)) = text.split_once(';')
         && let Some((word, number)) = srid.split_once('=')
         && word.trim().eq_ignore_ascii_case("srid")
@@ -136,6 +138,7 @@ pub(crate) fn read(text: &str, survey: &mut Survey) -> Result<Option<Shape>, Inv
     if matches!(dimension.as_str(), "Z" | "M" | "ZM") {
         dimension = text.word().to_ascii_uppercase();
     }
+    // An empty geometry is no place: the event has none, as with null.
     if dimension == "EMPTY" && text.peek().is_none() {
         return Ok(None);
     }

@@ -42,6 +42,7 @@ struct OpenTree {
 impl ForestBuilder {
     /// A builder of one tree per size class.
     pub fn new(schema: &Arc<Schema>) -> ForestBuilder {
+        // Boxes of points and polygons are close enough to their shapes; only lines leave most of theirs empty.
         let lines = matches!(schema.geometry, Some(GeometryType::Line | GeometryType::MultiLine | GeometryType::Any));
         ForestBuilder {
             fields: NumericField::all(schema).into(),
@@ -103,6 +104,7 @@ impl ForestBuilder {
             return Ok(());
         }
         let count = u32::try_from(rows.len()).map_err(|_| IndexError::TooManyRows)?;
+        // Before anything is added: a builder that has failed must not hold half a batch.
         let total = self.rows.checked_add(count).ok_or(IndexError::TooManyRows)?;
         let boxes = self.boxes(batch)?;
         let numbers = Numbers::of(batch, &self.fields)?;

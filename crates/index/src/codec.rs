@@ -59,6 +59,7 @@ impl<'a> Reader<'a> {
         if len > self.left() {
             return Err(self.damaged(format!("it is cut off after {} bytes", self.bytes.len())));
         }
+        // `len` is at most what is left, so the sum cannot overflow.
         let piece = &self.bytes.as_slice()[self.at..self.at + len];
         self.at += len;
         Ok(piece)
@@ -78,6 +79,7 @@ impl<'a> Reader<'a> {
         let from = self.at;
         let len_bytes = len.checked_mul(size_of::<T>()).ok_or_else(|| self.damaged("an array is too long"))?;
         let piece = self.take(len_bytes)?;
+        // The offset is aligned, the buffer itself need not be: bytes from a network lie anywhere.
         let buffer = if piece.as_ptr().align_offset(align_of::<T>()) == 0 {
             self.bytes.slice_with_length(from, len_bytes)
         } else {

@@ -18,6 +18,7 @@ impl Cover {
     }
 
     fn push(&mut self, level: u32, nodes: Range<u32>) {
+        // Two runs a level and no more: one on either side of what the level above covers.
         if !nodes.is_empty() && self.len < self.runs.len() {
             self.runs[self.len] = level + nodes.start..level + nodes.end;
             self.len += 1;

@@ -66,6 +66,7 @@ impl Forest {
             write_u32(&mut bytes, field.float.into());
         }
         for tree in &self.trees {
+            // Numbers of rows, not ranges: trees follow each other, so a range could only be wrong.
             write_u32(&mut bytes, tree.rows.end - tree.rows.start);
             write_u32(&mut bytes, tree.class.into());
             write_u32(&mut bytes, tree.place_known.into());

@@ -139,6 +139,7 @@ impl Grid {
         }
         let unit = self.unit.saturating_mul(TIME_SCALES[usize::from(duration)]);
         let (bucket, offset) = split(time, unit);
+        // Time takes an eighth of the cube, so a leaf is cut more finely in space than in time.
         let part = offset as f64 / unit as f64 * TIME_SHARE;
         let curve = hilbert_3d(cell(lon, 360.0, BITS_3D), cell(lat, 180.0, BITS_3D), scale(part, BITS_3D));
         Key::new(class, bucket, curve)
@@ -157,6 +158,7 @@ impl Grid {
         if bounds.start == i64::MIN || bounds.end == i64::MAX {
             return TIME_OPEN;
         }
+        // In 128 bits: an interval may be as long as all of time.
         let sixteenths = (i128::from(bounds.end) - i128::from(bounds.start)) * 16;
         TIME_STEPS.iter().filter(|&&step| sixteenths > i128::from(step) * i128::from(self.unit)).count() as u8
     }

@@ -17,6 +17,7 @@ pub fn mercator_cell(lon: f64, lat: f64, level: u32) -> Option<(u32, u32)> {
     if !(-MERCATOR_LAT_MAX..=MERCATOR_LAT_MAX).contains(&lat) {
         return None;
     }
+    // At the 32nd level a number of cells would not fit in 32 bits.
     let side = 1u32 << level.min(LEVEL_MAX);
     let sin = lat.to_radians().sin();
     let x = lon / 360.0 + 0.5;

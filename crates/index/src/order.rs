@@ -17,6 +17,7 @@ const PARALLEL_ROWS: usize = 8192;
 pub fn sort_order(keys: &[Key], seqs: &[u64]) -> Vec<u32> {
     let mut rows: Vec<(Key, u64, u32)> =
         keys.iter().zip(seqs).zip(0..u32::MAX).map(|((&key, &seq), row)| (key, seq, row)).collect();
+    // Batches often arrive in order, as clients write what they have just observed. The look is cheap beside a sort.
     if !rows.is_sorted() {
         if rows.len() < PARALLEL_ROWS {
             rows.sort_unstable();
@@ -73,6 +74,7 @@ where
     type Item = Merged<S>;
 
     fn next(&mut self) -> Option<Merged<S>> {
+        // Replaced in place rather than popped and pushed: one move through the heap instead of two.
         let mut head = self.heads.peek_mut()?;
         let next = head.0;
         match self.sources[next.source].next() {

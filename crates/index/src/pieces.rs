@@ -14,6 +14,7 @@ use crate::nodes::{Nodes, NodesBuilder};
 use crate::tree::{FANOUT, LEAF_ROWS, Tree, levels};
 use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder, ScalarBuffer};
 use geo_types::{Geometry, LineString};
+use meridian_model::bounds::{f32_above, f32_below};
 use meridian_model::filter::{FieldRange, Region, Relation};
 use meridian_model::{Batch, Bounds};
 use std::ops::{ControlFlow, Range};
@@ -156,6 +157,7 @@ impl PiecesBuilder {
             if shapes.value_length(row) as usize <= 16 * (PIECE_EDGES + 1) {
                 continue;
             }
+            // A shape that does not decode stays whole: its own row is tested, and nothing is lost.
             let Some(geometry) = batch.geometry(row) else { continue };
             let whole = batch.bounds(row);
             let boxes = boxes_of(&geometry, &whole);
@@ -177,8 +179,8 @@ impl PiecesBuilder {
         let column = |side: fn(&Bounds) -> f64| self.pieces.iter().map(|(_, _, b)| side(b)).collect::<Vec<f64>>();
         // Rounded outwards, so that a box in `f32` still contains its piece: one rounded inwards could exclude a line
         // that matches.
-        let (west, south) = (column(|b| below(b.west).into()), column(|b| below(b.south).into()));
-        let (east, north) = (column(|b| above(b.east).into()), column(|b| above(b.north).into()));
+        let (west, south) = (column(|b| f32_below(b.west).into()), column(|b| f32_below(b.south).into()));
+        let (east, north) = (column(|b| f32_above(b.east).into()), column(|b| f32_above(b.north).into()));
         let (start, end): (Vec<i64>, Vec<i64>) = self.pieces.iter().map(|(_, _, b)| (b.start, b.end)).unzip();
         let boxes = Boxes {
             place: BoxColumns::Boxes { west: &west, south: &south, east: &east, north: &north, nulls: None },
@@ -225,18 +227,6 @@ fn boxes_of(geometry: &Geometry<f64>, whole: &Bounds) -> Vec<Bounds> {
     }
 }
 
-/// The largest `f32` that is not above a number.
-fn below(x: f64) -> f32 {
-    let near = x as f32;
-    if f64::from(near) > x { near.next_down() } else { near }
-}
-
-/// The smallest `f32` that is not below a number.
-fn above(x: f64) -> f32 {
-    let near = x as f32;
-    if f64::from(near) < x { near.next_up() } else { near }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -257,7 +247,7 @@ mod tests {
     #[test]
     fn sides_are_rounded_outwards() {
         for x in [0.1, -0.1, 179.999_999_9, -179.999_999_9, 1e-300, 0.5] {
-            assert!(f64::from(below(x)) <= x && x <= f64::from(above(x)), "{x}");
+            assert!(f64::from(f32_below(x)) <= x && x <= f64::from(f32_above(x)), "{x}");
         }
     }
 }

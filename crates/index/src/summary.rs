@@ -83,6 +83,7 @@ impl FloatSum {
 
     #[cold]
     fn overflow(&mut self, x: f64) {
+        // Unknown once, unknown for good.
         if !self.sum.is_finite() {
             return;
         }
@@ -210,6 +211,7 @@ impl Summary {
     pub fn merge(&mut self, other: &Summary) {
         self.count += other.count;
         match (&mut self.sum, &other.sum) {
+            // Never reached by events; summaries of a damaged file may hold any number, and must not panic.
             (Sum::Int(mine), Sum::Int(theirs)) => *mine = mine.saturating_add(*theirs),
             (Sum::Float(mine), Sum::Float(theirs)) => mine.merge(theirs),
             (Sum::Float(mine), Sum::Int(_)) => mine.add(other.sum.to_f64()),

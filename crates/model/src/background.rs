@@ -9,7 +9,7 @@ pub trait Background: Send + Sync + std::fmt::Debug {
     fn run(&self, tenant: &str, work: &mut dyn FnMut());
 }
 
-/// Charges nobody.
+/// Charges no tenant.
 impl Background for () {
     fn run(&self, _: &str, work: &mut dyn FnMut()) {
         work();

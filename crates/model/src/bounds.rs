@@ -7,13 +7,13 @@
 /// touches and every other question contains. Open ends of time are `i64::MIN` and `i64::MAX`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bounds {
-    /// Least longitude in degrees.
+    /// Min longitude in degrees.
     pub west: f64,
-    /// Least latitude in degrees.
+    /// Min latitude in degrees.
     pub south: f64,
-    /// Greatest longitude in degrees.
+    /// Max longitude in degrees.
     pub east: f64,
-    /// Greatest latitude in degrees.
+    /// Max latitude in degrees.
     pub north: f64,
     /// First instant, in microseconds since 1970, inclusive.
     pub start: i64,
@@ -77,4 +77,16 @@ impl Bounds {
     pub fn holds_in_time(&self, other: &Bounds) -> bool {
         self.start <= other.start && other.end <= self.end
     }
+}
+
+/// The largest single-precision number that is not above a coordinate: for boxes that must contain what they are around.
+pub fn f32_below(x: f64) -> f32 {
+    let near = x as f32;
+    if f64::from(near) > x { near.next_down() } else { near }
+}
+
+/// The smallest single-precision number that is not below a coordinate.
+pub fn f32_above(x: f64) -> f32 {
+    let near = x as f32;
+    if f64::from(near) < x { near.next_up() } else { near }
 }

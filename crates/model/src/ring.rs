@@ -5,6 +5,7 @@
 //! near-linear for real outlines. Pairs are counted, and a ring that needs too many is
 //! refused rather than followed.
 
+use crate::filter::planar::{Sides, box_union, boxes_touch, segment_box};
 use geo::{Intersects, Kernel, Orientation};
 use geo_types::{Coord, Line};
 
@@ -24,33 +25,6 @@ pub(crate) enum RingFault {
     TooIntricate,
 }
 
-#[derive(Debug, Clone, Copy)]
-struct Sides {
-    west: f64,
-    south: f64,
-    east: f64,
-    north: f64,
-}
-
-impl Sides {
-    fn of(a: Coord<f64>, b: Coord<f64>) -> Sides {
-        Sides { west: a.x.min(b.x), south: a.y.min(b.y), east: a.x.max(b.x), north: a.y.max(b.y) }
-    }
-
-    fn union(self, other: Sides) -> Sides {
-        Sides {
-            west: self.west.min(other.west),
-            south: self.south.min(other.south),
-            east: self.east.max(other.east),
-            north: self.north.max(other.north),
-        }
-    }
-
-    fn meets(&self, other: &Sides) -> bool {
-        self.west <= other.east && other.west <= self.east && self.south <= other.north && other.south <= self.north
-    }
-}
-
 struct Ring {
     /// Positions without repetition; the last is the first again.
     positions: Vec<Coord<f64>>,
@@ -62,13 +36,14 @@ struct Ring {
 /// Checks a closed ring.
 pub(crate) fn check(ring: &[Coord<f64>]) -> Result<(), RingFault> {
     let mut positions = ring.to_vec();
+    // A position that is repeated makes a segment of no length, which would touch its neighbours.
     positions.dedup();
     if positions.len() < 4 {
         return Err(RingFault::TooFew);
     }
-    let mut levels = vec![positions.windows(2).map(|w| Sides::of(w[0], w[1])).collect::<Vec<_>>()];
+    let mut levels = vec![positions.windows(2).map(|w| segment_box(w[0], w[1])).collect::<Vec<_>>()];
     while let Some(below) = levels.last().filter(|level| level.len() > 1) {
-        let above = below.chunks(FANOUT).filter_map(|run| run.iter().copied().reduce(Sides::union)).collect();
+        let above = below.chunks(FANOUT).filter_map(|run| run.iter().copied().reduce(box_union)).collect();
         levels.push(above);
     }
     let top = levels.len() - 1;
@@ -83,7 +58,7 @@ impl Ring {
         if self.pairs > PAIRS_MAX {
             return Err(RingFault::TooIntricate);
         }
-        if !self.levels[level][a].meets(&self.levels[level][b]) {
+        if !boxes_touch(&self.levels[level][a], &self.levels[level][b]) {
             return Ok(());
         }
         if level == 0 {
@@ -93,6 +68,7 @@ impl Ring {
         let children = |node: usize| node * FANOUT..((node + 1) * FANOUT).min(below);
         for i in children(a) {
             for j in children(b) {
+                // Each pair once: the tree is joined with itself.
                 if i <= j {
                     self.join(level - 1, i, j)?;
                 }
@@ -119,6 +95,7 @@ impl Ring {
 
 /// Whether the way from `a` over `at` to `b` turns back along itself.
 fn folds(a: Coord<f64>, at: Coord<f64>, b: Coord<f64>) -> bool {
+    // Neighbours share a position and so always touch. What they must not do is run back along each other.
     let straight = geo::kernels::RobustKernel::orient2d(a, at, b) == Orientation::Collinear;
     straight && (a.x - at.x) * (b.x - at.x) + (a.y - at.y) * (b.y - at.y) > 0.0
 }

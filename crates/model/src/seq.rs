@@ -129,6 +129,7 @@ impl Seq {
         }
         let mut number: u64 = 0;
         for (i, byte) in id.bytes().enumerate() {
+            // Case is forgiven, as people type ids; the letters that look like digits are not in the alphabet.
             let digit = DIGITS.iter().position(|&d| d == byte.to_ascii_lowercase()).ok_or_else(wrong)? as u64;
             // 13 digits hold 65 bits. A first digit above 15 would overflow, and two ids would mean the same number.
             if i == 0 && digit > 15 {

@@ -23,19 +23,19 @@ pub(crate) struct Course {
 impl Course {
     /// Takes the next number.
     pub(crate) fn note(&mut self, value: f64) {
-        let (least, greatest) = self.span.unwrap_or((value, value));
+        let (min, max) = self.span.unwrap_or((value, value));
         if self.span.is_some() {
             self.up += u64::from(value > self.last);
             self.down += u64::from(value < self.last);
         }
-        self.span = Some((least.min(value), greatest.max(value)));
+        self.span = Some((min.min(value), max.max(value)));
         self.last = value;
         self.values += 1;
     }
 
-    /// Greatest magnitude.
+    /// Max magnitude.
     pub(crate) fn magnitude(&self) -> f64 {
-        self.span.map_or(0.0, |(least, greatest)| least.abs().max(greatest.abs()))
+        self.span.map_or(0.0, |(min, max)| min.abs().max(max.abs()))
     }
 
     /// Whether it nearly always goes one way: then the sample is a stretch of the input, as dense as the rest.
@@ -46,7 +46,7 @@ impl Course {
     /// The time unit of a grid for events at these times, of `unit` microseconds: a week, doubled until it holds enough
     /// events. An unordered sample that is not `whole` does not show the density of the input: then a week.
     pub(crate) fn time_unit(&self, unit: i64, whole: bool) -> i64 {
-        let span_us = self.span.map_or(0.0, |(least, greatest)| (greatest - least) * unit as f64);
+        let span_us = self.span.map_or(0.0, |(min, max)| (max - min) * unit as f64);
         if self.values < SAMPLE_MIN || !(whole || self.goes_one_way()) || span_us <= 0.0 {
             return TIME_UNIT_DEFAULT_US;
         }

@@ -153,6 +153,7 @@ impl Guess {
         if self.events == 0 {
             return Err(Invalid::new("the input holds no events: there is nothing to make a schema from"));
         }
+        // Before anything is inferred: a misspelt option would otherwise be answered by a guess.
         for named in [&options.lon, &options.lat, &options.geometry, &options.time, &options.id].into_iter().flatten() {
             let known = self.index.contains_key(named) || (self.features && *named == "id");
             if !known {
@@ -170,6 +171,7 @@ impl Guess {
             self.take_geometry(&mut schema, options);
             self.take_id(&mut schema, options);
         }
+        // After geometry and id have left the list, since they are columns no more and the positions have changed.
         let time = self.primary_instant(options);
         for (i, column) in self.columns.iter().enumerate() {
             let kind = column.kind(time == Some(i), options);

@@ -70,6 +70,7 @@ impl FeatureSetter {
         }
         json.open_object()?;
         self.event += 1;
+        // RFC 8259 leaves the meaning of a repeated key open, and parsers differ. Both values cannot be kept.
         let mut members = [false; 4];
         let mut once = |member: usize, name: &str| {
             if std::mem::replace(&mut members[member], true) {
@@ -166,6 +167,7 @@ impl FeatureSetter {
     fn set_id(&mut self, json: &mut Json<'_>, builder: &mut BatchBuilder) -> Result<(), Invalid> {
         let name = &self.roles.schema().id_name;
         if let Some(b'{' | b'[') = json.peek() {
+            // Looked at first: the error of a scalar would speak of JSON instead of the id.
             return Err(Invalid::field(name, "an id must be a string or a number"));
         }
         match json.scalar().map_err(|e| blame(e, name))? {
@@ -236,6 +238,7 @@ impl FeatureSetter {
 pub(crate) fn check_crs(json: &mut Json<'_>, crs: Crs) -> Result<(), Invalid> {
     let from = json.at();
     json.skip()?;
+    // Rare and small, so it is read as a tree rather than by the parser of events.
     let text = json.slice(from, json.at());
     let member: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
     if member.is_null() {
@@ -243,6 +246,7 @@ pub(crate) fn check_crs(json: &mut Json<'_>, crs: Crs) -> Result<(), Invalid> {
     }
     let named = member["properties"]["name"].as_str().and_then(Crs::from_name);
     let fits = match crs {
+        // GeoJSON of before RFC 7946 names EPSG:4326 and yet writes the longitude first.
         Crs::Crs84 => matches!(named, Some(Crs::Crs84 | Crs::Epsg4326)),
         other => named == Some(other),
     };

@@ -39,6 +39,7 @@ pub(crate) fn batch<'a>(
                 }
                 found[layout.field(field)] = Some(array);
             }
+            // Both are needed, and both without nulls: half a position is reported event by event.
             Role::Lon => lon = Some(degrees(column)?),
             Role::Lat => lat = Some(degrees(column)?),
             Role::Geometry => match column {
@@ -78,6 +79,7 @@ pub(crate) fn batch<'a>(
     }
     for (column, field) in found.iter_mut().zip(&layout.columns) {
         let array = column.get_or_insert_with(|| arrow_array::new_null_array(field.data_type(), rows));
+        // Counted before the batch is made: one over the limit is taken event by event, which cuts it.
         bytes += array.get_buffer_memory_size();
     }
     if layout.id.is_some_and(|id| found[id].as_ref().is_none_or(|ids| ids.null_count() > 0)) || bytes > room.bytes {

@@ -10,6 +10,7 @@ use arrow_array::{
 };
 use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field, Fields, Schema as ArrowSchema, SchemaRef};
+use meridian_model::bounds::{f32_above, f32_below};
 use meridian_model::layout::arrow_type;
 use meridian_model::{Batch, IdRole, Invalid, Schema, Seq};
 use std::collections::HashMap;
@@ -67,6 +68,7 @@ impl Outgoing {
             ]);
             columns.push(Field::new(&schema.geometry_name, DataType::Binary, true).with_metadata(extension));
             if extras.boxes {
+                // GeoParquet does not prescribe the name of the covering column, so one that no field has will do.
                 let taken = |name: &&str| schema.field_index(name).is_some() || *name == schema.geometry_name;
                 let name = ["bbox", "geometry_bbox", "@bbox"].into_iter().find(|name| !taken(name)).unwrap_or("@box");
                 columns.push(Field::new(name, DataType::Struct(sides()), true));
@@ -160,22 +162,11 @@ fn boxes(batch: &Batch) -> ArrayRef {
         return new_null_array(&DataType::Struct(sides()), batch.rows());
     };
     let nulls: Option<NullBuffer> = exact[0].nulls().cloned();
-    let outward = [below, below, above, above];
+    // Rounded away from the middle: a reader that prunes by the box must not lose the event.
+    let outward = [f32_below, f32_below, f32_above, f32_above];
     let columns =
         exact.into_iter().zip(outward).map(|(side, round)| Arc::new(side.unary::<_, Float32Type>(round)) as ArrayRef);
     Arc::new(StructArray::new(sides(), columns.collect(), nulls))
-}
-
-/// The largest single-precision number that is not above.
-fn below(side: f64) -> f32 {
-    let near = side as f32;
-    if f64::from(near) > side { near.next_down() } else { near }
-}
-
-/// The smallest single-precision number that is not below.
-fn above(side: f64) -> f32 {
-    let near = side as f32;
-    if f64::from(near) < side { near.next_up() } else { near }
 }
 
 #[cfg(test)]
@@ -185,9 +176,9 @@ mod tests {
     #[test]
     fn sides_are_rounded_outwards_and_no_further() {
         for side in [0.0, -0.0, 0.1, -0.1, 180.0, -180.0, 89.999_999_999, 1e-300, -1e-300, 13.404_954] {
-            let (low, high) = (f64::from(below(side)), f64::from(above(side)));
+            let (low, high) = (f64::from(f32_below(side)), f64::from(f32_above(side)));
             assert!(low <= side && side <= high, "{side}: {low} {high}");
-            assert!(below(side) == above(side) || below(side).next_up() == above(side), "{side}");
+            assert!(f32_below(side) == f32_above(side) || f32_below(side).next_up() == f32_above(side), "{side}");
         }
     }
 }

@@ -79,6 +79,7 @@ impl EventWriter for CsvEvents {
                 out.push(b',');
                 if let Some(shapes) = shapes.filter(|s| s.is_valid(row)) {
                     out.push(b'"');
+                    // WKT contains commas and never a quote, so it needs quoting and no escaping.
                     wkb::write_wkt(shapes.value(row), out);
                     out.push(b'"');
                 }
@@ -97,6 +98,7 @@ impl EventWriter for CsvEvents {
                     Some(column) => {
                         let start = out.len();
                         value(column, *kind, row, out);
+                        // CSV has no null: a missing value is an empty field without quotes.
                         if out[start..] == *b"null" {
                             out.truncate(start);
                         }
@@ -117,6 +119,7 @@ impl EventWriter for CsvEvents {
 pub fn quote(text: &str, out: &mut Vec<u8>) {
     let bytes = text.as_bytes();
     let special = |b: &u8| matches!(b, b'"' | b',' | b'\n' | b'\r' | b';' | b'\t' | b'|');
+    // An empty text in quotes is a value; without them it would read back as none.
     let edged = matches!(bytes.first(), None | Some(b' ')) || bytes.last() == Some(&b' ');
     if !edged && !bytes.iter().any(special) {
         out.extend_from_slice(bytes);

@@ -42,6 +42,7 @@ impl FeatureWriter {
             .into_iter()
             .map(|field| {
                 let mut key = Vec::new();
+                // Once for all events: a name would otherwise be escaped again for every row.
                 escape(&schema.fields[field].name, &mut key);
                 key.push(b':');
                 (field, key)
@@ -205,6 +206,7 @@ impl EventWriter for JsonEvents {
         let rows = self.writer.rows(batch, seqs);
         for row in 0..batch.rows() {
             match self.framing {
+                // A comma before each but the first, as a writer does not know which is the last.
                 Framing::Collection if std::mem::take(&mut self.first) => out.push(b'\n'),
                 Framing::Collection => out.extend_from_slice(b",\n"),
                 Framing::Sequence => out.push(0x1e),

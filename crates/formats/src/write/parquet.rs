@@ -55,7 +55,7 @@ impl<W: Write + Send> GeoParquetWriter<W> {
 
     /// A file from which [`crate::RestFile`] gets back the events with their sequence numbers. Pages end after
     /// `page_rows` rows and row groups after `group_rows`, if every batch but the last has `page_rows` rows.
-    pub fn at_rest(
+    pub fn for_archive(
         out: W,
         schema: &Arc<Schema>,
         group_rows: usize,

@@ -97,6 +97,7 @@ impl NodesBuilder {
                 let at = self.west.len() + leaves.len();
                 self.fill_place(at, Bounds::EMPTY);
             }
+            // The whole world touches every query, so nothing is ruled out by place.
             BoxColumns::Unknown => {
                 let at = self.west.len() + leaves.len();
                 self.fill_place(at, Bounds::WORLD);
@@ -217,6 +218,7 @@ impl FieldBuilder {
                 extend(sum, leaves, |rows| {
                     let mut total = FloatSum::default();
                     each(values, *nulls, rows, |x| total.add(x));
+                    // Rounded to one float: a node keeps no correction, and the bound of 1e-12 allows for it.
                     total.value()
                 });
                 extend(min, leaves, |rows| min_of(values, *nulls, rows));

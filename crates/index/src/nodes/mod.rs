@@ -70,6 +70,7 @@ impl Nodes {
             }
             Some(FieldNodes::Float { count, sum, min, max }) => {
                 let (sum, min, max) = (&sum[nodes.clone()], &min[nodes.clone()], &max[nodes.clone()]);
+                // Nodes without values hold infinities, which are neutral for min and max.
                 fold::of_floats(counted(count), fold::sum_floats(sum), fold::min_float(min), fold::max_float(max))
             }
         }

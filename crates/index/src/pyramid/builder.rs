@@ -61,6 +61,7 @@ impl PyramidBuilder {
 
     /// Counts one point at an instant in microseconds.
     pub fn push_point(&mut self, lon: f64, lat: f64, time: i64) {
+        // Positions beyond the square's edge are in no tile, and so in no total.
         let Some((x, y)) = mercator_cell(lon, lat, self.level.into()) else { return };
         let bin = if self.width == 0 { 0 } else { time.div_euclid(self.width) };
         self.total += 1;
@@ -69,6 +70,7 @@ impl PyramidBuilder {
 
     pub(super) fn add(&mut self, new: Cell) {
         match self.pending.last_mut() {
+            // Rows come in the order of the curve: neighbours are often in one cell, and need no place of their own.
             Some(last) if (last.bin, last.cell) == (new.bin, new.cell) => {
                 last.count = last.count.saturating_add(new.count);
             }
@@ -95,6 +97,7 @@ impl PyramidBuilder {
         while self.sorted.len() > most {
             let one_bin = self.sorted.first().map(|c| c.bin) == self.sorted.last().map(|c| c.bin);
             let can_widen = !one_bin && self.width > 0 && self.width <= i64::MAX / 4;
+            // In turns, once cells are as coarse as tiles of low zoom: finer bins serve time filters, finer cells maps.
             if can_widen && (self.level == 0 || self.level <= BASE_LEVEL_LOW && !widened) {
                 self.width *= 4;
                 self.sorted.iter_mut().for_each(|c| c.bin = c.bin.div_euclid(4));

@@ -44,6 +44,7 @@ impl CountPyramid {
         let mut reader = Reader::open("count pyramid", bytes, MAGIC, VERSION)?;
         let (width, total) = (reader.u64()? as i64, reader.u64()?);
         let count = reader.u32()?;
+        // Before anything is read by these numbers: a damaged count must not ask for memory.
         if width < 0 || count > u32::from(BASE_LEVEL / LAYER_STEP) + 1 {
             return Err(reader.damaged(format!("bins of {width} µs and {count} layers")));
         }

@@ -65,7 +65,7 @@ fn scan(points: &[Point], tile: &TileCells, within: Option<Interval>) -> Vec<u64
     counts
 }
 
-/// The greatest interval of whole weeks in another, found by trying.
+/// The largest interval of whole weeks in another, found by trying.
 fn whole_weeks(interval: &Interval) -> Option<Interval> {
     let start = match interval.start {
         i64::MIN => i64::MIN,

@@ -49,6 +49,7 @@ impl PlaceBuilder {
             PlaceBuilder::None => 0,
             PlaceBuilder::Points { lon, lat, pending } => {
                 let place = pending.take();
+                // Both or neither: readers ask longitude alone whether there is a place.
                 lon.append_option(place.map(|p| p.0));
                 lat.append_option(place.map(|p| p.1));
                 16

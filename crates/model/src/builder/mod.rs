@@ -91,6 +91,7 @@ impl BatchBuilder {
                 }
             })
             .collect();
+        // Values wait here until the event is whole: a column cannot take back what an invalid event has appended.
         let pending = vec![Pending::Null; schema.fields.len()];
         let id = match schema.id {
             IdRole::Given => StringBuilder::with_capacity(FIRST_ROWS, FIRST_BYTES),
@@ -196,6 +197,7 @@ impl BatchBuilder {
             (_, Value::Null) => Pending::Null,
             (FieldType::Text, Value::Text(text)) => return self.set_text(field, &text),
             (FieldType::Int, Value::Int(n)) => Pending::Int(n),
+            // Below 2^53, where each whole float is one integer.
             (FieldType::Int, Value::Float(x)) if x.fract() == 0.0 && x.abs() < 9.0e15 => Pending::Int(x as i64),
             (FieldType::Float, Value::Int(n)) => Pending::Float(n as f64),
             (FieldType::Float, Value::Float(x)) if x.is_finite() => Pending::Float(x),
@@ -263,6 +265,7 @@ impl BatchBuilder {
                 ),
             ));
         }
+        // From here on nothing fails: all columns get their value of this row, or none does.
         if let Some(id) = self.id_pending.take() {
             self.bytes += id.len() + 4;
             self.id.append_value(id);

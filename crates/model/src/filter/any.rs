@@ -71,6 +71,7 @@ impl AnyOf {
             }
             return truth;
         };
+        // By row first: a row touches few alternatives, and each alternative is then tested for its rows at once.
         let boxes = RowBoxes::of(batch);
         let mut rows_of: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
         for row in (0..batch.rows()).filter(|&row| open.is_none_or(|open| open.value(row))) {
@@ -90,6 +91,7 @@ impl AnyOf {
             let found = self.parts[part as usize].truth(&batch.take(&rows), None).yes;
             found.set_indices().for_each(|i| yes.set_bit(rows[i] as usize, true));
         }
+        // False and unknown are alike here: an OR with a tree never stands below a NOT (`Predicate::plain`).
         Truth::of(yes.finish(), None)
     }
 }

@@ -2,7 +2,7 @@
 //! looking at the others.
 
 use super::planar::{
-    Side, Sides, boxes_touch, ray_crosses, segment_box, segment_holds, segment_touches_box, segments_touch,
+    Side, Sides, box_union, boxes_touch, ray_crosses, segment_box, segment_holds, segment_touches_box, segments_touch,
 };
 use geo_types::Coord;
 
@@ -28,14 +28,14 @@ const ENTRIES_PER_EDGE_MAX: usize = 8;
 
 impl Bands {
     pub(crate) fn new(edges: Vec<[Coord<f64>; 2]>) -> Bands {
-        let sides = edges.iter().fold(
-            [f64::INFINITY, f64::INFINITY, f64::NEG_INFINITY, f64::NEG_INFINITY],
-            |[w, s, e, n], &[a, b]| {
-                let [ew, es, ee, en] = segment_box(a, b);
-                [w.min(ew), s.min(es), e.max(ee), n.max(en)]
-            },
-        );
+        let sides = edges
+            .iter()
+            .fold([f64::INFINITY, f64::INFINITY, f64::NEG_INFINITY, f64::NEG_INFINITY], |sides, &[a, b]| {
+                box_union(sides, segment_box(a, b))
+            });
         let mut bands = Bands { edges, sides, scale: 0.0, starts: vec![0, 0], entries: Vec::new() };
+        // About one edge a band. Long edges stand in many bands, so there are fewer bands where they would take much
+        // memory.
         let mut count = bands.edges.len().clamp(1, BANDS_MAX);
         loop {
             bands.scale = if sides[3] > sides[1] { count as f64 / (sides[3] - sides[1]) } else { 0.0 };
@@ -52,6 +52,7 @@ impl Bands {
     }
 
     fn fill(&mut self, count: usize, total: usize) {
+        // Counted first, then filled: one list for all bands instead of one each.
         let mut starts = vec![0u32; count + 1];
         for edge in &self.edges {
             let (first, last) = self.of_edge(edge, count);
@@ -87,6 +88,7 @@ impl Bands {
     fn between(&self, south: f64, north: f64) -> impl Iterator<Item = &[Coord<f64>; 2]> {
         let count = self.starts.len() - 1;
         let (first, last) = (self.of(south, count), self.of(north, count));
+        // `of` puts every latitude into some band, also those beyond the shape.
         let entries = if north < self.sides[1] || south > self.sides[3] {
             &[]
         } else {

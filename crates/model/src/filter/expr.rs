@@ -276,6 +276,7 @@ impl Operand {
         match self {
             Operand::Geometry(geometry) => geometry.map_coords_in_place(map),
             Operand::Bbox(sides) => {
+                // Corner by corner: a system of coordinates that swaps the axes then swaps the sides too.
                 let (low, high) = (map(Coord { x: sides[0], y: sides[1] }), map(Coord { x: sides[2], y: sides[3] }));
                 *sides = [low.x, low.y, high.x, high.y];
             }

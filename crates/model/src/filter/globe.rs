@@ -11,7 +11,7 @@ use crate::sphere::{EARTH_RADIUS_M, distance_m, unit_vector};
 use geo_types::{Coord, Geometry, LineString, Polygon};
 use std::f64::consts::PI;
 
-/// Greatest error of [`distance_to_geometry_m`] in metres.
+/// Max error of [`distance_to_geometry_m`] in metres.
 pub const SHAPE_ERROR_M: f64 = 1e-3;
 
 /// Room for rounding in a bound: twice the error of shapes, and more within 10 km of the antipode, where the

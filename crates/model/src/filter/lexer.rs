@@ -87,6 +87,7 @@ pub(crate) fn tokens(text: &str) -> Result<Vec<(Token, usize)>, Invalid> {
             }
             tokens.push((if c == '\'' { Token::Text(text) } else { Token::Quoted(text) }, at));
             i = end;
+        // Numbers have no sign here, or `a -1` could not be told from `a - 1`.
         } else if c.is_ascii_digit() || c == '.' && chars.get(i + 1).is_some_and(char::is_ascii_digit) {
             let end = number_end(&chars, i);
             tokens.push((Token::Number(chars[i..end].iter().collect()), at));
@@ -135,6 +136,7 @@ fn number_end(chars: &[char], start: usize) -> usize {
     if chars.get(end) == Some(&'.') {
         end = digits(end + 1);
     }
+    // Only with digits after it: in `1 eq` the `e` begins a word.
     if matches!(chars.get(end), Some('e' | 'E')) {
         let sign = usize::from(matches!(chars.get(end + 1), Some('+' | '-')));
         if chars.get(end + 1 + sign).is_some_and(char::is_ascii_digit) {

@@ -20,7 +20,7 @@ mod parse_json;
 mod parse_text;
 mod pieces;
 mod place;
-mod planar;
+pub(crate) mod planar;
 mod predicate;
 pub mod region;
 mod shape;

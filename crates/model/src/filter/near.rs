@@ -68,6 +68,7 @@ impl Near {
 
     #[inline]
     fn holds(&self, lon: f64, lat: f64) -> bool {
+        // Two subtractions rule out most places before any sine is computed.
         let d_lat = (lat - self.lat).abs();
         let d_lon = between_meridians(lon, self.lon);
         if d_lat > self.lat_reach || d_lon > self.lon_reach {

@@ -55,6 +55,7 @@ impl Parser {
 
     /// Runs a rule one step down.
     fn at<T>(&mut self, step: String, rule: impl FnOnce(&mut Self) -> Result<T, Invalid>) -> Result<T, Invalid> {
+        // Counted as they are entered: a deep or wide filter is refused before it is built.
         self.values += 1;
         if self.values > self.values_max {
             return Err(self.wrong(format!("the filter has more than {} values", self.values_max)));
@@ -181,6 +182,7 @@ impl Parser {
             Value::String(text) => Ok(Operand::Text(text.clone())),
             Value::Bool(b) => Ok(Operand::Bool(*b)),
             Value::Number(n) => match (n.as_i64(), n.as_f64()) {
+                // Whole numbers stay whole: as a float, an id beyond 2^53 would equal its neighbour.
                 (Some(n), _) => Ok(Operand::Int(n)),
                 (None, Some(x)) if x.is_finite() => Ok(Operand::Float(x)),
                 _ => Err(self.unexpected(value, "a finite number")),
@@ -336,6 +338,7 @@ impl Parser {
     fn position(&mut self, value: &Value) -> Result<Coord<f64>, Invalid> {
         let numbers = self.numbers(value, "a position: [longitude, latitude]")?;
         match *numbers.as_slice() {
+            // Height and measure are dropped, since filters are planar.
             [x, y] | [x, y, _] | [x, y, _, _] => Ok(Coord { x, y }),
             _ => Err(self.unexpected(value, "a position: [longitude, latitude]")),
         }

@@ -41,6 +41,10 @@ pub(crate) fn box_in_box(a: &Sides, b: &Sides) -> bool {
 }
 
 #[inline]
+pub(crate) fn box_union(a: Sides, b: Sides) -> Sides {
+    [a[0].min(b[0]), a[1].min(b[1]), a[2].max(b[2]), a[3].max(b[3])]
+}
+
 pub(crate) fn segment_box(a: Coord<f64>, b: Coord<f64>) -> Sides {
     [a.x.min(b.x), a.y.min(b.y), a.x.max(b.x), a.y.max(b.y)]
 }
@@ -54,6 +58,7 @@ pub(crate) fn segment_touches_box(a: Coord<f64>, b: Coord<f64>, sides: &Sides) -
         return true;
     }
     let [w, s, e, n] = *sides;
+    // All corners on one side of the line: the normal of the segment separates the two.
     let first = orient(a, b, Coord { x: w, y: s });
     first == Orientation::Collinear
         || [(e, s), (e, n), (w, n)].into_iter().any(|(x, y)| orient(a, b, Coord { x, y }) != first)

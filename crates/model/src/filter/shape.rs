@@ -53,6 +53,7 @@ impl Shape {
         parts.add(&geometry);
         let Parts { points, edges, starts, mut ends, areas } = parts;
         let order = |a: &Coord<f64>, b: &Coord<f64>| a.x.total_cmp(&b.x).then(a.y.total_cmp(&b.y));
+        // The mod-2 rule of Simple Features (OGC 06-103r4): a point where two lines end is no boundary.
         ends.sort_unstable_by(order);
         let ends = ends.chunk_by(|a, b| a == b).filter(|run| run.len() % 2 == 1).map(|run| run[0]).collect();
         let single = match points.first() {
@@ -78,12 +79,14 @@ impl Shape {
 
     /// Where a place lies as to the shape.
     pub(crate) fn side(&self, p: Coord<f64>) -> Side {
+        // Most rows of a page lie outside; four comparisons settle them.
         if !box_holds(&self.sides, p) {
             return Side::Outside;
         }
         let mut boundary = false;
         for area in &self.areas {
             match area.edges.side(p) {
+                // A union: inside one part is inside, whatever the others say.
                 Side::Inside => return Side::Inside,
                 Side::Boundary => boundary = true,
                 Side::Outside => {}
@@ -114,6 +117,7 @@ impl Shape {
             if !boxes_touch(area.edges.sides(), sides) {
                 continue;
             }
+            // No edge in the box means that the box lies whole inside or whole outside, which one corner then decides.
             if area.edges.touch_box(sides) {
                 meets = true;
                 covered |= area.rectangle.is_some_and(|r| box_in_box(&r, sides));
@@ -164,6 +168,7 @@ impl Shape {
     fn touches_polygon(&self, polygon: &Polygon<f64>) -> bool {
         self.touches_path(&polygon.exterior().0)
             || polygon.interiors().iter().any(|hole| self.touches_path(&hole.0))
+            // No edges cross: the shape may still lie whole inside the polygon.
             || self.vertices().any(|p| polygon_side(polygon, p) != Side::Outside)
     }
 

@@ -80,6 +80,7 @@ impl SpatialTest {
 
     fn holds_of_shape<'a>(&'a self, row: &Geometry<f64>, prepared: &mut Option<Prepared<'a>>) -> bool {
         match (self.op, row) {
+            // A collection of any geometry has points too. Without a matrix they cost what they cost in one of points.
             (_, Geometry::Point(p)) => return self.holds_of_point(p.0),
             (SpatialOp::Intersects, _) => return self.shape.touches(row),
             (SpatialOp::Disjoint, _) => return !self.shape.touches(row),

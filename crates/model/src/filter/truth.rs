@@ -25,6 +25,7 @@ impl Truth {
         match nulls {
             Some(nulls) if nulls.null_count() > 0 => {
                 let valid = nulls.inner();
+                // Values at null rows are undefined, so the test may have said anything of them.
                 Truth { yes: &yes & valid, no: Some(&!&yes & valid) }
             }
             _ => Truth { yes, no: None },
@@ -77,6 +78,7 @@ impl Truth {
     }
 
     pub(crate) fn or(self, other: Truth) -> Truth {
+        // De Morgan's law holds in three-valued logic, and swapping the two buffers costs nothing.
         self.not().and(other.not()).not()
     }
 

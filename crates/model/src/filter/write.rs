@@ -33,6 +33,7 @@ fn write_expr(out: &mut String, expr: &Expr) {
         Expr::Bool(value) => out.push_str(if *value { "TRUE" } else { "FALSE" }),
         Expr::And(parts) | Expr::Or(parts) => {
             let word = if matches!(expr, Expr::And(_)) { " AND " } else { " OR " };
+            // CQL2 has no empty AND or OR. These are their neutral elements.
             if parts.is_empty() {
                 out.push_str(if matches!(expr, Expr::And(_)) { "TRUE" } else { "FALSE" });
             }
@@ -95,6 +96,7 @@ fn operand(operand: &Operand) -> String {
         Operand::Property(property) => name(property),
         Operand::Text(text) => quote(text),
         Operand::Int(n) => n.to_string(),
+        // With a point or an exponent always, so that a whole float does not come back as an integer.
         Operand::Float(x) => format!("{x:?}"),
         Operand::Bool(value) => if *value { "TRUE" } else { "FALSE" }.to_owned(),
         Operand::Date(date) => format!("DATE('{date}')"),

@@ -135,6 +135,7 @@ impl Pattern {
     /// Whether everything that `other` covers is covered by one of these names.
     pub fn includes(&self, other: &Pattern) -> bool {
         other.0.iter().all(|theirs| {
+            // One name must cover it alone. Two that cover it together are not found, which errs to the safe side.
             let covered = |ours: &Name| match ours.prefix {
                 true => theirs.text.starts_with(&*ours.text),
                 false => !theirs.prefix && theirs.text == ours.text,
@@ -196,6 +197,7 @@ impl Grant {
         if let Target::Collection(name) = target
             && !self.collections.covers(name)
         {
+            // Before the role is looked at: a refusal that depends on the role would say that the name exists.
             return Decision::Hidden;
         }
         let needed = match (target, action) {
@@ -208,7 +210,7 @@ impl Grant {
         if self.role >= needed { Decision::Allowed } else { Decision::Forbidden }
     }
 
-    /// Whether the holder may give `other` to someone else: nobody gives away more than they have.
+    /// Whether the holder may give `other` to someone else: no caller gives away more rights than its own.
     pub fn may_give(&self, other: &Grant) -> bool {
         self.role >= Role::Admin && self.role >= other.role && self.collections.includes(&other.collections)
     }

@@ -87,6 +87,7 @@ impl<K: Eq + Hash> Pool<K> {
         K: Borrow<Q>,
     {
         let own = self.kept_free_for(tenant);
+        // More than the limit may be held, as `force` takes what is already there.
         let free = self.limit.saturating_sub(self.held);
         // Room that is kept free for others is not there.
         amount <= free.saturating_sub(self.kept_free).saturating_add(own.min(free))
@@ -109,6 +110,7 @@ impl<K: Eq + Hash> Pool<K> {
 
     /// Gives an amount back, at most what the tenant holds.
     pub fn give_back(&mut self, tenant: K, amount: usize) {
+        // What is given back twice would otherwise become room that does not exist.
         let amount = amount.min(self.parts.get(&tenant).map_or(0, |part| part.held));
         self.change(tenant, |part| part.held -= amount);
         self.held -= amount;
@@ -122,6 +124,7 @@ impl<K: Eq + Hash> Pool<K> {
     {
         let weights: Vec<(K, u32)> = weights.into_iter().collect();
         let sum: u128 = weights.iter().map(|(_, weight)| u128::from(*weight)).sum();
+        // Half, so that a tenant that is alone still gets the larger part of an idle pool.
         let half = (self.limit / 2) as u128;
         self.parts.values_mut().for_each(|part| part.guaranteed = 0);
         for (tenant, weight) in weights {
@@ -140,6 +143,7 @@ impl<K: Eq + Hash> Pool<K> {
             std::collections::hash_map::Entry::Vacant(entry) => entry.insert_entry(Part::default()),
         };
         let part = entry.get_mut();
+        // The sum over all parts is kept up by difference: `fits` runs for every request.
         self.kept_free -= part.kept_free();
         change(part);
         self.kept_free += part.kept_free();

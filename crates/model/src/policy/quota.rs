@@ -133,6 +133,7 @@ impl Quotas {
     /// A rate of zero, under which no balance would ever grow: a tenant is suspended instead.
     pub fn set(&mut self, quota: Quota, limit: Option<u64>) -> Result<(), Invalid> {
         match limit {
+            // A rate of 0 would have no time after which to try again.
             Some(0) if quota.is_rate() => {
                 Err(Invalid::field("quotas", format!("{quota}: expected at least 1, or null for no limit")))
             }
@@ -196,6 +197,7 @@ impl Balances {
             return Ok(());
         };
         balance.settle(limit, now);
+        // Up to one second's worth may be used at once: the balance starts full.
         let over = balance.used - limit as f64;
         if over < 0.0 {
             return Ok(());
@@ -211,6 +213,7 @@ impl Balances {
         for (balance, quota) in self.0.iter_mut().zip(Quota::ALL) {
             match quotas.limit(quota) {
                 Some(limit) => balance.settle(limit, now),
+                // Without a limit nothing is owed. A debt kept here would come back with the next limit.
                 None => *balance = Balance { used: 0.0, at: now },
             }
         }
@@ -220,6 +223,7 @@ impl Balances {
     pub fn charge(&mut self, quotas: &Quotas, quota: Quota, amount: u64, now: Duration) {
         let (Some(limit), Some(balance)) = (quotas.limit(quota), self.0.get_mut(quota as usize)) else { return };
         balance.settle(limit, now);
+        // A float holds whole numbers up to 2^53: 9 petabytes before one byte is lost.
         balance.used += amount as f64;
     }
 }

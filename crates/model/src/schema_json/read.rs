@@ -97,6 +97,7 @@ impl Reader {
                 self.set_id(name, given, &path)?;
             }
             _ if is_annotation(key) => {}
+            // A keyword that is passed over would promise what the server does not check.
             _ => return Err(unsupported(path)),
         }
         Ok(())
@@ -129,6 +130,7 @@ impl Reader {
             match key.as_str() {
                 "type" | "format" | "x-ogc-role" | "x-ogc-propertySeq" | "x-meridian-object" => {}
                 "items" if kind == FieldType::TextList => {}
+                // Only an id can be made by the server; any other read-only property could never be written.
                 "readOnly" if role == Role::Id || !read_only => {}
                 key if is_annotation(key) => {}
                 key => return Err(unsupported(format!("{path}/{}", escape(key)))),
@@ -194,6 +196,7 @@ impl Reader {
         for key in property.keys() {
             match key.as_str() {
                 "format" | "x-ogc-role" | "x-ogc-propertySeq" => {}
+                // GeoJSON geometries are objects; the format alone says which.
                 "type" if property.get("type").is_some_and(|t| t == "object") => {}
                 key if is_annotation(key) => {}
                 key => return Err(unsupported(format!("{path}/{}", escape(key)))),
@@ -224,6 +227,7 @@ impl Reader {
         if let Some(required) = required {
             self.require(required)?;
         }
+        // Segments are cut by time, so an event without its instant would have no place.
         if let TimeRole::Instant(i) = self.schema.time {
             self.schema.fields[i].required = true;
         }
@@ -282,6 +286,7 @@ fn kind_of(path: &str, property: &Map<String, Value>, format: Option<&str>) -> R
         Some(Value::String(name)) => (name.as_str(), false),
         Some(Value::Array(names)) => match names.iter().map(Value::as_str).collect::<Vec<_>>()[..] {
             [Some(name)] => (name, false),
+            // Both orders are in use: writers of JSON Schema put `null` first or last.
             [Some(name), Some("null")] | [Some("null"), Some(name)] => (name, true),
             _ => return Err(Invalid::field(at, "one type, or one type and \"null\", is all that a field can have")),
         },

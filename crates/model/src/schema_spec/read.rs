@@ -104,6 +104,7 @@ impl Reader {
                     return Err(parser.wrong_at(name_at, "a second object=true: one attribute names the object"));
                 }
                 if options.default && kind.is_time() {
+                    // GeoTools takes the first that is marked, and ignores further ones.
                     self.marked_time.get_or_insert(index);
                 }
                 self.schema.fields.push(Field { name, kind, required: options.required, title: options.title });
@@ -143,6 +144,7 @@ impl Reader {
             "nillable" | "nullable" => options.required = !yes(parser)?,
             "object" if !shape => options.object = yes(parser)?,
             "title" if !shape => options.title = Some(value),
+            // Specs are copied from GeoMesa as they are. What only tunes its tables must not make them fail here.
             key if TUNING.contains(&key) => {}
             key => {
                 return Err(parser.wrong_at(
@@ -235,6 +237,7 @@ impl Reader {
         self.schema.time = match (self.start, self.end) {
             (Some(start), Some(end)) if self.time.is_none() => TimeRole::Interval { start, end },
             (None, None) if self.ignore_time => TimeRole::None,
+            // GeoMesa's order: the one named in the user data, then the one marked, then the first date.
             (None, None) => self.time.or(self.marked_time).or_else(first).map_or(TimeRole::None, TimeRole::Instant),
             (Some(_), Some(_)) => {
                 return Err(Invalid::field("schema", "geomesa.index.dtg and meridian.interval at once: expected one"));

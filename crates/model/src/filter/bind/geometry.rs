@@ -82,6 +82,7 @@ const CHECKED_MAX: usize = 1_000;
 fn validate_for_relations(op: SpatialOp, geometry: &Geometry<f64>) -> Result<(), Invalid> {
     let wrong = |e: String| Invalid::field("filter", format!("a geometry of the filter is not valid: {e}"));
     match geometry {
+        // A large geometry that is not sound gets some answer rather than a slow refusal.
         Geometry::Polygon(_) | Geometry::MultiPolygon(_) if geometry.coords_count() > CHECKED_MAX => Ok(()),
         Geometry::Polygon(polygon) => polygon.check_validation().map_err(|e| wrong(e.to_string())),
         Geometry::MultiPolygon(polygons) if polygons.0.len() <= COMPARED_MAX => {

@@ -52,6 +52,7 @@ impl Binder<'_> {
     fn compare(&self, op: Comparison, left: &Operand, right: &Operand) -> Result<Predicate, Invalid> {
         let mut a = self.typed(left)?;
         let mut b = self.typed(right)?;
+        // A text is a time only beside a time: alone it stays a text, so that `'2020'` compares with names.
         if let Typed::Time(_) = b {
             a = self.as_time(a)?;
         }
@@ -129,6 +130,8 @@ impl Binder<'_> {
     }
 
     fn is_in(&self, value: &Operand, list: &[Operand]) -> Result<Predicate, Invalid> {
+        // A set is looked up once a row, whatever its size. A property in the list differs by row, and has to be
+        // compared.
         let literals_only = list.iter().all(|item| blame(item).is_none());
         match self.typed(value)? {
             Typed::Number(Number::Field(field)) if literals_only => {

@@ -94,6 +94,7 @@ impl Binder<'_> {
             return Ok(Typed::Text(Text { source: Source::Id, fold: false }));
         }
         const SHOWN_MAX: usize = 20;
+        // A schema may have a thousand fields, and the message goes into a response.
         let mut names: Vec<&str> = self.schema.fields.iter().map(|f| f.name.as_str()).take(SHOWN_MAX).collect();
         if self.schema.geometry.is_some() {
             names.push(&self.schema.geometry_name);
@@ -147,6 +148,7 @@ impl Binder<'_> {
                     };
                     texts.push(text.clone());
                 }
+                // As a set: the tests of lists search it by halving.
                 texts.sort_unstable();
                 texts.dedup();
                 Typed::List(List::Literal(texts))

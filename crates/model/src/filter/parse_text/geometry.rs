@@ -12,6 +12,7 @@ pub(super) const GEOMETRIES: [&str; 7] =
 impl Parser {
     /// Well-known text after its keyword.
     pub(super) fn geometry(&mut self, kind: &str, at: usize) -> Result<Geometry<f64>, Invalid> {
+        // The tag is not needed: each position shows how many numbers it has.
         for tag in ["Z", "M", "ZM"] {
             if self.take_word(tag) {
                 break;

@@ -73,6 +73,7 @@ impl Parser {
     }
 
     fn predicate(&mut self) -> Result<Expr, Invalid> {
+        // Functions are no keywords: without a bracket after it, `s_within` is the name of a property.
         if let (Token::Word(word), Token::Symbol("(")) = (self.peek(), self.peek_at(1)) {
             let (spatial, temporal, array) =
                 (SpatialOp::from_text(word), TemporalOp::from_text(word), ArrayOp::from_text(word));
@@ -135,6 +136,7 @@ impl Parser {
             Ok(negated(not, Expr::Like { value, pattern }))
         } else if self.take_word("ILIKE") {
             let pattern = self.operand("a pattern such as 'a%'")?;
+            // Not in the standard, but in every database with LIKE. It means CASEI on both sides.
             let folded = |operand| Operand::Casei(Box::new(operand));
             Ok(negated(not, Expr::Like { value: folded(value), pattern: folded(pattern) }))
         } else if self.take_word("BETWEEN") {

@@ -41,6 +41,7 @@ impl Parser {
                 Operand::Property(name)
             }
             Token::Number(_) | Token::Symbol("-" | "+") => self.number()?,
+            // Before names: a property may be called `date`, and only a bracket tells the function from it.
             Token::Word(word) if self.peek_at(1) == &Token::Symbol("(") || self.is_tagged_geometry(&word) => {
                 self.function(&word, at)?
             }
@@ -156,6 +157,7 @@ impl Parser {
 
     fn number(&mut self) -> Result<Operand, Invalid> {
         let at = self.at();
+        // The sign is read with its number: -9223372036854775808 has no positive counterpart in 64 bits.
         let negative = self.take("-");
         if !negative {
             self.take("+");

@@ -90,6 +90,7 @@ impl Predicate {
         let source = self.source.clone().map(Source::Not);
         match self.node() {
             Node::Constant(value) => Predicate::constant(!value),
+            // Twice NOT is nothing, in three-valued logic too.
             Node::Not(inner) => inner.clone().of(source),
             _ => Predicate::new(Node::Not(self.plain())).of(source),
         }

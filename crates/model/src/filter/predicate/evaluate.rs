@@ -26,6 +26,7 @@ impl Predicate {
             Node::Not(inner) => inner.add_columns(layout, schema, projection),
             Node::Bbox(_) | Node::Near(_) | Node::Spatial(_) => projection.add_geometry(layout),
             Node::Primary(_) => projection.add_time(layout, schema),
+            // Boxes are null where the geometry is, and far smaller to read than shapes.
             Node::Located(_) | Node::IsNull(Nullable::Geometry) => projection.add_boxes(layout),
             Node::Temporal(test) => test.add_columns(layout, projection),
             Node::Number { left, right, .. } => {
@@ -122,6 +123,7 @@ impl Predicate {
             Node::IsNull(Nullable::Geometry) if region.bounds().is_nowhere() => Outcomes::TRUE,
             Node::IsNull(Nullable::Geometry) => Outcomes::of(region.some_nowhere(), true),
             Node::IsNull(Nullable::Field(field)) => match region.field_range(*field) {
+                // An empty range means that no event of the region has a value.
                 Some(range) => Outcomes::of(range.nulls, range.min <= range.max),
                 None => Outcomes::TRUE_OR_FALSE,
             },

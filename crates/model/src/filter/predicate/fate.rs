@@ -39,6 +39,7 @@ impl Fate {
         let either = |fate| self == fate || other == fate;
         match () {
             () if either(decided) => decided,
+            // Open before tested: the open part may still be decided, and then the whole is.
             () if either(Fate::Open) => Fate::Open,
             () if either(Fate::Tested) => Fate::Tested,
             () => decided.not(),

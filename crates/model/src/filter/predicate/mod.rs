@@ -130,6 +130,7 @@ impl Predicate {
         match self.node() {
             Node::Constant(false) => Some(Vec::new()),
             Node::Text { op: Comparison::Eq, left: Text { source: TextSource::Id, fold: false }, right } => {
+                // Folded ids are not what is stored, so no lookup by key would find them.
                 right.literal().filter(|_| !right.fold).map(|id| vec![id.into_owned()])
             }
             Node::TextIn { value: Text { source: TextSource::Id, fold: false }, set } => {

@@ -127,6 +127,7 @@ impl TemporalTest {
         if self.fields().any(|field| times(batch, field).is_none()) {
             return Truth::unknown(rows);
         }
+        // Two comparisons a row, which the compiler makes vector instructions of.
         if let Some(truth) = self.evaluate_range(batch) {
             return truth;
         }
@@ -210,6 +211,7 @@ impl TemporalTest {
         let all = rules(self.op).iter().fold(Outcomes::TRUE, |all, &(x, order, y)| {
             let (x, y) = (end(x), end(y));
             all.and(match order {
+                // Each end may lie anywhere in its range, so both outcomes are possible unless the ranges exclude one.
                 Order::Before => Outcomes::of(x.low < y.high, x.high >= y.low),
                 Order::NotAfter => Outcomes::of(x.low <= y.high, x.high > y.low),
                 Order::Same => {

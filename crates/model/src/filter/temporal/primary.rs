@@ -44,5 +44,6 @@ pub(crate) fn primary_outcomes(interval: &Interval, region: &dyn Region) -> Outc
     }
     let touches = bounds.start <= interval.end && interval.start <= bounds.end;
     let within = interval.start <= bounds.start && bounds.end <= interval.end;
+    // A region with one event open at both ends looks the same as one with an event without time.
     Outcomes::of(touches, !within).with_unknown(may_lack_time(&bounds))
 }

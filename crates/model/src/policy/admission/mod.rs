@@ -132,6 +132,7 @@ impl<T: Clone + Eq + Hash> Admission<T> {
             self.tenants[number].started += 1;
             return Ok(Entry::Run(ticket));
         }
+        // After the free slot: a question whose deadline has come still runs if nothing has to wait for it.
         if ask.deadline <= now {
             return Err(Refusal::Deadline);
         }
@@ -144,6 +145,7 @@ impl<T: Clone + Eq + Hash> Admission<T> {
             self.paused += 1;
             return Ok(Entry::Wait(ticket));
         }
+        // A flood of one tenant fills the queue. Without the exception it would shut out every other tenant.
         if self.waiting >= self.settings.waiting_max && !self.is_owed_room(number) {
             return Err(Refusal::QueueFull);
         }
@@ -162,6 +164,7 @@ impl<T: Clone + Eq + Hash> Admission<T> {
         self.charge(ticket, used);
         let Some(question) = self.question(ticket) else { return Verdict::Continue };
         let (number, class) = (question.tenant, question.class);
+        // No question with more right to the slot waits: to pause would cost a switch and help none.
         if !self.is_contended() || !self.must_give_way(number, class) {
             let tenant = &self.tenants[number];
             self.virtual_time = self.virtual_time.max(tenant.share.tag);
@@ -198,7 +201,7 @@ impl<T: Clone + Eq + Hash> Admission<T> {
             share.charge(used);
             return;
         }
-        // Nobody was kept waiting by it: what would have been idle costs no right.
+        // It kept no question waiting: time that would have been idle costs no right.
         share.activate(self.virtual_time, self.settings.credit);
         share.charge(used);
         self.virtual_time = self.virtual_time.max(share.tag);
@@ -216,6 +219,8 @@ impl<T: Clone + Eq + Hash> Admission<T> {
                 self.running -= 1;
             }
             State::Paused => {
+                // A queue is searched only here. Clients that leave while they wait are rare beside those that are
+                // served.
                 tenant.lines[question.class as usize].paused.retain(|paused| *paused != ticket);
                 tenant.started -= 1;
                 self.paused -= 1;
@@ -235,6 +240,7 @@ impl<T: Clone + Eq + Hash> Admission<T> {
             let (number, class) = self.best()?;
             let tenant = &mut self.tenants[number];
             let line = &mut tenant.lines[class as usize];
+            // Paused before waiting: a question that has begun holds a thread and memory, which its end frees.
             if let Some(ticket) = line.paused.pop_front() {
                 self.paused -= 1;
                 self.set(ticket, State::Running);
@@ -283,12 +289,14 @@ impl<T: Clone + Eq + Hash> Admission<T> {
             self.tenants.iter().enumerate().filter(|(_, tenant)| tenant.waiting > 0 || tenant.started > tenant.running);
         classes
             .filter_map(|(number, tenant)| Some((number, tenant.best_class(self.may_start(tenant))?)))
+            // Of equal tags the tenant known longest, so that a run of the simulator repeats.
             .min_by_key(|(number, _)| self.tenants[*number].share.tag)
     }
 
     /// Whether a running question of this tenant and class must give way to the best one that waits.
     fn must_give_way(&self, number: usize, class: Class) -> bool {
         let Some((best, best_class)) = self.best() else { return false };
+        // Slots were taken away: the question that ends its slice first gives one back.
         if self.running > self.slots {
             return true;
         }
@@ -319,6 +327,7 @@ impl<T: Clone + Eq + Hash> Admission<T> {
                 number
             }
         };
+        // At each question, as an operator may change a tenant's weight at any time.
         self.tenants[number].share.weight = weight.max(1);
         number
     }

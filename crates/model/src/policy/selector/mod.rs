@@ -82,6 +82,7 @@ impl Profile {
                 left => Selection::Wait(left),
             };
         }
+        // One plan for all tablets of a scan: they are asked at once, and the most tried one decides how far to go.
         let attempt = tablets.iter().map(|tablet| tablet.attempts.len()).max().unwrap_or(0);
         let errors = tablets.iter().map(errors).max().unwrap_or(0);
         let plan = self.plan(attempt);
@@ -93,6 +94,7 @@ impl Profile {
                 let fresh = |server: &usize| !tablet.attempts.iter().any(|attempt| attempt.server == servers[*server]);
                 let untried = candidates.iter().filter(|server| fresh(server)).count();
                 if untried == 0 {
+                    // All were tried and busy: some server has to be asked again, and chance spreads the load.
                     return candidates[draw(candidates.len()).min(candidates.len() - 1)];
                 }
                 let nth = draw(untried).min(untried - 1);
@@ -113,6 +115,7 @@ impl Profile {
         let past = (attempt + 1).saturating_sub(self.attempt_plans.len());
         let factor = f64::from(self.busy_timeout_multiplier).powi(i32::try_from(past).unwrap_or(i32::MAX));
         let seconds = self.plan(attempt).busy_timeout.as_secs_f64() * factor;
+        // Without the multiplication, as a timeout of whole nanoseconds must come out as it was written.
         if past == 0 {
             return self.plan(attempt).busy_timeout;
         }
@@ -125,6 +128,7 @@ impl Profile {
 pub fn ranking(tablet: &str, salt: &str, servers: &[&str]) -> Vec<usize> {
     let seed = hash(hash(FNV_OFFSET, tablet), salt);
     let mut ranked: Vec<(u64, usize)> = servers.iter().enumerate().map(|(i, s)| (mix(hash(seed, s)), i)).collect();
+    // By name where hashes are equal: the order must not depend on that of the list.
     ranked.sort_unstable_by(|a, b| b.0.cmp(&a.0).then_with(|| servers[a.1].cmp(servers[b.1])));
     ranked.into_iter().map(|(_, server)| server).collect()
 }

@@ -95,6 +95,7 @@ impl Profiles {
         let profiles: Vec<Profile> =
             raw.into_iter().enumerate().map(|(i, raw)| raw.check(i)).collect::<Result<_, _>>()?;
         match profiles.iter().filter(|profile| profile.is_default).count() {
+            // Exactly one, so that a scan of any type has a profile.
             1 => {}
             n => {
                 return Err(Invalid::field("isDefault", format!("{n} profiles are the default: expected exactly one")));
