@@ -140,6 +140,7 @@ impl Cells for TileGrid {
     }
 
     fn place(&self, bounds: &Bounds) -> Where {
+        // Beyond the square there is no cell, but the box may still reach into it from there.
         let in_range = |lat: f64| lat.clamp(-MERCATOR_LAT_MAX, MERCATOR_LAT_MAX);
         let corner = |lon: f64, lat: f64| mercator_cell(lon, in_range(lat), self.level()).unwrap_or((0, 0));
         if bounds.north < -MERCATOR_LAT_MAX || bounds.south > MERCATOR_LAT_MAX {
@@ -176,6 +177,7 @@ pub(crate) fn count_into(scan: &mut Scan, cells: &(impl Cells + Sync), counts: &
     if slices == 1 {
         return tasks.iter().try_for_each(|task| count_task(scan, task, &columns, cells, counts));
     }
+    // A grid for each thread, added up in the end: a shared one would need an atomic for every event.
     let none = || vec![0; counts.len()];
     let made =
         work(scan, &tasks, slices, |_| none(), |counts, scan, task| count_task(scan, task, &columns, cells, counts))?;

@@ -102,6 +102,7 @@ impl<'a> Cutter<'a> {
         if !self.all_visible && !self.view.all_visible(rows.clone()) {
             return Ok(false);
         }
+        // A sum of floats that left their range is known again further down, where fewer are added.
         if !self.sums && !self.knows_sums(tree, node) {
             return Ok(false);
         }
@@ -133,6 +134,7 @@ impl<'a> Cutter<'a> {
             return Ok(());
         }
         self.look(scan)?;
+        // Not read yet: the next leaf may join it.
         self.found = Some(leaf);
         Ok(())
     }
@@ -188,6 +190,7 @@ impl<'a> Cutter<'a> {
             }
             while bits != 0 {
                 self.picked.push(from as u32 + bits.trailing_zeros());
+                // Clears the lowest bit: only rows that match are visited.
                 bits &= bits - 1;
             }
         }

@@ -297,6 +297,7 @@ impl Groups {
             for value in 0..values {
                 self.group(Some(window), value)?;
             }
+            // A window never ends before it starts; a zone's data that says otherwise must not make this loop endless.
             if window.end <= start {
                 break;
             }

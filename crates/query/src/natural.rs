@@ -161,6 +161,7 @@ impl Natural {
                 run_ended = stream.found.is_empty();
             }
             self.heads.extend(stream.head(scan)?.map(|(key, seq)| Reverse((key, seq, i))));
+            // A batch ends with a run: the next call then tests a run anew instead of copying the rest of this one.
             if run_ended && out.len() >= ENOUGH {
                 break;
             }
@@ -255,6 +256,7 @@ impl Found {
 
 /// The first of `0..count` for which `before` is false, where it is true and then false; fast if it is near 0.
 fn gallop(count: usize, before: impl Fn(usize) -> bool) -> usize {
+    // Doubling steps from the start: parts interleave in short pieces, so the end is mostly near.
     let (mut low, mut step) = (0, 1);
     while low + step <= count && before(low + step - 1) {
         low += step;

@@ -68,6 +68,7 @@ impl Canvas {
             Geometry::MultiPolygon(many) => polygons(&many.0),
             Geometry::Rect(rect) => polygons(&[rect.to_polygon()]),
             Geometry::Triangle(triangle) => polygons(&[triangle.to_polygon()]),
+            // Collections cannot be stored, so none comes here.
             Geometry::GeometryCollection(_) => Ok(None),
         }
     }
@@ -161,6 +162,7 @@ impl Canvas {
         if points.first() == points.last() {
             points.pop();
         }
+        // Most rings of a zoomed tile lie inside as a whole, and are not cut at all.
         if points.iter().all(|p| self.holds(*p)) {
             return points;
         }

@@ -192,7 +192,7 @@ mod tests {
                 let before = (0..i).rev().find(|&j| kept[j]).unwrap();
                 let after = (i + 1..line.len()).find(|&j| kept[j]).unwrap();
                 // Sampled distance to the chord in degrees, slack for its deviation from the great circle.
-                let least = (0..=400).map(|s| {
+                let nearest = (0..=400).map(|s| {
                     let f = f64::from(s) / 400.0;
                     let (a, b) = (unit_vector(line[before].0, line[before].1), unit_vector(line[after].0, line[after].1));
                     let v = [0, 1, 2].map(|k| a[k] * (1.0 - f) + b[k] * f);
@@ -201,7 +201,7 @@ mod tests {
                     distance_m(line[i].0, line[i].1, y.atan2(x).to_degrees(), z.asin().to_degrees())
                 }).fold(f64::INFINITY, f64::min);
                 let step = distance_m(line[before].0, line[before].1, line[after].0, line[after].1) / 400.0;
-                prop_assert!(least <= tolerance + step, "{least} > {tolerance}");
+                prop_assert!(nearest <= tolerance + step, "{nearest} > {tolerance}");
             }
         }
     }

@@ -216,6 +216,7 @@ fn draw(
 
 /// Whether a tile of so many events becomes one of counts.
 pub(crate) fn is_too_much(drawn: u64, layer: &Layer) -> bool {
+    // Below the limit by the largest feature but one vertex list: the check comes after a feature is written.
     drawn > TILE_EVENTS_MAX as u64 || layer.bytes() > TILE_BYTES_MAX - 4096
 }
 

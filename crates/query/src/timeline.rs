@@ -187,6 +187,7 @@ impl<'a> Timeline<'a> {
 
     /// A batch that holds a leaf's rows, and its first place. Neighbouring leaves are read together.
     fn leaf(&mut self, scan: &mut Scan, leaf: u32) -> Result<(u32, &Batch), QueryError> {
+        // Counted once a leaf, though both windows at an edge look at it.
         if self.cut.is_none_or(|last| last < leaf) {
             self.cut = Some(leaf);
             scan.stats.edge_blocks += 1;
@@ -244,6 +245,7 @@ impl Target<'_> {
 
 /// How many of ascending times lie before an instant: few are looked at where it is near.
 fn passed(times: &[i64], time: i64) -> usize {
+    // Doubling, then halving: windows are asked for in order, so the next edge mostly lies near.
     let mut reach = 1;
     while reach < times.len() && times[reach - 1] < time {
         reach *= 2;

@@ -236,7 +236,7 @@ impl SavedSearches {
             } else if !kept {
                 let of = checkpoint.waiting.entry(search.id.clone()).or_default();
                 for (name, position) in waiting {
-                    of.entry(name).and_modify(|least| *least = position.min(*least)).or_insert(position);
+                    of.entry(name).and_modify(|min| *min = position.min(*min)).or_insert(position);
                 }
             }
         }

@@ -165,17 +165,17 @@ fn read_webhook(value: &Value, settings: &SavedSettings) -> Result<Webhook, Inva
     } else if !matches!(url.scheme(), "http" | "https") {
         return Err(wrong(format!("{}: expected an http or https address", url.scheme())));
     }
-    let (secret, (least, most)) = (text("secret")?, SECRET_BYTES);
-    if !(least..=most).contains(&secret.len()) {
-        return Err(wrong(format!("a secret of {} bytes: expected {least} to {most}", secret.len())));
+    let (secret, (min, max)) = (text("secret")?, SECRET_BYTES);
+    if !(min..=max).contains(&secret.len()) {
+        return Err(wrong(format!("a secret of {} bytes: expected {min} to {max}", secret.len())));
     }
     Ok(Webhook { url, secret: secret.to_owned() })
 }
 
 fn read_poll(value: &Value, settings: &SavedSettings) -> Result<Duration, Invalid> {
-    let least = settings.poll_min.as_secs().max(1);
-    let seconds = value.as_u64().filter(|s| (least..=POLL_MAX_S).contains(s));
-    let wrong = || Invalid::field("poll_s", format!("{value}: expected whole seconds from {least} to {POLL_MAX_S}"));
+    let min = settings.poll_min.as_secs().max(1);
+    let seconds = value.as_u64().filter(|s| (min..=POLL_MAX_S).contains(s));
+    let wrong = || Invalid::field("poll_s", format!("{value}: expected whole seconds from {min} to {POLL_MAX_S}"));
     seconds.map(Duration::from_secs).ok_or_else(wrong)
 }
 

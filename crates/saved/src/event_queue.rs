@@ -195,7 +195,7 @@ mod tests {
         }
         // A tenant that is alone has the whole queue.
         assert_eq!((queue.bytes(), queue.dropped("a")), (20 * one, 80));
-        queue.notify(written("nobody", 0));
+        queue.notify(written("unknown", 0));
         for n in 0..10 {
             queue.notify(written("b", n));
             queue.notify(written("a", 100 + n));

@@ -54,10 +54,10 @@ impl SavedSearches {
         // After all are in the registry: what was missed is reported to every one of them.
         self.resume(&all, was_kept);
         // A poll may have written its record after its saved search was deleted.
-        let of_nobody = |name: &&String| {
+        let without_owner = |name: &&String| {
             name.strip_suffix(SEEN).is_some_and(|id| names.binary_search_by(|n| n.as_str().cmp(id)).is_err())
         };
-        for name in names.iter().filter(of_nobody) {
+        for name in names.iter().filter(without_owner) {
             if let Err(e) = self.records.remove(name) {
                 tracing::warn!(error = %e, "an unused record could not be removed");
             }

@@ -171,8 +171,8 @@ impl SavedSearch {
         let mut behind = BTreeMap::new();
         for origin in self.untaken().iter() {
             let before = origin.position.saturating_sub(1);
-            let least = behind.entry(origin.collection.clone()).or_insert(before);
-            *least = before.min(*least);
+            let min = behind.entry(origin.collection.clone()).or_insert(before);
+            *min = before.min(*min);
         }
         behind
     }

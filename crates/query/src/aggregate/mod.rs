@@ -58,6 +58,7 @@ impl PartialGroups {
                 // Sums and groups of fields that the tree knows need no events that match.
                 scan.weigh(Matches::Counted)?;
                 let mut tasks = Vec::new();
+                // Worked out for each part before the threads start, which then share it without a lock.
                 let mut dead = Vec::new();
                 for part in scan.parts() {
                     dead.push(worker.plan(&mut scan, part, &mut tasks)?);

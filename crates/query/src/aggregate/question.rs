@@ -31,6 +31,7 @@ impl Function {
     pub fn parse(text: &str, schema: &Schema) -> Result<Vec<Function>, Invalid> {
         let functions =
             text.split(',').map(|part| Function::parse_one(part.trim(), schema)).collect::<Result<Vec<_>, _>>()?;
+        // Each function is a column of running totals for every group.
         if functions.len() > FUNCTIONS_MAX {
             return Err(Invalid::field(
                 "function",

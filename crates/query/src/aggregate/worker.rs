@@ -90,6 +90,7 @@ impl Worker {
 
     pub(super) fn task(&mut self, scan: &mut Scan, task: &Task, dead: &DeadInTime) -> Result<(), QueryError> {
         let view = scan.part(task.part).clone();
+        // The plan has decided for each part, with its dead rows in view. The task only follows.
         let Some(order) = Ordered::of(&view).filter(|_| task.by_time) else {
             if let Some(cut) = &self.cut {
                 let (tree, node) = task.node();

@@ -21,6 +21,7 @@ impl Chunks {
             return Ok((batch, 0));
         }
         let first = row - row % CHUNK_ROWS;
+        // From the end: leaves come in row order, so the block read last mostly has the next one too.
         let found = self.read.iter().rposition(|(p, f, _)| (*p, *f) == (part, first));
         let at = match found {
             Some(at) => at,

@@ -54,6 +54,7 @@ impl Circle {
         let boxes = if south <= -90.0 || north >= 90.0 {
             [Some([-180.0, south, 180.0, north]), None]
         } else {
+            // The meridians that touch the circle, which lie beyond its easternmost point on its own parallel.
             let wide = (angle.sin() / cos_lat).clamp(-1.0, 1.0).asin().to_degrees() + slack;
             let (west, east) = (lon - wide, lon + wide);
             if west < -180.0 {
@@ -94,6 +95,7 @@ impl Circle {
     #[inline]
     pub(super) fn haversines(&self, lons: &[f64], lats: &[f64], out: &mut [f64]) {
         let positions = lons.iter().zip(lats);
+        // The usual circle: one box, and series instead of sines. The loop has no branch.
         if let ([Some([west, south, east, north]), None], true) = (self.boxes, self.small) {
             for (out, (&lon, &lat)) in out.iter_mut().zip(positions) {
                 let near = (south <= lat) & (lat <= north) & (west <= lon) & (lon <= east);

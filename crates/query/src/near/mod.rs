@@ -189,6 +189,7 @@ impl PartialOrd for Candidate {
 
 impl Ord for Candidate {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        // Ties by sequence number: of equal distances the event written first, whichever part holds it.
         self.haversine.total_cmp(&other.haversine).then(self.seq.cmp(&other.seq))
     }
 }

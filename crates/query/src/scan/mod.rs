@@ -169,7 +169,7 @@ impl Scan {
             return Ok(self.chunk(part, chunk, columns)?.slice_of(from as usize, rows.len(), columns));
         };
         let whole = columns.without(&paged);
-        // All columns are paged: reading the chunk would decode pages that nobody needs.
+        // All columns are paged: reading the chunk would decode pages that no row needs.
         if whole.is_none() {
             return Ok(self.part(part).read(rows, &paged)?);
         }
@@ -206,6 +206,7 @@ impl Scan {
             Some(open) => self.predicate.evaluate_open(batch, open),
             None => self.predicate.evaluate(batch),
         };
+        // Costly tests go in steps, so that a question with polygons or LIKE can be stopped and overtaken in between.
         let (rows, step) = (batch.rows(), self.predicate.rows_at_once());
         if rows <= step {
             return Ok(of(batch, open));

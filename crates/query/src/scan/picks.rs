@@ -40,6 +40,7 @@ impl Scan {
         let mut spans: Vec<(u32, Range<u32>)> = Vec::new();
         let mut runs = Vec::new();
         for run in picks.chunk_by(|a, b| stretch_of(a) == stretch_of(b)) {
+            // Each stretch is read once, however often the order of the answer comes back to it.
             let number = *numbers.entry(stretch_of(&run[0])).or_insert(spans.len());
             if number == spans.len() {
                 spans.push((run[0].part, run[0].row..run[0].row + 1));

@@ -60,6 +60,7 @@ impl Scan {
                 let mut open: Vec<Node> = tree.root().into_iter().collect();
                 while let Some(node) = open.pop() {
                     visited += 1;
+                    // What was weighed so far is a lower bound, which is all that a refusal may rest on.
                     if visited > NODES_MAX {
                         return weight;
                     }

@@ -21,6 +21,7 @@ fn cut(text: &str) -> &[u8] {
 
 /// Sequence numbers as integers of the same order.
 fn signed(seq: u64) -> i64 {
+    // The top bit is flipped, since signed integers begin where unsigned ones have their middle.
     (seq ^ 1 << 63) as i64
 }
 
@@ -59,6 +60,7 @@ impl<'a> KeyColumn<'a> {
                 cut(a.value(row)).cmp(b.as_slice())
             }
             (KeyColumn::Ids(a), SortValue::Text(b)) => cut(a.value(row)).cmp(b.as_slice()),
+            // Nulls, booleans and values of two types are rare, and take the way through a value.
             _ => return compare(&self.value(row), other, descending),
         };
         if descending { order.reverse() } else { order }

@@ -21,6 +21,7 @@ impl Kept {
     }
 
     pub(super) fn compare(&self, other: &Kept) -> Ordering {
+        // The sequence number makes the order total, so that a page token marks one place and no event comes twice.
         compare_values(&self.values, &other.values, self.descending).then(self.pick.seq.cmp(&other.pick.seq))
     }
 }

@@ -215,6 +215,7 @@ impl Sorter {
                 Relation::Some => false,
             };
         }
+        // Only of nodes that may match: the summary of one that is ruled out is never needed.
         open.best = self.best_of(&node);
         open.descending = self.keys[0].descending;
         heap.push(open);

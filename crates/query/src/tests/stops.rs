@@ -99,7 +99,7 @@ fn a_limit_reads_what_it_needs_and_no_more() {
     let sorted = Items { order: Order::Fields(vec![key]), limit: Some(10), ..all };
     let (given, more, few) = blocks(&sorted);
     assert!(given == 10 && more);
-    assert!(few < 60, "{few} blocks for the ten greatest");
+    assert!(few < 60, "{few} blocks for the ten largest");
 }
 
 #[test]

@@ -73,8 +73,8 @@ fn a_question_that_must_read_too_much_is_refused_before_it_reads() {
     let bytes = snapshot.parts[0].event_bytes() * 20_000;
     let control = world.control().reading_at_most(bytes - 1);
     match aggregate(&snapshot, &count(text.clone()), &control) {
-        Err(QueryError::TooLarge { events, bytes: least, limit }) => {
-            assert_eq!((events, least, limit), (20_000, bytes, Some(bytes - 1)));
+        Err(QueryError::TooLarge { events, bytes: needed, limit }) => {
+            assert_eq!((events, needed, limit), (20_000, bytes, Some(bytes - 1)));
         }
         other => panic!("{other:?}"),
     }

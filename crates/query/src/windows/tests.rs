@@ -68,8 +68,8 @@ fn windows_are_counted_before_they_are_made() {
         while window != last {
             (window, made) = (windows.window_of(window.end), made + 1);
         }
-        let least = windows.count_at_least(first.start, last.start);
-        assert!(least <= made && least * 4 > made * 3 - 8, "{duration} {zone}: {least} of {made}");
+        let min = windows.count_at_least(first.start, last.start);
+        assert!(min <= made && min * 4 > made * 3 - 8, "{duration} {zone}: {min} of {made}");
     }
 }
 

@@ -94,6 +94,7 @@ impl Question {
         struct Head {
             version: u32,
         }
+        // The version alone first: the members of another version need not be those of this one.
         let head: Head = serde_json::from_slice(bytes).map_err(|e| malformed(e.to_string()))?;
         if head.version != QUESTION_VERSION {
             let found = format!("a question of version {}", head.version);

@@ -104,6 +104,7 @@ pub(super) struct WireTile {
 const LIMIT_MAX: u64 = 1 << 48;
 
 fn limit(n: u64) -> Result<usize, WireError> {
+    // Above it, adding one for the next page could overflow.
     let fits = usize::try_from(n).ok().filter(|_| n <= LIMIT_MAX);
     fits.ok_or_else(|| refused("limit", format!("a limit of {n}: expected at most {LIMIT_MAX}")))
 }
@@ -174,6 +175,7 @@ impl WireQuestion {
             WireQuestion::Aggregate(aggregate) => Question::Aggregate(aggregate.bind(schema)?),
             WireQuestion::Density { filter, bbox, width, height } => {
                 let density = Density { predicate: read(&filter)?, bbox, width, height };
+                // Checked here, so that a peer's question meets the bounds that a client's meets in its parameters.
                 density.cells()?;
                 Question::Density(density)
             }
@@ -241,6 +243,7 @@ impl WireItems {
         let cursor = |text: String| {
             let bytes = base64url_decode(&text)?;
             let mut reader = Reader(&bytes);
+            // Nothing may follow: a cursor that is longer was written by another version.
             reader.cursor().filter(|_| reader.0.is_empty())
         };
         let after = self.after.map(|text| cursor(text).ok_or_else(|| malformed("its cursor cannot be read")));

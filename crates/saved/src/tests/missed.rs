@@ -38,7 +38,7 @@ async fn told(reader: &mut Reader, count: usize) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn what_nobody_had_taken_before_a_crash_is_told_after_it_and_nothing_else() {
+async fn what_no_reader_had_taken_before_a_crash_is_told_after_it_and_nothing_else() {
     let world = World::new(NEWS);
     let saved = world.open();
     write(&world, &["flood before"]);
@@ -123,7 +123,7 @@ async fn of_too_much_the_newest_is_told_and_that_the_rest_is_not() {
 }
 
 #[tokio::test]
-async fn where_nobody_knows_what_was_looked_at_that_is_told() {
+async fn where_no_record_tells_what_was_looked_at_that_is_told() {
     let world = World::new(NEWS);
     let saved = world.open();
     let search = saved.create(&json!({"keywords": "flood"}), &everything(&saved)).await.expect("made");

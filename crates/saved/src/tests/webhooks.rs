@@ -154,6 +154,6 @@ async fn a_name_that_leads_to_a_private_address_is_not_called() {
     tokio::time::timeout(PATIENCE, given_up).await.expect("in time");
     let report = json!(saved.status(&named))["webhook"].clone();
     assert!(report["dead_letters"][0]["why"].as_str().unwrap().contains("private address"), "{report}");
-    assert!(calls.try_recv().is_err(), "nobody was called");
+    assert!(calls.try_recv().is_err(), "no call was made");
     stop(&saved).await;
 }

@@ -38,6 +38,7 @@ impl WriteMemory {
         let mut pool = self.0.lock();
         let amount = usize::try_from(bytes.unsigned_abs()).unwrap_or(usize::MAX);
         match bytes > 0 {
+            // Forced, since the bytes exist already: writers waited before, by `has_room`.
             true => pool.force(tenant.clone(), amount),
             false => pool.give_back(tenant.clone(), amount),
         }

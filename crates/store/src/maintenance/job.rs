@@ -75,7 +75,7 @@ impl Job {
             Work::Rebuild { file } => self.rebuild(shared, file).map(|part| Output::Rebuilt(Box::new(part))),
             Work::Unarchive => self.verify_serving().map(|()| Output::Unarchived),
             Work::Archive { file } => self.write_archive(shared, file, stop).map(Output::Archive),
-            // Retention expires whole segments: dropping them must not cost reads of data that nobody can see.
+            // Retention expires whole segments: dropping them must not cost reads of data that no query sees.
             Work::MergeSegments if self.nothing_is_left() => {
                 Ok(Output::Segments(Merged { segments: Vec::new(), maps: Vec::new() }, Vec::new()))
             }

@@ -28,6 +28,7 @@ impl Load {
     }
 
     fn is_busy(&self) -> bool {
+        // Relaxed: the count guards no data. A merge that misses a request pauses one block later.
         self.0.load(Ordering::Relaxed) > 0
     }
 }

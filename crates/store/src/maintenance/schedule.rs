@@ -83,8 +83,8 @@ impl Partition {
         let floor = self.floor();
         let rotten = |e: &Entry| {
             // Counted twice: all deaths are one addition and exclude most parts; deaths below the floor need a search.
-            let least = u64::from(e.part.rows).div_ceil(DEAD_SHARE).max(1);
-            e.dead.count() >= least && e.dead.count_by(floor) >= least
+            let wanted = u64::from(e.part.rows).div_ceil(DEAD_SHARE).max(1);
+            e.dead.count() >= wanted && e.dead.count_by(floor) >= wanted
         };
         runs.iter().copied().find(|i| rotten(&self.entries[*i]))
     }

@@ -113,11 +113,13 @@ impl BlockCache {
 
     /// A number for a part that no other part of this process has.
     pub(crate) fn number_part(&self) -> u64 {
+        // Relaxed: the numbers must differ, and order no other memory.
         self.next_part.fetch_add(1, Ordering::Relaxed)
     }
 
     /// A number greater than all before: which of two uses came later.
     pub(crate) fn tick(&self) -> u64 {
+        // Relaxed: ranks decide only which rows are dropped first.
         self.ticks.fetch_add(1, Ordering::Relaxed)
     }
 

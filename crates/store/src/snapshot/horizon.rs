@@ -73,7 +73,7 @@ impl HorizonState {
     fn note(&mut self, second: i64, seq: u64) {
         match self.uses.back_mut() {
             // One entry a second bounds the list by the memory of snapshots.
-            Some((last, least)) if *last >= second => *least = (*least).min(seq),
+            Some((last, min)) if *last >= second => *min = (*min).min(seq),
             _ => {
                 self.uses.push_back((second, seq));
                 self.forget(second);

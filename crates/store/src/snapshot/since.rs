@@ -66,8 +66,8 @@ impl Collection {
     /// The min number of any event that files or memory may still hold; of the next write, where there is none.
     pub fn oldest(&self) -> Seq {
         let state = self.state();
-        let least = state.history.iter().filter(|view| view.part.rows > 0).map(|view| Seq(view.part.seq_min)).min();
-        least.unwrap_or(Seq::new(state.position + 1, 0))
+        let oldest = state.history.iter().filter(|view| view.part.rows > 0).map(|view| Seq(view.part.seq_min)).min();
+        oldest.unwrap_or(Seq::new(state.position + 1, 0))
     }
 
     fn since(
@@ -188,10 +188,10 @@ impl PartView {
     /// The blocks that may hold events of these numbers.
     fn blocks_of_numbers(&self, numbers: &RangeInclusive<u64>) -> impl Iterator<Item = Range<u32>> {
         let part = &self.part;
-        let least = *numbers.start();
-        let any = part.seq_max >= least && part.seq_min <= *numbers.end();
+        let first = *numbers.start();
+        let any = part.seq_max >= first && part.seq_min <= *numbers.end();
         let blocks = if any { part.rows.div_ceil(CHUNK_ROWS) } else { 0 };
-        let may = move |block: &u32| part.chunk_seq_max.get(*block as usize).is_none_or(|greatest| *greatest >= least);
+        let may = move |block: &u32| part.chunk_seq_max.get(*block as usize).is_none_or(|max| *max >= first);
         (0..blocks).filter(may).map(move |block| block * CHUNK_ROWS..((block + 1) * CHUNK_ROWS).min(part.rows))
     }
 }

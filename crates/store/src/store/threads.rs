@@ -74,12 +74,12 @@ impl Inner {
         let views: Vec<_> = collections.iter().flat_map(|c| c.shared.state.load().views.to_vec()).collect();
         let (mut total, mut rows) = (0, Vec::new());
         for segment in views.iter().filter_map(|view| view.part.segment()) {
-            let at_rest = segment.archive().is_some();
+            let archived = segment.archive().is_some();
             // What is beside an archive is served as well, and cannot be done without: the floor of the total.
-            total += if at_rest { segment.index.bytes } else { 0 };
+            total += if archived { segment.index.bytes } else { 0 };
             let Some((bytes, used)) = segment.rows_held() else { continue };
             total += bytes;
-            if at_rest && !segment.is_archive_damaged() {
+            if archived && !segment.is_archive_damaged() {
                 rows.push((used, bytes, segment));
             }
         }

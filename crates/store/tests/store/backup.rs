@@ -16,7 +16,7 @@ fn events(from: i64, to: i64) -> Vec<Event> {
     (from..to).map(|n| Event::new(format!("id-{n}"), n)).collect()
 }
 
-/// A store with segments at rest and not, dead rows, keys, a tail in memory, and collections of several kinds.
+/// A store with segments archived and not, dead rows, keys, a tail in memory, and collections of several kinds.
 fn store(world: &World) -> Store {
     let store = world.open();
     let ships = Schema { object: Some(1), mode: Mode::Latest, ..schema(IdRole::Made) };
@@ -214,7 +214,7 @@ fn damage_of_the_store_is_named_instead_of_being_copied() {
         store.close().unwrap();
         let store = world.open();
         let manifests: Vec<PathBuf> = world.files(kind).into_iter().map(|(path, _)| path).collect();
-        // Files that segments at rest can do without are no part of a backup: the newest belongs to none.
+        // Files that archived segments can do without are no part of a backup: the newest belongs to none.
         let path = manifests.last().unwrap_or_else(|| panic!("there is no {kind}")).clone();
         let bytes = world.files(path.to_str().unwrap())[0].1;
         world.disk.flip_bit(&path, random.next_u64() % (bytes * 8)).unwrap();
@@ -227,7 +227,7 @@ fn damage_of_the_store_is_named_instead_of_being_copied() {
 }
 
 #[test]
-fn damage_at_rest_that_a_backup_meets_is_mended_from_the_cache_while_the_store_runs() {
+fn damage_of_an_archive_that_a_backup_meets_is_mended_from_the_cache_while_the_store_runs() {
     let world = World::new();
     let store = store(&world);
     let then = all(&store);

@@ -144,7 +144,7 @@ fn a_snapshot_does_not_change_and_can_be_had_again() {
     world.clock.advance(299_000_000);
     assert_eq!(content(&c.snapshot_at(old.seq).unwrap()), before);
     world.clock.advance(302_000_000);
-    // Half of the rows are dead and nobody asked for them in five minutes: they are dropped.
+    // Half of the rows are dead and no token has asked for them in five minutes: they are dropped.
     c.maintain().unwrap();
     assert_eq!(c.stats().dead_rows, 0);
     assert_eq!(c.stats().events, 999);
@@ -345,7 +345,7 @@ fn what_this_version_does_not_keep_is_refused() {
     assert!(message.contains("durability"), "{message}");
 }
 
-/// What nobody adds to goes into segments by itself, unless it is next to nothing.
+/// A collection without new events goes into segments by itself, unless it is next to nothing.
 #[test]
 fn an_idle_collection_is_flushed() {
     let mut world = World::new();

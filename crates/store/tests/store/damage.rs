@@ -84,7 +84,7 @@ fn a_flipped_bit_in_any_file_is_found_and_named_and_the_rest_is_served() {
 fn a_missing_segment_is_named_and_the_rest_is_served() {
     for role in [IdRole::Given, IdRole::Made] {
         let world = written(role);
-        // One that is not at rest, or it would be rebuilt.
+        // One that is not archived, or it would be rebuilt.
         let rest: Vec<_> = world.files(".parquet").into_iter().map(|(path, _)| path.with_extension("rows")).collect();
         let (path, _) = world.files(".rows").into_iter().find(|(path, _)| !rest.contains(path)).unwrap();
         world.disk.remove(&path).unwrap();

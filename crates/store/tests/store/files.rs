@@ -1,4 +1,4 @@
-//! Segments at rest: what other programs read, what stays, and what is rebuilt.
+//! Archived segments: what other programs read, what stays, and what is rebuilt.
 
 use crate::world::{DAY, Event, START, World, batch, content as seen};
 use arrow_array::cast::AsArray;
@@ -48,7 +48,7 @@ pub fn content(world: &World, paths: &[PathBuf]) -> Vec<(String, i64)> {
     found
 }
 
-/// Removes, at random, files that segments at rest can do without. Which are at rest the manifest says: a file that was
+/// Removes, at random, files that archived segments can do without. Which are archived the manifest says: a file that was
 /// being written when the power failed means nothing.
 pub fn lose_caches(world: &World, random: &dyn Random) {
     for (manifest, _) in world.files("MANIFEST").into_iter().filter(|(path, _)| path.ends_with("MANIFEST")) {
@@ -114,7 +114,7 @@ fn page_tokens_outlive_a_fold() {
     let files = list(&c);
     assert_eq!(content(&world, &files.paths).len(), 2000);
     assert_eq!(seen(&c.snapshot_at(token).unwrap()), before);
-    // Once nobody can come back to it, what was dead is gone.
+    // Once no page token can come back to it, what was dead is gone.
     world.clock.advance(302_000_000);
     c.maintain().unwrap();
     assert_eq!(c.stats().dead_rows, 0);
@@ -123,7 +123,7 @@ fn page_tokens_outlive_a_fold() {
 }
 
 #[test]
-fn a_segment_at_rest_is_served_without_its_caches() {
+fn an_archived_segment_is_served_without_its_caches() {
     let mut world = World::new();
     world.options.serving_bytes = 0;
     let (store, c) = world.with_collection(IdRole::Made);
@@ -131,7 +131,7 @@ fn a_segment_at_rest_is_served_without_its_caches() {
     let before = seen(&c.snapshot());
     c.flush().unwrap();
     store.trim_serving();
-    assert!(!world.files(".rows").is_empty(), "rows that are not at rest are no cache");
+    assert!(!world.files(".rows").is_empty(), "rows that are not archived are no cache");
     let files = list(&c);
     store.trim_serving();
     assert_eq!((world.files(".rows"), c.stats().rows_bytes), (vec![], 0));
@@ -148,7 +148,7 @@ fn a_segment_at_rest_is_served_without_its_caches() {
     assert_eq!(list(&c).paths, files.paths);
 }
 
-/// The trees of segments at rest count, and stay; of their Arrow rows those go first that were read longest ago.
+/// The trees of archived segments count, and stay; of their Arrow rows those go first that were read longest ago.
 #[test]
 fn a_budget_for_two_of_three_keeps_the_rows_read_last() {
     let total = |world: &World| -> u64 {

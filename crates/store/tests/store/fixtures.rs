@@ -1,7 +1,7 @@
 //! Small stores written by each version, kept in `tests/fixtures/VERSION`, and opened by every run.
 //!
 //! `make fixture` writes that of the version at hand, once: from then on the files never change, and every later
-//! version must open them. Beside the `data` stand `expected.json` and `records.json`: what is in it, counted by whoever
+//! version must open them. Beside the `data` stand `expected.json` and `records.json`: what is in it, counted by the program that
 //! wrote it and not by the store; and `backup`, a backup of it. `0.1.0-early` is in forms from before the first release,
 //! and has no records and no backup.
 
@@ -172,7 +172,7 @@ fn rest(collection: &Collection) {
     collection.files(Instant::now() + Duration::from_secs(60), &|| false).unwrap();
 }
 
-/// Points with given ids: at rest, in a segment, replaced, deleted, of an older schema, in the log.
+/// Points with given ids: archived, in a segment, replaced, deleted, of an older schema, in the log.
 fn sightings(store: &Store) -> Content {
     let spec = "name:String,n:Long,x:Double,sure:Boolean,tags:List[String],at:Date,*geom:Point:srid=4326;\
                 geomesa.index.dtg='at',meridian.id='given'";
@@ -218,7 +218,7 @@ fn ships(store: &Store) -> Content {
         }
     }
     maker.delete(&[ids[&89].clone()]);
-    // The event of each ship with the greatest `n` is its newest; the last of ship 1 is deleted.
+    // The event of each ship with the largest `n` is its newest; the last of ship 1 is deleted.
     maker.content.shown =
         (0..8).map(|ship| (0..89).rev().find(|n| n % 8 == ship).unwrap()).map(|n| (ids[&n].clone(), n)).collect();
     maker.done()

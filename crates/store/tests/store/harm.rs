@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 type Files = BTreeMap<PathBuf, Vec<u8>>;
 type Events = BTreeSet<(String, u64, i64)>;
 
-/// A data folder at rest, and what was acknowledged.
+/// A data folder of a stopped server, and what was acknowledged.
 struct Written {
     files: Files,
     role: IdRole,
@@ -73,7 +73,7 @@ fn written(role: IdRole) -> Written {
     let other = store.create("t", "other", schema(role), Settings::default()).unwrap();
     write(&other, 0..50, "o");
     other.flush().unwrap();
-    store.records("saved").put_twice("search", b"what somebody looks for").unwrap();
+    store.records("saved").put_twice("search", b"what a saved search asks for").unwrap();
     let (shown, positions) = ([shown(&c), shown(&other)], [c.position(), other.position()]);
     let ever = [ever, shown[1].clone()];
     world.disk.crash(CrashStyle::Lose);
@@ -221,7 +221,10 @@ fn repaired(written: &Written, world: &World, store: Store, whole: bool) -> Resu
 fn held(written: &Written, store: &Store, (path, named): (&Path, bool)) -> Result<(), String> {
     let demand = |holds: bool, what: &str| if holds { Ok(()) } else { Err(what.to_owned()) };
     let record = store.records("saved").get("search");
-    demand(named || matches!(&record, Ok(Some(b)) if b == b"what somebody looks for") || record.is_err(), "a record")?;
+    demand(
+        named || matches!(&record, Ok(Some(b)) if b == b"what a saved search asks for") || record.is_err(),
+        "a record",
+    )?;
     for (name, expected) in ["c", "other"].into_iter().zip(&written.shown) {
         let hurt = path.starts_with(format!("/data/tenants/t/{name}"));
         let Some(c) = store.collection("t", name) else {
@@ -232,7 +235,7 @@ fn held(written: &Written, store: &Store, (path, named): (&Path, bool)) -> Resul
         let (found, errors) = readable(&snapshot);
         let found: BTreeSet<_> = found.into_iter().collect();
         let whole = found == *expected;
-        demand(whole || hurt && named, "events are wrong, and nobody says so")?;
+        demand(whole || hurt && named, "events are wrong, and no error says so")?;
         demand(whole || !snapshot.missing.is_empty() || !errors.is_empty(), "an answer lacks events without a word")?;
         let refuses = c.stats().refuses;
         // What was deleted may be back only where every answer says that something is amiss.

@@ -33,7 +33,7 @@ fn every_acknowledged_write_is_heard_once_in_order_and_nothing_else_is() {
     let recorder = Arc::new(Recorder::default());
     store.subscribe(recorder.clone());
     c.write(Write::new(batch(&c.schema(), &events(0, 10)))).unwrap();
-    assert!(recorder.written.lock().unwrap().is_empty(), "nobody listened");
+    assert!(recorder.written.lock().unwrap().is_empty(), "there was no listener");
     recorder.open.store(true, Ordering::SeqCst);
 
     let acknowledged = Mutex::new(Vec::new());

@@ -20,7 +20,7 @@ fn write(c: &meridian_store::Collection, from: i64, to: i64) {
     c.write(Write::new(batch(&c.schema(), &events(from, to))).replacing().with_key(format!("k{from}"))).unwrap();
 }
 
-/// A closed store: of `c` segments, one of them at rest, dead rows, keys and a tail of log; and another collection.
+/// A closed store: of `c` segments, one of them archived, dead rows, keys and a tail of log; and another collection.
 fn written(role: IdRole) -> (World, Vec<(String, u64, i64)>) {
     let world = World::new();
     let (store, c) = world.with_collection(role);

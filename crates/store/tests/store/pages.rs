@@ -41,8 +41,8 @@ fn rows_are_the_same_through_pages_and_few_are_read_for_few() {
     }
     c.write(Write::new(builder.finish().unwrap())).unwrap();
     c.flush().unwrap();
-    for at_rest in [false, true] {
-        if at_rest {
+    for archived in [false, true] {
+        if archived {
             drop(c.files(Instant::now() + Duration::from_secs(60), &|| false).unwrap());
         }
         let snapshot = c.snapshot();

@@ -32,7 +32,7 @@ fn settings() -> Settings {
     Settings { retention_bytes: Some(1 << 40), ..Settings::default() }
 }
 
-/// A collection with segments (some of them at rest), dead rows, keys, and a tail of log; and what it shows.
+/// A collection with segments (some of them archived), dead rows, keys, and a tail of log; and what it shows.
 fn written(schema: Schema) -> (World, Found) {
     let world = World { options: options(), ..World::new() };
     let store = world.open();
@@ -136,7 +136,7 @@ fn a_collection_is_rebuilt_from_its_files_where_no_manifest_is_left() {
 }
 
 #[test]
-fn rows_at_rest_alone_are_enough() {
+fn archived_rows_alone_are_enough() {
     let (world, _) = written(schema(IdRole::Given));
     let (store, c) = world.with_collection(IdRole::Given);
     c.files(Instant::now() + Duration::from_secs(60), &|| false).unwrap();
@@ -246,7 +246,7 @@ fn damaged_segments_are_set_aside_and_named_and_the_rest_comes_back() {
 fn a_block_that_does_not_read_is_cut_out_of_a_collection_that_is_sound_otherwise() {
     let (world, all) = written(schema(IdRole::Given));
     let rest: Vec<_> = world.files(".parquet").into_iter().map(|(path, _)| path.with_extension("rows")).collect();
-    // The largest: all events of a small one may be replaced by now, and then nobody reads it.
+    // The largest: all events of a small one may be replaced by now, and then no query reads it.
     let hurt = world.files(".rows").into_iter().filter(|(path, _)| !rest.contains(path)).max_by_key(|(_, len)| *len);
     let (hurt, len) = hurt.unwrap();
     world.disk.flip_bit(&hurt, len / 2 * 8).unwrap();

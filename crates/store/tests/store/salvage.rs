@@ -32,7 +32,7 @@ fn ended((store, c): (Store, Arc<Collection>), world: &World) {
     world.disk.crash(CrashStyle::Lose);
 }
 
-/// The file of this kind with the least number.
+/// The file of this kind with the lowest number.
 fn first(world: &World, kind: &str) -> PathBuf {
     let mut files = world.files(kind);
     files.retain(|(path, _)| !path.starts_with(LOST));
@@ -182,12 +182,12 @@ fn writes_in_the_log_are_not_lost_with_blocks_of_a_segment() {
 
 #[test]
 fn what_is_beside_the_rows_is_made_anew_from_them_wherever_they_are_and_never_in_silence() {
-    for (at_rest, harm) in [(false, "remove"), (false, "tail"), (false, "keys"), (true, "tail"), (true, "keys")] {
+    for (archived, harm) in [(false, "remove"), (false, "tail"), (false, "keys"), (true, "tail"), (true, "keys")] {
         let world = one_segment();
         let (store, c) = world.with_collection(IdRole::Given);
         write(&c, 0, 5000);
         c.flush().unwrap();
-        if at_rest {
+        if archived {
             c.files(Instant::now() + Duration::from_secs(60), &|| false).unwrap();
         }
         // The replay looks for these ids.
@@ -206,11 +206,11 @@ fn what_is_beside_the_rows_is_made_anew_from_them_wherever_they_are_and_never_in
         let said = |problems: &[meridian_store::Problem]| {
             problems.iter().any(|p| p.path == path && p.detail.contains("it is rebuilt from its "))
         };
-        assert!(said(&store.problems()) && said(&store.check()), "{at_rest} {harm}: {:?}", store.check());
-        assert_eq!((content(&c.snapshot()), c.stats().refuses), (all.clone(), None), "{at_rest} {harm}");
+        assert!(said(&store.problems()) && said(&store.check()), "{archived} {harm}: {:?}", store.check());
+        assert_eq!((content(&c.snapshot()), c.stats().refuses), (all.clone(), None), "{archived} {harm}");
         ended((store, c), &world);
         let store = world.open();
-        assert_eq!(store.check(), [], "{at_rest} {harm}");
+        assert_eq!(store.check(), [], "{archived} {harm}");
         assert_eq!(content(&store.collection("t", "c").unwrap().snapshot()), all);
     }
 }

@@ -53,7 +53,7 @@ pub(crate) fn write(
     let to = objects.put(name).map_err(StoreError::io("create", &path))?;
     let sink = Sink { to, path: path.clone(), buffer: Vec::new(), offset: 0, crcs: Vec::new(), crc: 0, crc_bytes: 0 };
     let failed = |e: WriteError| StoreError::Io { action: "write", path: path.clone(), source: io::Error::other(e) };
-    let made = GeoParquetWriter::at_rest(sink, source.schema(), GROUP_ROWS as usize, CHUNK_ROWS as usize);
+    let made = GeoParquetWriter::for_archive(sink, source.schema(), GROUP_ROWS as usize, CHUNK_ROWS as usize);
     let mut writer = made.map_err(|e| StoreError::corrupt(&path, e.to_string()))?;
     for from in (0..source.rows()).step_by(CHUNK_ROWS as usize) {
         if stop.load(Ordering::Relaxed) {
@@ -184,6 +184,7 @@ impl Archive {
 
     /// Whether a read found damage.
     pub(crate) fn is_damaged(&self) -> bool {
+        // Relaxed: the flag only rises, and maintenance that misses it finds it at its next look.
         self.pages.0.sick.load(Ordering::Relaxed)
     }
 

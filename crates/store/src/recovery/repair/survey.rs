@@ -41,8 +41,8 @@ impl Mender<'_> {
         let numbers: BTreeSet<u64> = there.iter().filter(of_segments).filter_map(|name| number_of(name)).collect();
         let mut found = Vec::new();
         for number in numbers {
-            let at_rest = there.contains(&archive_name(number));
-            match self.read_segment(reading, number, at_rest) {
+            let archived = there.contains(&archive_name(number));
+            match self.read_segment(reading, number, archived) {
                 Ok(segment) => found.push(segment),
                 Err(newer @ StoreError::NewerFormat { .. }) => return Err(newer),
                 Err(e) => self.report.missing(format!("the events of segment {number:016x}: {e}")),
@@ -53,8 +53,8 @@ impl Mender<'_> {
         Ok(found)
     }
 
-    fn read_segment(&mut self, reading: &Reading, file: u64, at_rest: bool) -> Result<Found, StoreError> {
-        let archive = match at_rest.then(|| open_archive(&reading.place, file)).transpose() {
+    fn read_segment(&mut self, reading: &Reading, file: u64, archived: bool) -> Result<Found, StoreError> {
+        let archive = match archived.then(|| open_archive(&reading.place, file)).transpose() {
             Ok(archive) => archive,
             Err(newer @ StoreError::NewerFormat { .. }) => return Err(newer),
             Err(damaged) => {

@@ -128,8 +128,11 @@ impl Run {
         demand!(problems.is_empty() || named || damage.in_log(), "{problems:?} do not name {path}");
         if damage.is_log() && problems.is_empty() && self.collection.position() + 1 == self.model.position {
             // The very last record of the log, whose mark power took: nothing tells it from one that was torn.
-            demand!(!matches!(damage.kind, Kind::Vanished(_)), "a file of the log is missing, and nobody says so");
-            demand!(self.model.position > self.marked, "a write that an earlier start saw is gone, and nobody says so");
+            demand!(!matches!(damage.kind, Kind::Vanished(_)), "a file of the log is missing, and no error says so");
+            demand!(
+                self.model.position > self.marked,
+                "a write that an earlier start saw is gone, and no error says so"
+            );
             self.model.undo();
             self.world.disk.keep_flipped();
             self.damage = None;

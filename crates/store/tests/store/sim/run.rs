@@ -335,7 +335,7 @@ impl Run {
         let alive = self.model.alive();
         // With damage about, one at a time: so the answer tells which were found.
         let count = if self.damage.is_some() || self.hurt { 1 } else { self.below(30) };
-        let mut ids = if count == 1 { Vec::new() } else { vec!["nobody".to_owned()] };
+        let mut ids = if count == 1 { Vec::new() } else { vec!["unknown".to_owned()] };
         for _ in 0..count {
             if !alive.is_empty() {
                 ids.push(alive[self.below(alive.len() as u64) as usize].clone());
@@ -630,8 +630,8 @@ impl Run {
                 let found = found.and_then(|(part, row)| part.seqs(row..row + 1).ok());
                 demand!(found.as_deref() == Some(&[*seq]), "{id} is not found: {found:?}");
             }
-            let nobody = snapshot.find("nobody").map_err(|e| e.to_string())?;
-            demand!(nobody.is_none(), "nobody is found");
+            let unknown = snapshot.find("unknown").map_err(|e| e.to_string())?;
+            demand!(unknown.is_none(), "an unknown id is found");
         }
         Ok(())
     }
