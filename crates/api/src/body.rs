@@ -7,8 +7,8 @@ use crate::scope::Scope;
 use crate::state::AppState;
 use crate::stream;
 use axum::body::{Body, HttpBody};
-use axum::http::{HeaderMap, header};
-use bytes::{Buf, Bytes};
+use axum::http::{HeaderMap, HeaderValue, header};
+use bytes::Bytes;
 use meridian_admission::ByteShare;
 use serde::de::DeserializeOwned;
 use std::pin::Pin;
@@ -17,11 +17,10 @@ use tokio::time::{Duration, Instant};
 /// Bodies up to this size are parsed where they arrive. That takes less time than handing them to another thread, and
 /// delays other tasks no longer than is acceptable.
 pub const INLINE_BYTES: usize = 16 << 10;
-/// How much of a refused body is read and discarded, so that a client that reads only after it has written gets the
-/// refusal.
-const DRAIN_BYTES_MAX: usize = 256 << 20;
+/// A refused body up to this size is read and discarded, so that its connection stays usable.
+const DRAIN_BYTES_MAX: u64 = 64 << 10;
 /// Max time for that.
-const DRAIN_MAX: Duration = Duration::from_secs(5);
+const DRAIN_MAX: Duration = Duration::from_secs(1);
 /// Step by which the share of the memory budget grows.
 const GROWTH_BYTES: usize = 1 << 20;
 
@@ -52,8 +51,7 @@ pub async fn receive(state: &Scope, headers: &HeaderMap, body: Body) -> Result<R
 pub async fn receive_up_to(state: &Scope, headers: &HeaderMap, mut body: Body, limit: usize) -> Result<Received> {
     let length = headers.get(header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse::<u64>().ok());
     if length.is_some_and(|n| n > limit as u64) {
-        discard(headers, &mut body).await;
-        return Err(too_large(limit));
+        return Err(unread(too_large(limit)));
     }
     let mut held = state.bodies().empty();
     let mut bytes: Vec<u8> = Vec::new();
@@ -72,15 +70,13 @@ pub async fn receive_up_to(state: &Scope, headers: &HeaderMap, mut body: Body, l
         let arrived = bytes.len() + data.len();
         // A chunked body declares no length, so it is counted as it arrives.
         if arrived > limit {
-            drain(&mut body).await;
-            return Err(too_large(limit));
+            return Err(unread(too_large(limit)));
         }
         if arrived > held.bytes() {
             // In steps, as the bytes arrive: a sender that only announces a large body takes nothing from the others.
             let step = length.map_or(usize::MAX, |length| length as usize).min(held.bytes() + GROWTH_BYTES);
             if !held.try_grow(arrived.max(step)) {
-                drain(&mut body).await;
-                return Err(no_memory(state));
+                return Err(unread(no_memory(state)));
             }
         }
         if length == Some(data.len() as u64) && whole.is_none() {
@@ -141,26 +137,23 @@ async fn frame(body: &mut Body) -> Option<Result<Bytes, axum::Error>> {
     }
 }
 
-/// Reads and discards a refused body, within limits, so that its client can read the refusal.
-pub async fn discard(headers: &HeaderMap, body: &mut Body) {
+/// Reads and discards a body that is not wanted, if it is small; whether nothing is left of it. A large one is left: the
+/// connection then ends with the response, and lingers so that the client can read it (`connection/wire.rs`).
+pub async fn read_if_small(headers: &HeaderMap, body: &mut Body) -> bool {
     // A client that sent `Expect: 100-continue` has sent no body yet; reading the body would make it send.
-    if !headers.contains_key(header::EXPECT) {
-        drain(body).await;
-    }
+    let is_small = body.size_hint().upper().is_some_and(|bytes| bytes <= DRAIN_BYTES_MAX);
+    body.is_end_stream() || is_small && !headers.contains_key(header::EXPECT) && drain(body).await
 }
 
-async fn drain(body: &mut Body) {
-    let discard_all = async {
-        let mut left = DRAIN_BYTES_MAX;
-        while let Some(Ok(data)) = frame(body).await {
-            match left.checked_sub(data.remaining()) {
-                Some(rest) => left = rest,
-                None => break,
-            }
-        }
-    };
-    // Past the limits the connection is closed; the refusal may then be lost.
-    let _ = tokio::time::timeout(DRAIN_MAX, discard_all).await;
+/// Reads a small body to its end; `false` if it does not come in time.
+async fn drain(body: &mut Body) -> bool {
+    let all = async { while let Some(Ok(_)) = frame(body).await {} };
+    tokio::time::timeout(DRAIN_MAX, all).await.is_ok()
+}
+
+/// The refusal of a request whose body is not read to its end.
+fn unread(problem: Problem) -> Problem {
+    problem.header(header::CONNECTION, HeaderValue::from_static("close"))
 }
 
 /// A share of the memory for bodies.
@@ -182,8 +175,7 @@ fn too_large(limit: usize) -> Problem {
 }
 
 fn too_slow(how: &str) -> Problem {
-    Problem::new(Kind::TooSlow, format!("the body arrived too slowly: {how}"))
-        .header(header::CONNECTION, header::HeaderValue::from_static("close"))
+    unread(Problem::new(Kind::TooSlow, format!("the body arrived too slowly: {how}")))
 }
 
 #[cfg(test)]

@@ -46,6 +46,10 @@ pub struct ServerConfig {
     /// Max deadline that a request may ask for.
     pub timeout_max: Duration,
 
+    /// Max time for a TLS handshake.
+    pub handshake_timeout: Duration,
+    /// How long browsers use only https for the server's name (`Strict-Transport-Security`, RFC 6797); zero: not said.
+    pub hsts: Duration,
     /// Max time for the head of a request to arrive; also how long an idle connection is kept.
     pub head_timeout: Duration,
     /// Max size of a request body in bytes; a larger one gets 413.
@@ -134,6 +138,8 @@ impl Default for ServerConfig {
             timeout_default: Duration::from_secs(60),
             timeout_stream: Duration::from_secs(15 * 60),
             timeout_max: Duration::from_secs(60 * 60),
+            handshake_timeout: Duration::from_secs(10),
+            hsts: Duration::ZERO,
             head_timeout: Duration::from_secs(30),
             body_bytes_max: 64 * MIB,
             body_bytes_total: 512 * MIB,

@@ -14,7 +14,6 @@
 //! query belongs to the query crate.
 
 mod access;
-mod addresses;
 mod analysis;
 mod background;
 mod backup;
@@ -22,6 +21,7 @@ mod body;
 mod collections;
 mod config;
 mod conformance;
+mod connection;
 mod contract;
 mod credentials;
 mod entry;
@@ -63,12 +63,12 @@ mod tenant_metrics;
 mod text;
 mod tiles;
 mod tilesets;
-mod wire;
 
 #[cfg(not(feature = "map"))]
 use pages_absent as pages;
 
 pub use config::ServerConfig;
+pub use connection::{Certificate, CertificateFault, Tls};
 pub use guard::{HostName, Hosts, WebOrigin};
 pub use network::Network;
 pub use server::serve;

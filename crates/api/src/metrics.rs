@@ -76,6 +76,8 @@ pub struct Metrics {
     pub streams_broken: AtomicU64,
     /// Connections refused because too many were open.
     pub connections_refused: AtomicU64,
+    /// Connections that did not complete a TLS handshake.
+    pub handshakes_failed: AtomicU64,
 }
 
 /// Writes families of one value: the kind of each, its name, its help and its value.
@@ -156,6 +158,8 @@ impl Metrics {
                 load(&self.streams_broken);
             counter "meridian_connections_refused_total" "Connections refused because too many were open."
                 load(&self.connections_refused);
+            counter "meridian_tls_handshakes_failed_total" "Connections that did not complete a TLS handshake."
+                load(&self.handshakes_failed);
         );
     }
 }

@@ -1,22 +1,16 @@
 //! The accept loop: connections, with limits on their number and on how slow they may be.
 
-use crate::addresses::Addresses;
-use crate::entry::{Connection, Entry, Peer};
+use crate::connection::{self, Addresses, Tls};
+use crate::entry::Entry;
 use crate::quota;
 use crate::sign_in;
 use crate::state::AppState;
-use crate::wire::{Exchanges, HEAD_BYTES_MAX, Wire};
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use std::convert::Infallible;
 use std::future::Future;
 use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener, UnixStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -32,10 +26,12 @@ const CLOSE_CHECK_INTERVAL: Duration = Duration::from_millis(5);
 /// Serves on `listener` until `shutdown` completes, then lets running requests finish for at most
 /// [`crate::ServerConfig::shutdown_grace`] and returns. The store stays open: the caller closes it.
 ///
+/// With `tls`, clients of `listener` must speak it; HTTP/2 comes with it.
 /// A client on `control` is an operator: only the owner of the data folder can connect to it.
 pub async fn serve(
     listener: TcpListener,
     control: Option<UnixListener>,
+    tls: Option<Tls>,
     state: AppState,
     shutdown: impl Future<Output = ()> + Send,
 ) -> io::Result<()> {
@@ -57,7 +53,7 @@ pub async fn serve(
             () = shutdown.as_mut() => break,
             Some(_) = connections.join_next(), if !connections.is_empty() => continue,
             stream = operators(control.as_ref()) => {
-                connections.spawn(connection(stream, Connection { peer: Peer::Socket, secure: false }, entry.clone(), stopping.clone()));
+                connections.spawn(connection::serve_owner(stream, entry.clone(), stopping.clone()));
                 continue;
             }
             accepted = listener.accept() => match accepted {
@@ -74,22 +70,19 @@ pub async fn serve(
         // A proxy's connections are those of its clients.
         let is_proxy = state.config.proxies.iter().any(|network| network.contains(address));
         let max = if is_proxy { usize::MAX } else { state.config.connections_per_address_max };
-        let counted = addresses.enter(address, max);
-        if connections.len() >= state.config.connections_max || counted.is_none() {
+        let counted = addresses.enter(address, max).filter(|_| connections.len() < state.config.connections_max);
+        let Some(counted) = counted else {
             state.metrics.connections_refused.fetch_add(1, Ordering::Relaxed);
             // `try_write` never waits: the accept loop must not depend on a client that is refused. A new socket's
-            // buffer takes these few bytes.
-            let _ = stream.try_write(TOO_MANY_CONNECTIONS);
+            // buffer takes these few bytes. Within TLS nobody could read them.
+            if tls.is_none() {
+                let _ = stream.try_write(TOO_MANY_CONNECTIONS);
+            }
             continue;
-        }
+        };
         // Without this, the second half of a small answer would wait for the client's delayed acknowledgement.
         let _ = stream.set_nodelay(true);
-        let from = Connection { peer: Peer::Address(address), secure: false };
-        let serving = connection(stream, from, entry.clone(), stopping.clone());
-        connections.spawn(async move {
-            let _counted = counted;
-            serving.await;
-        });
+        connections.spawn(connection::serve(stream, address, counted, tls.clone(), entry.clone(), stopping.clone()));
     }
     // First of all, so that a client that connects from now on is refused at once and can try another server,
     // instead of waiting in the backlog of one that stops.
@@ -134,37 +127,6 @@ async fn operators(control: Option<&UnixListener>) -> UnixStream {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         }
-    }
-}
-
-async fn connection<S>(stream: S, from: Connection, entry: Arc<Entry>, mut stopping: watch::Receiver<bool>)
-where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
-    let config = &entry.state().config;
-    let exchanges = Exchanges::default();
-    let service = service_fn(|request| {
-        let (exchange, entry) = (exchanges.begin(), &entry);
-        async move { Ok::<_, Infallible>(exchange.of(entry.answer(from, request).await)) }
-    });
-    let serving = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(config.head_timeout)
-        .max_header_size(HEAD_BYTES_MAX)
-        .max_buf_size(HEAD_BYTES_MAX)
-        .serve_connection(TokioIo::new(Wire::new(stream, config.write_stall, exchanges.clone())), service)
-        .with_upgrades();
-    let mut serving = pin!(serving);
-    let stop = async { stopping.wait_for(|stop| *stop).await.is_ok() };
-    let ended = tokio::select! {
-        ended = serving.as_mut() => ended,
-        _ = stop => {
-            serving.as_mut().graceful_shutdown();
-            serving.await
-        }
-    };
-    if let Err(e) = ended {
-        tracing::debug!(error = %e, "connection ended early");
     }
 }
 

@@ -1,6 +1,7 @@
 //! What several commands take: where to work, and which events.
 
 use crate::failure::Failure;
+use crate::trust::Address;
 use clap::Args;
 use meridian_model::{Interval, Invalid, filter};
 use std::path::{Path, PathBuf};
@@ -17,6 +18,9 @@ pub struct TargetArgs {
     /// Work on the server at this address instead [default: $MERIDIAN_URL, where neither is given]
     #[arg(long, value_name = "URL", help_heading = "Where")]
     pub url: Option<String>,
+    /// Trust the authorities in this file (PEM) for https://, instead of the system's
+    #[arg(long, value_name = "FILE", env = "MERIDIAN_CA", help_heading = "Where")]
+    pub ca_file: Option<PathBuf>,
 }
 
 /// Where a command works, decided.
@@ -24,18 +28,19 @@ pub enum Target {
     /// A data folder that no server has open.
     Folder(PathBuf),
     /// A running server.
-    Server(String),
+    Server(Address),
 }
 
 impl TargetArgs {
     /// `--url` wins over `--data`, and both win over `MERIDIAN_URL`.
     pub fn resolve(&self) -> Target {
         let from_environment = || std::env::var("MERIDIAN_URL").ok().filter(|u| !u.is_empty());
+        let server = |url| Target::Server(Address { url, ca: self.ca_file.clone() });
         match (&self.url, &self.data) {
-            (Some(url), _) => Target::Server(url.clone()),
+            (Some(url), _) => server(url.clone()),
             (None, Some(folder)) => Target::Folder(folder.clone()),
             (None, None) => match from_environment() {
-                Some(url) => Target::Server(url),
+                Some(url) => server(url),
                 None => Target::Folder(PathBuf::from(FOLDER)),
             },
         }

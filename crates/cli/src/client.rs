@@ -6,6 +6,7 @@ use crate::args::{Target, folder_exists};
 use crate::control;
 use crate::failure::Failure;
 use crate::http::{Parameter, Server};
+use crate::trust::Address;
 use meridian_admission::identity::Fault;
 use meridian_api::{AppState, ServerConfig};
 use meridian_backend::Embedded;
@@ -40,7 +41,7 @@ impl Client {
     /// A client of this target.
     pub fn open(target: &Target) -> Result<Client, Failure> {
         match target {
-            Target::Server(url) => Ok(Client { server: Server::at(url)?, own: None }),
+            Target::Server(address) => Ok(Client { server: Server::at(address)?, own: None }),
             Target::Folder(folder) => {
                 folder_exists(folder, ", or a server with --url")?;
                 Client::of_folder(folder)
@@ -52,7 +53,7 @@ impl Client {
     /// `MERIDIAN_TOKEN` on a server.
     pub fn for_owner(target: &Target) -> Result<Client, Failure> {
         match target {
-            Target::Server(url) => Ok(Client { server: Server::at(url)?, own: None }),
+            Target::Server(address) => Ok(Client { server: Server::at(address)?, own: None }),
             Target::Folder(folder) if control::is_served(folder) => {
                 Ok(Client { server: Server::on_socket(folder), own: None })
             }
@@ -70,7 +71,7 @@ impl Client {
 
     fn of_folder(folder: &Path) -> Result<Client, Failure> {
         let (own, url, token) = Own::open(folder)?;
-        Ok(Client { server: Server::with_token(&url, Some(&token))?, own: Some(own) })
+        Ok(Client { server: Server::with_token(&Address { url, ca: None }, Some(&token))?, own: Some(own) })
     }
 
     /// Asks with a JSON document, and for one.
@@ -143,7 +144,7 @@ impl Own {
         let state = AppState::new(Embedded::new(store.clone()), &seams, config).map_err(refused)?;
         // The folder's owner runs this command. Other users of this machine reach the port too, but not the token.
         let token = state.registry.create_passing(state.now()).map_err(refused)?;
-        let served = runtime.spawn(meridian_api::serve(listener, None, state, async {
+        let served = runtime.spawn(meridian_api::serve(listener, None, None, state, async {
             let _ = stopped.await;
         }));
         Ok((Own { store, runtime, stop, served }, url, token))

@@ -45,8 +45,8 @@ impl CollectionTarget {
                 let collection = store.collection(TENANT, name);
                 (collection.as_ref().map(|c| c.schema()), Inner::Folder { store, collection })
             }
-            Target::Server(url) => {
-                let server = Server::at(&url)?;
+            Target::Server(address) => {
+                let server = Server::at(&address)?;
                 let document = server.find_json(&["collections", name, "schema"], &[])?;
                 let schema = document.map(|d| schema_json::from_json(&d)).transpose().map_err(|e| {
                     Failure::Refused(format!("the server's schema of {name} is not one this program knows: {e}"))

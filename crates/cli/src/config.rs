@@ -12,7 +12,9 @@ mod memory;
 mod search;
 mod server;
 mod sign_in;
+mod tls;
 
+use crate::certificates::TlsFiles;
 use crate::failure::Failure;
 use crate::machine;
 use crate::units;
@@ -28,6 +30,8 @@ use toml::Value;
 pub struct Config {
     /// Address to listen on.
     pub listen: String,
+    /// Certificate and key, if the server speaks TLS.
+    pub tls: TlsFiles,
     /// Part that this process plays.
     pub role: String,
     /// Data folder, caches and limits of the store.
@@ -46,6 +50,7 @@ impl Default for Config {
     fn default() -> Self {
         let mut config = Config {
             listen: "127.0.0.1:7117".to_owned(),
+            tls: TlsFiles::default(),
             role: "all".to_owned(),
             store: Options::at("./meridian-data"),
             server: ServerConfig::default(),
@@ -73,7 +78,9 @@ impl Config {
 
 /// All settings, in the order in which they are shown.
 fn all() -> impl Iterator<Item = &'static Setting> {
-    [server::SETTINGS, sign_in::SETTINGS, search::SETTINGS, server::PLACES, images::SETTINGS].into_iter().flatten()
+    [server::SETTINGS, tls::SETTINGS, sign_in::SETTINGS, search::SETTINGS, server::PLACES, images::SETTINGS]
+        .into_iter()
+        .flatten()
 }
 
 /// Reads the name of a durability.
@@ -282,6 +289,7 @@ mod tests {
             ("[search]\nimages = 1", ["search.images", "as in [search.images]"]),
             ("[sign_in]\nsession_idle = \"1s\"", ["sign_in.session_idle", "outside 1m"]),
             ("[sign_in]\nsession_idle = \"30d\"", ["sign_in.session_lifetime", "at least"]),
+            ("[tls]\nhandshake_timeout = \"0s\"", ["tls.handshake_timeout", "outside"]),
             ("[store", ["line 1", "store"]),
         ] {
             let error = Config::parse(text).err().unwrap();

@@ -2,6 +2,7 @@
 
 use crate::control::SocketConnector;
 use crate::failure::Failure;
+use crate::trust::{self, Address};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 use std::io::Read;
@@ -10,6 +11,7 @@ use std::time::Duration;
 use ureq::config::Config;
 use ureq::http::{HeaderValue, Request, Response};
 use ureq::middleware::MiddlewareNext;
+use ureq::tls::TlsConfig;
 use ureq::unversioned::resolver::DefaultResolver;
 use ureq::{Agent, Body, RequestBuilder, SendBody};
 
@@ -19,6 +21,8 @@ const ANSWER_BYTES_MAX: u64 = 256 << 20;
 const ATTEMPTS: u32 = 8;
 /// Max length of a request's address, in bytes, for this program and for servers.
 const ADDRESS_BYTES_MAX: usize = 65_534;
+/// A body of this size is announced before it is sent.
+const EXPECT_BYTES: usize = 1 << 20;
 /// Longest wait for work that a server was asked for; its own deadline is shorter.
 const WORK_MAX: Duration = Duration::from_secs(86_400);
 /// Characters that need no encoding in a path.
@@ -52,8 +56,9 @@ pub fn token_of_environment() -> Option<String> {
     std::env::var("MERIDIAN_TOKEN").ok().map(|token| token.trim().to_owned()).filter(|token| !token.is_empty())
 }
 
-fn config(token: Option<HeaderValue>) -> Config {
+fn config(token: Option<HeaderValue>, tls: TlsConfig) -> Config {
     let config = Agent::config_builder()
+        .tls_config(tls)
         .http_status_as_error(false)
         .timeout_connect(Some(Duration::from_secs(10)))
         .timeout_per_read(Some(Duration::from_secs(120)))
@@ -73,30 +78,41 @@ pub type Parameter = (&'static str, String);
 
 impl Server {
     /// A server at this address; nothing is sent yet.
-    pub fn at(url: &str) -> Result<Server, Failure> {
-        Server::with_token(url, token_of_environment().as_deref())
+    pub fn at(address: &Address) -> Result<Server, Failure> {
+        Server::with_token(address, token_of_environment().as_deref())
     }
 
     /// The server of a data folder, over its control socket.
     pub fn on_socket(folder: &Path) -> Server {
-        let agent = Agent::with_parts(config(None), SocketConnector(folder.to_owned()), DefaultResolver::default());
+        let agent = Agent::with_parts(
+            config(None, TlsConfig::default()),
+            SocketConnector(folder.to_owned()),
+            DefaultResolver::default(),
+        );
         Server { base: "http://localhost".to_owned(), agent, tenant: None }
     }
 
     /// A server at this address that is asked with this token.
-    pub fn with_token(url: &str, token: Option<&str>) -> Result<Server, Failure> {
+    pub fn with_token(Address { url, ca }: &Address, token: Option<&str>) -> Result<Server, Failure> {
         let base = url.trim_end_matches('/').to_owned();
-        if base.starts_with("https://") {
+        let authority = base.strip_prefix("http://").or_else(|| base.strip_prefix("https://"));
+        if authority.is_none_or(str::is_empty) {
             return Err(Failure::Usage(format!(
-                "--url: {url}: this program speaks http only; put it beside the server or behind a proxy that speaks TLS"
+                "--url: {url:?}: expected an address such as http://127.0.0.1:7117 or https://events.example.org"
             )));
         }
-        if !base.starts_with("http://") || base.len() <= "http://".len() {
-            return Err(Failure::Usage(format!("--url: {url:?}: expected an address such as http://127.0.0.1:7117")));
+        let header = token.map(|token| HeaderValue::from_str(&format!("Bearer {token}"))).transpose();
+        let header = header.map_err(|_| Failure::Usage("MERIDIAN_TOKEN: expected the text of a token".to_owned()))?;
+        if header.is_some() {
+            trust::warn_of_plain_token(&base);
         }
-        let token = token.map(|token| HeaderValue::from_str(&format!("Bearer {token}"))).transpose();
-        let token = token.map_err(|_| Failure::Usage("MERIDIAN_TOKEN: expected the text of a token".to_owned()))?;
-        Ok(Server { base, agent: config(token).into(), tenant: None })
+        // A file that is named must be right, whether or not this address needs it.
+        let tls = if base.starts_with("https://") || ca.is_some() {
+            trust::tls(ca.as_deref())?
+        } else {
+            TlsConfig::default()
+        };
+        Ok(Server { base, agent: config(header, tls).into(), tenant: None })
     }
 
     /// The same server, which changes and removes things in this tenant; for operators.
@@ -137,6 +153,9 @@ impl Server {
     }
 
     fn unreachable(&self, error: &ureq::Error) -> Failure {
+        if let Some(fault) = trust::fault(error) {
+            return Failure::Refused(format!("{}: {fault}", self.base));
+        }
         Failure::Refused(format!(
             "cannot reach {}: {error}; is the server running? `meridian serve` starts one",
             self.base
@@ -251,9 +270,15 @@ impl Server {
     pub fn post(&self, path: &[&str], kind: &str, key: &str, body: &[u8]) -> Result<Posted, Failure> {
         let url = self.address(path, &[]);
         for attempt in 1.. {
-            let request = self.agent.post(&url).content_type(kind).header("Idempotency-Key", key);
+            let mut request = self.agent.post(&url).content_type(kind).header("Idempotency-Key", key);
+            // A server that is too busy, or that refuses, says so before the body is sent.
+            if body.len() >= EXPECT_BYTES {
+                request = request.header("Expect", "100-continue");
+            }
             let response = match request.send(body) {
                 Ok(response) => response,
+                // It will not be another next time.
+                Err(error) if trust::fault(&error).is_some() => return Err(self.unreachable(&error)),
                 // The server may have taken it: the key makes sending again safe.
                 Err(_) if attempt < ATTEMPTS => {
                     std::thread::sleep(Duration::from_millis(200) * attempt);
@@ -366,20 +391,24 @@ fn read(response: Response<Body>) -> Result<Vec<u8>, Failure> {
 mod tests {
     use super::*;
 
+    fn at(url: &str) -> Result<Server, Failure> {
+        Server::at(&Address { url: url.to_owned(), ca: None })
+    }
+
     #[test]
     fn addresses_are_escaped() {
-        let server = Server::at("http://127.0.0.1:1/").unwrap();
+        let server = at("http://127.0.0.1:1/").unwrap();
         let url = server.address(&["collections", "a b", "items"], &[("filter", "a ='ä&b+'".to_owned())]);
         assert_eq!(url, "http://127.0.0.1:1/collections/a%20b/items?filter=a+='%C3%A4%26b%2B'");
-        for bad in ["127.0.0.1:7117", "https://x", "http://", ""] {
-            assert!(Server::at(bad).is_err(), "{bad}");
+        for bad in ["127.0.0.1:7117", "ftp://x", "http://", "https://", ""] {
+            assert!(at(bad).is_err(), "{bad}");
         }
     }
 
     #[test]
     fn an_address_that_is_too_long_is_not_asked_for() {
         let filter = "x".repeat(ADDRESS_BYTES_MAX);
-        let server = Server::at("http://127.0.0.1:9").unwrap();
+        let server = at("http://127.0.0.1:9").unwrap();
         let error = server.find_json(&["collections"], &[("filter", filter)]).unwrap_err();
         assert_eq!(error.code(), 2);
         assert!(error.to_string().contains("--filter may be shorter"), "{error}");
@@ -388,7 +417,7 @@ mod tests {
     #[test]
     fn an_unreachable_server_is_named() {
         // Port 9 (discard) on loopback: nothing listens there.
-        let error = Server::at("http://127.0.0.1:9").unwrap().find_json(&["collections"], &[]).unwrap_err();
+        let error = at("http://127.0.0.1:9").unwrap().find_json(&["collections"], &[]).unwrap_err();
         assert_eq!(error.code(), 3);
         assert!(error.to_string().contains("http://127.0.0.1:9"), "{error}");
     }

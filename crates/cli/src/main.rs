@@ -5,6 +5,7 @@
 //! 3 the server (or the store in a data folder) refused or cannot be reached.
 
 mod args;
+mod certificates;
 mod client;
 mod collection;
 mod commands;
@@ -17,6 +18,7 @@ mod machine;
 mod output;
 mod schema_arg;
 mod table;
+mod trust;
 mod units;
 mod upload;
 

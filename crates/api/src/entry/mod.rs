@@ -40,10 +40,10 @@ use crate::routes::ROUTES;
 use crate::scope::Scope;
 use crate::state::AppState;
 use axum::body::{Body, HttpBody};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Version, header};
 use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
 use forwarded::Client;
-use hyper::body::Incoming;
 use matchit::Params;
 use meridian_admission::gate::{self, Account, Gate, Permit};
 use meridian_admission::identity::Caller;
@@ -64,6 +64,11 @@ pub struct Entry {
     guard: Guard,
     table: Table,
 }
+
+/// The body of a request, as it comes in over a connection of whatever version of HTTP.
+pub trait Incoming: HttpBody<Data = Bytes, Error: Into<axum::BoxError>> + Send + 'static {}
+
+impl<B: HttpBody<Data = Bytes, Error: Into<axum::BoxError>> + Send + 'static> Incoming for B {}
 
 /// Where a request came from, and when.
 #[derive(Debug, Clone, Copy)]
@@ -131,13 +136,13 @@ impl Entry {
     }
 
     /// Responds to one request.
-    pub async fn answer(&self, connection: Connection, request: hyper::Request<Incoming>) -> Response {
+    pub async fn answer<B: Incoming>(&self, connection: Connection, request: Request<B>) -> Response {
         let mut observation = Observation::begin(&self.state, request.method(), request.uri(), request.headers());
         let is_head = *request.method() == Method::HEAD;
-        let mut path = None;
+        let (mut path, mut secure) = (None, connection.secure);
         let mut response = match self.arrival(connection, observation.arrived, request.headers()) {
             Ok(arrival) => {
-                observation.client = arrival.client;
+                (observation.client, secure) = (arrival.client, arrival.secure);
                 self.dispatch(arrival, request, &mut path).await
             }
             Err(problem) => Box::pin(refuse(problem.into_response(), request)).await,
@@ -148,7 +153,7 @@ impl Entry {
             remove_body(&mut response);
         }
         // For refusals as well: security headers must not depend on the path taken.
-        self.guard.seal(&mut response);
+        self.guard.seal(&mut response, secure);
         observation.end(path, response)
     }
 
@@ -161,12 +166,7 @@ impl Entry {
     }
 
     /// Steps 2 to 7. Rare futures are boxed: the future of every request has room for everything it may wait for.
-    async fn dispatch(
-        &self,
-        arrival: Arrival,
-        request: hyper::Request<Incoming>,
-        path: &mut Option<usize>,
-    ) -> Response {
+    async fn dispatch<B: Incoming>(&self, arrival: Arrival, request: Request<B>, path: &mut Option<usize>) -> Response {
         let (row, caller, segments) = match self.route(&arrival, &request, path) {
             Ok(RouteMatch::Row { row, caller, segments }) => (row, caller, segments),
             Ok(RouteMatch::Options(allow)) => {
@@ -190,10 +190,14 @@ impl Entry {
             Class::Reserved | Class::Interactive => match gate.try_enter(&account) {
                 // The common case takes no await: the near query's latency is a few microseconds in all.
                 Some(permit) => (Some(permit), Duration::ZERO),
-                None => match Box::pin(self.wait(gate, &account, arrival.at, &request)).await {
-                    Ok((permit, waited)) => (Some(permit), waited),
-                    Err(problem) => return Box::pin(refuse(problem.into_response(), request)).await,
-                },
+                None => {
+                    // Only read while waiting; an invalid value is reported by the handler.
+                    let timeout = request::requested_timeout(request.uri(), request.headers());
+                    match Box::pin(self.wait(gate, &account, arrival.at, timeout)).await {
+                        Ok((permit, waited)) => (Some(permit), waited),
+                        Err(problem) => return Box::pin(refuse(problem.into_response(), request)).await,
+                    }
+                }
             },
         };
         let mut response = match &row.handler {
@@ -228,10 +232,10 @@ impl Entry {
 
     /// Finds the row of a request, or the error to respond with. Sets `path` to the number of its path as soon as
     /// that is known, so that metrics of refused requests carry the route.
-    fn route<'e, 'p>(
+    fn route<'e, 'p, B: HttpBody>(
         &'e self,
         arrival: &Arrival,
-        request: &'p hyper::Request<Incoming>,
+        request: &'p Request<B>,
         path: &mut Option<usize>,
     ) -> Result<RouteMatch<'e, 'p>> {
         let (method, uri, headers) = (request.method(), request.uri(), request.headers());
@@ -283,11 +287,9 @@ impl Entry {
         gate: &Gate,
         account: &Account,
         at: Instant,
-        request: &hyper::Request<Incoming>,
+        timeout: Option<Duration>,
     ) -> Result<(Permit, Duration)> {
         let asked = Instant::now();
-        // Only read while waiting; an invalid value is reported by the handler.
-        let timeout = request::requested_timeout(request.uri(), request.headers());
         let deadline = at + timeout.unwrap_or(self.state.config.timeout_default);
         let permit = gate.enter(account, deadline).await;
         let permit = permit.map_err(|refusal| overload::refused(&self.state, refusal, gate.counts().slots))?;
@@ -295,11 +297,15 @@ impl Entry {
     }
 }
 
-/// Ends a request with a response. Its body is read and discarded, within limits, so that a client that reads only after
-/// it has written gets the response.
-async fn refuse(response: Response, request: hyper::Request<Incoming>) -> Response {
+/// Ends a request with a response. A small body is read, so that the connection stays usable. A large one is not: that
+/// would cost more than the refusal.
+async fn refuse<B: Incoming>(mut response: Response, request: Request<B>) -> Response {
+    let version = request.version();
     let (parts, body) = request.into_parts();
-    body::discard(&parts.headers, &mut Body::new(body)).await;
+    // A stream of HTTP/2 ends on its own.
+    if version != Version::HTTP_2 && !body::read_if_small(&parts.headers, &mut Body::new(body)).await {
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
     response
 }
 

@@ -35,14 +35,21 @@ pub struct Guard {
     public: Option<WebOrigin>,
     /// The directive that every page's policy ends with.
     frame_ancestors: String,
+    /// What browsers are told to do after a response over TLS, if anything.
+    hsts: Option<HeaderValue>,
 }
 
 impl Guard {
     /// The guard of a server that listens on `listen`.
     pub fn new(config: &ServerConfig, listen: SocketAddr) -> Guard {
         let public = config.public_url.as_deref().and_then(|url| WebOrigin::of_url(url).ok());
-        let frame_ancestors = seal::directive(&config.frame_ancestors);
-        Guard { hosts: Hosts::new(config, listen), origins: config.origins.clone(), public, frame_ancestors }
+        Guard {
+            hosts: Hosts::new(config, listen),
+            origins: config.origins.clone(),
+            public,
+            frame_ancestors: seal::directive(&config.frame_ancestors),
+            hsts: seal::hsts(config.hsts),
+        }
     }
 
     /// Lets a request pass, or returns the reason against it: 400 if it does not name its host once, 421 if that is

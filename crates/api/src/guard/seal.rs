@@ -4,6 +4,7 @@ use super::{Guard, WebOrigin};
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use std::fmt::Write;
+use std::time::Duration;
 
 /// The directive with the origins whose pages may embed the server's pages.
 pub(super) fn directive(origins: &[WebOrigin]) -> String {
@@ -17,10 +18,20 @@ pub(super) fn directive(origins: &[WebOrigin]) -> String {
     text
 }
 
+/// The header that keeps browsers at https for so long; none for no time, as it would affect all ports of the name.
+pub(super) fn hsts(time: Duration) -> Option<HeaderValue> {
+    let seconds = time.as_secs();
+    (seconds > 0).then(|| HeaderValue::from_str(&format!("max-age={seconds}")).ok()).flatten()
+}
+
 impl Guard {
-    /// Forbids browsers to guess another media type; adds to a page's policy which origins may embed it.
-    pub fn seal(&self, response: &mut Response) {
+    /// Forbids browsers to guess another media type; adds to a page's policy which origins may embed it. `secure`:
+    /// whether the client uses TLS. Others would not believe that header (RFC 6797, 7.2).
+    pub fn seal(&self, response: &mut Response, secure: bool) {
         let headers = response.headers_mut();
+        if let Some(hsts) = self.hsts.as_ref().filter(|_| secure) {
+            headers.insert(header::STRICT_TRANSPORT_SECURITY, hsts.clone());
+        }
         headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
         let Some(policy) = headers.get(header::CONTENT_SECURITY_POLICY).and_then(|policy| policy.to_str().ok()) else {
             return;

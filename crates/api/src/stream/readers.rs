@@ -78,7 +78,8 @@ impl Readers {
         self.evicted.load(Ordering::Relaxed)
     }
 
-    pub(super) fn count_slow(&self) {
+    /// Counts a client that was disconnected because it read too slowly.
+    pub fn count_slow(&self) {
         self.slow.fetch_add(1, Ordering::Relaxed);
     }
 

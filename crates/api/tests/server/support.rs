@@ -1,12 +1,12 @@
 //! A real server on its own port, and a small client that sees every byte.
 
-use meridian_api::{AppState, ServerConfig, serve};
+use meridian_api::{AppState, ServerConfig, Tls, serve};
 use meridian_backend::Embedded;
 use meridian_store::seams::Seams;
 use meridian_store::{Options, Store};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -47,14 +47,19 @@ impl Server {
 
     /// A server over a store in memory, on an address of the test's choice.
     pub fn on(listen: &'static str, config: ServerConfig) -> Server {
-        Server::at(listen, Seams::real(), Options::ephemeral(), config)
+        Server::at(listen, Seams::real(), Options::ephemeral(), config, None)
     }
 
     pub fn upon(seams: Seams, options: Options, config: ServerConfig) -> Server {
-        Server::at("127.0.0.1:0", seams, options, config)
+        Server::at("127.0.0.1:0", seams, options, config, None)
     }
 
-    fn at(listen: &'static str, seams: Seams, options: Options, config: ServerConfig) -> Server {
+    /// A server over a store in memory that speaks TLS.
+    pub fn within(tls: Tls, config: ServerConfig) -> Server {
+        Server::at("127.0.0.1:0", Seams::real(), Options::ephemeral(), config, Some(tls))
+    }
+
+    fn at(listen: &'static str, seams: Seams, options: Options, config: ServerConfig, tls: Option<Tls>) -> Server {
         let store = Arc::new(Store::open(options, seams.clone()).unwrap());
         let state = AppState::new(Embedded::new(store.clone()), &seams, config).unwrap();
         let (stop, stopped) = oneshot::channel::<()>();
@@ -64,7 +69,7 @@ impl Server {
             runtime.block_on(async move {
                 let listener = tokio::net::TcpListener::bind(listen).await.unwrap();
                 told.send(listener.local_addr().unwrap()).unwrap();
-                serve(listener, None, state, async move { drop(stopped.await) }).await
+                serve(listener, None, tls, state, async move { drop(stopped.await) }).await
             })
         });
         Server { address: address.recv().unwrap(), store, stop: Some(stop), thread: Some(thread) }
@@ -169,13 +174,19 @@ impl Response {
 }
 
 /// Sends a request over a given connection.
-pub fn ask_over(mut stream: TcpStream, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Response {
+pub fn ask_over(
+    mut stream: impl Read + Write,
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: &[u8],
+) -> Response {
     send(&mut stream, method, path, headers, body);
     read_response(&mut BufReader::new(stream)).unwrap_or_else(|e| panic!("{method} {path}: {e}"))
 }
 
 /// Writes a request with `Connection: close`.
-pub fn send(stream: &mut TcpStream, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) {
+pub fn send(stream: &mut impl Write, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) {
     let mut head = format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n");
     for (name, value) in headers {
         head.push_str(&format!("{name}: {value}\r\n"));

@@ -5,6 +5,7 @@ use crate::commands::backup::list;
 use crate::commands::copied::Copied;
 use crate::failure::Failure;
 use crate::output::say;
+use crate::trust::Address;
 use clap::Args;
 use meridian_store::Options;
 use meridian_store::seams::Seams;
@@ -32,7 +33,7 @@ pub struct RestoreArgs {
 pub fn run(args: &RestoreArgs) -> Result<(), Failure> {
     let data = match args.target.resolve() {
         Target::Folder(data) => data,
-        Target::Server(url) => {
+        Target::Server(Address { url, .. }) => {
             return Err(Failure::Usage(format!(
                 "{url}: a running server is not restored into: name a new or empty folder with --data, and start a server on it"
             )));

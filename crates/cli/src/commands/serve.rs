@@ -1,5 +1,6 @@
 //! `meridian serve`: the server.
 
+use crate::certificates::Certificates;
 use crate::config::{self, Config};
 use crate::control;
 use crate::failure::Failure;
@@ -17,6 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::JoinSet;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::fmt;
 use tracing_subscriber::layer::SubscriberExt as _;
@@ -32,6 +34,7 @@ Examples:
   meridian serve                                   ./meridian-data on http://127.0.0.1:7117
   meridian serve --data /srv/events --listen 0.0.0.0:7117
   meridian serve --listen 0.0.0.0:7117 --host events.example.org
+  meridian serve --listen 0.0.0.0:7117 --tls-cert events.pem --tls-key events.key
   meridian serve --ephemeral                       keep everything in memory
   meridian serve --show-config > meridian.toml     every setting, its meaning and its default
   meridian serve --config meridian.toml
@@ -44,6 +47,12 @@ pub struct ServeArgs {
     /// Host name of the server, besides its address and localhost; may be repeated
     #[arg(long, value_name = "NAME")]
     pub host: Vec<HostName>,
+    /// Speak TLS with this certificate (PEM, with those of the authorities between); read again when it changes
+    #[arg(long, value_name = "FILE")]
+    pub tls_cert: Option<PathBuf>,
+    /// The certificate's private key (PEM, without a passphrase)
+    #[arg(long, value_name = "FILE")]
+    pub tls_key: Option<PathBuf>,
     /// Data folder; created if missing [default: ./meridian-data]
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
@@ -110,6 +119,11 @@ fn settings(args: &ServeArgs) -> Result<Config, Failure> {
         config.listen.clone_from(listen);
     }
     config.server.hosts.extend(args.host.iter().cloned());
+    for (given, place) in [(&args.tls_cert, &mut config.tls.certificate), (&args.tls_key, &mut config.tls.key)] {
+        if given.is_some() {
+            place.clone_from(given);
+        }
+    }
     if let Some(data) = &args.data {
         config.store.data.clone_from(data);
     }
@@ -133,6 +147,7 @@ async fn serve(mut config: Config) -> Result<(), Failure> {
     config.server.hosts.extend(HostName::listened_on(&config.listen));
     // Before the listener: a signal that comes early must not find the default handler.
     let stop = stop_signal()?;
+    let certificates = config.tls.open()?;
     // The port first, so that a wrong address is told before a large log is read back.
     let listener = TcpListener::bind(&config.listen)
         .await
@@ -165,7 +180,8 @@ async fn serve(mut config: Config) -> Result<(), Failure> {
     } else {
         format!("data in {}", config.store.data.display())
     };
-    let map = if cfg!(feature = "map") { format!("map http://{address}/map   ") } else { String::new() };
+    let scheme = if certificates.is_some() { "https" } else { "http" };
+    let map = if cfg!(feature = "map") { format!("map {scheme}://{address}/map   ") } else { String::new() };
     let folder = (!config.store.ephemeral).then(|| config.store.data.clone());
     // A full or read-only disk must not keep the server from serving what is there.
     let control = folder.as_deref().and_then(|folder| {
@@ -174,8 +190,8 @@ async fn serve(mut config: Config) -> Result<(), Failure> {
             .ok()
     });
     say(&format!(
-        "Meridian {} serves {} collections, {} events on http://{address} ({what})\n\
-         {map}API http://{address}/   end with Ctrl-C\n\
+        "Meridian {} serves {} collections, {} events on {scheme}://{address} ({what})\n\
+         {map}API {scheme}://{address}/   end with Ctrl-C\n\
          answers to {}; other names get 421 (--host, server.hosts)\n\
          {memory}",
         env!("CARGO_PKG_VERSION"),
@@ -189,7 +205,24 @@ async fn serve(mut config: Config) -> Result<(), Failure> {
              a proxy, or any other address, needs one",
         );
     }
-    let served = meridian_api::serve(listener, control, state, stop).await;
+    let tls = certificates.as_ref().map(Certificates::tls);
+    if let Some(warning) = certificates.as_ref().and_then(Certificates::warning) {
+        tracing::warn!("{warning}");
+    }
+    if tls.is_none() && !address.ip().to_canonical().is_loopback() {
+        say(
+            "without TLS: everyone between this server and its clients can read and change what they send, tokens included \
+             (--tls-cert, --tls-key, or a proxy that speaks TLS)",
+        );
+    }
+    let followed = certificates.map(Certificates::follow).transpose();
+    let followed = followed.map_err(|e| Failure::Refused(format!("cannot watch for signals: {e}")))?;
+    // Its task ends with this function.
+    let mut following = JoinSet::new();
+    if let Some(followed) = followed {
+        following.spawn(followed);
+    }
+    let served = meridian_api::serve(listener, control, tls, state, stop).await;
     if let Some(folder) = &folder {
         control::remove(folder);
     }

@@ -64,7 +64,10 @@ impl From<Output> for Run {
 /// The program with these arguments, outside of any server that the tester has set.
 pub fn command<S: AsRef<std::ffi::OsStr>>(args: &[S]) -> Command {
     let mut command = Command::new(MERIDIAN);
-    command.args(args).env_remove("MERIDIAN_URL").env_remove("MERIDIAN_TOKEN").stdin(Stdio::null());
+    command.args(args).stdin(Stdio::null());
+    for name in ["MERIDIAN_CA", "MERIDIAN_TOKEN", "MERIDIAN_URL"] {
+        command.env_remove(name);
+    }
     command
 }
 
@@ -108,7 +111,8 @@ impl Server {
             .unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let first = lines.next().and_then(Result::ok).unwrap_or_default();
-        let url = first.split_whitespace().find(|w| w.starts_with("http://")).map(str::to_owned);
+        let url =
+            first.split_whitespace().find(|w| w.starts_with("http://") || w.starts_with("https://")).map(str::to_owned);
         let Some(url) = url else {
             let _ = child.wait();
             panic!("the server did not start: {first}\n{}", std::fs::read_to_string(&log).unwrap_or_default());

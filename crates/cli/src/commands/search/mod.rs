@@ -12,6 +12,7 @@ mod show;
 
 use crate::failure::Failure;
 use crate::http::Server;
+use crate::trust::Address;
 use clap::Args;
 use follow::FollowArgs;
 use interrupt::{INTERRUPTED, at_interrupt};
@@ -19,6 +20,7 @@ use packets::{Packets, StreamEvent};
 use question::QuestionArgs;
 use serde_json::Value;
 use show::Show;
+use std::path::PathBuf;
 
 /// The default server.
 const SERVER: &str = "http://127.0.0.1:7117";
@@ -58,6 +60,9 @@ pub struct SearchArgs {
     /// The server [default: $MERIDIAN_URL, else http://127.0.0.1:7117]
     #[arg(long, visible_alias = "server", value_name = "URL")]
     pub url: Option<String>,
+    /// Trust the authorities in this file (PEM) for https://, instead of the system's
+    #[arg(long, value_name = "FILE", env = "MERIDIAN_CA")]
+    pub ca_file: Option<PathBuf>,
 }
 
 /// Runs the command.
@@ -90,7 +95,7 @@ pub fn run(args: &SearchArgs) -> Result<(), Failure> {
 fn server_of(args: &SearchArgs) -> Result<(String, Server), Failure> {
     let from_environment = || std::env::var("MERIDIAN_URL").ok().filter(|url| !url.is_empty());
     let url = args.url.clone().or_else(from_environment).unwrap_or_else(|| SERVER.to_owned());
-    let server = Server::at(&url)?;
+    let server = Server::at(&Address { url: url.clone(), ca: args.ca_file.clone() })?;
     Ok((url, server))
 }
 

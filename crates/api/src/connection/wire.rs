@@ -1,8 +1,9 @@
-//! The byte stream of a connection, below the HTTP library.
+//! The byte stream of a connection, below the library of HTTP/1.1.
 //!
-//! The stream does two things that the library does not. A write fails when the client takes nothing for too long.
-//! And what the library answers by itself, before our code sees the request, becomes a problem document: the library
-//! refuses a head that is malformed or too large, or whose target is too long, with a bare status.
+//! The stream does two things that the library does not. What the library answers by itself, before our code sees the
+//! request, becomes a problem document: the library refuses a head that is malformed or too large, or whose target is
+//! too long, with a bare status. And a connection whose client may still be sending lingers before it closes, so that
+//! the client can read why it was refused.
 
 use crate::problem::{Kind, Problem};
 use axum::body::{Body, Bytes, HttpBody};
@@ -13,25 +14,34 @@ use std::future::Future;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::time::{Duration, Instant, Sleep};
+use tokio::time::{Duration, Sleep};
 
 /// Max length of a request target, in bytes: the library's own limit.
 pub const TARGET_BYTES_MAX: usize = 65_534;
 /// Max size of a request head, in bytes: the longest target, and 32 KiB for its fields.
 pub const HEAD_BYTES_MAX: usize = (64 + 32) << 10;
 /// Max number of fields in a head: the library's own limit.
-const FIELDS_MAX: usize = 100;
-/// How much of a refused request is read and discarded, so that its client can read why, and for how long.
-const LINGER_BYTES_MAX: usize = 1 << 20;
+pub const FIELDS_MAX: usize = 100;
+/// How much of a refused request is read and discarded. More stays unread: reading costs more than the refusal.
+const LINGER_BYTES_MAX: usize = 256 << 10;
+/// How long a connection lingers in all.
 const LINGER_MAX: Duration = Duration::from_secs(2);
 
-/// Counts the exchanges of one connection that our code handles. The count is even while there is none. It is odd
-/// from the arrival of a request until the library drops the body of its response.
+/// The exchanges of one connection that our code handles.
 #[derive(Clone, Default)]
-pub struct Exchanges(Arc<AtomicU32>);
+pub struct Exchanges(Arc<Counts>);
+
+#[derive(Default)]
+struct Counts {
+    /// Even while there is no exchange. Odd from the arrival of a request until the library drops the body of its
+    /// response.
+    count: AtomicU32,
+    /// Whether a response closes the connection, because its request was not read to the end.
+    closes: AtomicBool,
+}
 
 /// One request and its response.
 pub struct Exchange(Option<Exchanges>);
@@ -39,12 +49,12 @@ pub struct Exchange(Option<Exchanges>);
 impl Exchanges {
     /// Records that a request has arrived.
     pub fn begin(&self) -> Exchange {
-        self.0.fetch_add(1, Ordering::Relaxed);
+        self.0.count.fetch_add(1, Ordering::Relaxed);
         Exchange(Some(self.clone()))
     }
 
     fn now(&self) -> u32 {
-        self.0.load(Ordering::Relaxed)
+        self.0.count.load(Ordering::Relaxed)
     }
 }
 
@@ -55,6 +65,10 @@ impl Exchange {
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             self.0 = None;
         }
+        // Only refusals say so, those whose request has a body that is not worth reading.
+        if let Some(exchanges) = self.0.as_ref().filter(|_| response.headers().contains_key(header::CONNECTION)) {
+            exchanges.0.closes.store(true, Ordering::Relaxed);
+        }
         response.map(|body| ExchangeBody { body, _exchange: self })
     }
 }
@@ -62,7 +76,7 @@ impl Exchange {
 impl Drop for Exchange {
     fn drop(&mut self) {
         if let Some(exchanges) = &self.0 {
-            exchanges.0.fetch_add(1, Ordering::Relaxed);
+            exchanges.0.count.fetch_add(1, Ordering::Relaxed);
         }
     }
 }
@@ -90,19 +104,18 @@ impl HttpBody for ExchangeBody {
     }
 }
 
-/// The stream of one connection, over TCP or a socket of the file system.
+/// The stream of one connection.
 pub struct Wire<S> {
     stream: S,
-    stall: Duration,
-    /// The stall timer, set while a write waits.
-    stall_timer: Option<Pin<Box<Sleep>>>,
     exchanges: Exchanges,
     /// The count of exchanges at the last complete flush. While it has not changed, the library writes responses of
     /// its own.
     flushed: u32,
     /// The request line, in what was read since then.
     line: RequestLine,
-    refusal: Option<Refusal>,
+    /// What is left of the problem document that replaces a response of the library.
+    refusal: Option<Bytes>,
+    linger: Option<Linger>,
 }
 
 /// The first line of a head, as far as it was read.
@@ -122,38 +135,18 @@ impl RequestLine {
     }
 }
 
-/// A problem document that replaces a response of the library.
-struct Refusal {
-    text: Bytes,
-    shut: bool,
+/// The end of a connection whose client may still be sending.
+struct Linger {
     /// Bytes that may still be read and discarded.
-    linger: usize,
+    bytes: usize,
     until: Pin<Box<Sleep>>,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
-    /// The stream of a connection whose writes may stall for `stall`.
-    pub fn new(stream: S, stall: Duration, exchanges: Exchanges) -> Wire<S> {
+    /// The stream of a connection.
+    pub fn new(stream: S, exchanges: Exchanges) -> Wire<S> {
         let flushed = exchanges.now();
-        Wire { stream, stall, stall_timer: None, exchanges, flushed, line: RequestLine::default(), refusal: None }
-    }
-
-    /// Fails a write that stalls for too long.
-    fn bounded<T>(&mut self, cx: &mut Context<'_>, outcome: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
-        if outcome.is_ready() {
-            self.stall_timer = None;
-            return outcome;
-        }
-        let stall = self.stall;
-        let stall_timer =
-            self.stall_timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(Instant::now() + stall)));
-        match stall_timer.as_mut().poll(cx) {
-            Poll::Pending => Poll::Pending,
-            Poll::Ready(()) => {
-                self.stall_timer = None;
-                Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client took nothing of the response")))
-            }
-        }
+        Wire { stream, exchanges, flushed, line: RequestLine::default(), refusal: None, linger: None }
     }
 
     /// Whether these bytes are a refusal of the library itself. If so, a problem document is sent instead.
@@ -170,43 +163,35 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
             return false;
         }
         let Some(problem) = problem_of(bytes, &self.line) else { return false };
-        self.refusal = Some(Refusal {
-            text: canned(&problem),
-            shut: false,
-            linger: LINGER_BYTES_MAX,
-            until: Box::pin(tokio::time::sleep(LINGER_MAX)),
-        });
+        self.refusal = Some(canned(&problem));
         true
     }
 
     /// Writes what is left of a refusal.
     fn poll_refuse(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        while let Some(refusal) = self.refusal.as_mut().filter(|refusal| !refusal.text.is_empty()) {
-            let outcome = Pin::new(&mut self.stream).poll_write(cx, &refusal.text);
-            let n = ready!(self.bounded(cx, outcome))?;
-            if let Some(refusal) = &mut self.refusal {
-                drop(refusal.text.split_to(n));
-            }
+        while let Some(text) = self.refusal.as_mut().filter(|text| !text.is_empty()) {
+            let n = ready!(Pin::new(&mut self.stream).poll_write(cx, text))?;
+            drop(text.split_to(n));
         }
         Poll::Ready(Ok(()))
     }
 
-    /// Reads and discards what the refused client still sends. A connection closed with unread bytes is reset, and
-    /// the refusal may be lost with it.
+    /// Reads and discards some of what the refused client still sends, and waits until it closes. A connection that is
+    /// closed with unread bytes is reset, and the refusal may be lost with it.
     fn poll_linger(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let Some(refusal) = &mut self.refusal else { return Poll::Ready(()) };
+        let Some(linger) = &mut self.linger else { return Poll::Ready(()) };
         let mut room = [0; 4096];
-        while refusal.linger > 0 {
+        while linger.bytes > 0 {
             let mut buf = ReadBuf::new(&mut room);
             match Pin::new(&mut self.stream).poll_read(cx, &mut buf) {
                 Poll::Ready(Ok(())) if !buf.filled().is_empty() => {
-                    refusal.linger = refusal.linger.saturating_sub(buf.filled().len());
+                    linger.bytes = linger.bytes.saturating_sub(buf.filled().len());
                 }
                 Poll::Ready(_) => return Poll::Ready(()),
-                Poll::Pending => return refusal.until.as_mut().poll(cx),
+                Poll::Pending => break,
             }
         }
-        Poll::Ready(())
+        linger.until.as_mut().poll(cx)
     }
 }
 
@@ -226,8 +211,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Wire<S> {
             // sent instead.
             return Poll::Ready(Ok(bytes.len()));
         }
-        let outcome = Pin::new(&mut self.stream).poll_write(cx, bytes);
-        self.bounded(cx, outcome)
+        Pin::new(&mut self.stream).poll_write(cx, bytes)
     }
 
     fn poll_write_vectored(
@@ -238,8 +222,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Wire<S> {
         if self.replaces(bytes.first().map_or(&[], |first| first)) {
             return Poll::Ready(Ok(bytes.iter().map(|slice| slice.len()).sum()));
         }
-        let outcome = Pin::new(&mut self.stream).poll_write_vectored(cx, bytes);
-        self.bounded(cx, outcome)
+        Pin::new(&mut self.stream).poll_write_vectored(cx, bytes)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -259,14 +242,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Wire<S> {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(self.poll_refuse(cx))?;
-        if self.refusal.as_ref().is_none_or(|refusal| !refusal.shut) {
+        // Shut once only: a second call after the end was sent may fail, and the lingering is polled many times.
+        if self.linger.is_none() {
             ready!(Pin::new(&mut self.stream).poll_shutdown(cx))?;
+            if self.refusal.is_none() && !self.exchanges.0.closes.load(Ordering::Relaxed) {
+                return Poll::Ready(Ok(()));
+            }
+            let until = Box::pin(tokio::time::sleep(LINGER_MAX));
+            self.linger = Some(Linger { bytes: LINGER_BYTES_MAX, until });
         }
-        if let Some(refusal) = &mut self.refusal {
-            // Shut once only: a second call after the end was sent may fail, and the lingering is polled many times.
-            refusal.shut = true;
-            ready!(self.poll_linger(cx));
-        }
+        ready!(self.poll_linger(cx));
         Poll::Ready(Ok(()))
     }
 }
@@ -284,14 +269,19 @@ fn problem_of(bytes: &[u8], line: &RequestLine) -> Option<Problem> {
         b"414" => too_long(),
         // The library rejects the head before it sees that the target alone is too long.
         b"431" if line.bytes > TARGET_BYTES_MAX => too_long(),
-        b"431" => Problem::new(
-            Kind::HeadTooLarge,
-            format!("the head of the request is over {HEAD_BYTES_MAX} bytes, or has more than {FIELDS_MAX} fields"),
-        )
-        .with("limit_bytes", HEAD_BYTES_MAX),
+        b"431" => head_too_large(),
         b"400" => Problem::new(Kind::Malformed, "the head of the request is not HTTP/1.1"),
         _ => return None,
     })
+}
+
+/// The refusal of a head that is too large.
+pub fn head_too_large() -> Problem {
+    Problem::new(
+        Kind::HeadTooLarge,
+        format!("the head of the request is over {HEAD_BYTES_MAX} bytes, or has more than {FIELDS_MAX} fields"),
+    )
+    .with("limit_bytes", HEAD_BYTES_MAX)
 }
 
 /// A problem as a complete response, after which the connection closes.

@@ -1,19 +1,38 @@
-//! How many connections each address has open.
+//! The connections that each address has open, and its TLS handshakes.
 
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
+use tokio::sync::Semaphore;
+
+/// TLS handshakes of one address in progress at once. More wait for their turn.
+const HANDSHAKES_MAX: usize = 64;
 
 /// The open connections by address.
 #[derive(Debug, Clone, Default)]
-pub struct Addresses(Arc<Mutex<HashMap<IpAddr, usize>>>);
+pub struct Addresses(Arc<Mutex<HashMap<IpAddr, Open>>>);
+
+/// What one address has open.
+#[derive(Debug)]
+struct Open {
+    connections: usize,
+    handshakes: Arc<Semaphore>,
+}
 
 /// A connection of an address, counted until it is dropped.
 #[derive(Debug)]
 pub struct Counted {
     addresses: Addresses,
     address: IpAddr,
+    handshakes: Arc<Semaphore>,
+}
+
+impl Counted {
+    /// The places for handshakes of its address.
+    pub fn handshakes(&self) -> &Semaphore {
+        &self.handshakes
+    }
 }
 
 impl Addresses {
@@ -21,25 +40,23 @@ impl Addresses {
     pub fn enter(&self, peer: IpAddr, max: usize) -> Option<Counted> {
         let address = network(peer);
         let mut open = self.0.lock();
-        let count = open.entry(address).or_default();
-        if *count >= max {
-            // An entry that stands for nothing, where the limit is zero, would stay for ever.
-            if *count == 0 {
-                open.remove(&address);
-            }
+        let connections = open.get(&address).map_or(0, |open| open.connections);
+        if connections >= max {
             return None;
         }
-        *count += 1;
-        Some(Counted { addresses: self.clone(), address })
+        let new = || Open { connections: 0, handshakes: Arc::new(Semaphore::new(HANDSHAKES_MAX)) };
+        let entry = open.entry(address).or_insert_with(new);
+        entry.connections += 1;
+        Some(Counted { addresses: self.clone(), address, handshakes: entry.handshakes.clone() })
     }
 }
 
 impl Drop for Counted {
     fn drop(&mut self) {
         let mut open = self.addresses.0.lock();
-        if let Some(count) = open.get_mut(&self.address) {
-            *count -= 1;
-            if *count == 0 {
+        if let Some(entry) = open.get_mut(&self.address) {
+            entry.connections -= 1;
+            if entry.connections == 0 {
                 open.remove(&self.address);
             }
         }

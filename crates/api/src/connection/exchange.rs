@@ -1,0 +1,201 @@
+//! One request over HTTP/2 and its response.
+
+use super::wire::{FIELDS_MAX, head_too_large};
+use crate::entry::{Connection, Entry};
+use axum::body::{Bytes, HttpBody};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri, Version, header};
+use axum::response::{IntoResponse, Response};
+use h2::server::SendResponse;
+use h2::{Reason, RecvStream, SendStream};
+use hyper::body::{Frame, SizeHint};
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::SystemTime;
+use tokio::time::{Duration, Instant};
+
+/// Fields of HTTP/1.1 that have no meaning in HTTP/2 and make a response malformed (RFC 9113, 8.2.2).
+const CONNECTION_FIELDS: [HeaderName; 4] =
+    [header::CONNECTION, header::TRANSFER_ENCODING, header::UPGRADE, HeaderName::from_static("keep-alive")];
+
+/// How an exchange ended.
+pub enum Ended {
+    /// A response was begun.
+    Answered,
+    /// The client took the request back before.
+    Cancelled,
+}
+
+/// Answers a request.
+pub async fn run(
+    entry: Arc<Entry>,
+    from: Connection,
+    request: Request<RecvStream>,
+    mut respond: SendResponse<Bytes>,
+) -> Ended {
+    let is_head = *request.method() == Method::HEAD;
+    let answer = async {
+        if request.headers().len() > FIELDS_MAX {
+            return head_too_large().into_response();
+        }
+        entry.answer(from, translated(request)).await
+    };
+    let response = tokio::select! {
+        response = answer => response,
+        // The request's work ends with its future.
+        _ = poll_fn(|cx| respond.poll_reset(cx)) => return Ended::Cancelled,
+    };
+    let state = entry.state();
+    let now = SystemTime::UNIX_EPOCH + Duration::from_micros(u64::try_from(state.now()).unwrap_or_default());
+    if send(respond, response, is_head, now, state.config.write_stall).await == Sent::Stalled {
+        state.readers.count_slow();
+    }
+    Ended::Answered
+}
+
+/// The request in the form that it would have over HTTP/1.1: the target without an authority, which is in `Host`.
+fn translated(request: Request<RecvStream>) -> Request<RequestBody> {
+    let (mut parts, stream) = request.into_parts();
+    if let Some(authority) = parts.uri.authority().and_then(|one| HeaderValue::from_str(one.as_str()).ok()) {
+        // A client may send both, which must then be alike (RFC 9113, 8.3.1). Two hosts are refused.
+        if parts.headers.get(header::HOST) != Some(&authority) {
+            parts.headers.append(header::HOST, authority);
+        }
+    }
+    let target = parts.uri.path_and_query().cloned();
+    parts.uri = target.map_or_else(|| Uri::from_static("/"), Uri::from);
+    join_cookies(&mut parts.headers);
+    let length = parts.headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
+    Request::from_parts(parts, RequestBody { stream, length })
+}
+
+/// Cookies may come as a field each, for better compression (RFC 9113, 8.2.3).
+fn join_cookies(headers: &mut HeaderMap) {
+    let parts: Vec<&[u8]> = headers.get_all(header::COOKIE).iter().map(HeaderValue::as_bytes).collect();
+    if parts.len() > 1
+        && let Ok(joined) = HeaderValue::from_bytes(&parts.join(&b"; "[..]))
+    {
+        headers.insert(header::COOKIE, joined);
+    }
+}
+
+/// The body of a request.
+struct RequestBody {
+    stream: RecvStream,
+    length: Option<u64>,
+}
+
+impl HttpBody for RequestBody {
+    type Data = Bytes;
+    type Error = h2::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, h2::Error>>> {
+        let data = match ready!(self.stream.poll_data(cx)) {
+            Some(Ok(data)) => data,
+            Some(Err(e)) => return Poll::Ready(Some(Err(e))),
+            None => return Poll::Ready(None),
+        };
+        // The reader accounts for what it takes, so the client may send as much again.
+        let released = self.stream.flow_control().release_capacity(data.len());
+        Poll::Ready(Some(released.map(|()| Frame::data(data))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.stream.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.length.map_or_else(SizeHint::default, SizeHint::with_exact)
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Sent {
+    /// All of it, or as much as the client or the body allowed.
+    Done,
+    /// The client took nothing for too long.
+    Stalled,
+}
+
+async fn send(
+    mut respond: SendResponse<Bytes>,
+    response: Response,
+    is_head: bool,
+    now: SystemTime,
+    stall: Duration,
+) -> Sent {
+    let (mut parts, body) = response.into_parts();
+    let mut body = pin!(body);
+    parts.version = Version::HTTP_2;
+    for name in &CONNECTION_FIELDS {
+        parts.headers.remove(name);
+    }
+    if let Ok(date) = HeaderValue::from_str(&httpdate::fmt_http_date(now)) {
+        parts.headers.insert(header::DATE, date);
+    }
+    let bodiless = is_head || parts.status == StatusCode::NO_CONTENT || parts.status == StatusCode::NOT_MODIFIED;
+    if let Some(length) = body.size_hint().exact().filter(|_| !bodiless) {
+        parts.headers.entry(header::CONTENT_LENGTH).or_insert(length.into());
+    }
+    let ends = body.is_end_stream();
+    let Ok(mut stream) = respond.send_response(Response::from_parts(parts, ()), ends) else { return Sent::Done };
+    if ends {
+        return Sent::Done;
+    }
+    loop {
+        let frame = tokio::select! {
+            frame = poll_fn(|cx| body.as_mut().poll_frame(cx)) => frame,
+            _ = poll_fn(|cx| stream.poll_reset(cx)) => return Sent::Done,
+        };
+        match frame {
+            Some(Ok(frame)) => {
+                let Ok(data) = frame.into_data() else { continue };
+                match push(&mut stream, data, body.is_end_stream(), stall).await {
+                    Ok(true) => return Sent::Done,
+                    Ok(false) => {}
+                    Err(sent) => return sent,
+                }
+            }
+            Some(Err(_)) => {
+                // So that no client takes what it has for the whole.
+                stream.send_reset(Reason::INTERNAL_ERROR);
+                return Sent::Done;
+            }
+            None => {
+                let _ = stream.send_data(Bytes::new(), true);
+                return Sent::Done;
+            }
+        }
+    }
+}
+
+/// Sends data as the client grants room for it; `true` if it was the last. The library takes any amount at once and
+/// keeps it: only what has room is given to it.
+async fn push(stream: &mut SendStream<Bytes>, mut data: Bytes, last: bool, stall: Duration) -> Result<bool, Sent> {
+    let mut until = Instant::now() + stall;
+    while !data.is_empty() {
+        stream.reserve_capacity(data.len());
+        let room = match stream.capacity() {
+            0 => match tokio::time::timeout_at(until, poll_fn(|cx| stream.poll_capacity(cx))).await {
+                // A client can take room back. That is no progress.
+                Ok(Some(Ok(0))) => continue,
+                Ok(Some(Ok(room))) => room,
+                Ok(_) => return Err(Sent::Done),
+                Err(_) => {
+                    stream.send_reset(Reason::CANCEL);
+                    return Err(Sent::Stalled);
+                }
+            },
+            room => room,
+        };
+        until = Instant::now() + stall;
+        let part = data.split_to(room.min(data.len()));
+        let ends = last && data.is_empty();
+        stream.send_data(part, ends).map_err(|_| Sent::Done)?;
+        if ends {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}

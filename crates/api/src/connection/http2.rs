@@ -1,0 +1,148 @@
+//! HTTP/2 over one connection (RFC 9113).
+//!
+//! The library below speaks frames and flow control. What it leaves open is decided here, by the rules of HTTP/1.1: how
+//! long a head may take, how long a client may take nothing of a response, how long a connection may be idle. Each
+//! stream is a task of its connection: it ends with it.
+//!
+//! Attacks that are made of cheap frames are bounded by these numbers. The client gets `ENHANCE_YOUR_CALM` and the
+//! connection ends:
+//! - streams that are reset as soon as they are opened (CVE-2023-44487): [`RESETS_PENDING_MAX`], [`CANCELLED_MAX`];
+//! - heads in endless `CONTINUATION` frames (CVE-2024-27316), and heads that unfold to more than [`HEAD_BYTES_MAX`];
+//! - frames that are errors: [`ERRORS_MAX`].
+
+use super::exchange::{self, Ended};
+use super::wire::HEAD_BYTES_MAX;
+use crate::entry::{Connection, Entry};
+use bytes::Bytes;
+use h2::server::Builder;
+use h2::{Ping, PingPong, Reason};
+use std::future::poll_fn;
+use std::sync::Arc;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::{Duration, Instant, MissedTickBehavior, interval, sleep_until};
+
+/// Streams that a client may have open at once; further ones are refused.
+const STREAMS_MAX: u32 = 100;
+/// Bytes that a client may send ahead of what is read, by stream and in all. They are memory outside the budget for bodies.
+const STREAM_WINDOW: u32 = 128 << 10;
+const CONNECTION_WINDOW: u32 = 256 << 10;
+/// Bytes of a response that wait in the library for their turn on the connection.
+const SEND_BUFFER_BYTES: usize = 64 << 10;
+/// Streams that were reset before they were taken up. The library forgets none of them earlier.
+const RESETS_PENDING_MAX: usize = 20;
+/// Frames of one connection that were errors of the client.
+const ERRORS_MAX: usize = 100;
+/// Requests that a client may take back before their response, beyond those that it lets be answered. A map that is
+/// moved takes back many.
+const CANCELLED_MAX: u64 = 1000;
+/// While streams are open, how often the client has to prove that it is there.
+const PING_INTERVAL: Duration = Duration::from_secs(30);
+
+/// Serves a connection until its client or `stopping` ends it.
+pub async fn serve<S>(stream: S, from: Connection, entry: &Arc<Entry>, mut stopping: watch::Receiver<bool>)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let head_timeout = entry.state().config.head_timeout;
+    let mut connection = match tokio::time::timeout(head_timeout, builder().handshake::<_, Bytes>(stream)).await {
+        Ok(Ok(connection)) => connection,
+        Ok(Err(e)) => return tracing::debug!(error = %e, "no preface of HTTP/2"),
+        Err(_) => return tracing::debug!("no preface of HTTP/2 in time"),
+    };
+    let mut alive = Alive::new(connection.ping_pong());
+    let mut streams: JoinSet<Ended> = JoinSet::new();
+    let (mut answered, mut cancelled) = (0u64, 0u64);
+    let mut closing = false;
+    // When the connection has been idle for long enough: it is told to close, and dropped if it does not.
+    let mut idle_until = Instant::now() + head_timeout;
+    loop {
+        tokio::select! {
+            // This also reads and writes all frames of the connection.
+            accepted = connection.accept() => match accepted {
+                Some(Ok((request, respond))) => {
+                    streams.spawn(exchange::run(entry.clone(), from, request, respond));
+                }
+                Some(Err(e)) => return tracing::debug!(error = %e, "connection ended early"),
+                None => return,
+            },
+            Some(ended) = streams.join_next(), if !streams.is_empty() => {
+                match ended {
+                    Ok(Ended::Cancelled) => cancelled += 1,
+                    Ok(Ended::Answered) | Err(_) => answered += 1,
+                }
+                if cancelled > CANCELLED_MAX + answered {
+                    connection.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
+                }
+                idle_until = Instant::now() + head_timeout;
+            }
+            () = sleep_until(idle_until), if streams.is_empty() => {
+                if closing {
+                    return;
+                }
+                connection.graceful_shutdown();
+                closing = true;
+                idle_until = Instant::now() + head_timeout;
+            }
+            () = alive.lost(), if !streams.is_empty() => return tracing::debug!("the client answers no ping"),
+            // Every open stream may end; new ones are refused.
+            _ = stopping.wait_for(|stop| *stop), if !closing => {
+                connection.graceful_shutdown();
+                closing = true;
+            }
+        }
+    }
+}
+
+fn builder() -> Builder {
+    let mut builder = Builder::new();
+    builder
+        .max_concurrent_streams(STREAMS_MAX)
+        .max_header_list_size(HEAD_BYTES_MAX as u32)
+        .initial_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
+        .max_send_buffer_size(SEND_BUFFER_BYTES)
+        .max_pending_accept_reset_streams(RESETS_PENDING_MAX)
+        .max_local_error_reset_streams(Some(ERRORS_MAX));
+    builder
+}
+
+/// Asks the client regularly whether it is there: a stream of events may have nothing to send for long.
+struct Alive {
+    pings: Option<PingPong>,
+    waiting: bool,
+    ticks: tokio::time::Interval,
+}
+
+impl Alive {
+    fn new(pings: Option<PingPong>) -> Alive {
+        let mut ticks = interval(PING_INTERVAL);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        Alive { pings, waiting: false, ticks }
+    }
+
+    /// Completes when a ping was not answered within an interval.
+    async fn lost(&mut self) {
+        let Some(pings) = &mut self.pings else { return std::future::pending().await };
+        loop {
+            tokio::select! {
+                // An answer that is there counts, however late it is looked at.
+                biased;
+                pong = poll_fn(|cx| pings.poll_pong(cx)), if self.waiting => {
+                    self.waiting = false;
+                    if pong.is_err() {
+                        // The connection has ended, which `accept` reports.
+                        return std::future::pending().await;
+                    }
+                }
+                _ = self.ticks.tick() => {
+                    if self.waiting {
+                        return;
+                    }
+                    self.waiting = pings.send_ping(Ping::opaque()).is_ok();
+                }
+            }
+        }
+    }
+}

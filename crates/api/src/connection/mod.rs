@@ -1,0 +1,76 @@
+//! Connections: what is spoken over one, and what is refused before a request is there.
+//!
+//! The layers, from below: a stream that does not stall (`stall.rs`), TLS if it is configured (`tls.rs`), HTTP/1.1
+//! (`http1.rs` over `wire.rs`) or HTTP/2 (`http2.rs`, one request in `exchange.rs`). Above them is the entry point,
+//! which does not know them.
+
+mod addresses;
+mod exchange;
+mod http1;
+mod http2;
+mod plain;
+mod stall;
+mod tls;
+mod wire;
+
+pub use addresses::{Addresses, Counted};
+pub use tls::{Certificate, CertificateFault, Tls};
+
+use crate::entry::{Connection, Entry, Peer};
+use stall::Stalling;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use tokio::net::{TcpStream, UnixStream};
+use tokio::sync::watch;
+
+/// Serves a client of the network until it or `stopping` ends the connection.
+pub async fn serve(
+    stream: TcpStream,
+    address: IpAddr,
+    counted: Counted,
+    tls: Option<Tls>,
+    entry: Arc<Entry>,
+    mut stopping: watch::Receiver<bool>,
+) {
+    let from = Connection { peer: Peer::Address(address), secure: tls.is_some() };
+    let config = &entry.state().config;
+    let Some(tls) = tls else {
+        return http1::serve(Stalling::new(stream, config.write_stall), from, &entry, stopping).await;
+    };
+    let secured = async {
+        // Told from the first byte, before the limits: a handshake that never comes takes no place.
+        if !plain::speaks_tls(&stream).await? {
+            plain::refuse(stream).await;
+            return Ok(None);
+        }
+        let stream = Stalling::new(stream, config.write_stall);
+        tls.shake_hands(stream, counted.handshakes()).await.map(Some)
+    };
+    let secured = tokio::select! {
+        secured = tokio::time::timeout(config.handshake_timeout, secured) => secured,
+        // No request has begun.
+        _ = stopping.wait_for(|stop| *stop) => return,
+    };
+    let stream = match secured {
+        Ok(Ok(Some(stream))) => stream,
+        Ok(Ok(None)) => return,
+        failed => {
+            entry.state().metrics.handshakes_failed.fetch_add(1, Ordering::Relaxed);
+            let error = failed.ok().and_then(Result::err).map(tracing::field::display);
+            return tracing::debug!(client = %address, error, "no TLS handshake");
+        }
+    };
+    if stream.get_ref().1.alpn_protocol() == Some(tls::H2) {
+        http2::serve(stream, from, &entry, stopping).await;
+    } else {
+        http1::serve(stream, from, &entry, stopping).await;
+    }
+}
+
+/// Serves a client of the control socket, who owns the data folder.
+pub async fn serve_owner(stream: UnixStream, entry: Arc<Entry>, stopping: watch::Receiver<bool>) {
+    let from = Connection { peer: Peer::Socket, secure: false };
+    let stream = Stalling::new(stream, entry.state().config.write_stall);
+    http1::serve(stream, from, &entry, stopping).await;
+}

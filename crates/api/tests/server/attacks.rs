@@ -1,0 +1,183 @@
+//! Attacks over HTTP/1.1, byte by byte. Each shows how it is refused, and that others are served. Those on heads and
+//! bodies that trickle, on connections of one address, and by pages are in `overload.rs` and `guard.rs`.
+
+use crate::support::{Response, Server, read_response};
+use meridian_api::ServerConfig;
+use std::io::{BufReader, Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+/// All responses to what is written; then the server must close.
+fn responses(server: &Server, text: &str) -> Vec<Response> {
+    let mut stream = server.connect();
+    let _ = stream.write_all(text.as_bytes());
+    let mut reader = BufReader::new(stream);
+    std::iter::from_fn(|| read_response(&mut reader).ok()).collect()
+}
+
+fn statuses(server: &Server, text: &str) -> Vec<u16> {
+    responses(server, text).iter().map(|response| response.status).collect()
+}
+
+const SMUGGLED: &str = "DELETE /collections/c HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+
+/// A server with a collection that is still there after every attack.
+fn house() -> Server {
+    let server = Server::start();
+    server.create("c", "n:Integer");
+    server
+}
+
+#[test]
+fn requests_whose_end_two_readers_see_differently_are_refused_and_nothing_is_smuggled() {
+    let server = house();
+    let post = "POST /collections/c/items HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/geo+json\r\n";
+    let length = SMUGGLED.len();
+    for (what, head, body) in [
+        ("both lengths (CL.TE)", "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n", "0\r\n\r\n"),
+        ("both lengths (TE.CL)", "Transfer-Encoding: chunked\r\nContent-Length: 3\r\n", "0\r\n\r\n"),
+        ("two lengths", "Content-Length: 0\r\nContent-Length: 90\r\n", ""),
+        ("two lengths in one", "Content-Length: 0, 90\r\n", ""),
+        ("a signed length", "Content-Length: +0\r\n", ""),
+        ("no length", "Content-Length: x\r\n", ""),
+        ("an encoding that is not chunked", "Transfer-Encoding: xchunked\r\n", "0\r\n\r\n"),
+        ("chunked not last", "Transfer-Encoding: chunked, identity\r\n", "0\r\n\r\n"),
+        ("a space before the colon", "Transfer-Encoding : chunked\r\n", "0\r\n\r\n"),
+        ("a folded field (obs-fold)", "X-A: 1\r\n Transfer-Encoding: chunked\r\n", "0\r\n\r\n"),
+        ("a bare CR in a field", "X-A: 1\rTransfer-Encoding: chunked\r\n", "0\r\n\r\n"),
+        ("a NUL in a field", "X-A: 1\0\r\n", ""),
+        ("no name", ": 1\r\n", ""),
+        ("a chunk without a size", "Transfer-Encoding: chunked\r\n", "\r\n0\r\n\r\n"),
+        ("a size that is none", "Transfer-Encoding: chunked\r\n", "0x0\r\n\r\n"),
+        ("a size beyond all", "Transfer-Encoding: chunked\r\n", "fffffffffffffffff\r\n"),
+        ("a bare LF in a chunk", "Transfer-Encoding: chunked\r\n", "0;\n\r\n\r\n"),
+    ] {
+        let all = responses(&server, &format!("{post}{head}\r\n{body}{SMUGGLED}"));
+        // The first is refused and the connection ends with it, or the rest is part of its body.
+        assert_eq!(all.len(), 1, "{what}: {:?}", all.iter().map(|one| one.status).collect::<Vec<_>>());
+        assert!((400..500).contains(&all[0].status), "{what}: {}", all[0].text());
+        assert_eq!(server.get("/collections/c").status, 200, "{what}");
+    }
+    // What is well-formed is one body, whatever it looks like.
+    let hidden = format!("{post}Content-Length: {length}\r\nConnection: close\r\n\r\n{SMUGGLED}");
+    assert_eq!(statuses(&server, &hidden), [400]);
+    assert_eq!(server.get("/collections/c").status, 200);
+}
+
+#[test]
+fn lines_that_end_with_a_bare_lf_are_read_as_one_request() {
+    let server = house();
+    // RFC 9112, 2.2 lets a server take them. It must then take all that follow the same way.
+    let text = "GET /healthz HTTP/1.1\nHost: localhost\nConnection: close\n\n";
+    assert_eq!(statuses(&server, &format!("{text}{SMUGGLED}")), [200]);
+    assert_eq!(server.get("/collections/c").status, 200);
+}
+
+#[test]
+fn endless_chunk_extensions_and_trailers_are_refused() {
+    let server = house();
+    let head = "POST /collections/c/items HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/geo+json\r\n\
+                Transfer-Encoding: chunked\r\n\r\n";
+    let bomb = "x".repeat(1 << 20);
+    for body in [format!("1;{bomb}\r\n{{\r\n0\r\n\r\n"), format!("0\r\nx-a: {bomb}\r\n\r\n")] {
+        let all = responses(&server, &format!("{head}{body}"));
+        assert!(all.iter().all(|one| (400..500).contains(&one.status)), "{:?}", all.first().map(Response::text));
+    }
+    assert_eq!(server.get("/collections/c").status, 200);
+}
+
+#[test]
+fn heads_that_are_too_large_are_refused() {
+    let server = house();
+    let fields: String = (0..101).map(|n| format!("X-{n}: 1\r\n")).collect();
+    for bomb in [format!("X-A: {}\r\n", "a".repeat(200 << 10)), fields] {
+        assert_eq!(statuses(&server, &format!("GET / HTTP/1.1\r\nHost: localhost\r\n{bomb}\r\n")), [431]);
+    }
+    // Bytes that are no HTTP at all, and a handshake of TLS.
+    for noise in ["\r\n\r\n\0\0\0 x", "\x16\x03\x01\x02\0\x01\0\r\n\r\n"] {
+        assert!(statuses(&server, noise).iter().all(|status| *status == 400));
+    }
+    assert_eq!(server.get("/collections/c").status, 200);
+}
+
+/// Writes a head and reads the answer, without any of its body.
+fn announced(server: &Server, head: &str) -> (Response, BufReader<TcpStream>) {
+    let mut stream = server.connect();
+    stream.write_all(head.as_bytes()).unwrap();
+    let mut reader = BufReader::new(stream);
+    (read_response(&mut reader).unwrap(), reader)
+}
+
+#[test]
+fn who_waits_for_100_continue_is_refused_before_it_sends() {
+    let server = Server::with(ServerConfig { body_bytes_max: 1 << 20, ..ServerConfig::default() });
+    server.create("c", "n:Integer");
+    let head = |path: &str, kind: &str, length: usize| {
+        format!(
+            "POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n\
+             Expect: 100-continue\r\n\r\n"
+        )
+    };
+    for (path, kind, length, status) in [
+        ("/nowhere", "application/geo+json", 10, 404),
+        ("/collections/c/items", "text/plain", 10, 415),
+        ("/collections/c/items", "application/geo+json", 64 << 20, 413),
+    ] {
+        let (answer, mut reader) = announced(&server, &head(path, kind, length));
+        answer.problem(status);
+        assert_eq!(answer.header("connection"), "close");
+        // It closes, as nobody can tell whether what comes next is the body.
+        reader.get_mut().shutdown(std::net::Shutdown::Write).unwrap();
+        assert_eq!(reader.read(&mut [0; 16]).unwrap(), 0);
+    }
+    // A body that is wanted is asked for.
+    let body = r#"{"type":"Feature","geometry":null,"properties":{"n":1}}"#;
+    let (go_on, mut reader) = announced(&server, &head("/collections/c/items", "application/geo+json", body.len()));
+    assert_eq!(go_on.status, 100);
+    reader.get_mut().write_all(body.as_bytes()).unwrap();
+    assert_eq!(read_response(&mut reader).unwrap().status, 201);
+}
+
+#[test]
+fn a_refusal_reads_small_bodies_and_leaves_large_ones() {
+    let server = house();
+    let head = |length: usize| {
+        format!(
+            "POST /collections/c/items HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\n\
+             Content-Length: {length}\r\n\r\n"
+        )
+    };
+    // A small one is read, and the next request of the connection is answered.
+    let mut stream = server.connect();
+    stream.write_all(format!("{}{}", head(5), "12345").as_bytes()).unwrap();
+    stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
+    let mut reader = BufReader::new(stream);
+    assert_eq!(read_response(&mut reader).unwrap().status, 415);
+    assert_eq!(read_response(&mut reader).unwrap().status, 200);
+    // Of a large one nothing has come when the answer is there.
+    let (answer, _) = announced(&server, &head(512 << 20));
+    answer.problem(415);
+    assert_eq!(answer.header("connection"), "close");
+    // A client that sends all of it first can still read the answer.
+    let mut stream = server.connect();
+    stream.write_all(head(4 << 20).as_bytes()).unwrap();
+    let _ = stream.write_all(&vec![b' '; 4 << 20]);
+    read_response(&mut BufReader::new(stream)).unwrap().problem(415);
+}
+
+#[test]
+fn a_refused_client_that_never_stops_sending_is_closed() {
+    let server = house();
+    let mut stream = server.connect();
+    stream.set_write_timeout(Some(Duration::from_secs(60))).unwrap();
+    let head = "POST /nowhere HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n";
+    stream.write_all(head.as_bytes()).unwrap();
+    let chunk = format!("1000\r\n{}\r\n", "x".repeat(4096));
+    // It takes some of it, and then no more: the connection ends although the client goes on.
+    let mut chunks = 0u64;
+    while stream.write_all(chunk.as_bytes()).is_ok() {
+        chunks += 1;
+        assert!(chunks < 1 << 20, "4 GiB were taken");
+    }
+    assert_eq!(server.get("/healthz").status, 200);
+}

@@ -1,0 +1,263 @@
+//! Attacks that are made of frames of HTTP/2, byte by byte. Each shows how it is refused, and that others are served.
+
+use crate::support::Server;
+use crate::tls::{Secured, Shown, secured};
+use meridian_api::ServerConfig;
+use std::io::{self, Read, Write};
+use std::time::Duration;
+
+// Types of frames (RFC 9113, 6), their flags, and error codes (RFC 9113, 7).
+const DATA: u8 = 0;
+const HEADERS: u8 = 1;
+const RST_STREAM: u8 = 3;
+const SETTINGS: u8 = 4;
+const GOAWAY: u8 = 7;
+const CONTINUATION: u8 = 9;
+const END_STREAM: u8 = 1;
+const END_HEADERS: u8 = 4;
+const PROTOCOL_ERROR: u32 = 1;
+const FRAME_SIZE_ERROR: u32 = 6;
+const REFUSED_STREAM: u32 = 7;
+const CANCEL: u32 = 8;
+const COMPRESSION_ERROR: u32 = 9;
+const ENHANCE_YOUR_CALM: u32 = 11;
+
+/// A client that writes what it likes.
+struct Attacker {
+    stream: Secured,
+}
+
+struct Frame {
+    kind: u8,
+    stream: u32,
+    payload: Vec<u8>,
+}
+
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let mut bytes = (payload.len() as u32).to_be_bytes()[1..].to_vec();
+    bytes.extend([kind, flags]);
+    bytes.extend(stream.to_be_bytes());
+    bytes.extend(payload);
+    bytes
+}
+
+/// A field as HPACK writes it without a table (RFC 7541, 6.2.2).
+fn field(name: &str, value: &str) -> Vec<u8> {
+    let mut bytes = vec![0];
+    for text in [name, value] {
+        bytes.extend(integer(text.len()));
+        bytes.extend(text.as_bytes());
+    }
+    bytes
+}
+
+/// An integer with a prefix of seven bits (RFC 7541, 5.1).
+fn integer(value: usize) -> Vec<u8> {
+    if value < 127 {
+        return vec![value as u8];
+    }
+    let (mut bytes, mut rest) = (vec![127], value - 127);
+    while rest >= 128 {
+        bytes.push((rest % 128 + 128) as u8);
+        rest /= 128;
+    }
+    bytes.push(rest as u8);
+    bytes
+}
+
+fn request(path: &str) -> Vec<u8> {
+    let fields = [(":method", "GET"), (":scheme", "https"), (":authority", "localhost"), (":path", path)];
+    fields.iter().flat_map(|(name, value)| field(name, value)).collect()
+}
+
+impl Attacker {
+    fn new(server: &Server, shown: &Shown) -> Attacker {
+        let stream = secured(server.connect(), shown.client(&[b"h2"], rustls::ALL_VERSIONS)).unwrap();
+        let mut attacker = Attacker { stream };
+        attacker.write(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").unwrap();
+        attacker.write(&frame(SETTINGS, 0, 0, &[])).unwrap();
+        attacker
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.stream.write_all(bytes)?;
+        self.stream.flush()
+    }
+
+    fn read(&mut self) -> io::Result<Frame> {
+        let mut head = [0; 9];
+        self.stream.read_exact(&mut head)?;
+        let mut payload = vec![0; u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize];
+        self.stream.read_exact(&mut payload)?;
+        let stream = u32::from_be_bytes([head[5], head[6], head[7], head[8]]);
+        Ok(Frame { kind: head[3], stream, payload })
+    }
+
+    /// The reason of the first frame of this kind; none if the connection ends without.
+    fn reason(&mut self, kind: u8) -> Option<u32> {
+        loop {
+            let frame = self.read().ok()?;
+            if frame.kind == kind {
+                // After the last stream in a GOAWAY, all there is in a RST_STREAM (RFC 9113, 6.4 and 6.8).
+                let at = if kind == GOAWAY { 4 } else { 0 };
+                return Some(u32::from_be_bytes(frame.payload[at..at + 4].try_into().unwrap()));
+            }
+        }
+    }
+
+    /// The reason of the GOAWAY that these bytes get.
+    fn flood(&mut self, bytes: &[u8]) -> Option<u32> {
+        // The server may have enough before it has read all.
+        let _ = self.write(bytes);
+        self.reason(GOAWAY)
+    }
+}
+
+fn house(config: ServerConfig) -> (Server, Shown) {
+    let shown = Shown::new();
+    (Server::within(shown.tls(), config), shown)
+}
+
+/// Another client is answered.
+#[track_caller]
+fn serves(server: &Server, shown: &Shown) {
+    let mut other = Attacker::new(server, shown);
+    other.write(&frame(HEADERS, END_STREAM | END_HEADERS, 1, &request("/healthz"))).unwrap();
+    while other.read().unwrap().kind != DATA {}
+}
+
+#[test]
+fn rapid_reset_ends_the_connection() {
+    let (server, shown) = house(ServerConfig::default());
+    let mut attacker = Attacker::new(&server, &shown);
+    let request = request("/collections");
+    // Opened and reset in one write of few bytes, so that they are reset before they are taken up.
+    let pieces = (0..60u32).map(|n| {
+        let stream = 2 * n + 1;
+        let opened = frame(HEADERS, END_STREAM | END_HEADERS, stream, &request);
+        [opened, frame(RST_STREAM, 0, stream, &CANCEL.to_be_bytes())].concat()
+    });
+    let all: Vec<u8> = pieces.flatten().collect();
+    assert_eq!(attacker.flood(&all), Some(ENHANCE_YOUR_CALM));
+    serves(&server, &shown);
+}
+
+#[test]
+fn a_head_in_endless_continuations_ends_the_connection() {
+    let (server, shown) = house(ServerConfig::default());
+    let mut attacker = Attacker::new(&server, &shown);
+    let first = frame(HEADERS, END_STREAM, 1, &request("/"));
+    // Never the flag that ends the head. In one write, so that nothing is under way when the server has enough.
+    let rest = (0..100).flat_map(|n| frame(CONTINUATION, 0, 1, &field(&format!("x-{n}"), "1")));
+    let all: Vec<u8> = first.into_iter().chain(rest).collect();
+    assert_eq!(attacker.flood(&all), Some(ENHANCE_YOUR_CALM));
+    serves(&server, &shown);
+}
+
+#[test]
+fn a_head_that_unfolds_to_too_much_is_refused() {
+    let (server, shown) = house(ServerConfig::default());
+    // One large field goes into the table, and is then named by a byte, time and again (RFC 7541, 6.1).
+    let head = |times| {
+        let mut head = request("/");
+        head.extend([0x40]);
+        head.extend(field("x", &"a".repeat(3_900)).split_off(1));
+        head.extend(vec![0x80 | 62; times]);
+        frame(HEADERS, END_STREAM | END_HEADERS, 1, &head)
+    };
+    // Over the limit: the stream ends with a bare 431, which comes from the library.
+    let mut attacker = Attacker::new(&server, &shown);
+    attacker.write(&head(30)).unwrap();
+    let answer = std::iter::from_fn(|| attacker.read().ok()).find(|frame| frame.stream == 1).unwrap();
+    assert_eq!(answer.kind, HEADERS);
+    assert!(answer.payload.len() < 16, "no field but the status: {:?}", answer.payload);
+    // A bomb of 31 MB: the connection ends.
+    let mut attacker = Attacker::new(&server, &shown);
+    assert_eq!(attacker.flood(&head(8_000)), Some(ENHANCE_YOUR_CALM));
+    serves(&server, &shown);
+}
+
+#[test]
+fn a_head_that_stops_midway_is_cut_off() {
+    let (server, shown) = house(ServerConfig { head_timeout: Duration::from_millis(300), ..ServerConfig::default() });
+    let mut attacker = Attacker::new(&server, &shown);
+    attacker.write(&frame(HEADERS, END_STREAM, 1, &request("/"))).unwrap();
+    // Told to go, then dropped.
+    while attacker.read().is_ok() {}
+    // Not even a preface.
+    let mut silent = secured(server.connect(), shown.client(&[b"h2"], rustls::ALL_VERSIONS)).unwrap();
+    let _ = silent.read_to_end(&mut Vec::new());
+    serves(&server, &shown);
+}
+
+#[test]
+fn frames_that_are_too_large_or_make_no_sense_end_the_connection() {
+    let (server, shown) = house(ServerConfig::default());
+    let head = frame(HEADERS, END_HEADERS, 1, &request("/"));
+    for (what, bytes) in [
+        ("more than the 16 KiB that a frame may have", frame(DATA, 0, 1, &vec![0; 20_000])),
+        ("half a setting", frame(SETTINGS, 0, 0, &[0; 5])),
+        ("a head on the stream that is the connection itself", frame(HEADERS, END_HEADERS, 0, &request("/"))),
+        ("an entry that the table does not have", frame(HEADERS, END_STREAM | END_HEADERS, 3, &[0x80 | 100])),
+        ("the continuation of nothing", frame(CONTINUATION, END_HEADERS, 1, &[])),
+    ] {
+        let mut attacker = Attacker::new(&server, &shown);
+        let reason = attacker.flood(&[head.clone(), bytes].concat());
+        let told = matches!(reason, Some(PROTOCOL_ERROR | FRAME_SIZE_ERROR | COMPRESSION_ERROR));
+        assert!(told, "{what}: {reason:?}");
+    }
+    serves(&server, &shown);
+}
+
+#[test]
+fn more_streams_than_agreed_are_refused() {
+    let (server, shown) = house(ServerConfig::default());
+    let mut attacker = Attacker::new(&server, &shown);
+    // Each has a body that never comes.
+    let mut head = [(":method", "POST"), (":scheme", "https"), (":authority", "localhost"), (":path", "/tokens")]
+        .iter()
+        .flat_map(|(name, value)| field(name, value))
+        .collect::<Vec<u8>>();
+    head.extend(field("content-type", "application/json"));
+    for n in 0..101 {
+        attacker.write(&frame(HEADERS, END_HEADERS, 2 * n + 1, &head)).unwrap();
+    }
+    let refused = loop {
+        let frame = attacker.read().unwrap();
+        if frame.kind == RST_STREAM {
+            break frame;
+        }
+    };
+    assert_eq!((refused.stream, &refused.payload[..]), (201, &REFUSED_STREAM.to_be_bytes()[..]));
+    serves(&server, &shown);
+}
+
+#[test]
+fn a_request_with_fields_of_http_1_or_a_wrong_length_is_reset() {
+    let (server, shown) = house(ServerConfig::default());
+    let with = |fields: &[(&str, &str)]| {
+        let more = fields.iter().flat_map(|(name, value)| field(name, value));
+        request("/").into_iter().chain(more).collect::<Vec<u8>>()
+    };
+    for fields in [
+        &[("transfer-encoding", "chunked")][..],
+        &[("connection", "close")],
+        &[("x-Upper", "1")],
+        &[("content-length", "5")],
+        &[(":path", "/other")],
+        &[("x", "a\r\nx-smuggled: 1")],
+    ] {
+        let mut attacker = Attacker::new(&server, &shown);
+        attacker.write(&frame(HEADERS, END_STREAM | END_HEADERS, 1, &with(fields))).unwrap();
+        let frame = loop {
+            let frame = attacker.read().unwrap();
+            if frame.kind == RST_STREAM || frame.kind == GOAWAY {
+                break frame;
+            }
+            assert_ne!(frame.kind, HEADERS, "{fields:?} was answered");
+        };
+        let reason = u32::from_be_bytes(frame.payload[frame.payload.len() - 4..].try_into().unwrap());
+        assert_eq!(reason, PROTOCOL_ERROR, "{fields:?}");
+    }
+    serves(&server, &shown);
+}

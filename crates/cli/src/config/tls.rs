@@ -1,0 +1,35 @@
+//! The settings of TLS.
+
+use super::setting::{Setting, text};
+use crate::units;
+use std::path::PathBuf;
+use toml::Value;
+
+/// A file; an empty text is none.
+macro_rules! file {
+    ($key:literal, $help:literal, $($place:ident).+) => {
+        Setting {
+            key: $key,
+            help: $help,
+            get: |c| Value::String(c.$($place).+.as_ref().map(|file| file.display().to_string()).unwrap_or_default()),
+            set: |c, v| text(v).map(|t| c.$($place).+ = (!t.is_empty()).then(|| PathBuf::from(t))),
+        }
+    };
+}
+
+pub(super) const SETTINGS: &[Setting] = &[
+    file!(
+        "tls.certificate",
+        "File of the server's certificate and those of the authorities between, in PEM; empty: no TLS. It is read again when it changes.",
+        tls.certificate
+    ),
+    file!("tls.key", "File of the certificate's private key, in PEM, without a passphrase.", tls.key),
+    duration!("tls.handshake_timeout", "Max time for a TLS handshake.", server.handshake_timeout, "1s", "1m"),
+    duration!(
+        "tls.hsts",
+        "How long browsers use only https for the server's name, at any port (Strict-Transport-Security); 0s: not said.",
+        server.hsts,
+        "0s",
+        "3650d"
+    ),
+];

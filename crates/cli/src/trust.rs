@@ -1,0 +1,116 @@
+//! Which servers this program speaks to over https, and what it says where it does not.
+
+use crate::failure::Failure;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Once};
+use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, TlsProvider, parse_pem};
+
+/// Where a server is.
+#[derive(Debug, Clone)]
+pub struct Address {
+    /// Its URL.
+    pub url: String,
+    /// File of the authorities to trust, if not the system's.
+    pub ca: Option<PathBuf>,
+}
+
+/// TLS that trusts the authorities of the system, or instead those in a file.
+///
+/// # Errors
+/// If the file cannot be read, or has no certificate.
+pub fn tls(ca: Option<&Path>) -> Result<TlsConfig, Failure> {
+    let roots = match ca {
+        None => RootCerts::PlatformVerifier,
+        Some(file) => {
+            let wrong = |why: String| Failure::Usage(format!("--ca-file {}: {why}", file.display()));
+            let text = std::fs::read(file).map_err(|e| wrong(format!("cannot be read: {e}")))?;
+            let items = parse_pem(&text).map(|item| match item {
+                Ok(PemItem::Certificate(one)) => Ok(Some(one)),
+                Ok(_) => Ok(None),
+                Err(e) => Err(wrong(format!("it is not PEM: {e}"))),
+            });
+            let found: Vec<Certificate<'static>> = items.filter_map(Result::transpose).collect::<Result<_, _>>()?;
+            if found.is_empty() {
+                return Err(wrong("it has no certificate: expected -----BEGIN CERTIFICATE-----".to_owned()));
+            }
+            RootCerts::new_with_certs(&found)
+        }
+    };
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let tls = TlsConfig::builder().provider(TlsProvider::Rustls).root_certs(roots);
+    Ok(tls.unversioned_rustls_crypto_provider(provider).build())
+}
+
+/// What is wrong with the server's TLS, as a sentence; `None` if something else is.
+pub fn fault(error: &ureq::Error) -> Option<String> {
+    use rustls::{CertificateError as Cert, Error};
+    let inner = match error {
+        ureq::Error::Rustls(e) => e,
+        // A failure within the handshake comes as one of the connection.
+        ureq::Error::Io(e) => e.get_ref()?.downcast_ref::<Error>()?,
+        _ => return None,
+    };
+    Some(match inner {
+        Error::InvalidCertificate(Cert::UnknownIssuer | Cert::BadSignature) => {
+            "no trusted authority has signed its certificate: --ca-file, or MERIDIAN_CA, names a file with the one to trust"
+                .to_owned()
+        }
+        Error::InvalidCertificate(wrong) => format!("its certificate is not accepted: {wrong}"),
+        Error::InvalidMessage(_) => "it does not speak TLS on this port: expected http://".to_owned(),
+        other => format!("TLS failed: {other}"),
+    })
+}
+
+/// Warns, once, that a token is sent where others can read it.
+pub fn warn_of_plain_token(base: &str) {
+    static WARNED: Once = Once::new();
+    if let Some(host) = base.strip_prefix("http://").map(host_of).filter(|host| !is_this_machine(host)) {
+        WARNED.call_once(|| {
+            eprintln!("meridian: warning: the token goes to {host} without TLS, so others on the way can read it: use https://");
+        });
+    }
+}
+
+fn host_of(rest: &str) -> &str {
+    let authority = rest.split(['/', '?']).next().unwrap_or_default();
+    match authority.strip_prefix('[') {
+        Some(address) => address.split(']').next().unwrap_or_default(),
+        None => authority.rsplit_once(':').map_or(authority, |(host, _)| host),
+    }
+}
+
+fn is_this_machine(host: &str) -> bool {
+    host.eq_ignore_ascii_case("localhost")
+        || host.parse::<IpAddr>().is_ok_and(|address| address.to_canonical().is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_this_machine_gets_a_token_in_plain_without_a_word() {
+        for (base, safe) in [
+            ("127.0.0.1:7117", true),
+            ("[::1]:7117/x", true),
+            ("localhost", true),
+            ("events.example.org:7117", false),
+            ("192.0.2.7", false),
+            ("localhost.example.org", false),
+        ] {
+            assert_eq!(is_this_machine(host_of(base)), safe, "{base}");
+        }
+    }
+
+    #[test]
+    fn a_file_without_authorities_is_named() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        for (path, words) in [(Path::new("/nowhere.pem"), "cannot be read"), (file.path(), "no certificate")] {
+            let error = tls(Some(path)).unwrap_err();
+            assert_eq!(error.code(), 2);
+            assert!(error.to_string().contains(words), "{error}");
+        }
+        assert!(tls(None).is_ok());
+    }
+}
