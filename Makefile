@@ -10,7 +10,7 @@ BENCHES := ingest mixed spacetime tracks near aggregate footprint scaling capaci
 VENV := $(TARGET)/bench-venv
 QUESTDB := 9.3.4
 
-.PHONY: help build web demo test test-all fixture chaos differential soak conformance schemathesis studies bench bench-peers clean-demo
+.PHONY: help build web demo test test-all fixture chaos differential soak fuzz conformance schemathesis studies bench bench-peers clean-demo
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -60,6 +60,9 @@ differential: ## A real server against an oracle of plain lists, from new seeds,
 
 soak: ## Write, delete, page and count at once, with little memory, for FOR seconds
 	MERIDIAN_SOAK_SECONDS=$(FOR) cargo test -p meridian-cli --test soak -- --nocapture
+
+fuzz: ## libFuzzer on every parser of outside bytes for FOR seconds each; ARGS="geojson csv" takes some
+	SECONDS_MAX=$(FOR) scripts/fuzz.sh $(ARGS)
 
 conformance: ## The standards' tests: CQL2, and the OGC suites whose jars ETS_FEATURES and ETS_TILES name
 	scripts/cql2_test.sh

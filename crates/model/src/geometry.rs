@@ -123,7 +123,11 @@ fn validate_polygon(polygon: &Polygon<f64>) -> Result<(), Invalid> {
     if polygon.interiors().is_empty() { Ok(()) } else { validate_holes(polygon).map_err(wrong) }
 }
 
-/// Checks that holes lie in the outer ring and apart from each other; they may touch at points.
+/// Max work of checking holes, in vertices that tests of two rings go over and in pairs of boxes: about a second's.
+const HOLES_WORK_MAX: usize = 100_000_000;
+
+/// Checks that holes lie in the outer ring and apart from each other; they may touch at points. What would take longer
+/// than [`HOLES_WORK_MAX`] is refused rather than followed.
 fn validate_holes(polygon: &Polygon<f64>) -> Result<(), String> {
     let outer = Polygon::new(polygon.exterior().clone(), vec![]);
     let outer = PreparedGeometry::from(&outer);
@@ -131,7 +135,18 @@ fn validate_holes(polygon: &Polygon<f64>) -> Result<(), String> {
         |m: &IntersectionMatrix| m.get(CoordPos::OnBoundary, CoordPos::OnBoundary) == Dimensions::OneDimensional;
     let holes: Vec<_> = polygon.interiors().iter().map(|ring| Polygon::new(ring.clone(), vec![])).collect();
     let boxes: Vec<_> = holes.iter().map(|hole| hole.bounding_rect()).collect();
+    let outline = polygon.exterior().0.len();
+    let mut work = 0;
+    let mut within = |more: usize| {
+        work += more;
+        if work > HOLES_WORK_MAX {
+            Err("its rings are too intricate to be checked: simplify them".to_owned())
+        } else {
+            Ok(())
+        }
+    };
     for (i, hole) in holes.iter().enumerate() {
+        within(outline + hole.exterior().0.len() + holes.len() - i)?;
         let prepared = PreparedGeometry::from(hole);
         let matrix = outer.relate(&prepared);
         if !matrix.is_contains() {
@@ -147,6 +162,7 @@ fn validate_holes(polygon: &Polygon<f64>) -> Result<(), String> {
             {
                 continue;
             }
+            within(hole.exterior().0.len() + other.exterior().0.len())?;
             let matrix = prepared.relate(other);
             let overlap = matrix.get(CoordPos::Inside, CoordPos::Inside) == Dimensions::TwoDimensional;
             if overlap || on_a_line(&matrix) {
@@ -232,5 +248,20 @@ mod tests {
             prop_assert_eq!(validate_position(lon, lat).is_ok(), on_the_globe);
             prop_assert!(validate_position(f64::NAN, lat).is_err() && validate_position(lon, f64::INFINITY).is_err());
         }
+    }
+
+    #[test]
+    fn an_outline_with_too_many_holes_to_check_is_refused() {
+        let ring = |lon: f64, lat: f64, radius: f64, vertices: usize| -> geo_types::LineString<f64> {
+            let at = |n: usize| std::f64::consts::TAU * n as f64 / vertices as f64;
+            (0..vertices).map(|n| (lon + radius * at(n).cos(), lat + radius * at(n).sin())).collect()
+        };
+        let holes = |count: usize, outline: usize| {
+            let hole = |n: usize| ring((n % 200) as f64 * 0.3 - 30.0, (n / 200) as f64 * 0.3 - 15.0, 0.1, 4);
+            Geometry::Polygon(Polygon::new(ring(0.0, 0.0, 50.0, outline), (0..count).map(hole).collect()))
+        };
+        assert_eq!(validate(&holes(500, 20_000)), Ok(()));
+        let refused = validate(&holes(20_000, 20_000)).unwrap_err();
+        assert!(refused.detail.contains("too intricate"), "{refused}");
     }
 }

@@ -9,6 +9,7 @@ use crate::read::columnar::Batches;
 use crate::survey::Survey;
 use crate::wkt;
 use arrow_array::Array;
+use meridian_model::Invalid;
 
 /// Looks at the rows of record batches.
 pub(crate) fn columnar(mut batches: impl Batches, options: &ReadOptions, cut: bool) -> Result<Guess, Fault> {
@@ -18,7 +19,9 @@ pub(crate) fn columnar(mut batches: impl Batches, options: &ReadOptions, cut: bo
     let mut positions = Vec::new();
     for (position, field) in schema.fields().iter().enumerate() {
         if !geo.covering.contains(field.name()) {
-            guess.column(field.name(), positions.len(), options);
+            if guess.column(field.name(), positions.len(), options) != positions.len() {
+                return Err(Fault::stop(Invalid::new(format!("two columns have the name {:?}", field.name()))));
+            }
             positions.push(position);
         }
     }

@@ -106,6 +106,7 @@ fn events<R: Records + 'static>(records: R, schema: Arc<Schema>, options: &ReadO
         id_if_absent: options.id_if_absent.clone(),
         watch: options.watch.clone(),
         steps: 0,
+        watched: 0,
         ended: false,
     })
 }
@@ -170,18 +171,27 @@ struct Events<R> {
     report: Report,
     id_if_absent: Option<String>,
     watch: Option<Watch>,
-    /// Events and errors so far, for the watch.
+    /// Events so far, for the watch.
     steps: u32,
+    /// Bytes of the batch when the watch was asked last.
+    watched: usize,
     ended: bool,
 }
 
 /// Events between two questions to the watch: some tens of microseconds.
 const STEPS_WATCHED: u32 = 256;
+/// Bytes between two questions to the watch: an event of many vertices takes as long as many others.
+const BYTES_WATCHED: usize = 64 << 10;
 
 impl<R: Records> Events<R> {
     fn is_called_off(&mut self) -> bool {
         self.steps = self.steps.wrapping_add(1);
-        self.steps.is_multiple_of(STEPS_WATCHED) && self.watch.as_ref().is_some_and(|watch| !watch.goes_on())
+        let bytes = self.bytes();
+        if !self.steps.is_multiple_of(STEPS_WATCHED) && bytes.abs_diff(self.watched) < BYTES_WATCHED {
+            return false;
+        }
+        self.watched = bytes;
+        self.watch.as_ref().is_some_and(|watch| !watch.goes_on())
     }
 
     fn rows(&self) -> usize {
@@ -239,6 +249,8 @@ impl<R: Records> Events<R> {
 
     /// Drops the current event; returns whether reading continues.
     fn refuse(&mut self, mistake: Invalid) -> Result<bool, ReadError> {
+        // Nothing tells how long it took to find the mistake.
+        self.steps = STEPS_WATCHED - 1;
         self.builder.abandon_event();
         self.records.noted();
         let line = mistake.line.unwrap_or(self.records.line());

@@ -135,8 +135,9 @@ impl Walk {
         let Walk { circle, cut, inside } = self;
         let mut columns = Projection::none(&snapshot.layout);
         columns.add_geometry(&snapshot.layout);
-        let mut reader =
-            Reader { snapshot, chunks: Chunks::new(columns), best: BinaryHeap::with_capacity(k + 1), k, circle };
+        // Room for few: another server may ask for any number.
+        let best = BinaryHeap::with_capacity(k.min(ROOM) + 1);
+        let mut reader = Reader { snapshot, chunks: Chunks::new(columns), best, k, circle };
         let mut total = 0;
         for (part, rows) in cut {
             // Cut leaves first: they must be read in any case, and they bound how far inside nodes have to be opened.
@@ -169,6 +170,9 @@ impl Walk {
         Ok((total, reader.hits()))
     }
 }
+
+/// Places for which room is made ahead.
+const ROOM: usize = 1024;
 
 /// A place among the nearest so far; the max is the first to go.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -231,7 +231,8 @@ impl Reading {
             // Records that a manifest covers are in segments, which were synced.
             self.found.last_group = (!scan.records.is_empty()).then(|| {
                 // The last group starts where the file was synced when its records were written.
-                let offset = scan.synced.max(head);
+                // What a record says of it is no place to write to beyond what was read.
+                let offset = scan.synced.max(head).min(scan.end as u64);
                 let bytes = bytes.get(offset as usize..scan.end).unwrap_or_default().to_vec();
                 let mark = Mark { position: last, end: scan.end as u64 };
                 let newer = |(old, slot)| (mark > old).then_some((mark, slot));

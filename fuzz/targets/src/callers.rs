@@ -1,0 +1,48 @@
+//! What callers show, and what is kept of it.
+
+use meridian_admission::identity::{Credential, Registry, Vault};
+use std::sync::Arc;
+
+/// Records in memory, which are only read.
+struct Kept(Vec<(String, Vec<u8>)>);
+
+impl Vault for Kept {
+    fn all(&self) -> Result<Vec<(String, Vec<u8>)>, String> {
+        Ok(self.0.clone())
+    }
+
+    fn put(&self, _: &str, _: &[u8]) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn remove(&self, _: &str) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+/// A token's record: that of `mrd_0123456789abcdef_` and 64 zeros.
+const RECORD: &str = r#"{"id":"0123456789abcdef","tenant":"default","role":"reader","collections":"*","created":0,
+    "digest":"60e05bd1b195af2f94112fa7197a5c88289058840ce7c6df9693756bc6250f55"}"#;
+
+/// The value of an `Authorization` header: `Bearer` or `Basic`, and the token in it.
+pub fn credential(bytes: &[u8]) {
+    let registry = Registry::open(Arc::new(Kept(vec![("token-a".to_owned(), RECORD.into())]))).unwrap();
+    if let Credential::Token(text) = Credential::of_header(bytes)
+        && let Ok(caller) = registry.caller(&text, 0)
+    {
+        assert!(text.starts_with("mrd_0123456789abcdef_000"), "{text} is {caller:?}");
+    }
+}
+
+/// The record of a token, and that of a tenant.
+pub fn token_record(bytes: &[u8]) {
+    for name in ["token-a", "tenant-a"] {
+        if let Ok(registry) = Registry::open(Arc::new(Kept(vec![(name.to_owned(), bytes.to_vec())]))) {
+            registry.anonymous();
+            registry.tenants();
+            for token in registry.tokens(None) {
+                token.grant();
+            }
+        }
+    }
+}

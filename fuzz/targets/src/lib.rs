@@ -1,0 +1,78 @@
+//! The parsers of outside bytes, each as a function of bytes that must neither panic nor hang nor hold much memory.
+//!
+//! [`TARGETS`] lists them. `fuzz/fuzz_targets` has a program of libFuzzer for each, and `tests/replay.rs` runs them with all
+//! inputs in `fuzz/corpus` and `fuzz/regressions`, on stable Rust. Checksums are put right before the bytes are read:
+//! a fuzzer that has to guess them tests the checksum.
+
+// A target asserts, and a failed assertion is a finding.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+#![allow(clippy::disallowed_methods, reason = "a tool of developers, outside the server")]
+
+mod callers;
+mod files;
+mod folder;
+mod formats;
+mod languages;
+mod partials;
+mod questions;
+mod sealed;
+mod searches;
+pub mod world;
+
+pub use files::seeds as trees;
+pub use folder::seeds as files_of_store;
+pub use partials::{grouped, seeds as partials_of_store};
+
+/// A parser: its name, which is that of its program and of its folder of inputs, and the function.
+pub type Target = (&'static str, fn(&[u8]));
+
+/// All of them.
+pub const TARGETS: &[Target] = &[
+    ("arrow", formats::arrow),
+    ("backup", folder::backup),
+    ("cql2_json", languages::cql2_json),
+    ("cql2_text", languages::cql2_text),
+    ("credential", callers::credential),
+    ("csv", formats::csv),
+    ("gdelt", formats::gdelt),
+    ("geojson", formats::geojson),
+    ("geojson_seq", formats::geojson_seq),
+    ("geoparquet", formats::geoparquet),
+    ("json_schema", languages::json_schema),
+    ("log", folder::log),
+    ("manifest", folder::manifest),
+    ("ndjson", formats::ndjson),
+    ("page_token", questions::page_token),
+    ("parameters", languages::parameters),
+    ("partial", partials::partial),
+    ("provider", searches::provider),
+    ("provider_answer", searches::provider_answer),
+    ("rows", folder::rows),
+    ("saved_search", searches::saved_search),
+    ("schema_spec", languages::schema_spec),
+    ("search", searches::search),
+    ("segment", folder::segment),
+    ("sidecar", folder::sidecar),
+    ("token_record", callers::token_record),
+    ("tree", files::tree),
+    ("wire_question", questions::wire_question),
+    ("wkb", formats::wkb),
+    ("wkt", formats::wkt),
+];
+
+/// Runs a target for libFuzzer, whose own hook would end the process at panics that a parser catches: those of decoders of
+/// other formats. Panics that reach libFuzzer end it all the same.
+pub fn fuzz(name: &str, bytes: &[u8]) {
+    static HOOK: std::sync::Once = std::sync::Once::new();
+    HOOK.call_once(|| std::panic::set_hook(Box::new(|panic| eprintln!("{panic}"))));
+    run(name, bytes);
+}
+
+/// Runs a target.
+///
+/// # Panics
+/// Where there is no target of this name, and where the target finds a fault.
+pub fn run(name: &str, bytes: &[u8]) {
+    let (_, run) = TARGETS.iter().find(|(known, _)| *known == name).unwrap_or_else(|| panic!("no target {name:?}"));
+    run(bytes);
+}

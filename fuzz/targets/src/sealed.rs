@@ -1,0 +1,88 @@
+//! Checksums put right, so that what they protect is read whatever the bytes are (docs/format.md).
+
+use crc32c::{crc32c, crc32c_append};
+use std::ops::Range;
+
+/// Bytes of the frame of a small file: magic, version, checksum.
+pub const FRAME: usize = 16;
+/// Bytes of the header of a record of the log.
+const HEADER: usize = 48;
+/// Bytes of a block in a footer, and where its checksum is among them.
+const BLOCK: (usize, Range<usize>) = (21, 16..20);
+/// Bytes behind a footer: its offset, its length, its checksum, a magic.
+const TAIL: usize = 24;
+
+fn number(bytes: &[u8], at: usize) -> Option<usize> {
+    Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?) as usize)
+}
+
+fn put(bytes: &mut [u8], at: usize, checksum: u32) {
+    bytes[at..at + 4].copy_from_slice(&checksum.to_le_bytes());
+}
+
+/// The content of a small file in its frame.
+pub fn framed(magic: &[u8; 8], version: u32, content: &[u8]) -> Vec<u8> {
+    let mut bytes = [&magic[..], &version.to_le_bytes(), &[0; 4], content].concat();
+    frame(&mut bytes);
+    bytes
+}
+
+/// The checksum of a small file.
+pub fn frame(bytes: &mut [u8]) {
+    if bytes.len() >= FRAME {
+        let checksum = crc32c_append(crc32c(&bytes[..12]), &bytes[FRAME..]);
+        put(bytes, 12, checksum);
+    }
+}
+
+/// The checksums of the records in a file of the log, from `from` on.
+pub fn records(bytes: &mut [u8], from: usize, epoch: u64) {
+    let mut at = from;
+    while let Some(magic) = bytes.get(at..at + HEADER).map(|header| &header[..4]) {
+        if magic != b"MRLG" {
+            at += 8;
+            continue;
+        }
+        let body = number(bytes, at + 12).unwrap_or(0);
+        let key = usize::from(u16::from_le_bytes([bytes[at + 42], bytes[at + 43]]));
+        let end = (at + HEADER).saturating_add(key).saturating_add(body);
+        if let Some(content) = bytes.get(at + HEADER..end) {
+            let checksum = crc32c(content);
+            put(bytes, at + 8, checksum);
+        }
+        let checksum = crc32c_append(crc32c(&epoch.to_le_bytes()), &bytes[at + 8..at + HEADER]);
+        put(bytes, at + 4, checksum);
+        // A body that reaches past the end leaves room for a record behind its header.
+        at = if end <= bytes.len() { end.next_multiple_of(8) } else { at + HEADER };
+    }
+}
+
+/// The checksums of a file of blocks: of its header, its blocks and its footer. Each block is where the footer says.
+pub fn blocks(bytes: &mut [u8]) {
+    if bytes.len() < FRAME + TAIL {
+        return;
+    }
+    let checksum = crc32c(&bytes[..12]);
+    put(bytes, 12, checksum);
+    let tail = bytes.len() - TAIL;
+    let length = number(bytes, tail + 8).unwrap_or(0).min(tail);
+    let footer = tail - length;
+    bytes[tail..tail + 8].copy_from_slice(&(footer as u64).to_le_bytes());
+    bytes[tail + 8..tail + 12].copy_from_slice(&(length as u32).to_le_bytes());
+    // The list of blocks ends the footer; its length is ahead of it.
+    let listed = (0..=length / BLOCK.0).find(|n| {
+        let at = tail.checked_sub(n * BLOCK.0 + 4).filter(|at| *at >= footer);
+        at.and_then(|at| number(bytes, at)) == Some(*n)
+    });
+    for n in 0..listed.unwrap_or(0) {
+        let at = tail - (n + 1) * BLOCK.0;
+        let offset = u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap()) as usize;
+        let stored = number(bytes, at + 8).unwrap_or(0);
+        if let Some(block) = offset.checked_add(stored).and_then(|end| bytes.get(offset..end)) {
+            let checksum = crc32c(block);
+            put(bytes, at + BLOCK.1.start, checksum);
+        }
+    }
+    let checksum = crc32c(&bytes[footer..tail]);
+    put(bytes, tail + 12, checksum);
+}
