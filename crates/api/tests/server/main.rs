@@ -19,6 +19,7 @@ mod events;
 mod faults;
 mod fences;
 mod guard;
+mod hostile;
 mod http2;
 mod http2_attacks;
 mod intake;

@@ -12,6 +12,7 @@ mod cut;
 mod expr;
 pub mod globe;
 mod lexer;
+mod like;
 mod literal;
 mod near;
 mod numbers;

@@ -5,11 +5,12 @@ mod operand;
 
 use super::booleans::{BoolTest, Side};
 use super::expr::{ArrayOp, Comparison, Expr, Operand, TemporalOp};
+use super::like::Pattern;
 use super::numbers::{Number, NumberSet, compare_literals};
 use super::outcomes::Outcomes;
 use super::predicate::{Node, Nullable, Predicate};
 use super::temporal::{Edge, Moment, TemporalTest};
-use super::texts::{List, Pattern, Source, Text, holds_of_lists};
+use super::texts::{List, Source, Text, holds_of_lists};
 use crate::caseless::fold;
 use crate::error::Invalid;
 use crate::schema::{FieldType, Schema};
@@ -115,7 +116,7 @@ impl Binder<'_> {
             other => return Err(wrong(&[value], format!("LIKE takes a string, found {}", shown(value, &other)))),
         };
         let pattern = match self.typed(pattern)? {
-            Typed::Text(Text { source: Source::Literal(pattern), fold }) => Pattern::new(&pattern, fold),
+            Typed::Text(Text { source: Source::Literal(pattern), fold }) => Pattern::new(&pattern, fold)?,
             other => {
                 return Err(wrong(
                     &[pattern],
