@@ -106,6 +106,7 @@ if [[ $long == yes ]]; then
     step 2.5 "soak: writes, deletions and queries at once with little memory" make --no-print-directory soak FOR=120
     step 2.5 "differential: new seeds" make --no-print-directory differential FOR=120
     step 2.5 "OpenAPI: requests from new seeds" make --no-print-directory schemathesis FOR=120
+    step 1 "traces: the OpenTelemetry collector takes them" env MERIDIAN_BUILT=1 scripts/otel_test.sh
 fi
 
 echo

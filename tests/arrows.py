@@ -19,6 +19,7 @@ ONLY = {
     "index": {"model"},
     "admission": {"model"},
     "labels": set(),
+    "observe": set(),
     "model": set(),
 }
 

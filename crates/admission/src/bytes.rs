@@ -56,6 +56,11 @@ impl ByteBudget {
         self.budget.pool.lock().held()
     }
 
+    /// Bytes held by the tenant.
+    pub fn held_here(&self) -> usize {
+        self.budget.pool.lock().held_by(&self.tenant)
+    }
+
     /// Whether more than half of it is held.
     pub fn is_short(&self) -> bool {
         let pool = self.budget.pool.lock();

@@ -1,5 +1,6 @@
 //! The ledger of a tenant: its weight and quotas, and what it uses.
 
+use meridian_model::policy::admission::Refusal;
 use meridian_model::policy::quota::{Balances, Exceeded, Quota, Quotas};
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -28,6 +29,8 @@ pub struct Ledger {
     processor: AtomicU64,
     /// Refusals since the start, by [`Quota`].
     refused: [AtomicU64; Quota::ALL.len()],
+    /// Refusals of the gate since the start, by [`Refusal`].
+    turned_away: [AtomicU64; Refusal::ALL.len()],
 }
 
 #[derive(Debug, Default)]
@@ -51,6 +54,7 @@ impl Ledger {
             held: Default::default(),
             processor: AtomicU64::new(0),
             refused: Default::default(),
+            turned_away: Default::default(),
         }
     }
 
@@ -204,9 +208,41 @@ impl Ledger {
         self.refused[quota as usize].load(Ordering::Relaxed)
     }
 
+    pub(crate) fn count_refusal(&self, quota: Quota) {
+        self.refused[quota as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
     fn refuse(&self, exceeded: Exceeded) -> Exceeded {
-        self.refused[exceeded.quota as usize].fetch_add(1, Ordering::Relaxed);
+        self.count_refusal(exceeded.quota);
         exceeded
+    }
+
+    /// Refusals of the gate since the start.
+    pub fn turned_away(&self, refusal: Refusal) -> u64 {
+        self.turned_away[refusal as usize].load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn turn_away(&self, refusal: Refusal) {
+        self.turned_away[refusal as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// What is held at a time of a quota that has places.
+    pub fn held(&self, quota: Quota) -> u64 {
+        self.held[quota as usize].load(Ordering::Relaxed)
+    }
+
+    /// What is used of each quota that is set: its limit, and what is used at a time, stored, or in debt of a second's worth.
+    /// `None` where that is not known.
+    pub fn used(&self) -> Vec<(Quota, u64, Option<u64>)> {
+        let now = self.origin.elapsed();
+        let Accounts { quotas, balances } = &mut *self.accounts.lock();
+        balances.settle(quotas, now);
+        let used = |quota: Quota| match quota {
+            Quota::StoredBytes => Some(self.stored()),
+            Quota::ConcurrentRequests | Quota::Searches | Quota::Streams => Some(self.held(quota)),
+            _ => balances.used(quota),
+        };
+        quotas.iter().map(|(quota, limit)| (quota, limit, used(quota))).collect()
     }
 }
 

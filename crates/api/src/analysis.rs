@@ -11,7 +11,7 @@ use crate::params::format::{self, Format, GROUPS};
 use crate::params::selection::{self, EventSelection};
 use crate::problem::{Problem, Result};
 use crate::request::Context;
-use crate::respond::{self, Timing};
+use crate::respond;
 use crate::scope::Scope;
 use crate::state::AppState;
 use crate::stream;
@@ -19,9 +19,9 @@ use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
 use meridian_backend::{At, Head};
 use meridian_model::Schema;
-use meridian_query::{Aggregate, Function, Stats, Windows};
+use meridian_observe::{self as observe, Stage};
+use meridian_query::{Aggregate, Function, Windows};
 use std::io::Write;
-use tokio::time::{Duration, Instant};
 
 /// Max columns or rows of a density grid.
 pub const SIDE_MAX: usize = 4096;
@@ -59,13 +59,12 @@ pub async fn aggregate(state: Scope, Path(name): Path<String>, context: Context)
     let question = Aggregate { predicate: selection.predicate, functions, windows, by, empty };
 
     let run = context.lease.run(&state, context.deadline(timeout, state.config.timeout_default)?).await?;
-    let admission = run.admission;
     let shared = state.clone();
     stream::run(run, move |control| {
         let read =
             collection.aggregate(At { seq: None, history }, &question, control).map_err(errors::query_problem)?;
         let (answer, schema) = (&read.value, &read.head.schema);
-        let encoding = Instant::now();
+        let encode = observe::stage(Stage::Encode);
         let bytes = if explain {
             let explained = ExplainedGroups {
                 account: items::account(&read.head, &answer.stats),
@@ -80,7 +79,8 @@ pub async fn aggregate(state: Scope, Path(name): Path<String>, context: Context)
             }
             out
         };
-        let mut headers = head(&shared, &read.head, admission, &answer.stats, encoding.elapsed());
+        drop(encode);
+        let mut headers = head(&shared, &read.head);
         if format == Format::Csv {
             headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(Format::Csv.media_type()));
         }
@@ -110,12 +110,11 @@ pub async fn density(state: Scope, Path(name): Path<String>, context: Context) -
     let question = meridian_query::Density { predicate: selection.predicate, bbox, width, height };
 
     let run = context.lease.run(&state, context.deadline(timeout, state.config.timeout_default)?).await?;
-    let admission = run.admission;
     let shared = state.clone();
     stream::run(run, move |control| {
         let read = collection.density(At { seq: None, history }, &question, control).map_err(errors::query_problem)?;
         let answer = &read.value;
-        let encoding = Instant::now();
+        let encode = observe::stage(Stage::Encode);
         let bytes = if explain {
             let explained = ExplainedGroups { account: items::account(&read.head, &answer.stats), groups: None };
             serde_json::to_vec(&explained).map_err(Problem::internal)?
@@ -132,7 +131,8 @@ pub async fn density(state: Scope, Path(name): Path<String>, context: Context) -
             out.extend_from_slice(b"]}");
             out
         };
-        let headers = head(&shared, &read.head, admission, &answer.stats, encoding.elapsed());
+        let headers = head(&shared, &read.head);
+        drop(encode);
         stream::finished(&shared, headers, bytes)
     })
     .await
@@ -153,12 +153,9 @@ fn side(params: &mut Params, name: &'static str) -> Result<u32> {
     }
 }
 
-fn head(state: &AppState, head: &Head, admission: Duration, stats: &Stats, encode: Duration) -> HeaderMap {
+fn head(state: &AppState, head: &Head) -> HeaderMap {
     let mut headers = HeaderMap::new();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     respond::set_read_headers(&mut headers, head, state.now(), "immediate");
-    let (plan, scan) = (Duration::from_micros(stats.plan_us), Duration::from_micros(stats.scan_us));
-    let timing = Timing { admission, plan: Some(plan), scan: Some(scan), encode: Some(encode) };
-    respond::set_timing(&mut headers, &timing);
     headers
 }

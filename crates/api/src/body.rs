@@ -10,6 +10,7 @@ use axum::body::{Body, HttpBody};
 use axum::http::{HeaderMap, HeaderValue, header};
 use bytes::Bytes;
 use meridian_admission::ByteShare;
+use meridian_observe::{self as observe, Stage};
 use serde::de::DeserializeOwned;
 use std::pin::Pin;
 use tokio::time::{Duration, Instant};
@@ -49,6 +50,7 @@ pub async fn receive(state: &Scope, headers: &HeaderMap, body: Body) -> Result<R
 
 /// Reads a body of at most `limit` bytes to its end.
 pub async fn receive_up_to(state: &Scope, headers: &HeaderMap, mut body: Body, limit: usize) -> Result<Received> {
+    let _body = observe::stage(Stage::Body);
     let length = headers.get(header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse::<u64>().ok());
     if length.is_some_and(|n| n > limit as u64) {
         return Err(unread(too_large(limit)));
@@ -206,7 +208,7 @@ mod tests {
         let store = Arc::new(Store::open(Options::ephemeral(), seams.clone()).unwrap());
         let state = AppState::new(Embedded::new(store), &seams, ServerConfig::default()).unwrap();
         let account = Account { ledger: Arc::new(Ledger::new("default")), class: Class::Interactive };
-        let lease = Lease::new(state.gate.clone(), account, None, Duration::ZERO);
+        let lease = Lease::new(state.gate.clone(), account, None);
         let here = std::thread::current().id();
         for (length, same) in [(INLINE_BYTES - 2, true), (INLINE_BYTES, false)] {
             let text = Bytes::from(format!("\"{}\"", "x".repeat(length)));

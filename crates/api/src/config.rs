@@ -98,6 +98,11 @@ pub struct ServerConfig {
     /// Saved searches.
     pub saved: SavedSettings,
 
+    /// A request that takes the server longer is logged with its cost; zero: none is.
+    pub slow: Duration,
+    /// Whether that line has the request's query string, and with it what its client looked for.
+    pub slow_literals: bool,
+
     /// How long a shutdown waits for running requests.
     pub shutdown_grace: Duration,
 }
@@ -159,6 +164,8 @@ impl Default for ServerConfig {
             session: SessionLimits::default(),
             search: Settings::default(),
             saved: SavedSettings::default(),
+            slow: Duration::from_secs(1),
+            slow_literals: false,
             shutdown_grace: Duration::from_secs(20),
         }
     }

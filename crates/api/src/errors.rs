@@ -1,10 +1,9 @@
 //! Errors of the backend, as the problems that clients get.
 
-use crate::overload;
 use crate::problem::{Kind, Problem};
+use crate::quota::{self, NARROWER};
 use meridian_admission::identity::Fault;
 use meridian_backend::{Collection, Damaged, StoreError, WriteError};
-use meridian_model::policy::quota::Quota;
 use meridian_query::QueryError;
 use std::time::Duration;
 
@@ -33,25 +32,19 @@ pub fn query_problem(error: QueryError) -> Problem {
 
 /// The problem for a query that reads too much. `limit` is the quota; none where the time is too short.
 fn too_large(events: u64, bytes: u64, limit: Option<u64>) -> Problem {
-    const HINT: &str = "ask for less with bbox=, datetime= or filter=";
     let size = match events {
         // It was ended on the way.
         0 => format!("the query has read {bytes} bytes of events"),
         _ => format!("the query reads at least {events} events, of {bytes} bytes"),
     };
     let problem = match limit {
-        Some(limit) => {
-            let quota = Quota::ScannedBytesPerRequest;
-            let detail = format!("{size}; the tenant's quota {quota} is {limit}: {HINT}");
-            let policy = format!("\"{quota}\";q={limit};qu=\"content-bytes\"");
-            let problem = Problem::new(Kind::QuotaExceeded, detail).with("quota", quota.name()).with("limit", limit);
-            overload::with_limit(problem, policy, format!("\"{quota}\";r=0"))
-        }
-        None => {
-            let detail =
-                format!("{size}, more than can be read within its time: {HINT}, or give more time with timeout=");
-            Problem::new(Kind::DeadlineExceeded, detail)
-        }
+        Some(limit) => quota::read_too_much(limit, &size),
+        None => Problem::new(
+            Kind::DeadlineExceeded,
+            format!(
+                "{size}, more than can be read within its time: ask for less with {NARROWER}, or give more time with timeout="
+            ),
+        ),
     };
     match events {
         0 => problem.with("bytes", bytes),

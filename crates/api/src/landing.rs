@@ -56,7 +56,7 @@ fn page(collections: &[String]) -> String {
         "<h2>For programs</h2><ul>\
          <li><a href=\"/api?f=html\">The API</a> (<a href=\"/api\">OpenAPI 3.0</a>, <a href=\"/openapi.json\">3.1</a>)</li>\
          <li><a href=\"/conformance\">Conformance</a></li><li><a href=\"/collections\">Collections</a></li>\
-         <li><a href=\"/tileMatrixSets\">Tile matrix sets</a></li><li><a href=\"/metrics\">Metrics</a></li></ul>",
+         <li><a href=\"/tileMatrixSets\">Tile matrix sets</a></li><li><a href=\"/metrics\">Metrics</a></li><li><a href=\"/admin/load\">Load</a></li></ul>",
     );
     html::page(TITLE, &[], &body)
 }

@@ -7,7 +7,7 @@
 use axum::http::{Method, StatusCode};
 use std::fmt::Write;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// Upper bounds of the buckets in seconds, as OpenTelemetry advises for `http.server.request.duration`.
@@ -78,6 +78,8 @@ pub struct Metrics {
     pub connections_refused: AtomicU64,
     /// Connections that did not complete a TLS handshake.
     pub handshakes_failed: AtomicU64,
+    /// Connections open now.
+    pub connections_open: AtomicUsize,
 }
 
 /// Writes families of one value: the kind of each, its name, its help and its value.
@@ -120,6 +122,11 @@ impl Metrics {
         }
     }
 
+    /// A path by its number; empty for a request without one.
+    pub fn path(&self, number: Option<usize>) -> &'static str {
+        number.and_then(|number| self.routes.get()?.get(number)).map_or("", |(path, _)| path)
+    }
+
     /// Writes the families of the server itself.
     pub fn write(&self, out: &mut String) {
         let family = "http_server_request_duration_seconds";
@@ -156,6 +163,7 @@ impl Metrics {
                 load(&self.clients_gone);
             counter "meridian_streams_broken_total" "Responses broken off in mid-stream by an error or the deadline."
                 load(&self.streams_broken);
+            gauge "meridian_connections_open" "Connections open now." self.connections_open.load(Ordering::Relaxed);
             counter "meridian_connections_refused_total" "Connections refused because too many were open."
                 load(&self.connections_refused);
             counter "meridian_tls_handshakes_failed_total" "Connections that did not complete a TLS handshake."

@@ -39,6 +39,7 @@ pub async fn metrics(state: Scope) -> Response {
             "Bodies whose damaged bytes made a decoder panic; each was refused." meridian_formats::decoder_panics();
     );
     tenant_metrics::write(&state, &mut out);
+    trace_metrics(&state, &mut out);
     search_metrics(&state, &mut out);
     saved_metrics(&state, &mut out);
     store_metrics(&state, &mut out);
@@ -57,6 +58,16 @@ fn reader_metrics(state: &AppState, out: &mut String) {
         counter "meridian_stream_events_total" "Events sent in streams." live.sent.load(Ordering::Relaxed);
         counter "meridian_stream_readers_slow_total" "Readers of streams disconnected because they read too slowly."
             live.slow.load(Ordering::Relaxed);
+    );
+}
+
+/// Metrics of traces, if any are recorded.
+fn trace_metrics(state: &AppState, out: &mut String) {
+    let Some(figures) = state.tracer.figures() else { return };
+    families!(out;
+        counter "meridian_trace_spans_exported_total" "Spans that the collector took." figures.exported;
+        counter "meridian_trace_spans_dropped_total" "Spans dropped because the queue was full." figures.dropped;
+        counter "meridian_trace_spans_failed_total" "Spans that the collector did not take." figures.failed;
     );
 }
 

@@ -10,16 +10,16 @@ use crate::params::page::{LIMIT_DEFAULT, LIMIT_MAX};
 use crate::params::selection::{self, EventSelection};
 use crate::problem::{Problem, Result};
 use crate::request::Context;
-use crate::respond::{self, Timing};
+use crate::respond;
 use crate::scope::Scope;
 use crate::stream;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
 use meridian_backend::At;
 use meridian_model::time;
+use meridian_observe::{self as observe, Stage};
 use meridian_query::{ByValue, Passage, Passages};
 use serde_json::Value;
-use tokio::time::{Duration, Instant};
 
 /// `GET /collections/{c}/tracks`
 pub async fn get(state: Scope, Path(name): Path<String>, context: Context) -> Result<Response> {
@@ -36,13 +36,12 @@ pub async fn get(state: Scope, Path(name): Path<String>, context: Context) -> Re
     let question = Passages { predicate: selection.predicate, after, limit };
 
     let run = context.lease.run(&state, context.deadline(timeout, state.config.timeout_default)?).await?;
-    let admission = run.admission;
     let shared = state.clone();
     let url = context.this_url();
     stream::run(run, move |control| {
         let read = collection.passages(At::history(), &question, control).map_err(errors::query_problem)?;
         let answer = &read.value;
-        let encoding = Instant::now();
+        let encode = observe::stage(Stage::Encode);
         let mut page_links = vec![links::link(&url, "self", Format::Json.media_type(), "This document")];
         if let Some(last) = answer.passages.last().filter(|_| answer.more) {
             let next = links::with(&links::without(&url, "after"), "after", &text_of(&last.object));
@@ -57,9 +56,7 @@ pub async fn get(state: Scope, Path(name): Path<String>, context: Context) -> Re
         let mut headers = HeaderMap::new();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         respond::set_read_headers(&mut headers, &read.head, shared.now(), "immediate");
-        let scan = Duration::from_micros(answer.stats.scan_us);
-        let timing = Timing { admission, plan: None, scan: Some(scan), encode: Some(encoding.elapsed()) };
-        respond::set_timing(&mut headers, &timing);
+        drop(encode);
         stream::finished(&shared, headers, bytes)
     })
     .await

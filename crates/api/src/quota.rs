@@ -11,6 +11,9 @@ use meridian_model::policy::quota::{Exceeded, Quota};
 use std::time::Duration;
 use tokio::time::interval;
 
+/// The parameters that make a query read less.
+pub const NARROWER: &str = "bbox=, datetime= or filter=";
+
 /// How often the stored bytes of tenants are counted.
 const COUNT_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -59,15 +62,25 @@ pub fn enter(state: &AppState, route: &Route, caller: &Identity) -> Result<Optio
 
 /// The problem of a request over a quota, with the headers of draft-ietf-httpapi-ratelimit-headers.
 pub fn exceeded(state: &AppState, exceeded: Exceeded) -> Problem {
-    let Exceeded { quota, limit, wait } = exceeded;
+    let Exceeded { quota, wait, .. } = exceeded;
     let (advice, retry) = match (quota, wait) {
         (_, Some(wait)) => ("try again later", Some(wait)),
         (Quota::ConcurrentRequests | Quota::Searches, None) => ("wait for others to end", Some(Duration::from_secs(1))),
         (Quota::Streams, None) => ("close others first", None),
-        (Quota::ScannedBytesPerRequest, None) => ("ask for less: a smaller box, a shorter time, or a limit", None),
         (_, None) => ("delete some first", None),
     };
-    let detail = format!("{exceeded}: {advice}");
+    problem(exceeded, format!("{exceeded}: {advice}"), retry.map(|wait| overload::spread(state, wait)))
+}
+
+/// The problem of a query that reads more than its tenant's quota allows; `size` says how much. The work has counted it.
+pub fn read_too_much(limit: u64, size: &str) -> Problem {
+    let exceeded = Exceeded { quota: Quota::ScannedBytesPerRequest, limit, wait: None };
+    let detail = format!("{size}; the tenant's quota {} is {limit}: ask for less with {NARROWER}", exceeded.quota);
+    problem(exceeded, detail, None)
+}
+
+fn problem(exceeded: Exceeded, detail: String, retry: Option<Duration>) -> Problem {
+    let Exceeded { quota, limit, .. } = exceeded;
     let unit = match quota {
         _ if quota.is_of_bytes() => ";qu=\"content-bytes\"",
         Quota::EventsPerSecond => ";qu=\"events\"",
@@ -77,7 +90,7 @@ pub fn exceeded(state: &AppState, exceeded: Exceeded) -> Problem {
     let window = if quota.is_rate() { ";w=1" } else { "" };
     let policy = format!("\"{quota}\";q={limit}{window}{unit}");
     let problem = Problem::new(Kind::QuotaExceeded, detail).with("quota", quota.name()).with("limit", limit);
-    match retry.map(|wait| overload::spread(state, wait)) {
+    match retry {
         Some(wait) => {
             let room = format!("\"{quota}\";r=0;t={}", wait.as_secs());
             overload::with_limit(problem.retry_after(wait), policy, room)

@@ -1,21 +1,17 @@
 //! What is known of a request before its handler reads it: arrival time, id, deadline and base URL.
 
 use crate::entry::{Dispatch, Lease, Peer, is_forwarded};
-use crate::metrics::Active;
 use crate::params::format::{self, Format, PAGES};
 use crate::params::{self, Params};
 use crate::problem::{Problem, Result};
 use crate::state::AppState;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header};
-use axum::response::Response;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
 use meridian_admission::gate::Class;
 use std::net::IpAddr;
 use tokio::time::{Duration, Instant};
 
-static REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-static TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 static TIMEOUT: HeaderName = HeaderName::from_static("meridian-timeout");
 
 /// A request, as its handler gets it.
@@ -120,63 +116,6 @@ fn base_url(state: &AppState, parts: &Parts, secure: bool) -> String {
     format!("{scheme}://{}", host.unwrap_or("localhost"))
 }
 
-/// What metrics and logs need of a request while it is handled.
-pub struct Observation<'a> {
-    state: &'a AppState,
-    active: Active<'a>,
-    /// When the request's head had been read.
-    pub arrived: Instant,
-    /// The address of the client, once it is known.
-    pub client: Option<IpAddr>,
-    method: Method,
-    id: Option<HeaderValue>,
-    trace: Option<HeaderValue>,
-    /// Empty where the log level does not need it.
-    url_path: String,
-}
-
-impl<'a> Observation<'a> {
-    /// Records that a request has arrived.
-    pub fn begin(state: &'a AppState, method: &Method, uri: &Uri, headers: &HeaderMap) -> Observation<'a> {
-        let id = headers.get(&REQUEST_ID).filter(|v| is_request_id(v)).cloned();
-        Observation {
-            state,
-            active: state.metrics.begin(),
-            arrived: Instant::now(),
-            client: None,
-            method: method.clone(),
-            id: id.or_else(|| HeaderValue::from_str(&state.next_request_id()).ok()),
-            trace: headers.get(&TRACEPARENT).filter(|v| is_traceparent(v)).cloned(),
-            url_path: if tracing::enabled!(tracing::Level::WARN) { uri.path().to_owned() } else { String::new() },
-        }
-    }
-
-    /// Records that the head of the response is ready, and adds the request's id to it.
-    pub fn end(self, path: Option<usize>, mut response: Response) -> Response {
-        let Observation { state, active, arrived, client, method, id, trace, url_path } = self;
-        drop(active);
-        let elapsed = arrived.elapsed();
-        let status = response.status();
-        state.metrics.end(path, &method, status, elapsed);
-        let name = id.as_ref().and_then(|id| id.to_str().ok()).unwrap_or_default();
-        let ms = elapsed.as_millis() as u64;
-        let client = client.map(tracing::field::display);
-        if status.is_server_error() {
-            tracing::warn!(request = name, client, %method, path = url_path, status = status.as_u16(), ms, "refused or failed");
-        } else {
-            tracing::debug!(request = name, client, %method, path = url_path, status = status.as_u16(), ms, "answered");
-        }
-        let headers = response.headers_mut();
-        if let Some(id) = id {
-            headers.insert(REQUEST_ID.clone(), id);
-        }
-        if let Some(trace) = trace {
-            headers.insert(TRACEPARENT.clone(), trace);
-        }
-        response
-    }
-}
-
 /// The timeout that a request asks for; `None` where it is invalid, as its handler reports the error.
 pub fn requested_timeout(uri: &Uri, headers: &HeaderMap) -> Option<Duration> {
     let parameter = uri.query().and_then(|query| query.split('&').find_map(|pair| pair.strip_prefix("timeout=")));
@@ -194,41 +133,9 @@ pub fn class_of(priority: &HeaderValue) -> Class {
     urgency.filter(|urgency| *urgency <= 7).map_or(Class::Interactive, Class::of_urgency)
 }
 
-/// Whether a client's request id is short and printable, since it goes to logs.
-fn is_request_id(value: &HeaderValue) -> bool {
-    (1..=128).contains(&value.len())
-        && value.as_bytes().iter().all(|b| b.is_ascii_alphanumeric() || b"-_.:/+=".contains(b))
-}
-
-/// W3C Trace Context, version 00: `00-<32 hex>-<16 hex>-<2 hex>`, ids not all zero.
-fn is_traceparent(value: &HeaderValue) -> bool {
-    let bytes = value.as_bytes();
-    let hex = |part: &[u8]| part.iter().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(b));
-    let some = |part: &[u8]| part.iter().any(|b| *b != b'0');
-    bytes.len() == 55
-        && bytes.starts_with(b"00-")
-        && (bytes[35], bytes[52]) == (b'-', b'-')
-        && hex(&bytes[3..35])
-        && hex(&bytes[36..52])
-        && hex(&bytes[53..])
-        && some(&bytes[3..35])
-        && some(&bytes[36..52])
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_well_formed_names_and_traces_are_echoed() {
-        let value = |text: &'static str| HeaderValue::from_static(text);
-        assert!(is_traceparent(&value("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")));
-        assert!(!is_traceparent(&value("00-00000000000000000000000000000000-00f067aa0ba902b7-01")));
-        assert!(!is_traceparent(&value("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7")));
-        assert!(!is_traceparent(&value("00-4BF92F3577B34DA6A3CE929D0E0E4736-00f067aa0ba902b7-01")));
-        assert!(is_request_id(&value("a-1:b/c")));
-        assert!(!is_request_id(&value("a b")));
-    }
 
     #[test]
     fn an_urgency_below_the_usual_lowers_the_class() {

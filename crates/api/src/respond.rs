@@ -79,25 +79,13 @@ pub fn set_read_headers(headers: &mut HeaderMap, head: &Head, now: i64, consiste
     }
 }
 
-/// Phases of a request in milliseconds.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Timing {
-    /// Waiting for a permit to run.
-    pub admission: Duration,
-    /// Planning, once known.
-    pub plan: Option<Duration>,
-    /// Scanning, once known (not in the head of a streamed response).
-    pub scan: Option<Duration>,
-    /// Encoding the response, once known.
-    pub encode: Option<Duration>,
-}
-
-/// Writes `Server-Timing`.
-pub fn set_timing(headers: &mut HeaderMap, timing: &Timing) {
-    let mut text = format!("admission;dur={}", millis(timing.admission));
-    for (name, duration) in [("plan", timing.plan), ("scan", timing.scan), ("encode", timing.encode)] {
-        if let Some(duration) = duration {
-            let _ = write!(text, ", {name};dur={}", millis(duration));
+/// Writes `Server-Timing`: what each stage took, where it is known.
+pub fn set_timing(headers: &mut HeaderMap, stages: &[(&str, Option<Duration>)]) {
+    let mut text = String::new();
+    for (name, took) in stages {
+        if let Some(took) = took {
+            let comma = if text.is_empty() { "" } else { ", " };
+            let _ = write!(text, "{comma}{name};dur={}", millis(*took));
         }
     }
     insert(headers, SERVER_TIMING.clone(), &text);

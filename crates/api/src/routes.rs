@@ -4,7 +4,7 @@
 
 use crate::entry::{Access, Action, Class, Handler, RequestBody, Resource, Route};
 use crate::{
-    access, analysis, backup, collections, conformance, files, items, landing, live, openapi, operation, pages,
+    access, analysis, backup, collections, conformance, files, items, landing, live, load, openapi, operation, pages,
     passages, places, searches, sign_in, tiles, tilesets,
 };
 use axum::http::Method;
@@ -250,6 +250,8 @@ pub const ROUTES: &[Route] = &[
         "backup" "Operation" "All data, at one position of each collection, as a tar for a backup folder", &["timeout", "Meridian-Timeout"], Some(RequestBody { description: "The files that the folder has already: `{\"have\": {NAME: CRC32C}}`; without it everything is sent.", media_types: &[("application/json", "Backup")] }), 200 "New files, then `BACKUP`, the list of files that belong together; a transfer without it is no backup.", &[("application/x-tar", "Binary")]),
     route!(GET "/metrics", read Server, Reserved, Handler::of(operation::metrics);
         "getMetrics" "Operation" "Counters in the Prometheus text format", &[], None, 200 "The counters.", &[("text/plain", "Text")]),
+    route!(GET "/admin/load", read Server, Reserved, Handler::of(load::get);
+        "getLoad" "Operation" "Who runs, who waits, who is refused and why", &["f", "refresh"], None, 200 "What the server does now, and what was slow.", json_or_page!("Load")),
     route!(GET "/healthz", open, Reserved, Handler::of(operation::health);
         "getHealth" "Operation" "Whether the process is alive", &[], None, 200 "It is.", json!("Health")),
     route!(GET "/readyz", open, Reserved, Handler::of(operation::ready);

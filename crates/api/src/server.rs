@@ -51,7 +51,10 @@ pub async fn serve(
     loop {
         let (stream, address) = tokio::select! {
             () = shutdown.as_mut() => break,
-            Some(_) = connections.join_next(), if !connections.is_empty() => continue,
+            Some(_) = connections.join_next(), if !connections.is_empty() => {
+                state.metrics.connections_open.store(connections.len(), Ordering::Relaxed);
+                continue;
+            }
             stream = operators(control.as_ref()) => {
                 connections.spawn(connection::serve_owner(stream, entry.clone(), stopping.clone()));
                 continue;
@@ -83,6 +86,7 @@ pub async fn serve(
         // Without this, the second half of a small answer would wait for the client's delayed acknowledgement.
         let _ = stream.set_nodelay(true);
         connections.spawn(connection::serve(stream, address, counted, tls.clone(), entry.clone(), stopping.clone()));
+        state.metrics.connections_open.store(connections.len(), Ordering::Relaxed);
     }
     // First of all, so that a client that connects from now on is refused at once and can try another server,
     // instead of waiting in the backlog of one that stops.

@@ -5,10 +5,12 @@ use crate::backup;
 use crate::config::ServerConfig;
 use crate::credentials::{InRecords, RECORDS};
 use crate::live::EventStreams;
+use crate::load::History;
 use crate::metrics::Metrics;
 use crate::places::Places;
 use crate::searches::keep::InCollections;
 use crate::sign_in::Passwords;
+use crate::slow::SlowRequests;
 use crate::stream::Readers;
 use meridian_admission::gate::{Gate, Settings};
 use meridian_admission::identity::{Caller, DEFAULT_TENANT, Fault, Identity, Registry, Throttle};
@@ -17,6 +19,7 @@ use meridian_backend::{Backend, Clock, Collection, Damaged, Random, Seams};
 use meridian_federation::Searches;
 use meridian_federation::provider::LocalProvider;
 use meridian_model::policy::access::{Grant, Pattern, Role};
+use meridian_observe::{Stopwatch, Tracer};
 use meridian_saved::SavedSearches;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -100,6 +103,14 @@ pub struct StateInner {
     pub sockets: Arc<()>,
     /// Set when a shutdown began: the server is no longer ready.
     pub stopping: AtomicBool,
+    /// Begins traces.
+    pub tracer: Tracer,
+    /// Measures stages.
+    pub stopwatch: Stopwatch,
+    /// The slow requests of the last minutes.
+    pub slow: SlowRequests,
+    /// What tenants had used a while ago.
+    pub load_history: History,
     request_prefix: u64,
     requests: AtomicU64,
 }
@@ -110,6 +121,19 @@ impl AppState {
     /// # Errors
     /// Those of [`Registry::open`].
     pub fn new(backend: Arc<dyn Backend>, seams: &Seams, config: ServerConfig) -> Result<AppState, Fault> {
+        AppState::traced(backend, seams, config, Tracer::default())
+    }
+
+    /// The same, whose requests are recorded by `tracer`.
+    ///
+    /// # Errors
+    /// Those of [`Registry::open`].
+    pub fn traced(
+        backend: Arc<dyn Backend>,
+        seams: &Seams,
+        config: ServerConfig,
+        tracer: Tracer,
+    ) -> Result<AppState, Fault> {
         let registry = Arc::new(Registry::open(Arc::new(InRecords(backend.records(RECORDS))))?);
         let tenants = registry.clone();
         let ledgers = move |tenant: &str| tenants.ledger(tenant);
@@ -125,10 +149,11 @@ impl AppState {
         );
         let keeper = InCollections::new(seams.clock.clone());
         let own = LocalProvider::new(seams.clock.clone()).admitted_by(gate.clone());
+        let searches = searches.traced(tracer.clone());
         let searches = Arc::new(searches.keeping(Arc::new(keeper)).with(Arc::new(own)));
         let live = Arc::new(EventStreams::new(config.streams_max));
         backend.subscribe(live.clone());
-        let (clock, random) = (seams.clock.clone(), seams.random.clone());
+        let (clock, random, ticks) = (seams.clock.clone(), seams.random.clone(), seams.clock.clone());
         let state = AppState(Arc::new(StateInner {
             callers: Callers::new(&registry),
             passwords: Passwords::default(),
@@ -164,6 +189,10 @@ impl AppState {
             live,
             sockets: Arc::new(()),
             stopping: AtomicBool::new(false),
+            tracer,
+            stopwatch: Arc::new(move || u64::try_from(ticks.elapsed()).unwrap_or(0) * 1_000),
+            slow: SlowRequests::default(),
+            load_history: History::default(),
             request_prefix: seams.random.next_u64(),
             requests: AtomicU64::new(0),
             backend,
@@ -200,11 +229,11 @@ impl AppState {
         self.clock.now()
     }
 
-    /// An id for a request that came without one: 16 hexadecimal digits, unique in this process.
-    pub fn next_request_id(&self) -> String {
+    /// An id for a request that came without one, unique in this process.
+    pub fn next_request_id(&self) -> u64 {
         let n = self.requests.fetch_add(1, Ordering::Relaxed);
         // An odd multiplier permutes the 64-bit numbers, so ids do not repeat and consecutive ones look different.
-        format!("{:016x}", (n ^ self.request_prefix).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+        (n ^ self.request_prefix).wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::state::AppState;
 use meridian_admission::Ledger;
+use meridian_admission::gate::Refusal;
 use meridian_model::policy::quota::Quota;
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -44,6 +45,11 @@ pub fn write(state: &AppState, out: &mut String) {
     for quota in Quota::ALL {
         let sum: u64 = ledgers.iter().map(|ledger| ledger.refused(quota)).sum();
         let _ = writeln!(out, "meridian_quota_refused_total{{quota=\"{quota}\"}} {sum}");
+    }
+    family(out, "counter", "meridian_slot_refused_total", "Requests that got no slot, by reason.");
+    for refusal in Refusal::ALL {
+        let sum: u64 = ledgers.iter().map(|ledger| ledger.turned_away(refusal)).sum();
+        let _ = writeln!(out, "meridian_slot_refused_total{{reason=\"{}\"}} {sum}", refusal.name());
     }
 }
 

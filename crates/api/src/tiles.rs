@@ -11,7 +11,7 @@ use crate::params::format::{self, Format, PAGES};
 use crate::params::selection;
 use crate::problem::{Problem, Result};
 use crate::request::Context;
-use crate::respond::{self, Timing};
+use crate::respond;
 use crate::scope::Scope;
 use crate::stream;
 use crate::tilesets::{self, WEB_MERCATOR_QUAD, ZOOM_MAX};
@@ -19,7 +19,6 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use meridian_backend::{At, Collection};
 use meridian_query::{Tile, TileKind};
-use std::time::Duration;
 
 /// Whether a tile contains events or counts of them.
 static TILE_KIND: HeaderName = HeaderName::from_static("meridian-tile");
@@ -84,7 +83,6 @@ pub async fn tile(
     let question = Tile { predicate: question.predicate, z, row, column, layer: name, fields, density };
 
     let run = context.lease.run(&state, context.deadline(timeout, state.config.timeout_default)?).await?;
-    let admission = run.admission;
     let shared = state.clone();
     stream::run(run, move |control| {
         let read = collection.tile(At { seq: None, history }, &question, control).map_err(errors::query_problem)?;
@@ -92,9 +90,6 @@ pub async fn tile(
         let mut headers = HeaderMap::new();
         respond::set_read_headers(&mut headers, &read.head, shared.now(), "immediate");
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-        let (plan, scan) = (Duration::from_micros(answer.stats.plan_us), Duration::from_micros(answer.stats.scan_us));
-        let timing = Timing { admission, plan: Some(plan), scan: Some(scan), encode: None };
-        respond::set_timing(&mut headers, &timing);
         let kind = match answer.kind {
             TileKind::Empty => return Ok((StatusCode::NO_CONTENT, headers).into_response()),
             TileKind::Events => "events",

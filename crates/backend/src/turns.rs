@@ -51,4 +51,10 @@ impl Turns for PermitTurns {
             meter.read(bytes);
         }
     }
+
+    fn read_too_much(&self) {
+        if let Some(meter) = self.meter() {
+            meter.read_too_much();
+        }
+    }
 }

@@ -9,6 +9,7 @@
 mod setting;
 mod images;
 mod memory;
+mod observe;
 mod search;
 mod server;
 mod sign_in;
@@ -16,13 +17,16 @@ mod tls;
 
 use crate::certificates::TlsFiles;
 use crate::failure::Failure;
+use crate::log;
 use crate::machine;
 use crate::units;
 use meridian_api::ServerConfig;
 use meridian_federation::provider::shipped;
 use meridian_federation::{Classifier, ImageSettings};
 use meridian_store::{Durability, Options};
+pub use observe::Traces;
 use setting::Setting;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use toml::Value;
 
@@ -44,6 +48,12 @@ pub struct Config {
     pub providers: Option<PathBuf>,
     /// The model that labels images of results.
     pub images: ImageSettings,
+    /// Form of log lines.
+    pub log_format: log::Format,
+    /// Where monitors are served without a token.
+    pub metrics_listen: Option<SocketAddr>,
+    /// What is recorded of requests, and where it is sent.
+    pub traces: Traces,
 }
 
 impl Default for Config {
@@ -57,6 +67,9 @@ impl Default for Config {
             shipped: String::new(),
             providers: None,
             images: ImageSettings::default(),
+            log_format: log::Format::default(),
+            metrics_listen: None,
+            traces: Traces::default(),
         };
         if let Some(memory) = machine::memory() {
             memory::fit(&mut config, memory);
@@ -78,7 +91,15 @@ impl Config {
 
 /// All settings, in the order in which they are shown.
 fn all() -> impl Iterator<Item = &'static Setting> {
-    [server::SETTINGS, tls::SETTINGS, sign_in::SETTINGS, search::SETTINGS, server::PLACES, images::SETTINGS]
+    [
+        server::SETTINGS,
+        tls::SETTINGS,
+        sign_in::SETTINGS,
+        search::SETTINGS,
+        server::PLACES,
+        images::SETTINGS,
+        observe::SETTINGS,
+    ]
         .into_iter()
         .flatten()
 }
@@ -228,6 +249,8 @@ mod tests {
         config.server.public_url = Some("https://example.org".to_owned());
         config.server.admission_wait = std::time::Duration::from_millis(1_500);
         config.server.hosts = vec!["events.example.org".parse().unwrap(), "[::2]:80".parse().unwrap()];
+        config.traces = Traces { endpoint: Some("http://collector:4318".to_owned()), sample: 0.5, ..Traces::default() };
+        config.metrics_listen = Some(([127, 0, 0, 1], 9117).into());
         config.server.frame_ancestors = vec!["https://portal.example.org".parse().unwrap()];
         let back = Config::parse(&config.show()).unwrap();
         assert_eq!(back.show(), config.show());
@@ -286,6 +309,11 @@ mod tests {
             ("[search.images]\nat_least = 2", ["search.images.at_least", "0 to 1"]),
             ("[search.images]\nside = 1", ["search.images.side", "search.images.size"]),
             ("[search.pictures]\nsize = 1", ["search.pictures", "search.images"]),
+            ("[log]\nformat = \"xml\"", ["log.format", "json"]),
+            ("[metrics]\nlisten = \"here\"", ["metrics.listen", "127.0.0.1:9117"]),
+            ("[traces]\nsample = 2", ["traces.sample", "0 to 1"]),
+            ("[traces]\nendpoint = \"localhost\"", ["traces.endpoint", "http://127.0.0.1:4318"]),
+            ("[log]\nslow = 1", ["log.slow", "length of time"]),
             ("[search]\nimages = 1", ["search.images", "as in [search.images]"]),
             ("[sign_in]\nsession_idle = \"1s\"", ["sign_in.session_idle", "outside 1m"]),
             ("[sign_in]\nsession_idle = \"30d\"", ["sign_in.session_lifetime", "at least"]),

@@ -2,6 +2,7 @@
 
 use crate::provider::{Fault, Provider};
 use crate::search::{Search, State};
+use meridian_observe::{Current, Span};
 use parking_lot::Mutex;
 use std::pin::pin;
 use std::sync::Arc;
@@ -22,6 +23,9 @@ pub struct Leg {
     unreadable: AtomicUsize,
     results: Mutex<Results>,
     decided: Notify,
+    /// What work for it belongs to.
+    pub(crate) current: Current,
+    span: Span,
 }
 
 /// Counts of the results received.
@@ -44,7 +48,11 @@ impl Search {
 
 impl Leg {
     pub(crate) fn new(search: Arc<Search>, provider: Arc<dyn Provider>) -> Leg {
+        let mut span = search.current.span("leg");
+        span.set("meridian.provider", Arc::<str>::from(provider.name()));
         Leg {
+            current: span.within(search.current.clone()),
+            span,
             search,
             provider,
             outcome: Mutex::default(),
@@ -178,6 +186,10 @@ impl Drop for Leg {
             // It waited in a queue until the search ended.
             (None, None) => (State::Timeout, "the search ended before it was asked".to_owned()),
         };
+        self.span.set("meridian.results", self.results.get_mut().accepted as u64);
+        if matches!(state, State::Error | State::Timeout) {
+            self.span.fail();
+        }
         let more = *self.more.get_mut() && state == State::Complete;
         self.search.report(self.provider.name(), state, detail, more);
     }

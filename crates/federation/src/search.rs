@@ -21,6 +21,7 @@ use crate::tally::Tally;
 use ledger::{Entry, Last, Ledger};
 use meridian_admission::ByteBudget;
 use meridian_backend::View;
+use meridian_observe::{Current, Span};
 use meridian_query::CancelFlag;
 use parking_lot::Mutex;
 use serde_json::json;
@@ -57,6 +58,10 @@ pub struct Search {
     pub seen: Mutex<Seen>,
     pub(crate) tally: Arc<Tally>,
     pub(crate) packet_bytes: usize,
+    /// What work for it belongs to.
+    pub(crate) current: Current,
+    /// Its part of a trace, up to its end.
+    span: Mutex<Span>,
     ledger: Mutex<Ledger>,
     over: CancelFlag,
     ended: watch::Sender<bool>,
@@ -85,11 +90,19 @@ impl Search {
             seen: Mutex::default(),
             tally,
             packet_bytes: settings.packet_bytes,
+            current: Current::default(),
+            span: Mutex::new(Span::none()),
             ledger: Mutex::default(),
             over: CancelFlag::new(),
             ended: watch::Sender::new(false),
             all_reported: Notify::new(),
         }
+    }
+
+    /// The same, recorded as `span`, for work that `current` is a part of.
+    pub(crate) fn traced(self, span: Span, current: Current) -> Search {
+        let current = span.within(current);
+        Search { current, span: Mutex::new(span), ..self }
     }
 
     /// Whether the search has ended.
@@ -246,6 +259,9 @@ impl Search {
                 self.tell_in(&mut ledger, &provider, State::Timeout, why.to_owned(), false);
             }
             ledger.sealed = true;
+            let mut span = std::mem::replace(&mut *self.span.lock(), Span::none());
+            span.set("meridian.providers", ledger.entries.len() as u64);
+            span.set("meridian.result_packets", ledger.result_packets);
             let word = ledger.word();
             self.outbox.seal(|seq| {
                 let ms = |at: Option<Duration>| at.map(|at| at.as_millis() as u64);

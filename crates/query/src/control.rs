@@ -43,6 +43,9 @@ pub trait Turns: Send + Sync + std::fmt::Debug {
 
     /// Bytes of events that the question has read, on any of its threads.
     fn read(&self, bytes: u64);
+
+    /// The question is refused, or ended, because it reads more than it may. Called once.
+    fn read_too_much(&self);
 }
 
 /// Bytes of events that a question may read, shared by its threads.
@@ -115,11 +118,24 @@ impl Control {
             turns.read(bytes);
         }
         let Some(Allowance { bytes: limit, read }) = self.allowance.as_deref() else { return Ok(()) };
-        let read = read.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        if read > *limit {
-            return Err(QueryError::TooLarge { events: 0, bytes: read, limit: Some(*limit) });
+        let before = read.fetch_add(bytes, Ordering::Relaxed);
+        let read = before + bytes;
+        if read <= *limit {
+            return Ok(());
         }
-        Ok(())
+        // Several threads may find themselves above the limit: the one that crossed it tells.
+        match before <= *limit {
+            true => Err(self.too_large(0, read)),
+            false => Err(QueryError::TooLarge { events: 0, bytes: read, limit: Some(*limit) }),
+        }
+    }
+
+    /// The error of a question that reads more than it may.
+    pub(crate) fn too_large(&self, events: u64, bytes: u64) -> QueryError {
+        if let Some(turns) = &self.turns {
+            turns.read_too_much();
+        }
+        QueryError::TooLarge { events, bytes, limit: self.bytes_max() }
     }
 
     /// Whether other questions wait for a processor.

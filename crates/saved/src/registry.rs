@@ -155,7 +155,13 @@ impl SavedSearches {
         random: Arc<dyn Random>,
     ) -> Arc<SavedSearches> {
         let event_queue = Arc::new(EventQueue::new(settings.queue_bytes));
-        let webhooks = WebhookClient::new(settings.webhook.clone(), clock.clone(), random.clone(), ledgers.clone());
+        let webhooks = WebhookClient::new(
+            settings.webhook.clone(),
+            clock.clone(),
+            random.clone(),
+            ledgers.clone(),
+            searches.tracer().clone(),
+        );
         let saved = Arc::new(SavedSearches {
             records: backend.records(RECORDS),
             backend: backend.clone(),

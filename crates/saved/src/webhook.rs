@@ -11,7 +11,8 @@ use super::search::SavedSearch;
 use super::settings::WebhookSettings;
 use hmac::{Hmac, KeyInit, Mac};
 use meridian_backend::{Clock, Random};
-use meridian_federation::provider::{chain, client_of_webhooks};
+use meridian_federation::provider::{chain, client_of_webhooks, pass_on};
+use meridian_observe::{Kind, Tracer};
 use reqwest::Client;
 use reqwest::header::CONTENT_TYPE;
 use sha2::Sha256;
@@ -56,6 +57,7 @@ pub(crate) struct WebhookClient {
     pub(crate) sent: AtomicU64,
     pub(crate) failed: AtomicU64,
     pub(crate) dead: AtomicU64,
+    tracer: Tracer,
 }
 
 impl WebhookClient {
@@ -64,8 +66,10 @@ impl WebhookClient {
         clock: Arc<dyn Clock>,
         random: Arc<dyn Random>,
         ledgers: Ledgers,
+        tracer: Tracer,
     ) -> WebhookClient {
         WebhookClient {
+            tracer,
             client: OnceLock::new(),
             places: Places::new(settings.at_once),
             letters: DeadLetters::new(settings.dead_bytes_total),
@@ -158,12 +162,19 @@ impl WebhookClient {
             .header("Meridian-Timestamp", timestamp)
             .header("Meridian-Signature", signature(&webhook.secret, timestamp, packet))
             .body(packet.to_owned());
+        let (trace, mut span) = self.tracer.begin(|| None, "webhook", Kind::Client);
+        span.set("meridian.tenant", search.definition.tenant.clone());
+        let request = trace.iter().fold(request, pass_on);
         // The URL may contain a secret, and the error is shown by the API.
-        let answer = request.send().await.map_err(|e| chain(&e.without_url()))?;
-        match answer.status() {
-            status if status.is_success() => Ok(()),
-            status => Err(format!("it answered {status}")),
+        let outcome = match request.send().await.map(|answer| answer.status()) {
+            Ok(status) if status.is_success() => Ok(()),
+            Ok(status) => Err(format!("it answered {status}")),
+            Err(e) => Err(chain(&e.without_url())),
+        };
+        if outcome.is_err() {
+            span.fail();
         }
+        outcome
     }
 }
 
@@ -191,6 +202,7 @@ mod tests {
             clock,
             random,
             Arc::new(|tenant: &str| Some(Arc::new(Ledger::new(tenant)))),
+            Tracer::default(),
         );
         for tries in 1..100 {
             let doubled = Duration::from_secs(1 << (tries - 1).min(12)).min(PAUSE_MAX);

@@ -102,6 +102,11 @@ impl Meter {
         self.ledger.charge(Quota::ScannedBytesPerSecond, bytes);
     }
 
+    /// Counts a refusal for [`Quota::ScannedBytesPerRequest`], which is known only to the work itself.
+    pub fn read_too_much(&self) {
+        self.ledger.count_refusal(Quota::ScannedBytesPerRequest);
+    }
+
     /// Whether others wait for a slot.
     pub fn is_contended(&self) -> bool {
         self.gate.0.contended.load(Ordering::Relaxed)

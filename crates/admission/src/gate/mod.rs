@@ -17,7 +17,7 @@ pub use meter::Meter;
 
 use crate::ledger::Ledger;
 use meridian_model::policy::admission::{Admission, Ask, Capacity, Counts, Entry, Load, Ticket, Turn};
-pub use meridian_model::policy::admission::{Class, Refusal, Settings};
+pub use meridian_model::policy::admission::{Class, ClassLoad, Refusal, Settings};
 use parking_lot::Mutex;
 use processors::{Processors, thread_time};
 use std::sync::Arc;
@@ -113,7 +113,7 @@ impl Gate {
     /// # Errors
     /// Why the request is refused.
     pub async fn enter(&self, account: &Account, deadline: Instant) -> Result<Permit, Refusal> {
-        self.wait(account, deadline, false).await.inspect_err(|_| self.count_refusal())
+        self.wait(account, deadline, false).await.inspect_err(|refusal| self.count_refusal(account, *refusal))
     }
 
     /// Waits for a permit for work that had one before and gave it back. It is refused at its deadline only.
@@ -122,7 +122,7 @@ impl Gate {
     /// [`Refusal::Deadline`].
     pub async fn resume(&self, account: &Account, deadline: Instant) -> Result<Permit, Refusal> {
         let permit = tokio::time::timeout_at(deadline, self.wait(account, deadline, true)).await;
-        permit.unwrap_or(Err(Refusal::Deadline)).inspect_err(|_| self.count_refusal())
+        permit.unwrap_or(Err(Refusal::Deadline)).inspect_err(|refusal| self.count_refusal(account, *refusal))
     }
 
     /// Charges a tenant for work that has no permit.
@@ -148,6 +148,12 @@ impl Gate {
         let state = self.0.state.lock();
         let each = state.admission.by_tenant();
         each.map(|(tenant, counts)| (tenant.clone(), (counts.running + counts.paused, counts.waiting))).collect()
+    }
+
+    /// Requests of each tenant by class.
+    pub fn load(&self) -> Vec<(Arc<str>, [ClassLoad; 3])> {
+        let now = self.now();
+        self.0.state.lock().admission.load(now)
     }
 
     /// Requests refused since the start.
@@ -216,8 +222,9 @@ impl Gate {
         Instant::now() - self.0.origin
     }
 
-    fn count_refusal(&self) {
+    fn count_refusal(&self, account: &Account, refusal: Refusal) {
         self.0.refused.fetch_add(1, Ordering::Relaxed);
+        account.ledger.turn_away(refusal);
     }
 
     /// Wakes the waiters whose wait is over. Called with the lock held, after every change.

@@ -9,6 +9,7 @@ mod analysis;
 mod capabilities;
 mod collections;
 mod events;
+mod load;
 mod places;
 mod searches;
 mod tiles;
@@ -18,6 +19,7 @@ pub use analysis::{Account, Density, ExplainedGroups, ExplainedItems, Groups, Tr
 pub use capabilities::{Conformance, Health, Landing, ProblemDetails, Version};
 pub use collections::{Collection, CollectionList, CollectionStatus, Extent, Files, Spatial, Temporal};
 pub use events::{Deleted, Feature, FeatureCollection, LeftOut, Missing, PageTail, Written};
+pub use load::{ClassLoad, Level, Load, MemoryLoad, QuotaLoad, RequestLoad, SlowRequest, TenantLoad};
 pub use places::{Place, Places};
 pub use searches::{ProviderList, SavedSearchAnswer, SavedSearchList, SearchAnswer};
 pub use tiles::{
@@ -74,7 +76,7 @@ fn add_all(generator: &mut SchemaGenerator) {
         TileMatrixSetList, TileMatrixSet, TileSetList, TileSet,
         Place, Places,
         SearchAnswer, SavedSearchAnswer, SavedSearchList, ProviderList,
-        TokenAnswer, TokenList, TenantInfo, TenantList, UserInfo, UserList, Session,
+        TokenAnswer, TokenList, TenantInfo, TenantList, UserInfo, UserList, Session, Load,
     );
 }
 

@@ -5,9 +5,10 @@ use crate::problem::Result;
 use crate::state::AppState;
 use crate::stream::Run;
 use meridian_admission::gate::{Account, Gate, Permit};
+use meridian_observe::{self as observe, Stage};
 use parking_lot::Mutex;
 use std::sync::Arc;
-use tokio::time::{Duration, Instant};
+use tokio::time::Instant;
 
 /// A request's permit. Clones share it. It is given back with the last of them, or by the work that took it.
 #[derive(Clone)]
@@ -17,13 +18,12 @@ struct Inner {
     gate: Gate,
     account: Account,
     permit: Mutex<Option<Permit>>,
-    waited: Duration,
 }
 
 impl Lease {
-    /// A lease of a permit, or of none yet; `waited` is the time its admission took.
-    pub fn new(gate: Gate, account: Account, permit: Option<Permit>, waited: Duration) -> Lease {
-        Lease(Arc::new(Inner { gate, account, permit: Mutex::new(permit), waited }))
+    /// A lease of a permit, or of none yet.
+    pub fn new(gate: Gate, account: Account, permit: Option<Permit>) -> Lease {
+        Lease(Arc::new(Inner { gate, account, permit: Mutex::new(permit) }))
     }
 
     /// Takes the permit for a run. Where there is none, because the body had to arrive first or an earlier run used
@@ -31,17 +31,15 @@ impl Lease {
     pub async fn run(&self, state: &AppState, deadline: Instant) -> Result<Run> {
         // Taken in a statement of its own, so that the lock is not held over the wait.
         let held = self.0.permit.lock().take();
-        match held {
-            Some(permit) => Ok(Run::new(state, permit, self.0.waited, deadline)),
-            None => {
-                let asked = Instant::now();
-                let permit = self.admit(state, deadline).await?;
-                Ok(Run::new(state, permit, asked.elapsed(), deadline))
-            }
-        }
+        let permit = match held {
+            Some(permit) => permit,
+            None => self.admit(state, deadline).await?,
+        };
+        Ok(Run::new(state, permit, deadline))
     }
 
     async fn admit(&self, state: &AppState, deadline: Instant) -> Result<Permit> {
+        let _admission = observe::stage(Stage::Admission);
         let Inner { gate, account, .. } = &*self.0;
         gate.enter(account, deadline).await.map_err(|refusal| overload::refused(state, refusal, gate.counts().slots))
     }

@@ -14,6 +14,7 @@ mod caller;
 mod forwarded;
 mod handler;
 mod lease;
+mod observation;
 mod outgoing;
 mod path;
 mod revocation;
@@ -35,7 +36,7 @@ use crate::overload;
 use crate::places;
 use crate::problem::{Problem, Result};
 use crate::quota;
-use crate::request::{self, Observation};
+use crate::request;
 use crate::routes::ROUTES;
 use crate::scope::Scope;
 use crate::state::AppState;
@@ -47,9 +48,12 @@ use forwarded::Client;
 use matchit::Params;
 use meridian_admission::gate::{self, Account, Gate, Permit};
 use meridian_admission::identity::Caller;
+use meridian_observe::{self as observe, Stage};
+use observation::Observation;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use table::{Row, Table};
+pub use table::Row;
+use table::Table;
 use tokio::time::{Duration, Instant};
 
 /// All methods of all routes, for `OPTIONS *`.
@@ -137,13 +141,14 @@ impl Entry {
 
     /// Responds to one request.
     pub async fn answer<B: Incoming>(&self, connection: Connection, request: Request<B>) -> Response {
-        let mut observation = Observation::begin(&self.state, request.method(), request.uri(), request.headers());
+        let (mut observation, current) =
+            Observation::begin(&self.state, request.method(), request.uri(), request.headers());
         let is_head = *request.method() == Method::HEAD;
-        let (mut path, mut secure) = (None, connection.secure);
+        let mut secure = connection.secure;
         let mut response = match self.arrival(connection, observation.arrived, request.headers()) {
             Ok(arrival) => {
                 (observation.client, secure) = (arrival.client, arrival.secure);
-                self.dispatch(arrival, request, &mut path).await
+                observe::within(current, self.dispatch(arrival, request, &mut observation)).await
             }
             Err(problem) => Box::pin(refuse(problem.into_response(), request)).await,
         };
@@ -154,7 +159,7 @@ impl Entry {
         }
         // For refusals as well: security headers must not depend on the path taken.
         self.guard.seal(&mut response, secure);
-        observation.end(path, response)
+        observation.end(response)
     }
 
     /// Where a request came from. Without proxies in the settings, nothing of its head is read for this.
@@ -166,8 +171,14 @@ impl Entry {
     }
 
     /// Steps 2 to 7. Rare futures are boxed: the future of every request has room for everything it may wait for.
-    async fn dispatch<B: Incoming>(&self, arrival: Arrival, request: Request<B>, path: &mut Option<usize>) -> Response {
-        let (row, caller, segments) = match self.route(&arrival, &request, path) {
+    async fn dispatch<B: Incoming>(
+        &self,
+        arrival: Arrival,
+        request: Request<B>,
+        observation: &mut Observation<'_>,
+    ) -> Response {
+        let access = observe::span("access");
+        let (row, caller, segments) = match self.route(&arrival, &request, &mut observation.path) {
             Ok(RouteMatch::Row { row, caller, segments }) => (row, caller, segments),
             Ok(RouteMatch::Options(allow)) => {
                 return (StatusCode::NO_CONTENT, [(header::ALLOW, allow)]).into_response();
@@ -182,23 +193,35 @@ impl Entry {
             Ok(place) => place,
             Err(problem) => return Box::pin(refuse(problem.into_response(), request)).await,
         };
+        drop(access);
+        // The near query is not tracked beyond its own span: it would cost as much as its answer.
+        let mut tracked = match &row.handler {
+            Handler::Near => None,
+            Handler::Boxed(_) => Some(observation.track(row, &caller, request.uri())),
+        };
         let gate = self.gate(row.route.class);
         let account = Entry::account(&caller, request.headers());
-        let (permit, waited) = match row.route.class {
+        let permit = match row.route.class {
             // Their permits are taken later: by a write once its body has arrived, by a stream for each read.
-            Class::Write | Class::Stream => (None, Duration::ZERO),
-            Class::Reserved | Class::Interactive => match gate.try_enter(&account) {
-                // The common case takes no await: the near query's latency is a few microseconds in all.
-                Some(permit) => (Some(permit), Duration::ZERO),
-                None => {
-                    // Only read while waiting; an invalid value is reported by the handler.
-                    let timeout = request::requested_timeout(request.uri(), request.headers());
-                    match Box::pin(self.wait(gate, &account, arrival.at, timeout)).await {
-                        Ok((permit, waited)) => (Some(permit), waited),
-                        Err(problem) => return Box::pin(refuse(problem.into_response(), request)).await,
+            Class::Write | Class::Stream => None,
+            Class::Reserved | Class::Interactive => {
+                let _admission = observe::stage(Stage::Admission);
+                match gate.try_enter(&account) {
+                    // The common case takes no await: the near query's latency is a few microseconds in all.
+                    Some(permit) => Some(permit),
+                    None => {
+                        // Only read while waiting; an invalid value is reported by the handler.
+                        let timeout = request::requested_timeout(request.uri(), request.headers());
+                        match Box::pin(self.wait(gate, &account, arrival.at, timeout)).await {
+                            Ok(permit) => Some(permit),
+                            Err(problem) => {
+                                tracked.iter_mut().for_each(|tracked| tracked.set_status(problem.status()));
+                                return Box::pin(refuse(problem.into_response(), request)).await;
+                            }
+                        }
                     }
                 }
-            },
+            }
         };
         let mut response = match &row.handler {
             Handler::Near => {
@@ -206,10 +229,11 @@ impl Entry {
                 let question = (&segments, request.uri().query());
                 let scope = Scope::new(self.state.clone(), caller.clone());
                 let response = places::near(&scope, question, permit, deadline).await;
-                outgoing::charged(response.unwrap_or_else(IntoResponse::into_response), caller, place, &self.state)
+                let response = response.unwrap_or_else(IntoResponse::into_response);
+                outgoing::charged(response, caller, place, &self.state, None)
             }
             Handler::Boxed(handler) => {
-                let (segments, lease) = (Segments::of(&segments), Lease::new(gate.clone(), account, permit, waited));
+                let (segments, lease) = (Segments::of(&segments), Lease::new(gate.clone(), account, permit));
                 let mut request = request.map(Body::new);
                 request.extensions_mut().insert(Dispatch {
                     arrival,
@@ -217,10 +241,13 @@ impl Entry {
                     segments,
                     lease: lease.clone(),
                 });
-                let response = handler(request, self.state.clone()).await;
+                let mut response = handler(request, self.state.clone()).await;
                 // Held until here even if the handler does not take the permit.
                 drop(lease);
-                outgoing::charged(response, caller, place, &self.state)
+                if let Some(tracked) = &mut tracked {
+                    tracked.set_head(&mut response);
+                }
+                outgoing::charged(response, caller, place, &self.state, tracked)
             }
         };
         if row.route.produces.len() > 1 {
@@ -281,19 +308,17 @@ impl Entry {
         Account { ledger: caller.ledger.clone(), class }
     }
 
-    /// Waits for a permit; returns it with the time that this took.
+    /// Waits for a permit.
     async fn wait(
         &self,
         gate: &Gate,
         account: &Account,
         at: Instant,
         timeout: Option<Duration>,
-    ) -> Result<(Permit, Duration)> {
-        let asked = Instant::now();
+    ) -> Result<Permit> {
         let deadline = at + timeout.unwrap_or(self.state.config.timeout_default);
         let permit = gate.enter(account, deadline).await;
-        let permit = permit.map_err(|refusal| overload::refused(&self.state, refusal, gate.counts().slots))?;
-        Ok((permit, asked.elapsed()))
+        permit.map_err(|refusal| overload::refused(&self.state, refusal, gate.counts().slots))
     }
 }
 

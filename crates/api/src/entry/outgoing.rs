@@ -3,12 +3,14 @@
 
 use super::revocation::ticks;
 use crate::state::AppState;
+use crate::tracked::Tracked;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::response::Response;
 use hyper::body::{Frame, SizeHint};
 use meridian_admission::Held;
 use meridian_admission::identity::Caller;
 use meridian_model::policy::quota::Quota;
+use meridian_observe::Measured;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use tokio::time::{Duration, Interval};
@@ -20,10 +22,17 @@ const NANOS_PER_BYTE: u64 = 1;
 
 /// The response, with a body that is charged and can end early. It then ends as a failure, so that no client takes what it
 /// has for the whole.
-pub fn charged(response: Response, caller: Caller, place: Option<Held>, state: &AppState) -> Response {
+pub fn charged(
+    response: Response,
+    caller: Caller,
+    place: Option<Held>,
+    state: &AppState,
+    tracked: Option<Tracked>,
+) -> Response {
     if let Some(bytes) = response.body().size_hint().exact() {
         // What is small is sent at once.
-        if bytes <= SMALL_BYTES || place.is_none() {
+        let is_traced = tracked.as_ref().is_some_and(Tracked::is_recorded);
+        if bytes <= SMALL_BYTES || (place.is_none() && !is_traced) {
             charge(state, &caller, bytes);
             return response;
         }
@@ -31,7 +40,8 @@ pub fn charged(response: Response, caller: Caller, place: Option<Held>, state: &
     let state = state.clone();
     response.map(|body| {
         let ticks = caller.is_revocable().then(ticks);
-        Body::new(Charged { body, caller, state, ticks, _place: place })
+        let send = tracked.as_ref().map(Tracked::sending);
+        Body::new(Charged { body, caller, state, ticks, _place: place, _send: send, _tracked: tracked })
     })
 }
 
@@ -51,6 +61,9 @@ struct Charged {
     /// When to check the credential, if there is one.
     ticks: Option<Interval>,
     _place: Option<Held>,
+    /// Dropped before what it is a part of.
+    _send: Option<Measured>,
+    _tracked: Option<Tracked>,
 }
 
 impl HttpBody for Charged {

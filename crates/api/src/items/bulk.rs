@@ -24,7 +24,6 @@ pub(super) async fn answer(
     collection: Arc<dyn Collection>,
     request: ItemsRequest,
 ) -> Result<Response> {
-    let admission = run.admission;
     let now = state.now();
     let shared = state.clone();
     let url = context.this_url();
@@ -39,7 +38,7 @@ pub(super) async fn answer(
                 write_hits(writer.as_mut(), &hits.map_err(errors::query_problem)?, request.crs, &mut bytes)?;
             }
             writer.finish(&mut bytes).map_err(Problem::internal)?;
-            let mut headers = head(&request, rows.head(), now, admission, rows.stats().plan_us);
+            let mut headers = head(&request, rows.head(), now);
             if let Some(token) = next_token(&shared, rows.head(), &request, rows.next_page()) {
                 let next = links::with(&links::without(&url, "token"), "token", &token);
                 respond::insert(&mut headers, header::LINK, &format!("<{next}>; rel=\"next\""));
@@ -48,7 +47,7 @@ pub(super) async fn answer(
             sink.buffer = bytes;
             return Ok(None);
         }
-        sink.begin(head(&request, rows.head(), now, admission, rows.stats().plan_us));
+        sink.begin(head(&request, rows.head(), now));
         writer.start(&mut sink.buffer).map_err(Problem::internal)?;
         Ok(Some(Box::new(FullResult { rows, writer, crs: request.crs })))
     })

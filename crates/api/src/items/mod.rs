@@ -21,13 +21,14 @@ use crate::params::selection::{self, EventSelection};
 use crate::problem::{Kind, Problem, Result};
 use crate::reproject::reproject;
 use crate::request::Context;
-use crate::respond::{self, Timing};
+use crate::respond;
 use crate::scope::Scope;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
 use meridian_backend::{At, Collection, Head, Rows};
 use meridian_formats::EventWriter;
 use meridian_model::Schema;
+use meridian_observe::{self as observe, Stage};
 use meridian_query::{Control, Hits, Items, Order, SortKey, Token, question_hash};
 use std::sync::Arc;
 use std::time::Duration;
@@ -182,6 +183,7 @@ fn fields_of(request: &ItemsRequest, schema: &Schema) -> Option<Vec<String>> {
 }
 
 fn write_hits(writer: &mut dyn EventWriter, hits: &Hits, crs: Crs, out: &mut Vec<u8>) -> Result<()> {
+    let _encode = observe::stage(Stage::Encode);
     let batch = reproject(&hits.batch, crs)?;
     writer.write(&batch, &hits.seqs, out).map_err(Problem::internal)
 }
@@ -198,13 +200,11 @@ fn pace(rows: &mut dyn Rows, events: usize, bytes: usize) {
 }
 
 /// The headers of a response with events.
-fn head(request: &ItemsRequest, head: &Head, now: i64, admission: Duration, plan_us: u64) -> HeaderMap {
+fn head(request: &ItemsRequest, head: &Head, now: i64) -> HeaderMap {
     let mut headers = HeaderMap::new();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(request.format.media_type()));
     respond::insert(&mut headers, respond::CONTENT_CRS.clone(), &format!("<{}>", request.crs.uri()));
     respond::set_read_headers(&mut headers, head, now, request.consistency);
-    let plan = Some(Duration::from_micros(plan_us));
-    respond::set_timing(&mut headers, &Timing { admission, plan, ..Timing::default() });
     headers
 }
 

@@ -18,6 +18,7 @@ use meridian_backend::{At, Collection, Head, Rows};
 use meridian_formats::FeatureWriter;
 use meridian_model::filter::Predicate;
 use meridian_model::time;
+use meridian_observe::{self as observe, Stage};
 use meridian_query::{Control, Hits, Order};
 use std::io::Write;
 use std::sync::Arc;
@@ -30,7 +31,6 @@ pub(super) async fn json(
     collection: Arc<dyn Collection>,
     request: ItemsRequest,
 ) -> Result<Response> {
-    let admission = run.admission;
     let shared = state.clone();
     let arrived = context.arrived;
     stream::stream(state, run, arrived, move |sink, control| {
@@ -41,7 +41,7 @@ pub(super) async fn json(
         // The first events are read before the head is sent, so that an error in them still gives a proper error
         // status.
         let first = rows.next().transpose().map_err(errors::query_problem)?;
-        sink.begin(head(&request, rows.head(), shared.now(), admission, rows.stats().plan_us));
+        sink.begin(head(&request, rows.head(), shared.now()));
         sink.buffer.extend_from_slice(b"{\"type\":\"FeatureCollection\",\"features\":[");
         let mut page = Page { state: shared, context, collection, request, rows, writer, returned: 0 };
         match first {
@@ -124,6 +124,7 @@ fn write_features(
     first: bool,
     out: &mut Vec<u8>,
 ) -> Result<()> {
+    let _encode = observe::stage(Stage::Encode);
     let batch = reproject(&hits.batch, request.crs)?;
     let rows = writer.rows(&batch, &hits.seqs);
     for row in 0..batch.rows() {
@@ -200,6 +201,7 @@ pub(super) async fn html(
         let next = token.map(|t| links::with(&links::without(&url, "token"), "token", &t));
         let returned = hits.iter().map(|h| h.batch.rows()).sum();
         let matched = matched(&request, collection.as_ref(), rows.as_ref(), returned, next.is_some(), control)?;
+        let _encode = observe::stage(Stage::Encode);
         let page = html::items::page_of(
             collection.name(),
             &head.schema,

@@ -14,6 +14,7 @@ use axum::response::Response;
 use meridian_backend::{At, Collection};
 use meridian_model::geometry::cut_at_antimeridian;
 use meridian_model::time;
+use meridian_observe::{self as observe, Stage};
 use meridian_query::{Track, TrackPoint};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -48,7 +49,6 @@ pub(super) async fn answer(
     if request.format != Format::Json {
         return Err(Problem::parameter("f", "a track is served as json only"));
     }
-    let admission = run.admission;
     let shared = state.clone();
     let url = context.this_url();
     stream::run(run, move |control| {
@@ -60,6 +60,7 @@ pub(super) async fn answer(
         };
         let read = collection.track(At::history(), &question, control).map_err(errors::query_problem)?;
         let (head, answer) = (&read.head, &read.value);
+        let _encode = observe::stage(Stage::Encode);
         let times: Vec<String> = answer.points.iter().map(|p| time::format_instant(p.time)).collect();
         let document = json!({
             "type": "Feature",
@@ -75,7 +76,7 @@ pub(super) async fn answer(
             "links": [crate::links::link(url, "self", Format::Json.media_type(), "This document")],
         });
         let bytes = serde_json::to_vec(&document).map_err(Problem::internal)?;
-        stream::finished(&shared, super::head(&request, head, shared.now(), admission, answer.stats.plan_us), bytes)
+        stream::finished(&shared, super::head(&request, head, shared.now()), bytes)
     })
     .await
 }

@@ -26,6 +26,7 @@ use meridian_backend::{
 use meridian_formats::{BatchLimits, Format, ReadError, ReadOptions, Report, Watch, is_compressed};
 use meridian_model::seq::BATCH_EVENTS_MAX;
 use meridian_model::{Batch, Invalid, Schema};
+use meridian_observe::{self as observe, Stage};
 use meridian_query::{Control, QueryError};
 use serde::Deserialize;
 use std::sync::Arc;
@@ -156,6 +157,7 @@ fn write_of(
     key: Option<String>,
     bounds: &Bounds,
 ) -> Result<ParsedBody> {
+    let _parse = observe::stage(Stage::Parse);
     let (batch, reading) = read_batch(&received, format, &collection.schema(), intake.options.clone(), bounds)?;
     let single = batch.rows() == 1 && format == Format::GeoJson && is_feature(&received.bytes);
     let given = batch.ids().filter(|_| single).map(|ids| ids.value(0).to_owned());

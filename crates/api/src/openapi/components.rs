@@ -117,6 +117,11 @@ fn parameters() -> Value {
             "Return what the query visits and prunes instead of its result.",
             json!({ "type": "boolean", "default": false }),
         ),
+        (
+            "refresh",
+            "Whether the page asks for itself again every two seconds.",
+            json!({ "type": "string", "enum": ["on", "off"], "default": "on" }),
+        ),
         ("timeout", "Deadline in milliseconds.", json!({ "type": "integer", "minimum": 1 })),
         (
             "function",

@@ -28,7 +28,7 @@ use meridian_model::policy::access::Action;
 use meridian_model::{Field, FieldType, GeometryType, IdRole, Invalid, Schema};
 use new::NewPlace;
 use std::sync::Arc;
-use tokio::time::{Duration, Instant};
+use tokio::time::Instant;
 
 /// Name of the collection.
 pub const COLLECTION: &str = "places";
@@ -134,7 +134,7 @@ pub async fn near(
     let bytes = match query(Some(ROWS_INLINE_MAX))? {
         Some(bytes) => bytes,
         None => {
-            let run = Run::new(state, permit, Duration::ZERO, deadline);
+            let run = Run::new(state, permit, deadline);
             stream::run(run, move |_| Ok(query(None)?.unwrap_or_default())).await?
         }
     };

@@ -13,6 +13,7 @@ use crate::problem::{Kind, Problem, Result};
 use crate::state::AppState;
 use meridian_admission::gate::{Account, Class, Gate, Permit};
 use meridian_backend::PermitTurns;
+use meridian_observe::Current;
 use meridian_query::Control;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -40,6 +41,8 @@ pub(super) struct Job {
     pub(super) state: AppState,
     pub(super) deadline: Instant,
     pub(super) arrived: Instant,
+    /// What its threads work for.
+    pub(super) current: Current,
 }
 
 /// Why a run of the query ended.
@@ -121,7 +124,7 @@ impl Job {
                     self.sink.pipe().unpark();
                     tokio::task::spawn_blocking(move || {
                         self.turns.go_on(&permit);
-                        self.run(permit);
+                        self.current.clone().run(|| self.run(permit));
                     });
                 }
                 Err(problem) => self.failed(problem),

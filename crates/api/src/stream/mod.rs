@@ -28,12 +28,13 @@ use memory::QueryMemory;
 use meridian_admission::gate::Permit;
 use meridian_backend::PermitTurns;
 use meridian_model::policy::quota::Quota;
+use meridian_observe::{self as observe, Current};
 use meridian_query::{CancelFlag, Control};
 use pipe::Pipe;
 use reader::Reader;
 use std::sync::Arc;
 use tokio::runtime::Handle;
-use tokio::time::{Duration, Instant};
+use tokio::time::Instant;
 
 /// Raises a query's cancel flag when the task that waits for the response is dropped.
 struct CancelOnDrop(CancelFlag);
@@ -48,16 +49,16 @@ impl Drop for CancelOnDrop {
 pub struct Run {
     /// Deadline and cancellation of the query.
     pub control: Control,
-    /// Time spent waiting for the permit.
-    pub admission: Duration,
     deadline: Instant,
     permit: Permit,
     turns: Arc<PermitTurns>,
+    /// What its threads work for.
+    current: Current,
 }
 
 impl Run {
-    /// A run with a permit that took `admission` to get.
-    pub fn new(state: &AppState, permit: Permit, admission: Duration, deadline: Instant) -> Run {
+    /// A run of the current work, with a permit.
+    pub fn new(state: &AppState, permit: Permit, deadline: Instant) -> Run {
         let left = deadline.saturating_duration_since(Instant::now());
         let turns = PermitTurns::of(&permit);
         let control = Control::new(state.clock.clone(), left, CancelFlag::new())
@@ -68,17 +69,17 @@ impl Run {
             Some(bytes) => control.reading_at_most(bytes),
             None => control,
         };
-        Run { control, admission, deadline, permit, turns }
+        Run { control, deadline, permit, turns, current: observe::current() }
     }
 }
 
 /// Runs `work` on a blocking thread and waits for its result. When the caller is dropped, the work is cancelled.
 pub async fn run<T: Send + 'static>(run: Run, work: impl FnOnce(&Control) -> Result<T> + Send + 'static) -> Result<T> {
-    let Run { control, permit, .. } = run;
+    let Run { control, permit, current, .. } = run;
     let guard = CancelOnDrop(control.cancel_flag().clone());
     let outcome = tokio::task::spawn_blocking(move || {
         permit.meter().begin();
-        let outcome = work(&control);
+        let outcome = current.run(|| work(&control));
         // Returned by the thread, not by the task that waits: the task may be dropped earlier, and a query that still
         // computes must keep its permit, or more threads would run than there are permits.
         drop(permit);
@@ -100,11 +101,11 @@ pub async fn stream(
     arrived: Instant,
     open: impl FnOnce(&mut Sink, &Control) -> Result<Option<Box<dyn Source>>> + Send + 'static,
 ) -> Result<Response> {
-    let Run { control, deadline, permit, turns, .. } = run;
+    let Run { control, deadline, permit, turns, current } = run;
     let (pipe, reader) = connect(state, &permit, &control);
     let sink = Sink::new(state, pipe.clone(), None);
-    let job = Job { source: None, sink, control, turns, state: state.clone(), deadline, arrived };
-    tokio::task::spawn_blocking(move || job.start(permit, open));
+    let job = Job { source: None, sink, control, turns, state: state.clone(), deadline, arrived, current };
+    tokio::task::spawn_blocking(move || job.current.clone().run(|| job.start(permit, open)));
     respond(state, &pipe, reader).await
 }
 
@@ -116,12 +117,12 @@ pub async fn stream_blocking(
     arrived: Instant,
     work: impl FnOnce(&mut Sink, &Control) -> Result<()> + Send + 'static,
 ) -> Result<Response> {
-    let Run { control, deadline, permit, turns, .. } = run;
+    let Run { control, deadline, permit, turns, current } = run;
     let (pipe, reader) = connect(state, &permit, &control);
     let wait = BlockingWait::new(permit, turns.clone(), Handle::current(), deadline);
     let sink = Sink::new(state, pipe.clone(), Some(wait));
-    let job = Job { source: None, sink, control, turns, state: state.clone(), deadline, arrived };
-    tokio::task::spawn_blocking(move || job.run_blocking(work));
+    let job = Job { source: None, sink, control, turns, state: state.clone(), deadline, arrived, current };
+    tokio::task::spawn_blocking(move || job.current.clone().run(|| job.run_blocking(work)));
     respond(state, &pipe, reader).await
 }
 

@@ -28,6 +28,7 @@ mod lines;
 mod live;
 mod metadata;
 mod modes;
+mod observed;
 mod overload;
 mod places;
 mod proxies;

@@ -1,15 +1,17 @@
 //! A collection in this process: each query reads one snapshot of the store.
 
 use super::commit::CommitExecutor;
+use super::measured::counted;
 use super::rows::{LocalRows, pass_rows};
 use crate::collection::{Append, Collection, DeleteFault, PartialDelete};
 use crate::read::{At, Changes, Head, Near, PriorEvents, Read, RowSink, Rows};
 use meridian_model::filter::Predicate;
 use meridian_model::{Batch, Field, Projection, Schema, Seq};
+use meridian_observe::{self as observe, Stage};
 use meridian_query::near::{Circle, Walk};
 use meridian_query::{
     Aggregate, Aggregated, Control, Density, DensityCounts, Explanation, Items, Passages, PassagesResult, QueryError,
-    Tile, TileResult, Track, TrackResult, browse,
+    Stats, Tile, TileResult, Track, TrackResult, browse,
 };
 use meridian_store::seams::Random;
 use meridian_store::{
@@ -66,7 +68,10 @@ macro_rules! of_the_store {
 macro_rules! of_a_snapshot {
     ($($name:ident($question:ty) -> $answer:ty;)*) => {
         $(fn $name(&self, at: At, question: &$question, control: &Control) -> Result<Read<$answer>, QueryError> {
-            self.query(at, |snapshot| meridian_query::$name(snapshot, question, control))
+            let mut scan = observe::stage(Stage::Scan);
+            let read = self.query(at, |snapshot| meridian_query::$name(snapshot, question, control))?;
+            counted(&mut scan, &read.value.stats);
+            Ok(read)
         })*
     };
 }
@@ -105,7 +110,12 @@ impl Collection for Local {
         // A large batch would block a worker for its encoding and write, however quick the disk is.
         let small = write.batch.bytes() <= SMALL_BYTES;
         let pending = self.collection.submit(write)?;
-        Ok(Box::pin(self.commits.clone().finish(pending, deadline, small)))
+        let (commits, current) = (self.commits.clone(), observe::current());
+        Ok(Box::pin(async move {
+            let commit = current.stage(Stage::Commit);
+            let within = commit.span.within(current);
+            observe::within(within, commits.finish(pending, deadline, small)).await
+        }))
     }
 
     fn delete_matching(&self, predicate: &Predicate, at: At, control: &Control) -> Result<Deleted, PartialDelete> {
@@ -141,9 +151,10 @@ impl Collection for Local {
     }
 
     fn items(&self, at: At, question: &Items, control: &Control) -> Result<Box<dyn Rows>, QueryError> {
+        let _plan = observe::stage(Stage::Plan);
         let snapshot = self.snapshot(at)?;
         let answer = meridian_query::items(&snapshot, question, control)?;
-        Ok(Box::new(LocalRows { head: Head::of(&snapshot), answer }))
+        Ok(Box::new(LocalRows { head: Head::of(&snapshot), answer, counted: Stats::default() }))
     }
 
     fn count(
@@ -153,7 +164,10 @@ impl Collection for Local {
         tested_max: u64,
         control: &Control,
     ) -> Result<Option<u64>, QueryError> {
-        meridian_query::count(&self.snapshot(at)?, predicate, tested_max, control).map(|(count, _)| count)
+        let mut scan = observe::stage(Stage::Scan);
+        let (count, stats) = meridian_query::count(&self.snapshot(at)?, predicate, tested_max, control)?;
+        counted(&mut scan, &stats);
+        Ok(count)
     }
 
     fn near(&self, question: &Near, rows_max: Option<usize>, sink: &mut dyn RowSink) -> Result<bool, StoreError> {

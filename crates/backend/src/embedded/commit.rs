@@ -100,9 +100,9 @@ async fn wait(pending: Arc<Pending>, deadline: Instant) -> Result<Written, Write
             Ok(Turn::Lead) => {
                 // The clone keeps the write queued if this task is dropped meanwhile: a commit under way must not be
                 // cancelled.
-                let leader = pending.clone();
+                let (leader, current) = (pending.clone(), meridian_observe::current());
                 // If it panics, the queue has reported an error to every write of the group.
-                let _ = tokio::task::spawn_blocking(move || leader.lead()).await;
+                let _ = tokio::task::spawn_blocking(move || current.run(|| leader.lead())).await;
             }
             // At the deadline a write is cancelled. One that is being committed is waited for, since its outcome is
             // near.

@@ -2,6 +2,7 @@
 
 mod collection;
 mod commit;
+mod measured;
 mod rows;
 
 use crate::backend::Backend;

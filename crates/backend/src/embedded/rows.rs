@@ -1,7 +1,9 @@
 //! Results in this process: streams of rows and changes, and rows passed one by one.
 
+use super::measured::counts;
 use crate::read::{Changes, Head, PriorEvents, RowSink, Rows};
 use meridian_model::{Batch, Projection, Seq};
+use meridian_observe::{self as observe, Stage};
 use meridian_query::near::Chunks;
 use meridian_query::{Cursor, Hits, QueryError, Stats};
 use meridian_store::{PriorEventReader, Problem, Since, Snapshot, StoreError};
@@ -10,13 +12,19 @@ use meridian_store::{PriorEventReader, Problem, Since, Snapshot, StoreError};
 pub(super) struct LocalRows {
     pub(super) head: Head,
     pub(super) answer: meridian_query::Rows,
+    /// The cost that was counted.
+    pub(super) counted: Stats,
 }
 
 impl Iterator for LocalRows {
     type Item = Result<Hits, QueryError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.answer.next()
+        let mut scan = observe::stage(Stage::Scan);
+        let hits = self.answer.next();
+        let stats = self.answer.stats();
+        scan.count(&counts(&stats, &std::mem::replace(&mut self.counted, stats)));
+        hits
     }
 }
 

@@ -4,25 +4,22 @@ use crate::certificates::Certificates;
 use crate::config::{self, Config};
 use crate::control;
 use crate::failure::Failure;
+use crate::log;
 use crate::machine;
 use crate::output::say;
+use crate::traces;
 use clap::Args;
 use meridian_admission::identity::Fault;
 use meridian_api::{AppState, HostName, Hosts};
 use meridian_backend::Embedded;
 use meridian_store::seams::Seams;
 use meridian_store::{Options, Store};
-use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
-use tracing_subscriber::filter::{LevelFilter, Targets};
-use tracing_subscriber::fmt;
-use tracing_subscriber::layer::SubscriberExt as _;
-use tracing_subscriber::util::SubscriberInitExt as _;
 
 /// A process with less memory returns free memory to the system at once.
 const LITTLE_MEMORY: u64 = 4 << 30;
@@ -68,6 +65,9 @@ pub struct ServeArgs {
     /// Durability of the places profile's collection: local or ephemeral [default: local]
     #[arg(long, value_name = "DURABILITY")]
     pub places_durability: Option<String>,
+    /// Form of log lines: text or json [default: text]
+    #[arg(long, value_name = "FORMAT")]
+    pub log_format: Option<log::Format>,
     /// Print the effective settings and exit
     #[arg(long)]
     pub show_config: bool,
@@ -94,20 +94,13 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     if machine::memory().is_some_and(|bytes| bytes < LITTLE_MEMORY) {
         machine::return_memory_soon(Duration::from_millis(10));
     }
-    log_lines();
+    let telling = log::start(config.log_format);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .map_err(|e| Failure::Refused(format!("cannot start threads: {e}")))?;
+    runtime.spawn(telling);
     runtime.block_on(serve(config))
-}
-
-/// Log lines to standard error, as `MERIDIAN_LOG` filters them (`warn`, `meridian_store=debug`).
-fn log_lines() {
-    let named = std::env::var("MERIDIAN_LOG").ok().and_then(|text| text.parse::<Targets>().ok());
-    let lines = fmt::layer().with_writer(std::io::stderr).with_ansi(std::io::stderr().is_terminal());
-    let filter = named.unwrap_or_else(|| Targets::new().with_default(LevelFilter::INFO));
-    tracing_subscriber::registry().with(lines).with(filter).init();
 }
 
 fn settings(args: &ServeArgs) -> Result<Config, Failure> {
@@ -134,6 +127,9 @@ fn settings(args: &ServeArgs) -> Result<Config, Failure> {
         config.server.places_durability =
             config::durability(name).map_err(|e| Failure::Usage(format!("--places-durability: {e}")))?;
     }
+    if let Some(format) = args.log_format {
+        config.log_format = format;
+    }
     config.store.ephemeral |= args.ephemeral;
     if config.store.ephemeral {
         let memory = Options::ephemeral();
@@ -152,6 +148,14 @@ async fn serve(mut config: Config) -> Result<(), Failure> {
     let listener = TcpListener::bind(&config.listen)
         .await
         .map_err(|e| Failure::Usage(format!("--listen {}: cannot listen there: {e}", config.listen)))?;
+    let monitors = match config.metrics_listen {
+        None => None,
+        Some(address) => Some(
+            TcpListener::bind(address)
+                .await
+                .map_err(|e| Failure::Usage(format!("metrics.listen {address}: cannot listen there: {e}")))?,
+        ),
+    };
     let address = listener.local_addr().map_err(|e| Failure::Refused(format!("no local address: {e}")))?;
     let seams = Seams::real();
     let (options, for_open) = (config.store.clone(), seams.clone());
@@ -163,7 +167,9 @@ async fn serve(mut config: Config) -> Result<(), Failure> {
     let hosts = Hosts::new(&config.server, address);
     let refused = |e: Fault| Failure::Refused(format!("cannot open {}: {e}", config.store.data.display()));
     let memory = config.memory_text();
-    let state = AppState::new(Embedded::new(store.clone()), &seams, config.server).map_err(refused)?;
+    let (tracer, sender) = traces::start(&config.traces, &seams)?;
+    let backend = Embedded::new(store.clone());
+    let state = AppState::traced(backend, &seams, config.server, tracer).map_err(refused)?;
     let open = state.registry.is_empty();
     if open && !address.ip().to_canonical().is_loopback() {
         return Err(Failure::Usage(format!(
@@ -222,7 +228,14 @@ async fn serve(mut config: Config) -> Result<(), Failure> {
     if let Some(followed) = followed {
         following.spawn(followed);
     }
+    let monitoring = monitors.map(|listener| tokio::spawn(meridian_api::serve_monitors(listener, state.clone())));
     let served = meridian_api::serve(listener, control, tls, state, stop).await;
+    if let Some(monitoring) = monitoring {
+        monitoring.abort();
+    }
+    if let Some(sender) = sender {
+        sender.stop().await;
+    }
     if let Some(folder) = &folder {
         control::remove(folder);
     }

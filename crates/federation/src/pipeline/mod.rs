@@ -32,6 +32,7 @@ use crate::sink::{Intake, Push, Response};
 use crate::supervise::{CatchPanic, supervise};
 use crate::tally::Tally;
 use meridian_model::policy::queue::{Class, Taken};
+use meridian_observe as observe;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -182,7 +183,9 @@ async fn serve<S: Stage>(stage: Arc<S>, lane: WorkLane<S::Body>, permits: Arc<Se
 fn begin<S: Stage>(stage: Arc<S>, work: Work<S::Body>, permit: impl Send + 'static, tally: Arc<Tally>) {
     // Held by the task: the leg must outlive a panic in the stage, in order to report it.
     let leg = work.leg.clone();
-    tokio::spawn(async move {
+    let span = leg.current.span(S::NAME);
+    tokio::spawn(observe::within(span.within(leg.current.clone()), async move {
+        let _span = span;
         tokio::select! {
             done = CatchPanic::new(stage.run(work)) => if let Err(panic) = done {
                 tally.lost.fetch_add(1, Ordering::Relaxed);
@@ -195,7 +198,7 @@ fn begin<S: Stage>(stage: Arc<S>, work: Work<S::Body>, permit: impl Send + 'stat
             }
         }
         drop(permit);
-    });
+    }));
 }
 
 fn late() -> Fault {

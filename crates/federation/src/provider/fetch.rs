@@ -3,6 +3,7 @@
 use super::guard::{self, PublicOnly};
 use bytes::{Bytes, BytesMut};
 use meridian_admission::{ByteBudget, ByteShare};
+use meridian_observe::{self as observe, Kind, Span, TRACEPARENT, TRACESTATE, Trace};
 use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
 use reqwest::redirect::Policy;
 use reqwest::{Client, ClientBuilder, RequestBuilder, Response};
@@ -118,6 +119,24 @@ fn builder(allow_private: bool) -> ClientBuilder {
         .tcp_nodelay(true)
         .no_proxy();
     if allow_private { builder } else { builder.dns_resolver(Arc::new(PublicOnly)) }
+}
+
+/// A request of the current work, with its place in the trace for who answers it, and the span of the call.
+pub fn traced(request: RequestBuilder, name: &str) -> (RequestBuilder, Span) {
+    let Some(trace) = observe::current().trace else { return (request, Span::none()) };
+    let span = trace.child(name.to_owned(), Kind::Client);
+    let request = pass_on(request, &span.current().trace.unwrap_or(trace));
+    (request, span)
+}
+
+/// The request with the headers of W3C Trace Context.
+pub fn pass_on(request: RequestBuilder, trace: &Trace) -> RequestBuilder {
+    let parent = trace.to_pass_on();
+    let request = request.header(TRACEPARENT, parent.traceparent());
+    match parent.state {
+        Some(state) => request.header(TRACESTATE, &*state),
+        None => request,
+    }
 }
 
 /// Makes a call and reads its response, within the byte budget.

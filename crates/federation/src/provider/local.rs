@@ -61,7 +61,8 @@ impl LocalProvider {
         let reading = Reading { question: sink.question().clone(), control, door, wants, found, wanted: 0 };
         let collections = sink.view().list();
         // The store is blocking code; this thread sleeps between demands.
-        let reading = tokio::task::spawn_blocking(move || reading.all(&collections));
+        let current = meridian_observe::current();
+        let reading = tokio::task::spawn_blocking(move || current.run(|| reading.all(&collections)));
         loop {
             let wanted = sink.wanted().await;
             if wanted == 0 || want.send(wanted).await.is_err() {

@@ -113,7 +113,12 @@ impl RemoteProvider {
             let request = self.request(&url, &form, &self.variables(sink.question(), page, token.as_deref()))?;
             let time = declared.timeout.min(sink.time_left());
             let watch = CallRecord { provider: self, began: Instant::now(), done: false };
+            let (request, mut span) = fetch::traced(request, &declared.name);
             let result = fetch::call(request, time, declared.answer_bytes, &self.http.budget).await;
+            if result.is_err() {
+                span.fail();
+            }
+            drop(span);
             watch.end(&result);
             let failure = match result {
                 Ok(raw) => {

@@ -25,6 +25,7 @@ use meridian_backend::{Backend, Clock, Random, View};
 use meridian_model::Invalid;
 use meridian_model::policy::queue::Class;
 use meridian_model::policy::quota::Quota;
+use meridian_observe::{self as observe, Current, Kind, Span, Tracer};
 use meridian_query::{CancelFlag, Control, QueryError};
 use parking_lot::Mutex;
 use registry::{Admitted, Registry, Running};
@@ -49,6 +50,7 @@ pub struct Searches {
     result_store: Option<Arc<dyn ResultStore>>,
     pipeline: OnceCell<Arc<Pipeline>>,
     registry: Mutex<Registry>,
+    tracer: Tracer,
 }
 
 impl Settings {
@@ -106,6 +108,7 @@ impl Searches {
             result_store,
             pipeline,
             registry,
+            tracer: Tracer::default(),
         }
     }
 
@@ -113,6 +116,16 @@ impl Searches {
     pub fn with(mut self, provider: Arc<dyn Provider>) -> Searches {
         self.providers.insert(provider.name().to_owned(), provider);
         self
+    }
+
+    /// Records searches, and what they send out.
+    pub fn traced(self, tracer: Tracer) -> Searches {
+        Searches { tracer, ..self }
+    }
+
+    /// What records them.
+    pub fn tracer(&self) -> &Tracer {
+        &self.tracer
     }
 
     /// Enables the question member `keep`.
@@ -168,7 +181,8 @@ impl Searches {
         self.ready_to_keep(&question, &view).await?;
         let id = format!("{:016x}{:016x}", self.random.next_u64(), self.random.next_u64());
         let tenant = &view.caller().tenant.clone();
-        let search = Arc::new(Search::new(
+        let (current, span) = self.trace();
+        let search = Search::new(
             id.clone(),
             question,
             (key.0.clone(), view),
@@ -176,7 +190,8 @@ impl Searches {
             &self.settings,
             self.budget.of(tenant),
             self.tally.clone(),
-        ));
+        );
+        let search = Arc::new(search.traced(span, current));
         // Started with the first search: a server without searches runs no stage.
         let pipeline = self
             .pipeline
@@ -202,6 +217,19 @@ impl Searches {
         // A task of its own: queues may be full, and the client gets its id at once.
         tokio::spawn(feed(pipeline.clone(), search.clone(), legs));
         Ok((search, false))
+    }
+
+    /// What a search that begins now is a part of: a request, or a trace of its own where no request began it.
+    fn trace(&self) -> (Current, Span) {
+        // Its stages cost processors, and not the time of that request, whose response does not wait for them.
+        let mut current = Current { work: None, ..observe::current() };
+        if current.request.is_some() {
+            let span = current.span("search");
+            return (current, span);
+        }
+        let (trace, span) = self.tracer.begin(|| None, "search", Kind::Internal);
+        current.trace = trace;
+        (current, span)
     }
 
     fn admit(

@@ -219,6 +219,11 @@ impl Balances {
         }
     }
 
+    /// What was used of a quota by the second and is not made up for; `None` of other quotas.
+    pub fn used(&self, quota: Quota) -> Option<u64> {
+        self.0.get(quota as usize).map(|balance| balance.used as u64)
+    }
+
     /// Charges what was used.
     pub fn charge(&mut self, quotas: &Quotas, quota: Quota, amount: u64, now: Duration) {
         let (Some(limit), Some(balance)) = (quotas.limit(quota), self.0.get_mut(quota as usize)) else { return };

@@ -41,9 +41,11 @@ impl Scan {
             return Ok(());
         }
         let Weight { events, bytes } = self.weight(matches);
-        let limit = limit.filter(|limit| bytes > *limit);
-        match limit.is_some() || least_time(events) > time {
-            true => Err(QueryError::TooLarge { events, bytes, limit }),
+        if limit.is_some_and(|limit| bytes > limit) {
+            return Err(self.control.too_large(events, bytes));
+        }
+        match least_time(events) > time {
+            true => Err(QueryError::TooLarge { events, bytes, limit: None }),
             false => Ok(()),
         }
     }

@@ -23,7 +23,7 @@ mod terms;
 mod tests;
 
 pub use capacity::{Capacity, Load};
-pub use terms::{Ask, Class, Counts, Entry, Refusal, Settings, Ticket, Turn, Verdict};
+pub use terms::{Ask, Class, ClassLoad, Counts, Entry, Refusal, Settings, Ticket, Turn, Verdict};
 
 use line::Waiting;
 use share::Share;
@@ -100,6 +100,29 @@ impl<T: Clone + Eq + Hash> Admission<T> {
             let (running, paused) = (tenant.running, tenant.started - tenant.running);
             (&tenant.name, Counts { running, paused, waiting: tenant.waiting, slots: self.slots })
         })
+    }
+
+    /// The questions of each tenant by [`Class`]; visits all of them.
+    pub fn load(&self, now: At) -> Vec<(T, [ClassLoad; 3])> {
+        let of = |tenant: &Tenant<T>| {
+            let mut classes = [ClassLoad::default(); 3];
+            for (class, line) in classes.iter_mut().zip(&tenant.lines) {
+                class.waiting = line.waiting.len();
+                class.oldest = line.waiting.front().map(|oldest| now.saturating_sub(oldest.since));
+            }
+            (tenant.name.clone(), classes)
+        };
+        let mut all: Vec<_> = self.tenants.iter().map(of).collect();
+        for question in self.questions.iter().flatten() {
+            let class = &mut all[question.tenant].1[question.class as usize];
+            match question.state {
+                State::Running => class.running += 1,
+                State::Paused => class.paused += 1,
+                State::Waiting | State::Refused => {}
+            }
+        }
+        all.retain(|(_, classes)| classes.iter().any(|class| *class != ClassLoad::default()));
+        all
     }
 
     /// Whether a question that runs may have to give way.

@@ -136,6 +136,20 @@ pub enum Refusal {
     Deadline,
 }
 
+impl Refusal {
+    /// All of them.
+    pub const ALL: [Refusal; 3] = [Refusal::QueueFull, Refusal::Waited, Refusal::Deadline];
+
+    /// Its name in metrics.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Refusal::QueueFull => "queue_full",
+            Refusal::Waited => "waited",
+            Refusal::Deadline => "deadline",
+        }
+    }
+}
+
 /// A question whose wait is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Turn {
@@ -152,6 +166,19 @@ pub enum Verdict {
     Continue,
     /// It waits, paused, until its next [`Turn::Run`].
     Pause,
+}
+
+/// The questions of one class of one tenant at one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ClassLoad {
+    /// Questions that hold a slot.
+    pub running: usize,
+    /// Questions that were overtaken.
+    pub paused: usize,
+    /// Questions that have not begun.
+    pub waiting: usize,
+    /// How long the first of them has waited.
+    pub oldest: Option<Duration>,
 }
 
 /// Numbers of one moment, for metrics.

@@ -329,3 +329,24 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn the_load_shows_who_runs_and_waits_by_class_and_for_how_long() {
+    let mut admission = one_slot();
+    let running = runs(&mut admission, 0, &quick(1));
+    waits(&mut admission, 10, &ask(2, Class::Batch, 1_000_000));
+    waits(&mut admission, 40, &ask(2, Class::Batch, 1_000_000));
+    admission.enter(ms(50), &Ask { resumed: true, ..quick(3) }).unwrap();
+    let none = ClassLoad::default();
+    let batch = ClassLoad { waiting: 2, oldest: Some(ms(90)), ..none };
+    assert_eq!(
+        admission.load(ms(100)),
+        [
+            (1, [ClassLoad { running: 1, ..none }, none, none]),
+            (2, [none, batch, none]),
+            (3, [ClassLoad { paused: 1, ..none }, none, none]),
+        ]
+    );
+    admission.leave(running, ms(1));
+    assert_eq!(admission.load(ms(100)).len(), 2, "tenants without questions are not shown");
+}

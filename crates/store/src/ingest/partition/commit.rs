@@ -7,6 +7,7 @@ use crate::ingest::idempotency::Remembered;
 use crate::ingest::stage::{Change, Outcome, Stage, Staging, kind_of};
 use crate::log::{Kind, Record};
 use crate::seams::AppendError;
+use meridian_observe as observe;
 use std::collections::HashMap;
 
 impl Partition {
@@ -79,7 +80,11 @@ impl Partition {
             Err(e) => return fail_stored(answers, || WriteError::Refused(e.to_string())),
         };
         if durable && let Some(log) = &mut self.log {
-            match log.append(&records) {
+            // Of the write that leads the group: its thread works for all of them.
+            let sync = observe::stage(observe::Stage::Sync);
+            let appended = log.append(&records);
+            drop(sync);
+            match appended {
                 Ok(bytes) => {
                     self.shared.counters.add_log_bytes(bytes);
                     self.shared.counters.add_syncs(1);
@@ -112,7 +117,9 @@ impl Partition {
         }
         self.shared.counters.add_bytes_taken(taken);
         self.shared.counters.add_groups(1);
+        let apply = observe::stage(observe::Stage::Apply);
         self.apply(staging, position);
+        drop(apply);
         // Notified last: a subscriber that reads at once finds the events.
         self.shared.listeners.tell(&self.manifest, written);
         answers

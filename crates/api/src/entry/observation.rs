@@ -1,0 +1,138 @@
+//! What metrics, logs and traces need of a request, from its arrival to the head of its response.
+
+use super::Row;
+use crate::metrics::Active;
+use crate::state::AppState;
+use crate::tracked::Tracked;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
+use axum::response::Response;
+use meridian_admission::identity::Caller;
+use meridian_observe::{Current, Kind as SpanKind, Parent, RequestId, Span, TRACEPARENT, TRACESTATE};
+use std::net::IpAddr;
+use std::sync::Arc;
+use tokio::time::Instant;
+
+static REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+static PARENT: HeaderName = HeaderName::from_static(TRACEPARENT);
+static STATE: HeaderName = HeaderName::from_static(TRACESTATE);
+
+/// A request that has no response yet.
+pub struct Observation<'a> {
+    state: &'a AppState,
+    active: Active<'a>,
+    /// When the request's head had been read.
+    pub arrived: Instant,
+    /// The address of the client, once it is known.
+    pub client: Option<IpAddr>,
+    /// The number of its path in the route table, once it is known.
+    pub path: Option<usize>,
+    method: Method,
+    id: Option<HeaderValue>,
+    trace: Option<HeaderValue>,
+    span: Span,
+    /// What log lines are told of.
+    current: Current,
+    /// Empty where the log level does not need it.
+    url_path: String,
+}
+
+impl<'a> Observation<'a> {
+    /// Records that a request has arrived. Returns what the work for it belongs to.
+    pub fn begin(state: &'a AppState, method: &Method, uri: &Uri, headers: &HeaderMap) -> (Observation<'a>, Current) {
+        let given = headers.get(&REQUEST_ID).filter(|id| is_request_id(id));
+        let request = match given.and_then(|id| id.to_str().ok()) {
+            Some(text) => RequestId::Given(text.into()),
+            None => RequestId::Made(state.next_request_id()),
+        };
+        let id = given.cloned().or_else(|| HeaderValue::from_str(&request.to_string()).ok());
+        let (trace, span) = state.tracer.begin(|| parent(headers), "request", SpanKind::Server);
+        let current = Current { request: Some(request), trace, work: None };
+        let observation = Observation {
+            state,
+            active: state.metrics.begin(),
+            arrived: Instant::now(),
+            client: None,
+            path: None,
+            method: method.clone(),
+            id,
+            current: current.clone(),
+            trace: headers.get(&PARENT).filter(|_| parent(headers).is_some()).cloned(),
+            span,
+            url_path: if tracing::enabled!(tracing::Level::WARN) { uri.path().to_owned() } else { String::new() },
+        };
+        (observation, current)
+    }
+
+    /// Measures the work from now on: its route and caller are known.
+    pub fn track(&mut self, row: &Row, caller: &Caller, uri: &Uri) -> Tracked {
+        let span = std::mem::replace(&mut self.span, Span::none());
+        Tracked::begin(self.state, row.route, caller, self.arrived, uri, span)
+    }
+
+    /// Records that the head of the response is ready, and adds the request's id to it.
+    pub fn end(self, mut response: Response) -> Response {
+        let Observation { state, active, arrived, client, path, method, id, trace, mut span, current, url_path } = self;
+        drop(active);
+        let elapsed = arrived.elapsed();
+        let status = response.status();
+        state.metrics.end(path, &method, status, elapsed);
+        if span.is_recorded() {
+            // Those without a row, and the near query.
+            let route = state.metrics.path(path);
+            span.rename(|| format!("{method} {route}").into());
+            span.set("http.request.method", Arc::<str>::from(method.as_str()));
+            span.set("http.route", route);
+            span.set("http.response.status_code", u64::from(status.as_u16()));
+            if status.is_server_error() {
+                span.fail();
+            }
+        }
+        let client = client.map(tracing::field::display);
+        let (ms, code) = (elapsed.as_millis() as u64, status.as_u16());
+        current.run(|| match status {
+            // Two places, so that a flood of refusals does not keep a failure out of the log.
+            StatusCode::SERVICE_UNAVAILABLE => {
+                tracing::warn!(client, %method, path = url_path, status = code, ms, "a request was refused");
+            }
+            _ if status.is_server_error() => {
+                tracing::warn!(client, %method, path = url_path, status = code, ms, "a request failed");
+            }
+            _ => tracing::debug!(client, %method, path = url_path, status = code, ms, "answered"),
+        });
+        let headers = response.headers_mut();
+        if let Some(id) = id {
+            headers.insert(REQUEST_ID.clone(), id);
+        }
+        if let Some(trace) = trace {
+            headers.insert(PARENT.clone(), trace);
+        }
+        response
+    }
+}
+
+/// The span of the caller. Two of them are none: which is meant cannot be told.
+fn parent(headers: &HeaderMap) -> Option<Parent> {
+    let mut parents = headers.get_all(&PARENT).iter();
+    match (parents.next(), parents.next()) {
+        (Some(parent), None) => Parent::parse(parent.as_bytes(), headers.get(&STATE).map(HeaderValue::as_bytes)),
+        _ => None,
+    }
+}
+
+/// Whether a client's request id is short and printable, since it goes to logs.
+fn is_request_id(value: &HeaderValue) -> bool {
+    (1..=128).contains(&value.len())
+        && value.as_bytes().iter().all(|b| b.is_ascii_alphanumeric() || b"-_.:/+=".contains(b))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_well_formed_names_are_echoed() {
+        let value = |text: &'static str| HeaderValue::from_static(text);
+        assert!(is_request_id(&value("a-1:b/c")));
+        assert!(!is_request_id(&value("a b")));
+    }
+}

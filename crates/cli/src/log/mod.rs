@@ -1,0 +1,106 @@
+//! Log lines of the server: on standard error, as text or as JSON, at most one a second for each message.
+//!
+//! `MERIDIAN_LOG` filters them (`warn`, `meridian_store=debug`). A line names the request and the trace that the work belongs to.
+
+mod flood;
+mod line;
+
+pub use line::Format;
+
+use flood::{Flood, Told};
+use line::{Line, Message};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::{IsTerminal, Write};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::Layer;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::{Context, SubscriberExt as _};
+use tracing_subscriber::util::SubscriberInitExt as _;
+
+/// Interval at which suppressed lines are told where no further one comes.
+const TELL_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Starts logging, and returns the work that tells how many lines were suppressed, for as long as it is polled.
+pub fn start(format: Format) -> impl Future<Output = ()> + Send {
+    let lines = Lines(Arc::new(Inner {
+        format,
+        colours: format == Format::Text && std::io::stderr().is_terminal(),
+        flood: Mutex::default(),
+    }));
+    let named = std::env::var("MERIDIAN_LOG").ok().and_then(|text| text.parse::<Targets>().ok());
+    let filter = named.unwrap_or_else(|| Targets::new().with_default(LevelFilter::INFO));
+    tracing_subscriber::registry().with(lines.clone()).with(filter).init();
+    async move {
+        let mut ticks = tokio::time::interval(TELL_INTERVAL);
+        loop {
+            ticks.tick().await;
+            lines.tell();
+        }
+    }
+}
+
+/// Writes lines.
+#[derive(Clone)]
+struct Lines(Arc<Inner>);
+
+struct Inner {
+    format: Format,
+    colours: bool,
+    flood: Mutex<Flood>,
+}
+
+impl<S: Subscriber> Layer<S> for Lines {
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        let metadata = event.metadata();
+        let mut message = Message::default();
+        event.record(&mut message);
+        // Who asks for such detail gets all of it.
+        let suppressed = match *metadata.level() > Level::INFO {
+            true => 0,
+            false => match self.counted(event, &message) {
+                Told::Write { suppressed } => suppressed,
+                Told::Suppress => return,
+            },
+        };
+        let line = Line {
+            level: *metadata.level(),
+            target: metadata.target(),
+            message: &message,
+            of: meridian_observe::current(),
+            suppressed,
+        };
+        self.write(&line);
+    }
+}
+
+impl Lines {
+    fn counted(&self, event: &Event<'_>, message: &Message) -> Told {
+        let metadata = event.metadata();
+        let mut key = DefaultHasher::new();
+        // The place in the code, and the message: some places write one that they are given.
+        (metadata.callsite(), &message.text).hash(&mut key);
+        let mut flood = self.0.flood.lock().unwrap_or_else(PoisonError::into_inner);
+        flood.count(key.finish(), Instant::now(), || (*metadata.level(), metadata.target(), message.text.clone()))
+    }
+
+    /// Tells of what was suppressed and has stopped.
+    fn tell(&self) {
+        let stopped = self.0.flood.lock().unwrap_or_else(PoisonError::into_inner).stopped(Instant::now());
+        for ((level, target, text), suppressed) in stopped {
+            let message = Message { text, fields: serde_json::Map::new() };
+            self.write(&Line { level, target, message: &message, of: Default::default(), suppressed });
+        }
+    }
+
+    fn write(&self, line: &Line<'_>) {
+        let mut text = match self.0.format {
+            Format::Text => line.as_text(self.0.colours),
+            Format::Json => line.as_json(),
+        };
+        text.push('\n');
+        // In one piece, so that lines of other threads do not mix with it. A closed standard error stops no server.
+        let _ = std::io::stderr().lock().write_all(text.as_bytes());
+    }
+}

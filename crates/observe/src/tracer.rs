@@ -1,0 +1,302 @@
+//! Which traces are recorded, and what their spans are numbered.
+
+use crate::context::Parent;
+use crate::span::{EndedSpan, Kind, Span};
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// Max spans of one trace in this server; a long stream of chunks has no more.
+const SPANS_MAX: u32 = 512;
+
+/// Nanoseconds since 1970.
+pub type Clock = Box<dyn Fn() -> u64 + Send + Sync>;
+
+/// Takes ended spans. It must not block.
+pub trait SpanSink: fmt::Debug + Send + Sync {
+    /// Takes one.
+    fn take(&self, span: EndedSpan);
+
+    /// What became of them.
+    fn figures(&self) -> Figures;
+}
+
+/// What became of ended spans, since the start.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Figures {
+    /// Sent to the collector, which took them.
+    pub exported: u64,
+    /// Dropped because the queue was full.
+    pub dropped: u64,
+    /// Lost because the collector could not be reached or refused them.
+    pub failed: u64,
+}
+
+/// Which traces are recorded.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Sampling {
+    /// The share of requests without a caller's decision, 0 to 1.
+    pub ratio: f64,
+    /// Max traces a second that are recorded because their callers record them: a client must not decide what the server
+    /// spends.
+    pub parents_per_second: u32,
+}
+
+/// Begins traces. Clones share it; the default one records nothing.
+#[derive(Debug, Clone, Default)]
+pub struct Tracer(Option<Arc<Inner>>);
+
+struct Inner {
+    /// A trace whose lower half is below is recorded; `None`: all.
+    below: Option<u64>,
+    parents: PerSecond,
+    clock: Clock,
+    /// Scrambles the numbers of traces and spans.
+    seed: u64,
+    numbers: AtomicU64,
+    sink: Arc<dyn SpanSink>,
+}
+
+impl fmt::Debug for Inner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Inner").field("sink", &self.sink).finish_non_exhaustive()
+    }
+}
+
+/// The place of work in a trace.
+#[derive(Debug, Clone)]
+pub struct Trace {
+    id: u128,
+    span: u64,
+    state: Option<Arc<str>>,
+    tracer: Arc<Inner>,
+    /// Spans that may still be recorded; none where the trace is not.
+    left: Option<Arc<AtomicU32>>,
+}
+
+impl Tracer {
+    /// A tracer whose spans go to `sink`; `seed` should be random.
+    pub fn new(sampling: Sampling, clock: Clock, seed: u64, sink: Arc<dyn SpanSink>) -> Tracer {
+        let below = (sampling.ratio < 1.0).then_some((sampling.ratio * u64::MAX as f64) as u64);
+        let parents = PerSecond { max: sampling.parents_per_second, state: AtomicU64::new(0) };
+        Tracer(Some(Arc::new(Inner { below, parents, clock, seed, numbers: AtomicU64::new(0), sink })))
+    }
+
+    /// Whether it may record anything.
+    pub fn is_on(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// What became of the spans; `None` where nothing is recorded.
+    pub fn figures(&self) -> Option<Figures> {
+        self.0.as_ref().map(|inner| inner.sink.figures())
+    }
+
+    /// Begins a request, as a part of its caller's trace if there is one: its place and its span. A request that nobody
+    /// records has no span, and a place only if its caller gave one to pass on.
+    pub fn begin(
+        &self,
+        parent: impl FnOnce() -> Option<Parent>,
+        name: &'static str,
+        kind: Kind,
+    ) -> (Option<Trace>, Span) {
+        let Some(tracer) = &self.0 else { return (None, Span::none()) };
+        match parent() {
+            Some(parent) => {
+                let sampled = parent.sampled && tracer.parents.admits((tracer.clock)());
+                let left = sampled.then(|| Arc::new(AtomicU32::new(SPANS_MAX)));
+                let Parent { trace, span, state, .. } = parent;
+                let above = Trace { id: trace, span, state, tracer: tracer.clone(), left };
+                let span = above.open(name.into(), kind, true);
+                (Some(span.current().trace.filter(|_| span.is_recorded()).unwrap_or(above)), span)
+            }
+            None => {
+                let low = tracer.number();
+                if tracer.below.is_some_and(|below| low >= below) {
+                    return (None, Span::none());
+                }
+                let id = u128::from(tracer.number()) << 64 | u128::from(low.max(1));
+                let left = Some(Arc::new(AtomicU32::new(SPANS_MAX)));
+                let above = Trace { id, span: 0, state: None, tracer: tracer.clone(), left };
+                let span = above.open(name.into(), kind, false);
+                (span.current().trace, span)
+            }
+        }
+    }
+}
+
+impl Inner {
+    /// A number that has not been drawn before: SplitMix64 (Steele, Lea and Flood 2014) over a counter.
+    fn number(&self) -> u64 {
+        let n = self.numbers.fetch_add(1, Ordering::Relaxed).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.seed.wrapping_add(n);
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+}
+
+impl Trace {
+    /// The trace: 32 hexadecimal digits.
+    pub fn id(&self) -> String {
+        format!("{:032x}", self.id)
+    }
+
+    /// Whether it is recorded.
+    pub fn is_recorded(&self) -> bool {
+        self.left.is_some()
+    }
+
+    /// What a request that this work makes passes on.
+    pub fn to_pass_on(&self) -> Parent {
+        Parent { trace: self.id, span: self.span, sampled: self.is_recorded(), state: self.state.clone() }
+    }
+
+    /// A span that is a part of this place; none where the trace is not recorded.
+    pub fn child(&self, name: impl Into<Cow<'static, str>>, kind: Kind) -> Span {
+        if self.left.is_none() {
+            return Span::none();
+        }
+        self.open(name.into(), kind, false)
+    }
+
+    /// A span beside this place's.
+    pub(crate) fn sibling(&self, parent: u64, name: &'static str) -> Span {
+        Trace { span: parent, ..self.clone() }.child(name, Kind::Internal)
+    }
+
+    fn open(&self, name: Cow<'static, str>, kind: Kind, parent_is_remote: bool) -> Span {
+        let Some(left) = &self.left else { return Span::none() };
+        let taken = left.try_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
+        if taken.is_err() {
+            return Span::none();
+        }
+        let place = Trace { span: self.tracer.number().max(1), ..self.clone() };
+        let ended = EndedSpan {
+            trace: self.id,
+            span: place.span,
+            parent: self.span,
+            parent_is_remote,
+            state: self.state.clone(),
+            name,
+            kind,
+            start: self.now(),
+            end: 0,
+            attributes: Vec::new(),
+            failed: false,
+        };
+        Span::begin(place, ended)
+    }
+
+    pub(crate) fn now(&self) -> u64 {
+        (self.tracer.clock)()
+    }
+
+    pub(crate) fn end(&self, span: EndedSpan) {
+        self.tracer.sink.take(span);
+    }
+}
+
+/// At most so many a second, without a lock: the second in the upper half of a number, the count in the lower.
+struct PerSecond {
+    max: u32,
+    state: AtomicU64,
+}
+
+impl PerSecond {
+    fn admits(&self, now: u64) -> bool {
+        let second = (now / 1_000_000_000) & u64::from(u32::MAX);
+        let taken = self.state.try_update(Ordering::Relaxed, Ordering::Relaxed, |state| {
+            let count = if state >> 32 == second { state & u64::from(u32::MAX) } else { 0 };
+            (count < u64::from(self.max)).then_some(second << 32 | (count + 1))
+        });
+        taken.is_ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Current, Value, span};
+    use parking_lot::Mutex;
+
+    #[derive(Debug, Default)]
+    struct Kept(Mutex<Vec<EndedSpan>>);
+
+    impl SpanSink for Kept {
+        fn take(&self, span: EndedSpan) {
+            self.0.lock().push(span);
+        }
+        fn figures(&self) -> Figures {
+            Figures::default()
+        }
+    }
+
+    fn tracer(ratio: f64, parents_per_second: u32, at: Arc<AtomicU64>) -> (Tracer, Arc<Kept>) {
+        let kept = Arc::new(Kept::default());
+        let clock: Clock = Box::new(move || at.fetch_add(10, Ordering::Relaxed));
+        (Tracer::new(Sampling { ratio, parents_per_second }, clock, 7, kept.clone()), kept)
+    }
+
+    fn caller(sampled: bool) -> Option<Parent> {
+        Some(Parent { trace: 0xabc, span: 0xdef, sampled, state: Some("v=1".into()) })
+    }
+
+    #[test]
+    fn stages_are_parts_of_the_request_and_it_is_a_part_of_its_callers_span() {
+        let (tracer, kept) = tracer(0.0, 10, Arc::new(AtomicU64::new(1_000)));
+        let (trace, mut root) = tracer.begin(|| caller(true), "request", Kind::Server);
+        let passed_on = trace.as_ref().map(Trace::to_pass_on).unwrap();
+        Current { trace, ..Current::default() }.run(|| {
+            let mut scan = span("scan");
+            scan.set("events", 3_u64);
+            scan.run(|| drop(span("read")));
+            scan.split_off("plan", 5);
+        });
+        root.fail();
+        drop(root);
+        let spans = std::mem::take(&mut *kept.0.lock());
+        let names: Vec<&str> = spans.iter().map(|span| &*span.name).collect();
+        assert_eq!(names, ["read", "plan", "scan", "request"]);
+        let [read, plan, scan, root] = spans.as_slice() else { panic!("{spans:?}") };
+        assert_eq!((root.parent, root.parent_is_remote, root.failed), (0xdef, true, true));
+        assert_eq!((scan.parent, plan.parent, read.parent), (root.span, root.span, scan.span));
+        assert_eq!((plan.end - plan.start, plan.end), (5, scan.start));
+        assert_eq!(scan.attributes, [("events", Value::Int(3))]);
+        assert!(spans.iter().all(|span| span.trace == 0xabc && span.end > span.start));
+        assert_eq!(passed_on, Parent { span: root.span, ..caller(true).unwrap() });
+    }
+
+    #[test]
+    fn what_is_not_recorded_is_passed_on_and_has_no_spans() {
+        let (tracer, kept) = tracer(1.0, 10, Arc::default());
+        let (trace, root) = tracer.begin(|| caller(false), "request", Kind::Server);
+        let trace = trace.unwrap();
+        assert_eq!((trace.to_pass_on(), root.is_recorded()), (caller(false).unwrap(), false));
+        Current { trace: Some(trace), ..Current::default() }.run(|| assert!(!span("scan").is_recorded()));
+        let (none, root) = Tracer::default().begin(|| caller(true), "request", Kind::Server);
+        assert!(none.is_none() && !root.is_recorded() && kept.0.lock().is_empty());
+    }
+
+    #[test]
+    fn the_share_without_a_parent_and_the_number_with_one_are_bounded() {
+        let at = Arc::new(AtomicU64::new(0));
+        let (tracer, _) = tracer(0.25, 3, at.clone());
+        let recorded = |parent: fn() -> Option<Parent>| tracer.begin(parent, "request", Kind::Server).1.is_recorded();
+        let share = (0..10_000).filter(|_| recorded(|| None)).count();
+        assert!((2_200..2_800).contains(&share), "{share}");
+        assert_eq!((0..50).filter(|_| recorded(|| caller(true))).count(), 3);
+        at.store(1_000_000_000, Ordering::Relaxed);
+        assert_eq!((0..50).filter(|_| recorded(|| caller(true))).count(), 3);
+    }
+
+    #[test]
+    fn a_trace_has_no_end_of_spans() {
+        let (tracer, kept) = tracer(1.0, 0, Arc::default());
+        let (trace, root) = tracer.begin(|| None, "request", Kind::Server);
+        Current { trace, ..Current::default() }.run(|| (0..10_000).for_each(|_| drop(span("scan"))));
+        drop(root);
+        assert_eq!(kept.0.lock().len(), SPANS_MAX as usize);
+    }
+}

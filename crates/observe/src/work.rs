@@ -1,0 +1,200 @@
+//! What a request costs, by stage: one measurement for its `Server-Timing`, the log of slow requests and its spans.
+
+use crate::current::Current;
+use crate::span::Span;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// Gives names to the values of an enumeration.
+macro_rules! named {
+    ($(#[$about:meta])* $type:ident { $($(#[$what:meta])* $variant:ident $name:literal,)* }) => {
+        $(#[$about])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum $type { $($(#[$what])* $variant,)* }
+
+        impl $type {
+            /// All, in order.
+            pub const ALL: [$type; [$($type::$variant),*].len()] = [$($type::$variant),*];
+
+            /// Its name, in logs and traces.
+            pub const fn name(self) -> &'static str {
+                match self { $($type::$variant => $name,)* }
+            }
+        }
+    };
+}
+
+named! {
+    /// A stage of a request.
+    Stage {
+        /// Its body arrives.
+        Body "body",
+        /// It waits for a permit.
+        Admission "admission",
+        /// Its body becomes events.
+        Parse "parse",
+        /// A query decides what to read.
+        Plan "plan",
+        /// A query reads and tests events.
+        Scan "scan",
+        /// The response becomes bytes.
+        Encode "encode",
+        /// A write waits until it is durable and visible.
+        Commit "commit",
+        /// The log is synced to the disk: a part of `commit`, of the write that led its group.
+        Sync "sync",
+        /// The events are indexed and become visible: a part of `commit`, as above.
+        Apply "apply",
+        /// The client takes the response.
+        Send "send",
+    }
+}
+
+named! {
+    /// What a query visits and reads.
+    Count {
+        /// Memory trees and segments of the snapshot.
+        Parts "parts",
+        /// Those that their bounds ruled out.
+        PartsPruned "parts_pruned",
+        /// Tree nodes whose box was tested.
+        NodesVisited "nodes_visited",
+        /// Tree nodes left out.
+        NodesPruned "nodes_pruned",
+        /// Tree nodes taken whole.
+        NodesWhole "nodes_whole",
+        /// Blocks read.
+        BlocksRead "blocks_read",
+        /// Bytes of events read.
+        BytesRead "bytes_read",
+        /// Events tested one by one.
+        EventsTested "events_tested",
+        /// Events that matched.
+        EventsMatched "events_matched",
+    }
+}
+
+/// Nanoseconds since some start; never goes back.
+pub type Stopwatch = Arc<dyn Fn() -> u64 + Send + Sync>;
+
+/// The cost of a request so far. All that work for the request add to it.
+pub struct Work {
+    stopwatch: Stopwatch,
+    /// Nanoseconds, by [`Stage`].
+    stages: [AtomicU64; Stage::ALL.len()],
+    counts: [AtomicU64; Count::ALL.len()],
+}
+
+impl fmt::Debug for Work {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Work").field("stages", &self.stages).field("counts", &self.counts).finish_non_exhaustive()
+    }
+}
+
+impl Work {
+    /// Nothing done yet.
+    pub fn new(stopwatch: Stopwatch) -> Work {
+        Work { stopwatch, stages: Default::default(), counts: Default::default() }
+    }
+
+    /// What a stage took; `None` where it did not happen.
+    pub fn took(&self, stage: Stage) -> Option<Duration> {
+        let nanos = self.stages[stage as usize].load(Ordering::Relaxed);
+        (nanos > 0).then(|| Duration::from_nanos(nanos))
+    }
+
+    /// Adds to a stage.
+    pub fn add(&self, stage: Stage, nanos: u64) {
+        // What happened took some time, however short.
+        self.stages[stage as usize].fetch_add(nanos.max(1), Ordering::Relaxed);
+    }
+
+    /// A count.
+    pub fn count(&self, count: Count) -> u64 {
+        self.counts[count as usize].load(Ordering::Relaxed)
+    }
+
+    fn now(&self) -> u64 {
+        (self.stopwatch)()
+    }
+}
+
+/// A stage of the current work, measured until this is dropped.
+#[derive(Debug)]
+pub struct Measured {
+    /// Its span.
+    pub span: Span,
+    stage: Stage,
+    began: Option<(Arc<Work>, u64)>,
+}
+
+/// Begins a stage of the current work. Where nobody measures it, that is one look at a value of the thread.
+pub fn stage(stage: Stage) -> Measured {
+    crate::current::with(|current| current.stage(stage))
+}
+
+impl Current {
+    /// Begins a stage of this work.
+    pub fn stage(&self, stage: Stage) -> Measured {
+        let began = self.work.as_ref().map(|work| (work.clone(), work.now()));
+        Measured { span: self.span(stage.name()), stage, began }
+    }
+}
+
+impl Measured {
+    /// Adds to what the work visited and read.
+    pub fn count(&mut self, counts: &[(Count, u64)]) {
+        for (count, n) in counts {
+            if let Some((work, _)) = &self.began {
+                work.counts[*count as usize].fetch_add(*n, Ordering::Relaxed);
+            }
+            self.span.set(count.name(), *n);
+        }
+    }
+
+    /// Counts the first part of it, of so many nanoseconds, as another stage.
+    pub fn split_off(&mut self, first: Stage, nanos: u64) {
+        if let Some((work, began)) = &mut self.began {
+            work.add(first, nanos);
+            *began += nanos;
+        }
+        self.span.split_off(first.name(), nanos);
+    }
+}
+
+impl Drop for Measured {
+    fn drop(&mut self) {
+        if let Some((work, began)) = self.began.take() {
+            work.add(self.stage, work.now().saturating_sub(began));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stages_add_up_and_counts_too() {
+        let at = Arc::new(AtomicU64::new(0));
+        let clock = at.clone();
+        let work = Arc::new(Work::new(Arc::new(move || clock.load(Ordering::Relaxed))));
+        let pass = |nanos| at.fetch_add(nanos, Ordering::Relaxed);
+        Current { work: Some(work.clone()), ..Current::default() }.run(|| {
+            for _ in 0..2 {
+                let mut scan = stage(Stage::Scan);
+                pass(30);
+                scan.split_off(Stage::Plan, 10);
+                scan.count(&[(Count::BytesRead, 7)]);
+            }
+            drop(stage(Stage::Encode));
+        });
+        let took = |stage| work.took(stage).map(|took| took.as_nanos());
+        assert_eq!((took(Stage::Plan), took(Stage::Scan), work.count(Count::BytesRead)), (Some(20), Some(40), 14));
+        assert_eq!((took(Stage::Encode), took(Stage::Commit)), (Some(1), None));
+        drop(stage(Stage::Commit));
+        assert_eq!(took(Stage::Commit), None, "not a part of this work");
+    }
+}
