@@ -50,7 +50,7 @@ pub fn partial(bytes: &[u8]) {
         }
         let _ = PartialTile::from_arrow(batch);
         let _ = PartialTrack::from_arrow(batch, &control);
-        let _ = PartialPassages::from_arrow(batch);
+        let _ = PartialPassages::from_arrow(batch, schema);
         let _ = RowsSummary::from_arrow(batch);
         let _ = PartialNear::from_arrow(batch, schema);
         for order in [Order::Natural, Order::Near { lon: 1.0, lat: 2.0, k: None }] {
@@ -80,7 +80,7 @@ pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
         ("count", PartialCount::of(snapshot, &all(), u64::MAX, &control).unwrap().to_arrow()),
         ("tile", PartialTile::of(snapshot, &tile, &control).unwrap().to_arrow()),
         ("track", PartialTrack::of(snapshot, &track, &control).unwrap().to_arrow()),
-        ("passages", PartialPassages::of(snapshot, &passages, &control).unwrap().to_arrow()),
+        ("passages", PartialPassages::of(snapshot, &passages, &control).unwrap().to_arrow(schema)),
         ("near", PartialNear::of(snapshot, Circle::new(1.0, 2.0, 5e6), 5, &columns).unwrap().to_arrow()),
     ];
     batches.into_iter().map(|(name, batch)| (name, stream(batch.unwrap()))).collect()
