@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| fuzz_targets::fuzz("cql2_json", bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| fuzz_targets::run("cql2_json", bytes));

@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| fuzz_targets::fuzz("page_token", bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| fuzz_targets::run("page_token", bytes));

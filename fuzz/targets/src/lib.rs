@@ -60,19 +60,16 @@ pub const TARGETS: &[Target] = &[
     ("wkt", formats::wkt),
 ];
 
-/// Runs a target for libFuzzer, whose own hook would end the process at panics that a parser catches: those of decoders of
-/// other formats. Panics that reach libFuzzer end it all the same.
-pub fn fuzz(name: &str, bytes: &[u8]) {
-    static HOOK: std::sync::Once = std::sync::Once::new();
-    HOOK.call_once(|| std::panic::set_hook(Box::new(|panic| eprintln!("{panic}"))));
-    run(name, bytes);
-}
-
 /// Runs a target.
 ///
 /// # Panics
 /// Where there is no target of this name, and where the target finds a fault.
 pub fn run(name: &str, bytes: &[u8]) {
     let (_, run) = TARGETS.iter().find(|(known, _)| *known == name).unwrap_or_else(|| panic!("no target {name:?}"));
+    // A parser may catch panics, those of decoders of other formats. libFuzzer's hook would end the process at them, and the
+    // usual one may print a backtrace, for which it holds more memory than any parser. A panic that is not caught ends
+    // the run all the same.
+    static HOOK: std::sync::Once = std::sync::Once::new();
+    HOOK.call_once(|| std::panic::set_hook(Box::new(|panic| eprintln!("{panic}"))));
     run(bytes);
 }
