@@ -61,22 +61,26 @@ async fn a_webhook_that_fails_for_a_day_costs_one_packet_and_what_there_is_no_ro
     let seq = |body: &str| serde_json::from_str::<Value>(body).expect("JSON")["seq"].as_u64().expect("a number");
     let (begun, mut written, mut tried) = (Instant::now(), 0_u64, 0_u64);
     loop {
+        // Before the clock is advanced: after the last try the next packet is read at once, and none may be evicted then.
         for _ in 0..3 {
             world.write(&[("title", &format!("flood {written}"))], 0, (4.8, 45.7));
             written += 1;
         }
-        until("events are told", || search.outbox.numbers().1 == written).await;
-        assert!(saved.figures().packet_bytes <= 4 << 10);
-        let body = called(&mut calls).await;
-        assert_eq!(seq(&body), 0);
+        // A packet has its number before older ones are evicted for it.
+        until("events are told", || search.outbox.numbers().1 == written && saved.figures().packet_bytes <= 4 << 10)
+            .await;
+        if tried > 0 {
+            // The max pause.
+            let doubled = Duration::from_secs(1 << (tried - 1).min(12)).min(Duration::from_secs(3_600));
+            tokio::time::advance(doubled.mul_f64(1.25)).await;
+        }
+        assert_eq!(seq(&called(&mut calls).await), 0);
         tried += 1;
-        until("the call is counted", || saved.figures().webhooks.1 == tried).await;
+        // More, where the next packet was sent and refused before this looks.
+        until("the call is counted", || saved.figures().webhooks.1 >= tried).await;
         if saved.figures().webhooks.2 == 1 {
             break;
         }
-        // The max pause.
-        let doubled = Duration::from_secs(1 << (tried - 1).min(12)).min(Duration::from_secs(3_600));
-        tokio::time::advance(doubled.mul_f64(1.25)).await;
     }
     let hours = begun.elapsed().as_secs_f64() / 3_600.0;
     assert!((22.0..24.0).contains(&hours) && tried < 50, "{tried} calls in {hours} hours");
