@@ -40,7 +40,7 @@ pub fn signed_in(login: &str, csrf_token: &str, next: &str, wrong: Option<&str>)
         "<p>You are signed in as <b>{}</b>. <a href=\"{}\">Continue</a></p>\
          <form class=\"login\" method=\"post\" action=\"/logout\">{token}<button type=\"submit\">Sign out</button></form>\
          <h2>Change the password</h2>{}<form class=\"login\" method=\"post\" action=\"/password\">{token}\
-         <label>Password of now <input name=\"password\" type=\"password\" maxlength=\"1024\" autocomplete=\"current-password\" required></label>\
+         <label>Current password <input name=\"password\" type=\"password\" maxlength=\"1024\" autocomplete=\"current-password\" required></label>\
          <label>New password <input name=\"new\" type=\"password\" minlength=\"12\" maxlength=\"1024\" autocomplete=\"new-password\" required></label>\
          <button type=\"submit\">Change</button></form>",
         escape(login),

@@ -50,7 +50,7 @@ pub fn page(title: &str, trail: &[(&str, String)], body: &str) -> String {
     let title = escape(title);
     format!(
         "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\
-         <title>{title} · Meridian</title><style>{STYLE}</style></head><body><nav aria-label=\"Where you are\">{nav}</nav>\
+         <title>{title} · Meridian</title><link rel=\"icon\" type=\"image/svg+xml\" href=\"/favicon.svg\"><style>{STYLE}</style></head><body><nav aria-label=\"Where you are\">{nav}</nav>\
          <main><h1>{title}</h1>{body}</main></body></html>"
     )
 }
