@@ -184,9 +184,12 @@ mod tests {
         found.map(|client| (client.address.to_string(), client.secure)).map_err(|problem| problem.status().as_u16())
     }
 
+    /// Fields of a head, and the client that they name.
+    type Case = (&'static [(&'static str, &'static str)], &'static str, bool);
+
     #[test]
     fn the_client_is_the_first_hop_from_the_end_that_is_no_proxy() {
-        let cases: &[(&[(&str, &str)], &str, bool)] = &[
+        let cases: &[Case] = &[
             (&[], "10.0.0.1", false),
             (&[("x-forwarded-for", "192.0.2.7")], "192.0.2.7", false),
             // What the client claims stands before its own address.
