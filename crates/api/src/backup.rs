@@ -53,6 +53,7 @@ pub async fn post(state: Scope, context: Context, body: Body) -> Result<Response
     let deadline = context.deadline(timeout, state.config.timeout_max)?;
     let run = context.lease.run(&state, deadline).await?;
     let backend = state.backend.clone();
+    tracing::info!(by = &*state.caller().name, request = &*context.id, "a backup is sent");
     stream::stream_blocking(&state, run, context.arrived, move |sink, control| {
         let _permit = permit;
         let mut out = Out { sink, begun: false, failed: None };

@@ -15,6 +15,7 @@
 
 mod access;
 mod analysis;
+mod audit;
 mod background;
 mod backup;
 mod body;

@@ -10,6 +10,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
 use meridian_admission::gate::Class;
 use std::net::IpAddr;
+use std::sync::Arc;
 use tokio::time::{Duration, Instant};
 
 static TIMEOUT: HeaderName = HeaderName::from_static("meridian-timeout");
@@ -22,6 +23,8 @@ pub struct Context {
     pub peer: Peer,
     /// The address of its client; none over the control socket.
     pub client: Option<IpAddr>,
+    /// Its id, in logs and in the response.
+    pub id: Arc<str>,
     /// Its permit to run.
     pub lease: Lease,
     /// The head's fields.
@@ -40,12 +43,13 @@ impl FromRequestParts<AppState> for Context {
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self> {
         let dispatch = parts.extensions.get::<Dispatch>();
-        let Dispatch { arrival, lease, .. } =
+        let Dispatch { arrival, id, lease, .. } =
             dispatch.ok_or_else(|| Problem::internal("a request that did not pass the entry point"))?;
         Ok(Context {
             arrived: arrival.at,
             peer: arrival.peer,
             client: arrival.client,
+            id: id.clone(),
             lease: lease.clone(),
             query: parts.uri.query().map(str::to_owned),
             path: parts.uri.path().to_owned(),

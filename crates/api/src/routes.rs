@@ -4,8 +4,8 @@
 
 use crate::entry::{Access, Action, Class, Handler, RequestBody, Resource, Route};
 use crate::{
-    access, analysis, backup, collections, conformance, files, items, landing, live, load, openapi, operation, pages,
-    passages, places, searches, sign_in, tiles, tilesets,
+    access, analysis, audit, backup, collections, conformance, files, items, landing, live, load, openapi, operation,
+    pages, passages, places, searches, sign_in, tiles, tilesets,
 };
 use axum::http::Method;
 
@@ -18,7 +18,7 @@ pub const TAGS: &[(&str, &str)] = &[
     ("Tiles", "Vector tiles: OGC API - Tiles part 1."),
     ("Places", "The places profile, on the collection places."),
     ("Searches", "One question to many sources, answered in packets as results arrive."),
-    ("Access", "Tokens, tenants, users and sessions."),
+    ("Access", "Tokens, tenants, users and sessions, and who changed them."),
     ("Operation", "For operators of the server."),
     ("Pages", "HTML pages."),
 ];
@@ -246,6 +246,8 @@ pub const ROUTES: &[Route] = &[
         "changePassword" "Access" "Choose another password: for a user who has signed in, whose other sessions end", &[], Some(RequestBody { description: "The password of now, and the new one.", media_types: &[("application/json", "PasswordChange"), ("application/x-www-form-urlencoded", "PasswordChange")] }), 200 "It is changed, and the session is a new one.", json!("Session")),
     route!(GET "/session", open, Interactive, Handler::of(sign_in::session);
         "getSession" "Access" "Who is signed in", &[], None, 200 "The user, and the session's CSRF token.", json!("Session")),
+    route!(GET "/audit", read Audit, Reserved, Handler::of(audit::list::get);
+        "getAudit" "Access" "The record of administrative acts in the tenant; for operators, in all tenants" , &["acts-after", "acts-limit", "datetime", "f-lines"], None, 200 "A page of it, oldest first.", &[("application/json", "AuditPage"), ("application/x-ndjson", "Text")]),
     route!(POST "/backup", manage Server, Reserved, Handler::of(backup::post);
         "backup" "Operation" "All data, at one position of each collection, as a tar for a backup folder", &["timeout", "Meridian-Timeout"], Some(RequestBody { description: "The files that the folder has already: `{\"have\": {NAME: CRC32C}}`; without it everything is sent.", media_types: &[("application/json", "Backup")] }), 200 "New files, then `BACKUP`, the list of files that belong together; a transfer without it is no backup.", &[("application/x-tar", "Binary")]),
     route!(GET "/metrics", read Server, Reserved, Handler::of(operation::metrics);

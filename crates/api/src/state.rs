@@ -1,5 +1,6 @@
 //! The state that all requests share.
 
+use crate::audit::Audit;
 use crate::background::Charged;
 use crate::backup;
 use crate::config::ServerConfig;
@@ -61,6 +62,8 @@ impl Callers {
 pub struct StateInner {
     /// The collections of all tenants. Handlers reach them through their caller's [`crate::scope::Scope`].
     pub backend: Arc<dyn Backend>,
+    /// The record of administrative acts.
+    pub audit: Audit,
     /// Tokens, tenants, users and sessions.
     pub registry: Arc<Registry>,
     /// The callers that show no token.
@@ -158,6 +161,7 @@ impl AppState {
             callers: Callers::new(&registry),
             passwords: Passwords::default(),
             throttle: Throttle::default(),
+            audit: Audit::new(backend.audit(), seams.clock.clone()),
             registry,
             gate,
             reserved: Gate::new(Settings {

@@ -1,5 +1,6 @@
 //! A server's collections.
 
+use crate::audit::AuditLog;
 use crate::collection::Collection;
 use crate::records::Records;
 use meridian_model::{Background, Schema, Subscriber};
@@ -53,6 +54,9 @@ pub trait Backend: Debug + Send + Sync {
 
     /// The small records of one kind, stored beside the collections; there may be none yet.
     fn records(&self, kind: &'static str) -> Arc<dyn Records>;
+
+    /// The log of administrative acts.
+    fn audit(&self) -> Arc<dyn AuditLog>;
 
     /// Writes a copy of everything to `out` as a tar for a backup folder, without the files of `have` (name, CRC32C).
     /// Reads and writes continue meanwhile.

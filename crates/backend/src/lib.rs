@@ -14,6 +14,7 @@
 //!
 //! Start reading at `backend.rs` and `collection.rs`.
 
+mod audit;
 mod backend;
 mod collection;
 mod embedded;
@@ -22,6 +23,7 @@ mod records;
 mod turns;
 mod view;
 
+pub use audit::AuditLog;
 pub use backend::Backend;
 pub use collection::{Append, Collection, DeleteFault, PartialDelete};
 pub use embedded::Embedded;
@@ -33,6 +35,6 @@ pub use view::View;
 // The types that this interface uses. They belong to the crates below, of which callers need nothing else.
 pub use meridian_store::seams::{Clock, Random, Seams};
 pub use meridian_store::{
-    Backup, CollectionStats, Damaged, Deleted, Durability, Files, Gone, KEY_BYTES_MAX, OnConflict, Problem, Settings,
-    SettingsChange, StoreError, Write, WriteError, Written,
+    Act, AuditPage, Audited, Backup, CollectionStats, Damaged, Deleted, Durability, Files, Gone, KEY_BYTES_MAX,
+    OnConflict, Problem, Settings, SettingsChange, StoreError, Write, WriteError, Written,
 };

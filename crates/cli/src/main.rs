@@ -26,7 +26,8 @@ mod upload;
 
 use clap::{Parser, Subcommand};
 use commands::{
-    aggregate, backup, check, create, export, files, lab, provider, query, restore, search, serve, tenant, token, user,
+    aggregate, audit, backup, check, create, export, files, lab, provider, query, restore, search, serve, tenant, token,
+    user,
 };
 use std::process::ExitCode;
 
@@ -71,6 +72,7 @@ enum Command {
     Token(token::TokenArgs),
     Tenant(tenant::TenantArgs),
     User(user::UserArgs),
+    Audit(audit::AuditArgs),
 }
 
 fn main() -> ExitCode {
@@ -91,6 +93,7 @@ fn main() -> ExitCode {
         Command::Token(args) => token::run(&args),
         Command::Tenant(args) => tenant::run(&args),
         Command::User(args) => user::run(&args),
+        Command::Audit(args) => audit::run(&args),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -29,10 +29,12 @@
 //! | `snapshot/` | what reads |
 //! | `recovery/` | what opens, checks and repairs |
 //! | `backup/` | what copies it out of a live store, and back |
+//! | `audit/` | who changed what: a log of administrative acts |
 //! | `seams/` | disk, clock and randomness |
 //!
 //! `docs/format.md` has the byte layout of every file.
 
+mod audit;
 mod backup;
 mod catalog;
 mod codec;
@@ -48,6 +50,7 @@ pub mod seams;
 mod snapshot;
 mod store;
 
+pub use audit::{Act, AuditLog, AuditPage, Audited};
 pub use backup::{Backup, BackupFolder, Received, Saved, restore};
 pub use catalog::manifest::Manifest;
 pub use collection::stats::CollectionStats;

@@ -42,6 +42,8 @@ pub struct Options {
     pub snapshot_memory: Duration,
     /// How long a write waits for room when none is said with it.
     pub write_wait: Duration,
+    /// Max bytes of the audit log; beyond it its oldest file goes.
+    pub audit_bytes: u64,
     /// Start the threads that flush and merge. A simulator leaves them out and calls [`crate::Collection::maintain`].
     pub background: bool,
 }
@@ -67,6 +69,7 @@ impl Options {
             keys_max: 2_000_000,
             snapshot_memory: Duration::from_secs(300),
             write_wait: Duration::from_secs(10),
+            audit_bytes: 256 << 20,
             background: true,
         }
     }

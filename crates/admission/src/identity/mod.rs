@@ -37,7 +37,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub type Caller = Arc<Identity>;
 
 /// A caller's tenant and rights.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Identity {
     /// The tenant whose data the caller sees.
     pub tenant: Arc<str>,

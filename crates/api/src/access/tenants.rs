@@ -1,5 +1,6 @@
 //! `/tenants`: operators create, change and remove tenants.
 
+use crate::audit::Note;
 use crate::contract::{TenantInfo, TenantList};
 use crate::entry::Path;
 use crate::errors;
@@ -51,6 +52,19 @@ struct Change {
 const EXPECTED: &str = "an object such as {\"name\":\"harbour\",\"weight\":2}";
 
 impl Asked {
+    /// What the record of the act says of it.
+    fn note(&self, tenant: &str) -> Note {
+        let or_none = |value: Option<String>| value.unwrap_or_else(|| "none".to_owned());
+        let mut words = Vec::new();
+        words.extend(self.weight.map(|weight| format!("weight {weight}")));
+        words.extend(self.suspended.map(|is| if is { "suspended" } else { "not suspended" }.to_owned()));
+        words.extend(self.anonymous.clone().map(|pattern| format!("anonymous {}", or_none(pattern))));
+        let limit = |limit: &Option<u64>| or_none(limit.map(|limit| limit.to_string()));
+        words.extend(self.quotas.iter().map(|(name, value)| format!("{name} {}", limit(value))));
+        let change = (!words.is_empty()).then(|| words.join(", "));
+        Note { tenant: Some(tenant.to_owned()), target: Some(format!("/tenants/{tenant}")), change }
+    }
+
     fn check(&self) -> Result<Change> {
         if self.weight.is_some_and(|weight| !(1..=1000).contains(&weight)) {
             let wrong = Invalid::field("weight", "a weight is a number from 1 to 1000");
@@ -93,6 +107,7 @@ pub async fn post(state: Scope, context: Context, body: Body) -> Result<Response
     tracing::info!(by = &*state.caller().name, tenant = name, "tenant created");
     let mut response = respond::json("application/json", &described(&state, &tenant))?;
     *response.status_mut() = StatusCode::CREATED;
+    response.extensions_mut().insert(asked.note(&name));
     Ok(response)
 }
 
@@ -119,7 +134,9 @@ pub async fn patch(state: Scope, Path(name): Path<String>, context: Context, bod
         state.searches.stop_of(&name, false);
     }
     tracing::info!(by = &*state.caller().name, tenant = name, suspended = tenant.suspended, "tenant changed");
-    respond::json("application/json", &described(&state, &tenant))
+    let mut response = respond::json("application/json", &described(&state, &tenant))?;
+    response.extensions_mut().insert(asked.note(&name));
+    Ok(response)
 }
 
 /// `DELETE /tenants/{t}`: removes a suspended tenant with its tokens, its users and all its data.
@@ -152,7 +169,9 @@ pub async fn delete(state: Scope, Path(name): Path<String>, context: Context) ->
     removed.await.map_err(Problem::internal)??;
     state.share_out();
     tracing::info!(by = &*state.caller().name, tenant = name, "tenant removed");
-    Ok(respond::no_content())
+    let mut response = respond::no_content();
+    response.extensions_mut().insert(Note { tenant: Some(name), ..Note::default() });
+    Ok(response)
 }
 
 fn described(state: &Scope, tenant: &Tenant) -> TenantInfo {

@@ -1,5 +1,6 @@
 //! `/tokens`: an admin manages those of its tenant, an operator those of every tenant.
 
+use crate::audit::Note;
 use crate::contract::{TokenAnswer, TokenInfo, TokenList};
 use crate::entry::Path;
 use crate::params::Params;
@@ -10,7 +11,7 @@ use crate::scope::Scope;
 use axum::body::Body;
 use axum::http::{StatusCode, header};
 use axum::response::Response;
-use meridian_admission::identity::NewToken;
+use meridian_admission::identity::{NewToken, Token};
 use meridian_model::policy::access::{Grant, Pattern, Role};
 use meridian_model::{schema_json, time};
 use serde::Deserialize;
@@ -41,7 +42,19 @@ pub async fn post(state: Scope, context: Context, body: Body) -> Result<Response
     respond::insert(response.headers_mut(), header::LOCATION, &context.url(&format!("/tokens/{}", token.id)));
     // The only copy of a secret.
     respond::insert(response.headers_mut(), header::CACHE_CONTROL, "no-store");
+    response.extensions_mut().insert(note(&token));
     Ok(response)
+}
+
+/// What the record of the act says of it.
+fn note(token: &Token) -> Note {
+    let until =
+        token.expires.map_or_else(|| "without end".to_owned(), |t| format!("until {}", time::format_instant(t)));
+    Note {
+        tenant: (!token.tenant.is_empty()).then(|| token.tenant.clone()),
+        target: Some(format!("/tokens/{}", token.id)),
+        change: Some(format!("{} over {}, {until}", token.role, token.collections)),
+    }
 }
 
 fn new_token(state: &Scope, asked: Asked) -> Result<NewToken> {

@@ -72,7 +72,8 @@ pub async fn put(state: Scope, Path(name): Path<String>, context: Context, body:
     params.finish()?;
     let received = body::receive(&state, &context.headers, body).await?;
     let run = context.lease.run(&state, context.deadline(None, state.config.timeout_default)?).await?;
-    stream::run(run, move |_| {
+    let note = settings::note(&named, &[]);
+    let put = stream::run(run, move |_| {
         let schema = read_schema(&context.headers, &received.bytes)?;
         if let Some(existing) = state.view().collection(&name) {
             // PUT is idempotent: a client that repeats it after a lost response must not get a conflict.
@@ -101,8 +102,10 @@ pub async fn put(state: Scope, Path(name): Path<String>, context: Context, body:
         respond::insert(&mut headers, header::LOCATION, &context.url(&path(&name)));
         Ok((StatusCode::CREATED, headers, respond::json("application/json", &describe(&context, &*made))?)
             .into_response())
-    })
-    .await
+    });
+    let mut response = put.await?;
+    response.extensions_mut().insert(note);
+    Ok(response)
 }
 
 /// `PATCH /collections/{c}`
@@ -117,8 +120,11 @@ pub async fn patch(state: Scope, Path(name): Path<String>, context: Context, bod
         let change: Map<String, Value> = serde_json::from_slice(&received.bytes)
             .map_err(|e| Problem::invalid_body(Invalid::new(format!("the body is not a JSON object: {e}"))))?;
         let (named, fields) = settings::read(&*collection, change).map_err(Problem::invalid_body)?;
+        let note = settings::note(&named, &fields);
         settings::apply(&*collection, fields, &named, confirmed)?;
-        respond::json("application/json", &describe(&context, &*collection))
+        let mut response = respond::json("application/json", &describe(&context, &*collection))?;
+        response.extensions_mut().insert(note);
+        Ok(response)
     })
     .await
 }

@@ -1,5 +1,6 @@
 //! Settings of a collection. A change that removes events must be confirmed with their number.
 
+use crate::audit::Note;
 use crate::errors;
 use crate::params::Params;
 use crate::problem::{Kind, Problem, Result};
@@ -84,6 +85,19 @@ pub fn read(collection: &dyn Collection, change: Map<String, Value>) -> Result<(
         }
     }
     Ok((named, fields))
+}
+
+/// What the record of a change says of it.
+pub fn note(named: &SettingsChange, fields: &[Field]) -> Note {
+    let mut words = Vec::new();
+    if let Some(retention) = named.retention {
+        words.push(format!("retention {}", retention.map_or_else(|| "none".to_owned(), retention_text)));
+    }
+    if let Some(bytes) = named.retention_bytes {
+        words.push(format!("retention_bytes {}", bytes.map_or_else(|| "none".to_owned(), |bytes| bytes.to_string())));
+    }
+    words.extend(fields.iter().map(|field| format!("new property {}", field.name)));
+    Note { change: (!words.is_empty()).then(|| words.join(", ")), ..Note::default() }
 }
 
 /// Parses properties that the schema does not have yet; all of them optional.

@@ -6,6 +6,7 @@
 
 mod access;
 mod analysis;
+mod audit;
 mod capabilities;
 mod collections;
 mod events;
@@ -16,6 +17,7 @@ mod tiles;
 
 pub use access::{Session, TenantInfo, TenantList, TokenAnswer, TokenInfo, TokenList, UserInfo, UserList};
 pub use analysis::{Account, Density, ExplainedGroups, ExplainedItems, Groups, Track, TrackSummary, Tracks};
+pub use audit::AuditPage;
 pub use capabilities::{Conformance, Health, Landing, ProblemDetails, Version};
 pub use collections::{Collection, CollectionList, CollectionStatus, Extent, Files, Spatial, Temporal};
 pub use events::{Deleted, Feature, FeatureCollection, LeftOut, Missing, PageTail, Written};
@@ -76,7 +78,7 @@ fn add_all(generator: &mut SchemaGenerator) {
         TileMatrixSetList, TileMatrixSet, TileSetList, TileSet,
         Place, Places,
         SearchAnswer, SavedSearchAnswer, SavedSearchList, ProviderList,
-        TokenAnswer, TokenList, TenantInfo, TenantList, UserInfo, UserList, Session, Load,
+        TokenAnswer, TokenList, TenantInfo, TenantList, UserInfo, UserList, Session, Load, AuditPage,
     );
 }
 

@@ -173,6 +173,7 @@ pub fn allow(caller: &Caller, access: Access, segments: &Params<'_, '_>) -> Resu
         Resource::Search => Target::Search,
         Resource::SavedSearch => Target::SavedSearch,
         Resource::Tokens => Target::Tokens,
+        Resource::Audit => Target::Audit,
         Resource::Server => Target::Server,
     };
     match caller.grant.decide(action, target) {

@@ -6,7 +6,7 @@
 //! 4. Its caller is identified, and checked against the access that the row needs (`caller.rs`).
 //! 5. The quotas of its tenant are checked (`quota.rs`).
 //! 6. It is admitted: it gets a permit to run, as the class of its row specifies.
-//! 7. The row's handler responds.
+//! 7. The row's handler responds. Where it administers, its act is recorded before and after (`audit`).
 //!
 //! No request bypasses these steps. The near query, which is worth a shorter path, has a handler that is not boxed.
 
@@ -30,6 +30,7 @@ pub use path::{Path, Segments, decoded};
 pub use revocation::void;
 pub use route::{Access, Action, Class, RequestBody, Resource, Route};
 
+use crate::audit;
 use crate::body;
 use crate::guard::{Guard, types};
 use crate::overload;
@@ -48,10 +49,12 @@ use forwarded::Client;
 use matchit::Params;
 use meridian_admission::gate::{self, Account, Gate, Permit};
 use meridian_admission::identity::Caller;
+use meridian_backend::Act;
 use meridian_observe::{self as observe, Stage};
 use observation::Observation;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 pub use table::Row;
 use table::Table;
 use tokio::time::{Duration, Instant};
@@ -110,6 +113,8 @@ pub enum Peer {
 pub struct Dispatch {
     /// Where the request came from, and when.
     pub arrival: Arrival,
+    /// Its id.
+    pub id: Arc<str>,
     /// Who sends it.
     pub caller: Caller,
     /// The variable segments of its path.
@@ -178,7 +183,7 @@ impl Entry {
         observation: &mut Observation<'_>,
     ) -> Response {
         let access = observe::span("access");
-        let (row, caller, segments) = match self.route(&arrival, &request, &mut observation.path) {
+        let (row, caller, segments) = match self.route(&arrival, &request, observation) {
             Ok(RouteMatch::Row { row, caller, segments }) => (row, caller, segments),
             Ok(RouteMatch::Options(allow)) => {
                 return (StatusCode::NO_CONTENT, [(header::ALLOW, allow)]).into_response();
@@ -233,15 +238,22 @@ impl Entry {
                 outgoing::charged(response, caller, place, &self.state, None)
             }
             Handler::Boxed(handler) => {
+                let from = (arrival.client, observation.id());
+                let act = audit::act_of(row.route, &caller, from, (request.uri().path(), &segments));
                 let (segments, lease) = (Segments::of(&segments), Lease::new(gate.clone(), account, permit));
                 let mut request = request.map(Body::new);
                 request.extensions_mut().insert(Dispatch {
                     arrival,
+                    id: observation.id().into(),
                     caller: caller.clone(),
                     segments,
                     lease: lease.clone(),
                 });
-                let mut response = handler(request, self.state.clone()).await;
+                let handled = handler(request, self.state.clone());
+                let mut response = match act {
+                    Some(act) => Box::pin(audit::recorded(self.state.clone(), act, handled)).await,
+                    None => handled.await,
+                };
                 // Held until here even if the handler does not take the permit.
                 drop(lease);
                 if let Some(tracked) = &mut tracked {
@@ -257,13 +269,13 @@ impl Entry {
         response
     }
 
-    /// Finds the row of a request, or the error to respond with. Sets `path` to the number of its path as soon as
+    /// Finds the row of a request, or the error to respond with. Sets the number of its path as soon as
     /// that is known, so that metrics of refused requests carry the route.
     fn route<'e, 'p, B: HttpBody>(
         &'e self,
         arrival: &Arrival,
         request: &'p Request<B>,
-        path: &mut Option<usize>,
+        observation: &mut Observation<'_>,
     ) -> Result<RouteMatch<'e, 'p>> {
         let (method, uri, headers) = (request.method(), request.uri(), request.headers());
         // First, before the path is matched: a foreign host learns nothing, not even which paths exist.
@@ -275,7 +287,7 @@ impl Entry {
         let found = self.table.find(uri.path()).ok_or_else(|| {
             Problem::not_found(format!("there is nothing at {}: see / for the available resources", uri.path()))
         })?;
-        *path = Some(found.number);
+        observation.path = Some(found.number);
         if *method == Method::OPTIONS {
             // Only the methods, without CORS headers: a browser that asks for a page of another origin is thereby
             // refused.
@@ -290,7 +302,14 @@ impl Entry {
         }
         // Last of the checks and before admission: a caller without access must not take a permit.
         let caller = caller::identify(&self.state, &self.guard, arrival, row.route.access, (method, uri, headers))?;
-        caller::allow(&caller, row.route.access, &found.segments)?;
+        if let Err(problem) = caller::allow(&caller, row.route.access, &found.segments) {
+            let from = (arrival.client, observation.id());
+            let act = audit::act_of(row.route, &caller, from, (uri.path(), &found.segments));
+            if let Some(act) = act {
+                self.state.audit.refused(Act { status: Some(problem.status().as_u16()), ..act });
+            }
+            return Err(problem);
+        }
         Ok(RouteMatch::Row { row, caller, segments: found.segments })
     }
 

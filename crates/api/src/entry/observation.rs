@@ -63,6 +63,11 @@ impl<'a> Observation<'a> {
         (observation, current)
     }
 
+    /// The request's id.
+    pub fn id(&self) -> &str {
+        self.id.as_ref().and_then(|id| id.to_str().ok()).unwrap_or_default()
+    }
+
     /// Measures the work from now on: its route and caller are known.
     pub fn track(&mut self, row: &Row, caller: &Caller, uri: &Uri) -> Tracked {
         let span = std::mem::replace(&mut self.span, Span::none());

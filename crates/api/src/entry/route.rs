@@ -28,6 +28,8 @@ pub enum Resource {
     SavedSearch,
     /// The tokens of the tenant.
     Tokens,
+    /// The record of administrative acts.
+    Audit,
     /// The server itself, for its operators.
     Server,
 }

@@ -3,7 +3,7 @@
 use super::bodies;
 use crate::contract;
 use crate::params::crs;
-use crate::params::format::{EVENTS, Format, GROUPS, PAGES};
+use crate::params::format::{EVENTS, Format, GROUPS, LINES, PAGES};
 use serde_json::{Map, Value, json};
 
 /// The `components` object.
@@ -160,14 +160,34 @@ fn parameters() -> Value {
     ] {
         all.insert(name.into(), parameter(name, "query", description, schema));
     }
-    for (name, words) in
-        [("f-events", words(EVENTS)), ("f-table", words(GROUPS)), ("f-tile", vec!["mvt"]), ("f-json", vec!["json"])]
-    {
+    for (name, words) in [
+        ("f-events", words(EVENTS)),
+        ("f-table", words(GROUPS)),
+        ("f-lines", words(LINES)),
+        ("f-tile", vec!["mvt"]),
+        ("f-json", vec!["json"]),
+    ] {
         let schema = json!({ "type": "string", "enum": words });
         all.insert(
             name.into(),
             parameter("f", "query", "Format of the response; takes precedence over `Accept`.", schema),
         );
+    }
+    for (key, name, description, schema) in [
+        (
+            "acts-after",
+            "after",
+            "Only lines after this number; a `next` link has it.",
+            json!({ "type": "integer", "minimum": 0, "default": 0 }),
+        ),
+        (
+            "acts-limit",
+            "limit",
+            "Max lines of a page; more than 1000 is taken as 1000.",
+            json!({ "type": "integer", "minimum": 1, "maximum": 1000, "default": 100 }),
+        ),
+    ] {
+        all.insert(key.into(), parameter(name, "query", description, schema));
     }
     all.insert(
         "queryable".into(),

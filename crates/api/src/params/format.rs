@@ -27,6 +27,8 @@ pub enum Format {
 pub const PAGES: &[Format] = &[Format::Json, Format::Html];
 /// Formats of the groups of an aggregate.
 pub const GROUPS: &[Format] = &[Format::Json, Format::Csv];
+/// Formats of a log.
+pub const LINES: &[Format] = &[Format::Json, Format::NdJson];
 /// Formats of events.
 pub const EVENTS: &[Format] =
     &[Format::Json, Format::Html, Format::Csv, Format::NdJson, Format::GeoJsonSeq, Format::Arrow, Format::Parquet];

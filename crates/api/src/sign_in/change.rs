@@ -1,6 +1,6 @@
 //! `POST /password`: a user who has signed in chooses another password.
 
-use super::{begin_session, checked, cookie, csrf, current, forms, info, see_other, unstored};
+use super::{acts, begin_session, checked, cookie, csrf, current, forms, info, see_other, unstored};
 use crate::body;
 use crate::entry::Dispatch;
 use crate::errors;
@@ -54,13 +54,17 @@ pub async fn change(
     csrf::check(&text, in_form.as_deref().or_else(|| csrf::shown(&context.headers)))?;
     let (session, text) = match renew(&state, &dispatch, session.login(), &asked).await {
         Ok(renewed) => renewed,
-        Err(problem) if of_form => {
+        Err(problem) => {
+            acts::refused(&state, &dispatch, acts::PASSWORD, Some(session.login()), &problem);
+            if !of_form {
+                return Err(problem);
+            }
             let page =
                 html::login::signed_in(session.login().as_str(), &csrf::token(&text), "/", Some(problem.detail()));
             return Ok(forms::refused(problem, page));
         }
-        Err(problem) => return Err(problem),
     };
+    acts::record(&state, &dispatch, acts::PASSWORD, &session).await?;
     let mut response = match of_form {
         true => see_other("/"),
         false => respond::json("application/json", &info(&state, Some((&session, &text))))?,

@@ -4,6 +4,7 @@
 //! `POST /password` changes its user's password (`change.rs`). The session's secret is in a cookie (`cookie.rs`). A request with
 //! that cookie that may change something needs the session's CSRF token as well (`csrf.rs`).
 
+mod acts;
 mod change;
 pub mod cookie;
 pub mod csrf;
@@ -110,12 +111,20 @@ pub async fn post(
     let next = next::local(asked.next.as_deref());
     let (session, text) = match begin(&state, &dispatch, &asked).await {
         Ok(begun) => begun,
-        Err(problem) if of_form => {
+        Err(problem) => {
+            acts::refused(&state, &dispatch, acts::SIGN_IN, Login::typed(&asked.name).as_ref(), &problem);
+            if !of_form {
+                return Err(problem);
+            }
             let page = html::login::form(&next, &asked.name, Some(problem.detail()));
             return Ok(forms::refused(problem, page));
         }
-        Err(problem) => return Err(problem),
     };
+    if let Err(problem) = acts::record(&state, &dispatch, acts::SIGN_IN, &session).await {
+        // Nobody is in without a line that says so.
+        end(&state, text).await?;
+        return Err(problem);
+    }
     // A browser has one session, so that of before ends: it may be of someone else.
     if let Some(before) = cookie::read(dispatch.arrival.secure, &context.headers) {
         end(&state, before.to_owned()).await?;
@@ -192,6 +201,8 @@ pub async fn logout(
         let in_form = if of_form { forms::pairs(&received.bytes)?.take("csrf_token") } else { None };
         csrf::check(&text, in_form.as_deref().or_else(|| csrf::shown(&context.headers)))?;
         end(&state, text).await?;
+        // The session has ended, whether or not it can be recorded; the fault is in the log.
+        let _ = acts::record(&state, &dispatch, acts::SIGN_OUT, &session).await;
         tracing::info!(user = session.login().as_str(), "signed out");
     }
     // One that has ended already is as good as ended.

@@ -111,7 +111,7 @@ fn includes(role: &str, needs: &str) -> bool {
     let needed = match needs {
         "open" | "write search" => "reader",
         needs if needs.ends_with(" server") => "operator",
-        needs if needs.ends_with(" tokens") || needs.starts_with("manage ") => "admin",
+        needs if needs.ends_with(" tokens") || needs.ends_with(" audit") || needs.starts_with("manage ") => "admin",
         needs if needs.starts_with("write ") => "writer",
         _ => "reader",
     };

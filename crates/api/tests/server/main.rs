@@ -9,6 +9,7 @@ mod support;
 mod access;
 mod alternatives;
 mod attacks;
+mod audit;
 mod bad_input;
 mod bounds;
 mod callers;

@@ -5,6 +5,7 @@ mod commit;
 mod measured;
 mod rows;
 
+use crate::audit::AuditLog;
 use crate::backend::Backend;
 use crate::collection::Collection;
 use crate::records::Records;
@@ -80,6 +81,10 @@ impl Backend for Embedded {
 
     fn records(&self, kind: &'static str) -> Arc<dyn Records> {
         Arc::new(self.store.records(kind))
+    }
+
+    fn audit(&self) -> Arc<dyn AuditLog> {
+        self.store.audit().clone()
     }
 
     fn backup(

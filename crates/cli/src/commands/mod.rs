@@ -1,6 +1,7 @@
 //! One file per subcommand.
 
 pub mod aggregate;
+pub mod audit;
 pub mod backup;
 pub mod check;
 pub mod copied;

@@ -105,6 +105,13 @@ pub(super) const SETTINGS: &[Setting] = &[
         "5m",
         "7d"
     ),
+    size!(
+        "store.audit_bytes",
+        "Max disk for the audit log; beyond it, its oldest sixteenth is removed.",
+        store.audit_bytes,
+        MIB,
+        TIB
+    ),
     duration!("store.write_wait", "How long a write waits for memory.", store.write_wait, "0s", "10m"),
     Setting {
         key: "ingest.batch_bytes",

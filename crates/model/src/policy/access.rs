@@ -6,7 +6,7 @@
 //! |---|---|---|---|---|
 //! | read a collection, run searches, read saved searches | yes | yes | yes | yes |
 //! | write events, save searches | no | yes | yes | yes |
-//! | create, change and remove collections; tokens of the tenant | no | no | yes | yes |
+//! | create, change and remove collections; tokens of the tenant, its audit log | no | no | yes | yes |
 //! | the server's state, backups, tenants | no | no | no | yes |
 //!
 //! A collection outside the pattern of a grant does not exist for its holder: the decision is [`Decision::Hidden`], and
@@ -84,6 +84,8 @@ pub enum Target<'a> {
     SavedSearch,
     /// The tokens of the tenant.
     Tokens,
+    /// The record of administrative acts in the tenant.
+    Audit,
     /// The server itself: its state, its backups, its tenants.
     Server,
 }
@@ -202,7 +204,7 @@ impl Grant {
         }
         let needed = match (target, action) {
             (Target::Server, _) => Role::Operator,
-            (Target::Tokens, _) | (_, Action::Manage) => Role::Admin,
+            (Target::Tokens | Target::Audit, _) | (_, Action::Manage) => Role::Admin,
             // A search changes nothing that another caller sees.
             (Target::Search, _) | (_, Action::Read) => Role::Reader,
             (_, Action::Write) => Role::Writer,
@@ -254,6 +256,7 @@ mod tests {
             (Action::Manage, Target::Collection("a"), [Forbidden, Forbidden, Allowed, Allowed]),
             (Action::Read, Target::Tokens, [Forbidden, Forbidden, Allowed, Allowed]),
             (Action::Manage, Target::Tokens, [Forbidden, Forbidden, Allowed, Allowed]),
+            (Action::Read, Target::Audit, [Forbidden, Forbidden, Allowed, Allowed]),
             (Action::Read, Target::Server, [Forbidden, Forbidden, Forbidden, Allowed]),
             (Action::Manage, Target::Server, [Forbidden, Forbidden, Forbidden, Allowed]),
         ];
@@ -284,9 +287,9 @@ mod tests {
         }
 
         #[test]
-        fn a_higher_role_may_whatever_a_lower_one_may(lower in 0usize..4, higher in 0usize..4, action in 0usize..3, target in 0usize..6) {
+        fn a_higher_role_may_whatever_a_lower_one_may(lower in 0usize..4, higher in 0usize..4, action in 0usize..3, target in 0usize..7) {
             let action = [Action::Read, Action::Write, Action::Manage][action];
-            let target = [Target::Collection("a"), Target::Collections, Target::Search, Target::SavedSearch, Target::Tokens, Target::Server][target];
+            let target = [Target::Collection("a"), Target::Collections, Target::Search, Target::SavedSearch, Target::Tokens, Target::Audit, Target::Server][target];
             let may = |role: usize| Grant::over_all(Role::ALL[role]).decide(action, target) == Decision::Allowed;
             prop_assert!(lower > higher || !may(lower) || may(higher));
         }

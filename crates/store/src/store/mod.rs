@@ -12,6 +12,7 @@ mod opening;
 pub(crate) mod records;
 mod threads;
 
+use crate::audit::{self, AuditLog};
 use crate::catalog::disk::{DROPPED, MANIFEST};
 use crate::catalog::manifest::{FIRST_FILE, Manifest};
 use crate::collection::{Collection, Wake};
@@ -61,6 +62,7 @@ pub(crate) struct Inner {
     problems: Vec<Problem>,
     /// Records that were damaged and are no more.
     mended: Mended,
+    audit: Arc<AuditLog>,
     pub(crate) wake: Arc<Wake>,
     closed: AtomicBool,
     /// The disk as it was given, and what it said of room.
@@ -109,6 +111,7 @@ impl Store {
             _ => unwritable(StoreError::io("lock", &root.join(LOCK))(e)),
         })?;
         let problems = check_marker(&seams, &root).map_err(unwritable)?.into_iter().collect();
+        let audit = Arc::new(AuditLog::open(&seams, &root, options.audit_bytes, options.ephemeral));
         let background = options.background;
         let common = Common {
             storage: storage(seams.disk.clone()),
@@ -127,6 +130,7 @@ impl Store {
             damaged: Mutex::default(),
             problems,
             mended: Mended::default(),
+            audit,
             wake: Arc::default(),
             closed: AtomicBool::new(false),
             bare,
@@ -259,6 +263,11 @@ impl Store {
         records
     }
 
+    /// The log of administrative acts.
+    pub fn audit(&self) -> &Arc<AuditLog> {
+        &self.inner.audit
+    }
+
     /// Whether some file found no room on the disk, and [`Store::full_disk`] has not seen since that there is some.
     pub fn met_full_disk(&self) -> bool {
         self.inner.full.is_noted()
@@ -293,6 +302,7 @@ impl Store {
             problems.extend(crate::recovery::check::check(&collection));
         }
         problems.extend(self.all_records().iter().flat_map(|(_, records)| records.verify()));
+        problems.extend(self.inner.audit.verify());
         problems.extend(self.inner.mended.lock().iter().cloned());
         let mut seen = BTreeSet::new();
         // The same damage is met when opening and when checking.
@@ -365,7 +375,8 @@ impl Inner {
     fn all_records(&self) -> Vec<(String, Records)> {
         let disk = &self.common.seams.disk;
         let names = disk.list(&self.root).unwrap_or_default();
-        let folders = names.into_iter().filter(|name| !matches!(name.as_str(), "tenants" | "lost+found"));
+        let other = ["tenants", "lost+found", audit::FOLDER];
+        let folders = names.into_iter().filter(|name| !other.contains(&name.as_str()));
         let records = folders.filter(|name| disk.list(&self.root.join(name)).is_ok());
         // A folder that is gone may have copies yet.
         let records = records.map(|name| name.strip_suffix(COPIES).map(ToOwned::to_owned).unwrap_or(name));

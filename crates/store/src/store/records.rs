@@ -1,5 +1,6 @@
 //! Small records that others keep in the data folder, each a file of its own.
 
+use crate::audit;
 use crate::codec::{frame, read_file, replace_file_as, unframe};
 use crate::error::{Problem, StoreError};
 use crate::seams::{Disk, OpenMode};
@@ -46,7 +47,7 @@ impl Records {
 
     /// The same for a folder whose name comes from outside.
     pub(crate) fn named(disk: Arc<dyn Disk>, root: &Path, name: &str) -> Result<Records, StoreError> {
-        match is_plain(name) && name != "tenants" && !name.ends_with(COPIES) {
+        match is_plain(name) && !["tenants", audit::FOLDER].contains(&name) && !name.ends_with(COPIES) {
             true => Ok(Records::new(disk, root, name, Mended::default())),
             false => Err(Invalid::new(format!("{name:?} cannot name a folder of records")).into()),
         }

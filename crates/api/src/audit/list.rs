@@ -1,0 +1,75 @@
+//! `GET /audit`: operators read all of it, admins what concerns their tenant and the collections that they see.
+
+use crate::contract::{AuditPage, Link};
+use crate::errors;
+use crate::params::Params;
+use crate::params::format::{self, Format, LINES};
+use crate::problem::{Problem, Result};
+use crate::request::Context;
+use crate::respond;
+use crate::scope::Scope;
+use axum::http::{HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use meridian_admission::identity::Identity;
+use meridian_backend::Audited;
+use meridian_model::Interval;
+
+const LIMIT_DEFAULT: usize = 100;
+/// Max lines of a page; a line has some 300 bytes.
+const LIMIT_MAX: usize = 1_000;
+
+/// `GET /audit`
+pub async fn get(state: Scope, context: Context) -> Result<Response> {
+    let mut params = Params::parse(context.query.as_deref())?;
+    let format = format::choose(params.take("f"), &context.headers, LINES)?;
+    let after = params.take("after").map(|text| number(&text)).transpose()?.unwrap_or(0);
+    let limit = params.take_count("limit", LIMIT_MAX)?.unwrap_or(LIMIT_DEFAULT);
+    let datetime = params.take("datetime");
+    params.finish()?;
+    let times = datetime.as_deref().map(Interval::parse).transpose();
+    let times = times.map_err(|e| Problem::parameter("datetime", e.to_string()))?;
+    let (log, caller) = (state.audit.log().clone(), state.caller().clone());
+    let wanted = move |line: &Audited| {
+        may_see(&caller, line) && times.as_ref().is_none_or(|times| (times.start..=times.end).contains(&line.time))
+    };
+    let page = tokio::task::spawn_blocking(move || log.page(after, limit, &wanted));
+    let page = page.await.map_err(Problem::internal)?.map_err(errors::store_problem)?;
+    let next = page.next.map(|after| next_url(&context, (after, limit), datetime.as_deref(), format));
+    if format == Format::NdJson {
+        // The lines as they are: a reader of all of them can verify the hashes.
+        let text: String = page.lines.iter().flat_map(|line| [line.text.as_str(), "\n"]).collect();
+        let mut response =
+            ([(header::CONTENT_TYPE, HeaderValue::from_static(format.media_type()))], text).into_response();
+        if let Some(next) = next {
+            respond::insert(response.headers_mut(), header::LINK, &format!("<{next}>; rel=\"next\""));
+        }
+        return Ok(response);
+    }
+    let links = next.map(|href| Link {
+        href,
+        rel: "next".into(),
+        media_type: "application/json".into(),
+        title: "Later acts".into(),
+        templated: None,
+    });
+    let acts = page.lines.into_iter().map(Into::into).collect();
+    respond::json("application/json", &AuditPage { acts, links: links.into_iter().collect() })
+}
+
+/// Whether a line is the caller's to read. Collections outside its pattern do not exist for it.
+fn may_see(caller: &Identity, line: &Audited) -> bool {
+    let covers = |name: &String| caller.grant.collections.covers(name);
+    caller.is_operator() || *caller.tenant == *line.act.tenant && line.act.collection.as_ref().is_none_or(covers)
+}
+
+fn number(text: &str) -> Result<u64> {
+    let wrong = || Problem::parameter("after", format!("{text:?} is not the number of a line: expected 0 or more"));
+    text.parse().map_err(|_| wrong())
+}
+
+fn next_url(context: &Context, (after, limit): (u64, usize), datetime: Option<&str>, format: Format) -> String {
+    let of_time = datetime.map_or_else(String::new, |text| {
+        format!("&datetime={}", percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC))
+    });
+    context.url(&format!("/audit?after={after}&limit={limit}{of_time}&f={}", format.word()))
+}

@@ -1,0 +1,77 @@
+//! The record of administrative acts.
+//!
+//! The entry point records every request to a row whose access is *manage*: a line before the handler runs, and one with the
+//! status of its response. If the first cannot be written, the handler does not run. What other code does, such as signing in,
+//! it records by [`Audit::record`] and [`Audit::refused`].
+
+mod acts;
+pub mod list;
+mod refusals;
+
+pub use acts::{Note, act_of, recorded};
+
+use crate::problem::{Kind, Problem, Result};
+use meridian_admission::identity::Caller;
+use meridian_backend::{Act, AuditLog, Clock};
+use parking_lot::Mutex;
+use refusals::Refusals;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// The act of this name on this target, by a caller in a request of this client; one without an address uses the control socket.
+pub fn act((name, target): (&str, &str), caller: &Caller, (client, request): (Option<IpAddr>, &str)) -> Act {
+    Act {
+        request: request.to_owned(),
+        who: caller.name.to_string(),
+        tenant: caller.tenant.to_string(),
+        from: client.map_or_else(|| "socket".to_owned(), |address| address.to_canonical().to_string()),
+        act: name.to_owned(),
+        target: target.to_owned(),
+        ..Act::default()
+    }
+}
+
+/// What writes the audit log of a server.
+pub struct Audit {
+    log: Arc<dyn AuditLog>,
+    clock: Arc<dyn Clock>,
+    refusals: Mutex<Refusals>,
+}
+
+impl Audit {
+    /// What writes this log.
+    pub fn new(log: Arc<dyn AuditLog>, clock: Arc<dyn Clock>) -> Audit {
+        Audit { log, clock, refusals: Mutex::default() }
+    }
+
+    /// The log.
+    pub fn log(&self) -> &Arc<dyn AuditLog> {
+        &self.log
+    }
+
+    /// Records an act, durably, and returns the number of its line.
+    ///
+    /// # Errors
+    /// 507 where it cannot be written: the act must not be done, or not be acknowledged.
+    pub async fn record(&self, act: Act) -> Result<u64> {
+        let log = self.log.clone();
+        let written = tokio::task::spawn_blocking(move || log.append(&act)).await.map_err(Problem::internal)?;
+        written.map_err(|error| {
+            tracing::error!(%error, "an administrative act could not be recorded");
+            Problem::new(Kind::StorageUnavailable, "the audit log cannot be written now, so nothing is administered")
+        })
+    }
+
+    /// Records an attempt that was refused, soon. Callers without rights must not fill the log: of many in a minute some are
+    /// only counted.
+    pub fn refused(&self, mut act: Act) {
+        let Some(unrecorded) = self.refusals.lock().take(self.clock.now()) else { return };
+        act.unrecorded = unrecorded;
+        let log = self.log.clone();
+        drop(tokio::task::spawn_blocking(move || {
+            if let Err(error) = log.append(&act) {
+                tracing::warn!(%error, "a refused attempt could not be recorded");
+            }
+        }));
+    }
+}

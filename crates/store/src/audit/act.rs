@@ -1,0 +1,116 @@
+//! What a line of the audit log says.
+
+use crate::error::StoreError;
+use meridian_model::time;
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+/// Max bytes of a text in a line; longer ones are cut.
+const TEXT_BYTES_MAX: usize = 512;
+
+/// An administrative act, or a step of one. It never holds a secret.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Act {
+    /// The id of the request.
+    pub request: String,
+    /// Who: a token's id, `user:NAME`, `jwt:ISSUER:SUBJECT`, `socket`, `local` or `anonymous`.
+    pub who: String,
+    /// The tenant that it concerns; empty for the server.
+    pub tenant: String,
+    /// The client's address, or `socket`.
+    pub from: String,
+    /// The operation, by the name that the API's description gives it.
+    pub act: String,
+    /// What is acted on, as a path.
+    pub target: String,
+    /// The collection, where it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub collection: Option<String>,
+    /// What was asked for, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub change: Option<String>,
+    /// The status of the response. A line without one says that the act began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<u16>,
+    /// The line that says that this act began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub began: Option<u64>,
+    /// Refused attempts before this line that got none of their own.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unrecorded: u64,
+}
+
+fn is_zero(n: &u64) -> bool {
+    *n == 0
+}
+
+impl Act {
+    /// The same with texts of bounded length: some come from clients.
+    fn bounded(&self) -> Act {
+        let mut act = self.clone();
+        let texts = [&mut act.request, &mut act.who, &mut act.tenant, &mut act.from, &mut act.act, &mut act.target];
+        for text in texts.into_iter().chain(&mut act.collection).chain(&mut act.change) {
+            if text.len() > TEXT_BYTES_MAX {
+                text.truncate(text.floor_char_boundary(TEXT_BYTES_MAX));
+                text.push('…');
+            }
+        }
+        act
+    }
+}
+
+/// A line to be written.
+pub(super) struct Line<'a> {
+    pub n: u64,
+    pub time: i64,
+    pub act: &'a Act,
+    pub previous: [u8; 32],
+}
+
+#[derive(Serialize, Deserialize)]
+struct Text {
+    n: u64,
+    time: String,
+    #[serde(flatten)]
+    act: Act,
+    previous: String,
+}
+
+impl Line<'_> {
+    /// The line, without its end.
+    pub fn encode(&self) -> Result<Vec<u8>, StoreError> {
+        let (time, previous) = (time::format_instant(self.time), hex(&self.previous));
+        let text = Text { n: self.n, time, act: self.act.bounded(), previous };
+        serde_json::to_vec(&text).map_err(|e| StoreError::corrupt(Path::new(super::FOLDER), e.to_string()))
+    }
+}
+
+/// A line that was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Audited {
+    /// Its number in the log, from 1.
+    pub n: u64,
+    /// When it was written, in microseconds since 1970.
+    pub time: i64,
+    /// What it says.
+    pub act: Act,
+    /// SHA-256 of the line before it, in hexadecimal.
+    pub previous: String,
+    /// The line itself.
+    pub text: String,
+}
+
+impl Audited {
+    /// Reads a line; `None` where it is not one, or has another number.
+    pub(super) fn read(n: u64, line: &[u8]) -> Option<Audited> {
+        let text = std::str::from_utf8(line).ok()?;
+        let Text { n: found, time, act, previous } = serde_json::from_str(text).ok()?;
+        let time = time::parse_instant(&time, None).ok()?;
+        (found == n).then(|| Audited { n, time, act, previous, text: text.to_owned() })
+    }
+}
+
+/// Bytes in hexadecimal.
+pub(super) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,163 @@
+//! The audit log: a line of JSON for each administrative act, in the folder `audit` of the data folder.
+//!
+//! A line is on disk when [`AuditLog::append`] returns. It holds the SHA-256 of the line before it, so that a line that was
+//! changed, removed or put between others shows (`verify.rs`). `act.rs` has the fields, `tail.rs` the file that grows, `lines.rs`
+//! reads lines back.
+//!
+//! Files are named by the number of their first line. Once all of them exceed the limit, the oldest goes.
+
+mod act;
+mod lines;
+mod tail;
+#[cfg(test)]
+mod tests;
+mod verify;
+
+pub use act::{Act, Audited};
+
+use crate::error::{Problem, StoreError};
+use crate::seams::{Clock, Disk, OpenMode, Seams};
+use act::Line;
+use lines::Lines;
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tail::Tail;
+
+/// The folder's name.
+pub(crate) const FOLDER: &str = "audit";
+const EXTENSION: &str = ".ndjson";
+/// Min and max size of a file; between them it is a sixteenth of all.
+const FILE_BYTES: (u64, u64) = (64 << 10, 16 << 20);
+/// Max bytes of a store in memory, of which nothing survives anyway.
+const MEMORY_BYTES: u64 = 1 << 20;
+/// Bytes that one page of [`AuditLog::page`] reads at most, but for the line at which it ends.
+const PAGE_BYTES: u64 = 16 << 20;
+/// What the first line of all holds in place of a hash.
+const NO_LINE: [u8; 32] = [0; 32];
+
+/// The administrative acts of a server, oldest first.
+#[derive(Debug)]
+pub struct AuditLog {
+    files: Files,
+    clock: Arc<dyn Clock>,
+    /// Held while a line is written: its number and its hash follow from the one before.
+    tail: Mutex<Tail>,
+}
+
+/// The folder, and how much it may hold.
+#[derive(Debug)]
+struct Files {
+    disk: Arc<dyn Disk>,
+    root: PathBuf,
+    dir: PathBuf,
+    bytes_total: u64,
+    file_bytes: u64,
+}
+
+/// Lines of the log, in order.
+#[derive(Debug)]
+pub struct AuditPage {
+    /// Those that were asked for.
+    pub lines: Vec<Audited>,
+    /// Where to read on; `None` at the end of the log. A page may be short, or empty, and not be the last.
+    pub next: Option<u64>,
+}
+
+impl AuditLog {
+    /// Opens the log of a data folder, and cuts off what a crash left of a line. A log that cannot be read takes no lines, which
+    /// [`AuditLog::append`] says; the rest of the store is not affected.
+    pub(crate) fn open(seams: &Seams, root: &Path, bytes_total: u64, ephemeral: bool) -> AuditLog {
+        let bytes_total = if ephemeral { bytes_total.min(MEMORY_BYTES) } else { bytes_total };
+        let file_bytes = (bytes_total / 16).clamp(FILE_BYTES.0, FILE_BYTES.1);
+        let (disk, root, dir) = (seams.disk.clone(), root.to_owned(), root.join(FOLDER));
+        let files = Files { disk, root, dir, bytes_total, file_bytes };
+        let tail = Tail::open(&files).unwrap_or_else(|error| {
+            tracing::error!(%error, "the audit log cannot be read: administrative acts are refused");
+            Tail::refusing(&error)
+        });
+        AuditLog { files, clock: seams.clock.clone(), tail: Mutex::new(tail) }
+    }
+
+    /// Adds a line, and returns its number. It is on disk when this returns.
+    ///
+    /// # Errors
+    /// What the disk said. The line may be there after a restart if it was the sync that failed; from then on all lines are
+    /// refused until the store is opened again.
+    pub fn append(&self, act: &Act) -> Result<u64, StoreError> {
+        let mut tail = self.tail.lock();
+        let line = Line { n: tail.next, time: self.clock.now(), act, previous: tail.previous };
+        tail.append(&self.files, &line.encode()?)
+    }
+
+    /// The lines after this number for which `wanted` is true, at most `limit` of them.
+    ///
+    /// # Errors
+    /// What the disk said. Lines that do not read are left out; [`crate::Store::check`] names them.
+    pub fn page(&self, after: u64, limit: usize, wanted: &dyn Fn(&Audited) -> bool) -> Result<AuditPage, StoreError> {
+        // What is written meanwhile is behind these lengths.
+        let sizes = self.tail.lock().sizes.clone();
+        let first = sizes.range(..=after.saturating_add(1)).next_back().map_or(0, |(first, _)| *first);
+        let (mut lines, mut read) = (Vec::new(), 0);
+        for (&first, &bytes) in sizes.range(first..) {
+            let file = match self.files.disk.open(&self.files.path(first), OpenMode::Read) {
+                Ok(file) => file,
+                // The oldest went since.
+                Err(e) if e.kind() == ErrorKind::NotFound => continue,
+                Err(e) => return Err(StoreError::io("open", &self.files.path(first))(e)),
+            };
+            let mut inside = Lines::new(file, bytes);
+            let mut n = first;
+            while let Some(line) = inside.next().map_err(StoreError::io("read", &self.files.path(first)))? {
+                read += line.len() as u64;
+                if n > after
+                    && let Some(line) = Audited::read(n, line)
+                    && wanted(&line)
+                {
+                    lines.push(line);
+                }
+                if lines.len() >= limit || read >= PAGE_BYTES {
+                    return Ok(AuditPage { lines, next: Some(n) });
+                }
+                n += 1;
+            }
+        }
+        Ok(AuditPage { lines, next: None })
+    }
+
+    /// The number of the last line and its SHA-256 in hexadecimal; `None` where there is none. Kept elsewhere, it shows later that
+    /// no line was cut off the end.
+    pub fn last(&self) -> Option<(u64, String)> {
+        let tail = self.tail.lock();
+        (tail.next > 1).then(|| (tail.next - 1, act::hex(&tail.previous)))
+    }
+
+    /// The first place where the log is not what was written.
+    pub(crate) fn verify(&self) -> Option<Problem> {
+        let tail = self.tail.lock();
+        match tail.refuses() {
+            Some(why) => Some(Problem { path: self.files.dir.clone(), detail: why.to_owned() }),
+            None => verify::verify(&self.files, &tail.sizes),
+        }
+    }
+}
+
+impl Files {
+    fn path(&self, first: u64) -> PathBuf {
+        self.dir.join(format!("{first:016}{EXTENSION}"))
+    }
+
+    /// Bytes of the files by the number of their first line.
+    fn sizes(&self) -> Result<BTreeMap<u64, u64>, StoreError> {
+        let names = crate::store::folder::names(self.disk.as_ref(), &self.dir)?;
+        let firsts = names.iter().filter_map(|name| name.strip_suffix(EXTENSION)?.parse::<u64>().ok());
+        let sized = firsts.map(|first| {
+            let path = self.path(first);
+            let bytes = self.disk.open(&path, OpenMode::Read).and_then(|file| file.len());
+            Ok((first, bytes.map_err(StoreError::io("open", &path))?))
+        });
+        sized.collect()
+    }
+}
