@@ -4,19 +4,10 @@
 
 mod common;
 
-use common::{Server, command, meridian, meridian_with_input};
+use common::{Server, command, meridian, meridian_with_input, token};
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
 use std::process::{Command, Stdio};
-
-/// A token, made by the owner of a folder.
-fn token(folder: &Path, options: &[&str]) -> String {
-    let data = folder.display().to_string();
-    let run = meridian(&[&["token", "create", "--data", &data], options].concat()).ended(0);
-    // The last word printed.
-    run.out.split_whitespace().last().unwrap().to_owned()
-}
 
 fn asked(server: &Server, token: &str, path: &str) -> u16 {
     let request = common::agent().get(format!("{}{path}", server.url));

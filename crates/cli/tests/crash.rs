@@ -4,97 +4,17 @@
 
 mod common;
 
-use common::{MERIDIAN, Random, Server, meridian};
-use std::collections::HashMap;
-use std::fmt::Write as _;
+use common::batches::{Batches, Known, SPEC};
+use common::{MERIDIAN, Random, Server, as_holder, meridian, token};
 use std::io::{BufRead, BufReader};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
-/// Least number of kills.
+/// Min number of kills.
 const KILLS: u32 = 25;
 /// Clients that write at the same time.
 const WRITERS: u64 = 4;
-
-/// What a client knows of a batch it sent.
-#[derive(Clone, Copy, PartialEq, Debug)]
-enum Known {
-    /// The server said it is in.
-    Acknowledged,
-    /// No answer came: it is in whole, or not at all.
-    Unanswered,
-}
-
-/// Batches sent so far: name to (events, what is known).
-type Sent = Mutex<HashMap<String, (u64, Known)>>;
-
-fn body(batch: &str, events: u64) -> String {
-    let mut out = String::new();
-    for n in 0..events {
-        let (lon, lat) = ((n * 37 % 360) as f64 - 180.0, (n * 17 % 180) as f64 - 90.0);
-        writeln!(
-            out,
-            r#"{{"type":"Feature","geometry":{{"type":"Point","coordinates":[{lon},{lat}]}},"properties":{{"batch":"{batch}","n":{n},"dtg":"2026-01-{:02}T00:00:{:02}Z"}}}}"#,
-            n % 28 + 1,
-            n % 60,
-        )
-        .unwrap();
-    }
-    out
-}
-
-fn send(url: &str, batch: &str, events: u64) -> Result<(u16, String), String> {
-    common::post(url, "/collections/events/items", "application/x-ndjson", Some(batch), body(batch, events).as_bytes())
-}
-
-/// One client: batch after batch until the server is gone.
-fn write(url: &str, sent: &Sent, next: &AtomicU64, stop: &AtomicBool, mut random: Random) {
-    while !stop.load(Ordering::Relaxed) {
-        let batch = format!("b{}", next.fetch_add(1, Ordering::Relaxed));
-        let events = 1 + random.below(120);
-        sent.lock().unwrap().insert(batch.clone(), (events, Known::Unanswered));
-        match send(url, &batch, events) {
-            Ok((200 | 201, _)) => {
-                sent.lock().unwrap().insert(batch, (events, Known::Acknowledged));
-            }
-            Ok((status, text)) => panic!("{batch}: {status} {text}"),
-            Err(_) => return,
-        }
-    }
-}
-
-/// Events by batch, as the server finds them.
-fn found(server: &Server) -> HashMap<String, u64> {
-    let (status, body) = server.get("/collections/events/items?f=csv&properties=batch");
-    assert_eq!(status, 200, "{body}");
-    by_batch(&body)
-}
-
-fn by_batch(csv: &str) -> HashMap<String, u64> {
-    let mut reader = csv::Reader::from_reader(csv.as_bytes());
-    let column = reader.headers().unwrap().iter().position(|h| h == "batch").unwrap();
-    let mut counts = HashMap::new();
-    for record in reader.records() {
-        *counts.entry(record.unwrap()[column].to_owned()).or_insert(0) += 1;
-    }
-    counts
-}
-
-/// A reader beside the writers: whatever it sees of a batch is all of it. Ends with the server.
-fn watch(url: &str, sent: &Sent) {
-    let ask = || {
-        let mut response =
-            common::agent().get(format!("{url}/collections/events/items?f=csv&properties=batch")).call()?;
-        response.body_mut().with_config().limit(u64::MAX).read_to_string()
-    };
-    while let Ok(body) = ask() {
-        for (batch, there) in by_batch(&body) {
-            let events = sent.lock().unwrap()[&batch].0;
-            assert_eq!(there, events, "{batch} is half there for a reader");
-        }
-    }
-}
 
 #[test]
 fn every_acknowledged_event_survives_kill_9_and_no_batch_is_half_there() {
@@ -102,27 +22,14 @@ fn every_acknowledged_event_survives_kill_9_and_no_batch_is_half_there() {
     let mut random = Random::new();
     let until = std::env::var("MERIDIAN_CHAOS_SECONDS").ok().and_then(|s| s.parse().ok());
     let until = until.map(|s| Instant::now() + Duration::from_secs(s));
-    let (sent, next) = (Sent::default(), AtomicU64::new(0));
+    let batches = Batches::default();
     let mut kills = 0;
-    Server::start(folder.path()).create("events", "batch:String,n:Long,dtg:Date,*geom:Point");
+    Server::start(folder.path()).create("events", SPEC);
 
     while kills < KILLS || until.is_some_and(|end| Instant::now() < end) {
         let server = Server::start(folder.path());
-        let counts = found(&server);
-        for (batch, (events, known)) in sent.lock().unwrap().iter_mut() {
-            let there = counts.get(batch).copied().unwrap_or(0);
-            match known {
-                Known::Acknowledged => assert_eq!(there, *events, "{batch} was acknowledged; kill {kills}"),
-                Known::Unanswered => {
-                    assert!(there == 0 || there == *events, "{batch}: {there} of {events} are there; kill {kills}");
-                    // What a client does that got no answer: it sends again, and nothing is doubled.
-                    let (status, text) = send(&server.url, batch, *events).unwrap();
-                    assert!(matches!(status, 200 | 201), "{batch}: {status} {text}");
-                    *known = Known::Acknowledged;
-                }
-            }
-        }
-        assert!(counts.keys().all(|b| sent.lock().unwrap().contains_key(b)), "events that nobody sent");
+        batches.check(&server, &format!("kill {kills}"));
+        batches.resend(&server.url);
 
         let stop = AtomicBool::new(false);
         let pause = Duration::from_millis(5 + random.below(300));
@@ -130,9 +37,9 @@ fn every_acknowledged_event_survives_kill_9_and_no_batch_is_half_there() {
         std::thread::scope(|scope| {
             for _ in 0..WRITERS {
                 let random = Random(random.next() | 1);
-                scope.spawn(|| write(&url, &sent, &next, &stop, random));
+                scope.spawn(|| batches.write(&url, &stop, random));
             }
-            scope.spawn(|| watch(&url, &sent));
+            scope.spawn(|| batches.watch(&url, false));
             std::thread::sleep(pause);
             server.kill();
             stop.store(true, Ordering::Relaxed);
@@ -141,17 +48,98 @@ fn every_acknowledged_event_survives_kill_9_and_no_batch_is_half_there() {
     }
 
     let server = Server::start(folder.path());
-    let counts = found(&server);
-    let sent = sent.into_inner().unwrap();
-    let acknowledged = sent.values().filter(|(_, known)| *known == Known::Acknowledged).count();
-    println!("{kills} kills, {} batches sent, {acknowledged} acknowledged, {MERIDIAN}", sent.len());
+    let acknowledged = batches.acknowledged();
+    println!("{kills} kills, {} batches sent, {acknowledged} acknowledged, {MERIDIAN}", batches.sent().len());
     assert!(acknowledged as u32 > kills, "the clients hardly wrote: {acknowledged} batches in {kills} rounds");
-    for (batch, (events, known)) in &sent {
-        let there = counts.get(batch).copied().unwrap_or(0);
-        assert!(there == *events || (there == 0 && *known == Known::Unanswered), "{batch}: {there} of {events}");
-    }
+    batches.check(&server, "the last kill");
     assert_eq!(server.stop("TERM"), Some(0));
     meridian(&["check", "--data", folder.path().to_str().unwrap()]).ended(0);
+}
+
+/// Reads a stream of a tenant to its end; `opened` is told when it has begun. The reason that its last message gives, if
+/// there is one.
+fn last_word(batches: &Batches, url: &str, opened: impl FnOnce()) -> Option<String> {
+    let mut response = batches.get(url, "/collections/events/stream?after=0").call().unwrap();
+    assert_eq!(response.status().as_u16(), 200);
+    opened();
+    let (mut event, mut reason) = (String::new(), None);
+    for line in BufReader::new(response.body_mut().as_reader()).lines().map_while(Result::ok) {
+        match line.split_once(": ") {
+            Some(("event", name)) => name.clone_into(&mut event),
+            Some(("data", json)) if event == "end" => {
+                let end: serde_json::Value = serde_json::from_str(json).unwrap();
+                reason = end["reason"].as_str().map(str::to_owned);
+            }
+            _ => {}
+        }
+    }
+    reason
+}
+
+#[test]
+fn tenants_under_load_lose_nothing_over_kills_and_stops() {
+    const ROUNDS: u32 = 8;
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().to_str().unwrap();
+    let mut random = Random::new();
+    token(folder.path(), &["--role", "operator"]);
+    let server = Server::start(folder.path());
+    let tenants = ["airport", "harbour", "station"].map(|name| {
+        meridian(&["tenant", "create", name, "--data", data]).ended(0);
+        let token = token(folder.path(), &["--tenant", name, "--role", "admin"]);
+        as_holder(&token, &["create", "events", "--schema", SPEC, "--url", &server.url]).ended(0);
+        Batches::of(name, &token)
+    });
+    assert_eq!(server.stop("TERM"), Some(0));
+
+    for round in 0..ROUNDS {
+        let server = Server::start(folder.path());
+        for tenant in &tenants {
+            tenant.check(&server, &format!("round {round}"));
+            tenant.resend(&server.url);
+        }
+        let clean = round % 2 == 1;
+        let (url, stop) = (server.url.clone(), AtomicBool::new(false));
+        let (opened, open) = channel();
+        let pause = Duration::from_millis(50 + random.below(400));
+        // Each client ends by itself once the server is gone: a request that never ends would hold the scope.
+        std::thread::scope(|scope| {
+            let mut streams = Vec::new();
+            for tenant in &tenants {
+                let (url, stop) = (&url, &stop);
+                for _ in 0..2 {
+                    let random = Random(random.next() | 1);
+                    scope.spawn(move || tenant.write(url, stop, random));
+                }
+                scope.spawn(move || tenant.watch(url, clean));
+                let opened = opened.clone();
+                streams.push(scope.spawn(move || last_word(tenant, url, || opened.send(()).unwrap())));
+            }
+            for _ in &tenants {
+                open.recv_timeout(common::PATIENCE).unwrap();
+            }
+            std::thread::sleep(pause);
+            if clean {
+                assert_eq!(server.stop("TERM"), Some(0), "round {round}");
+            } else {
+                server.kill();
+            }
+            stop.store(true, Ordering::Relaxed);
+            for stream in streams {
+                let reason = stream.join().unwrap();
+                assert_eq!(reason.as_deref(), clean.then_some("closing"), "round {round}");
+            }
+        });
+    }
+
+    let server = Server::start(folder.path());
+    for tenant in &tenants {
+        tenant.check(&server, "the last stop");
+        let acknowledged = tenant.acknowledged();
+        assert!(acknowledged as u32 > ROUNDS, "the clients hardly wrote: {acknowledged} batches");
+    }
+    assert_eq!(server.stop("TERM"), Some(0));
+    meridian(&["check", "--data", data]).ended(0);
 }
 
 /// A client that follows the collection and comes back to where it was: the batch and number of each event that it got.
@@ -203,17 +191,9 @@ fn who_follows_over_kill_9_gets_every_acknowledged_event_once() {
     const LAST: &str = "the last";
     let folder = tempfile::tempdir().unwrap();
     let mut random = Random::new();
-    let (sent, next) = (Sent::default(), AtomicU64::new(0));
+    let batches = Batches::default();
     let mut followers = [Follower::default(), Follower::default()];
-    Server::start(folder.path()).create("events", "batch:String,n:Long,dtg:Date,*geom:Point");
-    // What got no answer is sent again.
-    let settle = |url: &str| {
-        for (batch, (events, known)) in sent.lock().unwrap().iter_mut().filter(|(_, of)| of.1 == Known::Unanswered) {
-            let (status, text) = send(url, batch, *events).unwrap();
-            assert!(matches!(status, 200 | 201), "{batch}: {status} {text}");
-            *known = Known::Acknowledged;
-        }
-    };
+    Server::start(folder.path()).create("events", SPEC);
     for _ in 0..ROUNDS {
         let server = Server::start(folder.path());
         let (url, stop) = (server.url.clone(), AtomicBool::new(false));
@@ -222,10 +202,10 @@ fn who_follows_over_kill_9_gets_every_acknowledged_event_once() {
             for follower in &mut followers {
                 scope.spawn(|| follower.follow(&url, LAST));
             }
-            settle(&url);
+            batches.resend(&url);
             for _ in 0..WRITERS {
                 let random = Random(random.next() | 1);
-                scope.spawn(|| write(&url, &sent, &next, &stop, random));
+                scope.spawn(|| batches.write(&url, &stop, random));
             }
             std::thread::sleep(pause);
             server.kill();
@@ -233,12 +213,11 @@ fn who_follows_over_kill_9_gets_every_acknowledged_event_once() {
         });
     }
     let server = Server::start(folder.path());
-    settle(&server.url);
-    sent.lock().unwrap().insert(LAST.to_owned(), (1, Known::Acknowledged));
-    assert_eq!(send(&server.url, LAST, 1).unwrap().0, 201);
-    let expected = sent.lock().unwrap();
+    batches.resend(&server.url);
+    batches.sent().insert(LAST.to_owned(), (1, Known::Acknowledged));
+    assert_eq!(batches.send(&server.url, LAST, 1).unwrap().0, 201);
     let mut expected: Vec<(String, u64)> =
-        expected.iter().flat_map(|(batch, (events, _))| (0..*events).map(move |n| (batch.clone(), n))).collect();
+        batches.sent().iter().flat_map(|(batch, (events, _))| (0..*events).map(|n| (batch.clone(), n))).collect();
     expected.sort_unstable();
     for mut follower in followers {
         let before = follower.events.len();

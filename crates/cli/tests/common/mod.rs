@@ -1,6 +1,7 @@
 //! The real program, run as a user runs it.
 #![allow(dead_code, reason = "each test file uses its own part")]
 
+pub mod batches;
 pub mod relay;
 pub mod source;
 
@@ -74,6 +75,21 @@ pub fn command<S: AsRef<std::ffi::OsStr>>(args: &[S]) -> Command {
 /// Runs the program to its end.
 pub fn meridian<S: AsRef<std::ffi::OsStr>>(args: &[S]) -> Run {
     command(args).output().unwrap().into()
+}
+
+/// A token, made by the owner of a folder.
+#[track_caller]
+pub fn token(folder: &Path, options: &[&str]) -> String {
+    let data = folder.display().to_string();
+    let run = meridian(&[&["token", "create", "--data", &data], options].concat()).ended(0);
+    // The last word printed.
+    run.out.split_whitespace().last().unwrap().to_owned()
+}
+
+/// Runs the program to its end, as the holder of a token.
+#[track_caller]
+pub fn as_holder<S: AsRef<std::ffi::OsStr>>(token: &str, args: &[S]) -> Run {
+    command(args).env("MERIDIAN_TOKEN", token).output().unwrap().into()
 }
 
 /// Runs the program with bytes on its standard input.
@@ -186,9 +202,21 @@ impl Drop for Server {
 
 /// Posts a body to a server by its address.
 pub fn post(url: &str, path: &str, kind: &str, key: Option<&str>, body: &[u8]) -> Result<(u16, String), String> {
+    let headers: Vec<_> = key.map(|key| ("Idempotency-Key", key.to_owned())).into_iter().collect();
+    post_with(url, path, kind, &headers, body)
+}
+
+/// Posts a body with headers to a server by its address.
+pub fn post_with(
+    url: &str,
+    path: &str,
+    kind: &str,
+    headers: &[(&str, String)],
+    body: &[u8],
+) -> Result<(u16, String), String> {
     let mut request = agent().post(format!("{url}{path}")).content_type(kind);
-    if let Some(key) = key {
-        request = request.header("Idempotency-Key", key);
+    for (name, value) in headers {
+        request = request.header(*name, value);
     }
     let mut response = request.send(body).map_err(|e| e.to_string())?;
     let text = response.body_mut().read_to_string().map_err(|e| e.to_string())?;

@@ -1,0 +1,166 @@
+//! Batches that clients send to a server which is killed or stopped meanwhile, and what is known of each.
+
+use super::{Random, Server, agent, post_with};
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard};
+
+/// The collection that the batches go to.
+pub const SPEC: &str = "batch:String,n:Long,dtg:Date,*geom:Point";
+
+/// What a client knows of a batch that it sent.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Known {
+    /// The server said that it is stored.
+    Acknowledged,
+    /// No response came: it is stored whole, or not at all.
+    Unanswered,
+}
+
+/// The batches of one tenant: name to (events, what is known).
+#[derive(Default)]
+pub struct Batches {
+    name: String,
+    token: Option<String>,
+    sent: Mutex<HashMap<String, (u64, Known)>>,
+    next: AtomicU64,
+}
+
+impl Batches {
+    /// Those of a tenant, whose names begin with its own, sent with its token.
+    pub fn of(name: &str, token: &str) -> Batches {
+        Batches { name: name.to_owned(), token: Some(token.to_owned()), ..Batches::default() }
+    }
+
+    /// All that was sent so far.
+    pub fn sent(&self) -> MutexGuard<'_, HashMap<String, (u64, Known)>> {
+        self.sent.lock().unwrap()
+    }
+
+    /// How many batches are known to be stored.
+    pub fn acknowledged(&self) -> usize {
+        self.sent().values().filter(|(_, known)| *known == Known::Acknowledged).count()
+    }
+
+    /// A GET of the tenant.
+    pub fn get(&self, url: &str, path: &str) -> ureq::RequestBuilder<ureq::typestate::WithoutBody> {
+        let request = agent().get(format!("{url}{path}"));
+        match &self.token {
+            Some(token) => request.header("authorization", format!("Bearer {token}")),
+            None => request,
+        }
+    }
+
+    /// Sends a batch; status and body, or what broke.
+    pub fn send(&self, url: &str, batch: &str, events: u64) -> Result<(u16, String), String> {
+        let mut headers = vec![("Idempotency-Key", batch.to_owned())];
+        headers.extend(self.token.as_ref().map(|token| ("Authorization", format!("Bearer {token}"))));
+        let body = body(batch, events);
+        post_with(url, "/collections/events/items", "application/x-ndjson", &headers, body.as_bytes())
+    }
+
+    /// One client: batch after batch until the server is gone. No request may go without an end.
+    pub fn write(&self, url: &str, stop: &AtomicBool, mut random: Random) {
+        while !stop.load(Ordering::Relaxed) {
+            let batch = format!("{}b{}", self.name, self.next.fetch_add(1, Ordering::Relaxed));
+            let events = 1 + random.below(120);
+            self.sent().insert(batch.clone(), (events, Known::Unanswered));
+            match self.send(url, &batch, events) {
+                Ok((200 | 201, _)) => {
+                    self.sent().insert(batch, (events, Known::Acknowledged));
+                }
+                // Refused: it is sent again with those that got no response.
+                Ok((503, _)) => {}
+                Ok((status, text)) => panic!("{batch}: {status} {text}"),
+                Err(e) => {
+                    assert!(!e.contains("timeout"), "{batch} was left without an end: {e}");
+                    return;
+                }
+            }
+        }
+    }
+
+    /// A reader: what it sees of a batch is all of it, and the tenant's. Ends with the server. A server that `drains` sends
+    /// each response that it has begun to its end.
+    pub fn watch(&self, url: &str, drains: bool) {
+        let path = "/collections/events/items?f=csv&properties=batch";
+        while let Ok(mut response) = self.get(url, path).call() {
+            if response.status().as_u16() == 503 {
+                continue;
+            }
+            let Ok(body) = response.body_mut().with_config().limit(u64::MAX).read_to_string() else {
+                assert!(!drains, "a response was cut off");
+                return;
+            };
+            for (batch, there) in by_batch(&body) {
+                let events = self.sent()[&batch].0;
+                assert_eq!(there, events, "{batch} is half there for a reader");
+            }
+        }
+    }
+
+    /// Events by batch, as the server finds them.
+    pub fn found(&self, server: &Server) -> HashMap<String, u64> {
+        let mut response = self.get(&server.url, "/collections/events/items?f=csv&properties=batch").call().unwrap();
+        let body = response.body_mut().with_config().limit(u64::MAX).read_to_string().unwrap();
+        assert_eq!(response.status().as_u16(), 200, "{body}");
+        by_batch(&body)
+    }
+
+    /// After a start: every acknowledged batch is stored, every other one whole or not at all, and nothing else is. `when` says
+    /// after what.
+    pub fn check(&self, server: &Server, when: &str) {
+        let (counts, sent) = (self.found(server), self.sent());
+        for (batch, (events, known)) in sent.iter() {
+            let there = counts.get(batch).copied().unwrap_or(0);
+            match known {
+                Known::Acknowledged => assert_eq!(there, *events, "{batch} was acknowledged; {when}"),
+                Known::Unanswered => {
+                    assert!(there == 0 || there == *events, "{batch}: {there} of {events} are there; {when}");
+                }
+            }
+        }
+        assert!(counts.keys().all(|batch| sent.contains_key(batch)), "events that this tenant never sent; {when}");
+    }
+
+    /// What a client does that got no response: it sends again, and nothing is doubled.
+    pub fn resend(&self, url: &str) {
+        let unanswered: Vec<_> = self
+            .sent()
+            .iter()
+            .filter(|(_, of)| of.1 == Known::Unanswered)
+            .map(|(name, of)| (name.clone(), of.0))
+            .collect();
+        for (batch, events) in unanswered {
+            let (status, text) = self.send(url, &batch, events).unwrap();
+            assert!(matches!(status, 200 | 201), "{batch}: {status} {text}");
+            self.sent().insert(batch, (events, Known::Acknowledged));
+        }
+    }
+}
+
+fn body(batch: &str, events: u64) -> String {
+    let mut out = String::new();
+    for n in 0..events {
+        let (lon, lat) = ((n * 37 % 360) as f64 - 180.0, (n * 17 % 180) as f64 - 90.0);
+        writeln!(
+            out,
+            r#"{{"type":"Feature","geometry":{{"type":"Point","coordinates":[{lon},{lat}]}},"properties":{{"batch":"{batch}","n":{n},"dtg":"2026-01-{:02}T00:00:{:02}Z"}}}}"#,
+            n % 28 + 1,
+            n % 60,
+        )
+        .unwrap();
+    }
+    out
+}
+
+fn by_batch(csv: &str) -> HashMap<String, u64> {
+    let mut reader = csv::Reader::from_reader(csv.as_bytes());
+    let column = reader.headers().unwrap().iter().position(|h| h == "batch").unwrap();
+    let mut counts = HashMap::new();
+    for record in reader.records() {
+        *counts.entry(record.unwrap()[column].to_owned()).or_insert(0) += 1;
+    }
+    counts
+}
