@@ -16,8 +16,8 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
-MERIDIAN = TARGET / "release" / "meridian"
-DRIVER = TARGET / "release" / "bench-driver"
+MERIDIAN = pathlib.Path(os.environ.get("MERIDIAN", TARGET / "release" / "meridian"))
+DRIVER = MERIDIAN.with_name("bench-driver")
 RESULTS = ROOT / "bench" / "results"
 
 
@@ -138,12 +138,12 @@ class Server:
         os.unlink(self.log.name)
 
 
-def drive(server, protocol, template, questions, seconds, connections=50, database="postgres"):
+def drive(server, protocol, template, questions, seconds, connections=50, database="postgres", token=None):
     """One measured run; adds the server's CPU microseconds per answer, which noise elsewhere touches least."""
     before, started = cpu_seconds(server.pid), time.time()
     run = subprocess.run(
         [DRIVER, "ask", "--protocol", protocol, "--address", f"127.0.0.1:{server.port}", "--template", template, "--questions", questions,
-         "--seconds", str(seconds), "--connections", str(connections), "--database", database],
+         "--seconds", str(seconds), "--connections", str(connections), "--database", database, *(["--token", token] if token else [])],
         capture_output=True, text=True)
     if run.returncode != 0:
         sys.exit(f"bench: {server.name}: {run.stderr.strip()}")
@@ -193,9 +193,9 @@ def commit():
     return subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout.strip() or "none"
 
 
-def save(name, result):
+def save(name, result, folder=RESULTS):
     """Keeps a run's figures beside the others."""
-    RESULTS.mkdir(exist_ok=True)
+    folder.mkdir(exist_ok=True)
     result |= {"machine": machine(), "commit": commit(), "date": time.strftime("%Y-%m-%d")}
-    (RESULTS / f"{name}.json").write_text(json.dumps(result, indent=1) + "\n")
-    say(f"wrote bench/results/{name}.json")
+    (folder / f"{name}.json").write_text(json.dumps(result, indent=1) + "\n")
+    say(f"wrote {folder / name}.json")

@@ -43,6 +43,8 @@ def main():
         path = HERE / "results" / f"{name}.json"
         if path.exists():
             text += section(name, json.loads(path.read_text()))
+        elif definitions := getattr(drawn_by(name.split("-")[0]), "DEFINITIONS", None):
+            text += [f"## {drawn_by(name).TITLE}", "", f"No figures yet: `make bench-{name}` measures them.", "", *definitions]
     (HERE / "RESULTS.md").write_text("\n".join(text))
 
 

@@ -42,5 +42,7 @@ def parts(result, heads, drawn):
         if figures:
             stolen = (figures["quiet"][1]["steal_ticks"] - figures["quiet"][0]["steal_ticks"]) / 100
             loads = ", ".join(f"{q['load1']:.1f}" for q in figures["quiet"])
-            out += [f"### {heads[name]}", "", *draw(figures), "", f"Commit {figures['commit']}; load average before and after: {loads}; taken by the host: {stolen:.0f} s.", ""]
+            noise = figures.get("noise")
+            others = f" Other programs used {noise['others']:.1%} of the machine ({noise['worst']['others']:.1%} at worst){': **noisy**' if noise['noisy'] else ''}." if noise else ""
+            out += [f"### {heads[name]}", "", *draw(figures), "", f"Commit {figures['commit']}; load average before and after: {loads}; taken by the host: {stolen:.0f} s.{others}", ""]
     return out[:-1]

@@ -60,8 +60,9 @@ def questions(folder, rows, seed, count=20_000):
     return files
 
 
-def start_meridian(folder, rows, durability):
-    """Loads the places through the program's own bulk path into the collection that the places profile serves."""
+def start_meridian(folder, rows, durability, admit=None):
+    """Loads the places through the program's own bulk path into the collection that the places profile serves. `admit` is given the server's URL
+    first, and gives the token that its clients show."""
     port = free_port()
     source = folder / "places.ndjson"
     if not source.exists():
@@ -71,15 +72,18 @@ def start_meridian(folder, rows, durability):
                 out.write(json.dumps({k: v for k, v in place.items() if v} | {"latitude": lat, "longitude": lon}) + "\n")
     extra = ["--ephemeral"] if durability == "ephemeral" else ["--data", folder / "meridian"]
     server = Server("meridian", [MERIDIAN, "serve", "--listen", f"127.0.0.1:{port}", "--places-durability", durability, *extra], port)
+    server.token = admit(f"http://127.0.0.1:{port}") if admit else None
+    shown = {"Authorization": f"Bearer {server.token}"} if admit else {}
     # The profile makes its collection on first use; one place in and out again leaves it empty and ready.
     client = http.client.HTTPConnection("127.0.0.1", port)
     for method, path, place in (("POST", "", {"name": "first", "latitude": 0.0, "longitude": 0.0}), ("DELETE", "/deleteAllPlaces", None)):
-        client.request(method, "/api/v0/places" + path, place and json.dumps(place), {"Content-Type": "application/json"})
+        client.request(method, "/api/v0/places" + path, place and json.dumps(place), {"Content-Type": "application/json"} | shown)
         answer = client.getresponse()
         answer.read()
         if answer.status >= 400:
             sys.exit(f"bench: the places profile answered {answer.status} to {method}")
-    run = subprocess.run([MERIDIAN, "load", "places", source, "--url", f"http://127.0.0.1:{port}"], capture_output=True, text=True)
+    run = subprocess.run([MERIDIAN, "load", "places", source, "--url", f"http://127.0.0.1:{port}"], capture_output=True, text=True,
+                         env=os.environ | ({"MERIDIAN_TOKEN": server.token} if admit else {}))
     if run.returncode != 0:
         sys.exit(f"bench: loading places: {run.stderr}")
     return server

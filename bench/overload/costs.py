@@ -12,11 +12,15 @@ import questions as q
 from common import say
 from flood import prepare
 from relay import Relay
-from rig import DEADLINE_S, quantiles, sides, turns, users
+from rig import DEADLINE_S, quantiles, users
+from side import sides, turns
 
 # Load that keeps the server refusing, as a multiple of what it can answer, and what comes on top of it.
 FULL = 5
-CONDITIONS = ("nothing", "healthz", "refused", "writes")
+CONDITIONS = ("nothing", "healthz", "refused", "writes", "quota", "stranger")
+# Who asks: a tenant that the server is too full for, one that is always over its quota, and a client whose token nobody knows.
+ASKER, TARGETS = "asker", {"quota": "capped", "stranger": "stranger"}
+STRANGER = "mrd_0123456789abcdef_" + "A" * 43
 BODY_BYTES = 64 << 10
 # A share of requests without an answer above which nothing is said of the cost of a refusal.
 UNANSWERED = 0.01
@@ -40,25 +44,29 @@ class Refusals:
         middle = sorted((one for one in side.questions["heavy"] if one.kind == "cities"), key=lambda one: one.rows)
         self.question = middle[len(middle) // 2]
         self.extras = {"healthz": q.request("extra", "/healthz", check="status = 200"), "refused": q.asked(self.question._replace(name="extra"), 1, side.digests),
-                       "writes": q.request("extra", q.INGEST_PATH, method="POST", body=written(BODY_BYTES), headers={"content-type": "application/x-ndjson"}), "nothing": ""}
-        self.cost = self.alone("refused")
-        self.write_cost = self.alone("writes")
-        self.health_cost = self.alone("healthz")
+                       "writes": q.request("extra", q.INGEST_PATH, method="POST", body=written(BODY_BYTES), headers={"content-type": "application/x-ndjson"}),
+                       "quota": q.request("extra", "/collections"), "stranger": q.request("extra", "/collections", check="status = 401"), "nothing": ""}
+        self.costs = {what: self.alone(what) for what in CONDITIONS if what != "nothing"}
+
+    def targets(self, *conditions):
+        names = dict.fromkeys(TARGETS.get(what, ASKER) for what in conditions)
+        return "".join(self.side.target(name, name) for name in names)
 
     def alone(self, what):
-        """Processor seconds an answer, asked one after the other."""
-        run = self.side.lab(what, [users("one", 'kind = "closed", users = 1', ["extra"], 60)], self.extras[what] + BATCHES, self.options.calibrate_seconds, rest=0.5)
-        return run.cpu_s / max(int(run.sound.sum()), 1)
+        """Processor seconds an answer, or a refusal, asked one after the other."""
+        one = users("one", 'kind = "closed", users = 1', ["extra"], 60, target=TARGETS.get(what, ASKER))
+        run = self.side.lab(what, [one], self.extras[what] + BATCHES, self.options.calibrate_seconds, targets=self.targets(what), rest=0.5)
+        return run.cpu_s / max(int((run.sound | run.refused).sum()), 1)
 
     def run(self, what):
         """A server that is full, and so many more requests of a kind."""
         options, asked = self.options, q.asked(self.question._replace(name="full"), 1, self.side.digests)
-        populations = [users("full", f'kind = "constant", rate = {FULL / self.cost:.1f}', ["full"], PATIENCE_S)]
+        populations = [users("full", f'kind = "constant", rate = {FULL / self.costs["refused"]:.1f}', ["full"], PATIENCE_S, target=ASKER)]
         if what != "nothing":
             rate = options.refusal_rate if what != "writes" else options.refusal_rate / 10
-            populations.append(users("extra", f'kind = "constant", rate = {rate}', ["extra"], PATIENCE_S))
+            populations.append(users("extra", f'kind = "constant", rate = {rate}', ["extra"], PATIENCE_S, target=TARGETS.get(what, ASKER)))
         with Expecting(self.side, self.question.path, what == "nothing") as expecting:
-            run = self.side.lab(f"full, {what}", populations, asked + self.extras[what] + BATCHES, options.refusal_seconds, rest=1)
+            run = self.side.lab(f"full, {what}", populations, asked + self.extras[what] + BATCHES, options.refusal_seconds, targets=self.targets("nothing", what), rest=1)
         full = run.of("full")
         extra = run.of("extra") if what != "nothing" else full & ~full
         return {"what": what, "cpu_s": run.cpu_s, "answered": int((run.sound & full).sum() + ((run.sound & extra).sum() if what == "refused" else 0)), "refused": int(run.refused.sum()),
@@ -85,7 +93,7 @@ class Expecting(threading.Thread):
             self.join()
 
     def run(self):
-        head = (f"POST {q.INGEST_PATH} HTTP/1.1\r\nHost: 127.0.0.1:{self.side.port}\r\nContent-Type: application/x-ndjson\r\nContent-Length: 8388608\r\nExpect: 100-continue\r\n\r\n")
+        head = (f"POST {q.INGEST_PATH} HTTP/1.1\r\nHost: 127.0.0.1:{self.side.port}\r\nAuthorization: Bearer {self.side.tokens[ASKER]}\r\nContent-Type: application/x-ndjson\r\nContent-Length: 8388608\r\nExpect: 100-continue\r\n\r\n")
         while not self.stopped.wait(0.2):
             with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.side.port), 10) as one:
                 one.settimeout(10)
@@ -101,9 +109,12 @@ class Expecting(threading.Thread):
 
 
 def refusal(options):
-    """Full alone, with /healthz on top, with the same question on top, with writes on top; rounds of all, both sides in turns."""
+    """A full server alone, and with more on top: /healthz, the same question, writes, requests over a quota, requests of a stranger; rounds of all, both sides in turns."""
     with sides(options) as both:
-        prepare(both, options)
+        prepare(both, options, ASKER)
+        for side in both:
+            side.tenant(TARGETS["quota"], quotas=["requests_per_second=1"])
+            side.tokens[TARGETS["stranger"]] = STRANGER
         rigs, runs = {side.name: Refusals(side, options) for side in both}, {side.name: [] for side in both}
         for number in range(options.rounds):
             for side in turns(both, number):
@@ -111,10 +122,10 @@ def refusal(options):
                 runs[side.name].append({"conditions": rounds, **weighed(rounds, rigs[side.name])})
                 last = runs[side.name][-1]
                 micros = lambda key: "not known" if last[key] is None else f"{last[key]:.1f} us"
-                say(f"{side.name}: healthz {micros('healthz_us')}, refused {micros('refused_us')}, a refused write of {BODY_BYTES >> 10} KiB {micros('write_us')}; "
+                say(f"{side.name}: healthz {micros('healthz_us')}, refused {micros('refused_us')}, a refused write of {BODY_BYTES >> 10} KiB {micros('write_us')}, over a quota {micros('quota_us')}, of a stranger {micros('stranger_us')}; "
                     f"answered {[rounds[what]['answered'] for what in CONDITIONS]}, refused {[rounds[what]['refused'] for what in CONDITIONS]}, {rounds['nothing']['unread']}")
         return {"rows": options.rows, "rate": options.refusal_rate, "seconds": options.refusal_seconds, "rounds": options.rounds, "body_bytes": BODY_BYTES,
-                "sides": {name: {"answer_ms": rig.cost * 1e3, "write_ms": rig.write_cost * 1e3, "healthz_alone_us": rig.health_cost * 1e6, "runs": runs[name]} for name, rig in rigs.items()}}
+                "sides": {name: {"answer_ms": rig.costs["refused"] * 1e3, "write_ms": rig.costs["writes"] * 1e3, "alone_us": {what: rig.costs[what] * 1e6 for what in ("healthz", "quota", "stranger")}, "runs": runs[name]} for name, rig in rigs.items()}}
 
 
 def weighed(rounds, rig):
@@ -133,7 +144,8 @@ def weighed(rounds, rig):
     writes = rounds["writes"]
     # So many more were refused; where they took the places of the base load, that was refused instead.
     return {"answer_full_ms": answer * 1e3, "healthz_us": more("healthz", rounds["healthz"]["extra_sound"]), "refused_us": more("refused", rounds["refused"]["refused"] - base["refused"]),
-            "write_us": more("writes", writes["extra_refused"], rig.write_cost * writes["extra_sound"])}
+            "write_us": more("writes", writes["extra_refused"], rig.costs["writes"] * writes["extra_sound"]),
+            "quota_us": more("quota", rounds["quota"]["extra_refused"]), "stranger_us": more("stranger", rounds["stranger"]["extra_sound"])}
 
 
 def cascade(options):

@@ -3,8 +3,9 @@
 import numpy
 
 from common import say
-from flood import mix, prepare
-from rig import quantiles, sides, users
+from flood import prepare
+from rig import quantiles, users
+from side import sides
 
 TIMES, PARTS, MIX = 5, 10, "heavy"
 METRICS = {"memory trees": "meridian_memory_trees", "segments": "meridian_segments", "log tail bytes": "meridian_log_tail_bytes"}
@@ -17,7 +18,7 @@ def drift(options, edges):
         prepare(both, options)
         rate = TIMES * edges["sides"]["new"][MIX]["at"]
         for side in both:
-            text, names = mix(side, MIX)
+            text, names = side.mix(MIX)
             sampler = f'\n[[sampler]]\nkind = "prometheus"\nname = "store"\nurl = "{side.url}/metrics"\nmetrics = {list(METRICS.values())}\n'
             run = side.lab("drift", [users("flood", f'kind = "poisson", rate = {rate:.2f}', names)], text + sampler, options.drift_seconds)
             found[side.name] = tenths(run, options.drift_seconds)

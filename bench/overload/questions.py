@@ -15,6 +15,8 @@ import random
 import data
 
 Question = collections.namedtuple("Question", "name kind path digest rows")
+# What a question is about, for systems that are asked in other words: a shape as WKT or a tile (zoom, row, column), and a window of time.
+Subject = collections.namedtuple("Subject", "path shape tile start end")
 RADII_KM, SPANS_DAYS = [10, 25, 50, 100, 200, 400, 650], [6, 30, 90, 180, 425]
 CANDIDATES = 400
 # Events that the answers of a kind hold.
@@ -32,16 +34,16 @@ def selection(shape, start, end):
 
 
 def cities(rng):
-    """Circles about cities, in windows of time."""
+    """A circle about a city and a window of time."""
     span = rng.choice(SPANS_DAYS)
     ring = data.circle(*data.CITIES[rng.choice(list(data.CITIES))], rng.choice(RADII_KM))
-    return selection(data.wkt([[ring]]), *data.window(rng.randrange(data.DAYS - span), span))
+    return data.wkt([[ring]]), *data.window(rng.randrange(data.DAYS - span), span)
 
 
 def countries(rng, shapes):
-    """Countries by their borders, in windows of time."""
+    """A country by its borders and a window of time."""
     span = rng.choice([30, 90, 180, 425, 1_000])
-    return selection(data.wkt(rng.choice(shapes)[1]), *data.window(rng.randrange(data.DAYS - span), span))
+    return data.wkt(rng.choice(shapes)[1]), *data.window(rng.randrange(data.DAYS - span), span)
 
 
 def tile(rng, zooms):
@@ -51,7 +53,7 @@ def tile(rng, zooms):
     column = int((lon + 180) / 360 * 2**zoom)
     row = int((1 - math.asinh(math.tan(math.radians(lat))) / math.pi) / 2 * 2**zoom)
     start, end = data.window(rng.randrange(data.DAYS - span), span)
-    return f"/collections/events/tiles/WebMercatorQuad/{zoom}/{row}/{column}?datetime={start}/{end}"
+    return Subject(f"/collections/events/tiles/WebMercatorQuad/{zoom}/{row}/{column}?datetime={start}/{end}", None, (zoom, row, column), start, end)
 
 
 class Asker:
@@ -74,35 +76,38 @@ class Asker:
         groups = json.loads(self.get(f"/collections/events/aggregate?function=count&{selected}"))["groups"]
         return groups[0]["count"] if groups else 0
 
-    def question(self, name, kind, path):
+    def question(self, name, kind, subject):
         """A question with the digest of its answer; one that has two answers cannot be judged."""
+        path = subject.path
         body = self.get(path)
         if body != self.get(path):
             raise SystemExit(f"bench: GET {path[:200]}: two answers differ")
         return Question(name, kind, path, hashlib.sha256(body).hexdigest(), body.count(b"\n"))
 
 
-def paths(asker, seed):
-    """Paths by band and kind: the same for every side, so that one is asked for the counts."""
+def subjects(asker, seed):
+    """What is asked about, by band and kind: the same for every side, so that one is asked for the counts."""
     rng, shapes, found = random.Random(seed), list(data.countries()), {band: collections.defaultdict(list) for band in BANDS}
     for make, kind in ((cities, "cities"), (lambda rng: countries(rng, shapes), "countries")):
         for _ in range(CANDIDATES):
-            selected = make(rng)
+            where = make(rng)
+            selected = selection(*where)
             count = asker.count(selected)
             for band, (low, high) in BANDS.items():
                 if low <= count <= high:
-                    found[band][kind].append(f"/collections/events/items?f=ndjson&{selected}")
+                    about = lambda path: Subject(path, where[0], None, *where[1:])
+                    found[band][kind].append(about(f"/collections/events/items?f=ndjson&{selected}"))
                     if kind == "countries" or band == "light":
                         # Events of a day by their kind, and how strong they were: every event is read.
-                        found[band]["aggregates"].append(f"/collections/events/aggregate?function=count,avg(value)&window=P1D&by=kind&{selected}")
+                        found[band]["aggregates"].append(about(f"/collections/events/aggregate?function=count,avg(value)&window=P1D&by=kind&{selected}"))
     for band, zooms in (("heavy", (4, 5, 6)), ("light", (11, 12, 13))):
         found[band]["tiles"] = [tile(rng, zooms) for _ in range(EACH)]
     return {band: {kind: chosen[:EACH] for kind, chosen in kinds.items()} for band, kinds in found.items()}
 
 
-def ask_all(asker, by_band):
-    """The questions of one side, with its digests, by band."""
-    return {band: [asker.question(f"{band} {kind} {n}", kind, path) for kind, chosen in kinds.items() for n, path in enumerate(chosen)] for band, kinds in by_band.items()}
+def ask_all(ask, by_band):
+    """The questions of one side by band: `ask` takes a name, a kind and a subject."""
+    return {band: [ask(f"{band} {kind} {n}", kind, subject) for kind, chosen in kinds.items() for n, subject in enumerate(chosen)] for band, kinds in by_band.items()}
 
 
 def request(name, path, weight=1.0, check="", method="GET", body="", headers=None, result="body"):

@@ -4,16 +4,24 @@ import statistics
 
 from tables import parts, spread, table
 
-TITLE = "Overload: the edge, what comes out past it, who gets it, what a refusal costs"
+TITLE = "Overload: the edge, what comes out past it, who gets it, what a refusal costs, what a restart loses"
 COMMAND = "python3 bench/overload/run.py"
 SIDES = {"new": "", "old": "build before"}
+# Stands in the results whether or not there are figures.
+DEFINITIONS = [
+    "The server has one core, the lab the other.",
+    "",
+    "- **Good** is an answer that is correct (by the digest of its body), whole, and there within 2 s of when it was due, counted at the lab. **Goodput** is good answers a second. Each try of a question is judged by itself.",
+    "- **The edge** is the highest open-loop rate (Poisson) of a fixed mix at which 99 % are good, with a 99th percentile of at most five times the unloaded one and of 500 ms.",
+    "- **The heavy mix**: 40 % circles about cities, 20 % countries, 20 % tiles, 10 % aggregates, 10 % writes of 500 events; at least 10 ms of processor on average. **The light mix**: 50 % circles, 20 % tiles, "
+    "20 % aggregates, 10 % writes of 10 events; some 1 ms.",
+    "- **Without an answer** are tries that timed out, broke or could not be sent; a refusal is an answer.",
+    ""]
 
 
 def render(result):
     """Each part that was measured."""
-    out = ["The server has one core, the lab the other. **Good** is an answer that is correct (by the digest of its body), whole, and there within 2 s of when it was due, counted at the lab. "
-           "The **edge** is the highest open-loop rate (Poisson) of a fixed mix at which 99 % are good, with a 99th percentile of at most five times the unloaded one and of 500 ms. Each try of a question is judged by itself.", ""]
-    return out + parts(result, HEADS, DRAWN)
+    return DEFINITIONS + parts(result, HEADS, DRAWN)
 
 
 def of(waits, *names):
@@ -44,6 +52,23 @@ def edge(found):
             *table(["mix", "", "CPU ms an answer by kind", *[""] * (width - 3)], [row + [""] * (width - len(row)) for row in costs])]
 
 
+RUN_HEAD = ["load", "offered/s", "good/s", "of peak", "admitted p50 / p99 ms", "refused", "after p50 / p99 ms", "late", "without an answer", "probe p50 / p99 ms", "back after s", "server CPU s"]
+
+
+def run_cells(run, peak, base):
+    """A flood as cells of a row: `peak` is the highest goodput, `base` the waits at the edge."""
+    slower = f" ({run['admitted_ms']['p99'] / base['p99']:.1f}x)" if base and run["admitted_ms"] else ""
+    return [f"{run['times']:g}x", f"{run['offered_s']:,.0f}", f"{run['goodput_s']:,.1f}", f"{run['goodput_s'] / peak:.0%}" if peak else "none",
+            of(run["admitted_ms"], "p50", "p99") + slower, f"{run['refused']:,}", of(run["refused_ms"], "p50", "p99"), f"{run['late']:,}", f"{run['unanswered']:,}", of(run["probe_ms"], "p50", "p99"),
+            "not seen" if run["recovery_s"] is None else f"{run['recovery_s']:g}", f"{run['server_cpu_s']:.1f}"]
+
+
+def reasons(runs, label):
+    """What answers were that are neither sound nor refused."""
+    said = [f"{label(run)} {run['times']:g}x, {AGAIN[run['users']]}: " + "; ".join(f"{count:,} {why}" for why, count in run["reasons"].items()) for run in runs if run["reasons"]]
+    return [f"Neither sound nor refused: {' · '.join(said)}."] if said else []
+
+
 def flood(found):
     peak = {}
     for run in found["runs"]:
@@ -53,18 +78,32 @@ def flood(found):
     rows = []
     for run in sorted(found["runs"], key=lambda r: (r["mix"], r["side"], list(AGAIN).index(r["users"]), r["times"])):
         key = run["side"], run["mix"]
-        base = at_edge.get(key)
-        slower = f" ({run['admitted_ms']['p99'] / base['p99']:.1f}x)" if base and run["admitted_ms"] else ""
-        rows.append([run["mix"], SIDES[run["side"]], AGAIN[run["users"]], f"{run['times']:g}x", f"{run['offered_s']:,.0f}", f"{run['goodput_s']:,.1f}", f"{run['goodput_s'] / peak[key]:.0%}" if peak[key] else "none",
-                     of(run["admitted_ms"], "p50", "p99") + slower, f"{run['refused']:,}", of(run["refused_ms"], "p50", "p99"), f"{run['late']:,}", f"{run['unanswered']:,}", of(run["probe_ms"], "p50", "p99"),
-                     "not seen" if run["recovery_s"] is None else f"{run['recovery_s']:g}", f"{run['server_cpu_s']:.1f}"])
-    said = [f"{SIDES[run['side']] or 'this build'}, {run['mix']} {run['times']:g}x, {AGAIN[run['users']]}: " + "; ".join(f"{count:,} {why}" for why, count in run["reasons"].items()) for run in found["runs"] if run["reasons"]]
-    return ["![Good answers a second over questions offered](results/overload.svg)", "",
+        rows.append([run["mix"], SIDES[run["side"]], AGAIN[run["users"]], *run_cells(run, peak[key], at_edge.get(key))])
+    pictures = [line for mix in dict.fromkeys(run["mix"] for run in found["runs"])
+                for line in (f"![{mix} mix: good answers a second over questions offered](results/overload-{mix}.svg)", "", f"![{mix} mix: before, during and after the largest flood](results/overload-{mix}-time.svg)", "")]
+    return [*pictures,
             f"{found['seconds']:g} s of each load between seconds of silence, and a probe of 20 light questions a second all the time. Users leave who are refused, or ask again up to five times: at once (after 10 ms), or not "
             "before `Retry-After`. Peak is the highest of the mix. p99 of what was admitted counts clients that gave up; in brackets, as a multiple of that at 1x. Back is the time after the flood until the median of the probe is at most "
             "twice what it was (or its 95th percentile), for a second.", "",
-            *table(["mix", "", "users", "load", "offered/s", "good/s", "of peak", "admitted p50 / p99 ms", "refused", "after p50 / p99 ms", "late", "without an answer", "probe p50 / p99 ms", "back after s", "server CPU s"], rows), "",
-            *([f"Neither sound nor refused: {' · '.join(said)}."] if said else []), *void(found["runs"])]
+            *table(["mix", "", "users", *RUN_HEAD], rows), "",
+            *reasons(found["runs"], lambda run: f"{SIDES[run['side']] or 'this build'}, {run['mix']}"), *void(found["runs"])]
+
+
+def peers(found):
+    lines = ["![Good answers as a share of the edge over multiples of it](results/overload-peers.svg)", "",
+             "The floods above, over other systems on the server's core, each by multiples of its own edge, with the circles and countries that Meridian is asked for. Digests are checked where a system answers a question twice "
+             "with the same bytes, numbers of events otherwise. Statements and commands end after the client's 2 s (`statement_timeout`, `TIMEOUT`).", ""]
+    for key, one in found["systems"].items():
+        edge, runs = one["edge"], one["runs"]
+        peak = max(run["goodput_s"] for run in runs)
+        base = next((run["admitted_ms"] for run in runs if run["times"] == 1 and run["users"] == "never"), None)
+        rows = [[AGAIN[run["users"]], *run_cells(run, peak, base)] for run in sorted(runs, key=lambda r: (list(AGAIN).index(r["users"]), r["times"]))]
+        costs = ", ".join(f"{kind} {cost['cpu_ms']:.1f} ms" for kind, cost in edge["calibration"].items())
+        checks = ", ".join(f"{count} by {check}" for check, count in one["checks"].items())
+        lines += [f"**{one['name']}**: {', '.join(one['asks'])}; {one['lacks']}. CPU of an answer: {costs}. Edge: {edge['at']:,.1f}/s of a capacity of {edge['capacity']:,.1f}/s. Questions checked: {checks}; "
+                  f"{len(one['differing'])} hold another number of events than Meridian's.", "", f"![{one['name']}: before, during and after the largest flood](results/overload-{key}-time.svg)", "",
+                  *table(["users", *RUN_HEAD], rows), "", *reasons(runs, lambda run: one["name"]), *void(runs), ""]
+    return lines[:-1]
 
 
 def drift(found):
@@ -97,7 +136,7 @@ def fairness(found):
 
 
 def refusal(found):
-    rows = []
+    rows, idle = [], []
     for side, one in found["sides"].items():
         known = lambda values: spread([value for value in values if value is not None], 1) if any(value is not None for value in values) else "not known"
         column = lambda key: known([run[key] for run in one["runs"]])
@@ -109,11 +148,15 @@ def refusal(found):
                 unread[word] = unread.get(word, 0) + count
         waits = [run["conditions"]["refused"]["refused_ms"] for run in one["runs"] if run["conditions"]["refused"]["refused_ms"]]
         p99 = f"{statistics.median(w['p99'] for w in waits):,.1f}" if waits else "none"
-        rows.append([SIDES[side] or "this build", f"{one['healthz_alone_us']:.1f}", column("healthz_us"), column("refused_us"), f"**{beyond}**", column("write_us"), p99, f"{lost:,}",
+        alone = one["alone_us"]
+        rows.append([SIDES[side] or "this build", column("healthz_us"), column("refused_us"), f"**{beyond}**", column("write_us"), column("quota_us"), column("stranger_us"), p99, f"{lost:,}",
                      ", ".join(f"{count} {word.replace('_', ' ')}" for word, count in unread.items())])
+        idle.append([SIDES[side] or "this build", *(f"{alone[what]:.1f}" for what in ("healthz", "quota", "stranger")), *(f"**{alone[what] - alone['healthz']:.1f}**" for what in ("quota", "stranger"))])
     return [f"A server that is asked five times what it can answer, always the same question, and {found['rate']:g} requests a second on top, for {found['seconds']:g} s, {found['rounds']} rounds. What a request on top takes of the server's processor is "
-            f"what the server took more than without them, less what it answered more. Writes carry {found['body_bytes'] >> 10} KiB and come at a tenth of the rate. Beside the full server, a few writes that wait for `100 Continue`.", "",
-            *table(["", "/healthz alone, µs", "/healthz, µs", "refused, µs", "refused beyond /healthz, µs", "refused write, µs", "refused after, p99 ms", "without an answer", "waited for 100 Continue"], rows),
+            f"what the server took more than without them, less what it answered more. Writes carry {found['body_bytes'] >> 10} KiB and come at a tenth of the rate. 429 goes to a tenant over its quota, 401 to a client with a token that nobody knows. "
+            "Beside the full server, a few writes that wait for `100 Continue`. What /healthz costs stands for reading a request: it is read, identified and routed, and answered without work.", "",
+            *table(["", "/healthz, µs", "refused (503), µs", "beyond /healthz, µs", "refused write, µs", "over a quota (429), µs", "stranger (401), µs", "refused after, p99 ms", "without an answer", "waited for 100 Continue"], rows), "",
+            "An idle server, one request after the other:", "", *table(["", "/healthz, µs", "429, µs", "401, µs", "429 beyond /healthz, µs", "401 beyond /healthz, µs"], idle),
             *void([one for side in found["sides"].values() for run in side["runs"] for one in run["conditions"].values()])]
 
 
@@ -133,6 +176,31 @@ def cascade(found):
             *void([run for one in found["sides"].values() for run in one["runs"]])]
 
 
+def restart(found):
+    rows = []
+    for how, said in (("kill", "SIGKILL"), ("stop", "SIGTERM")):
+        mine = [one for one in found["rounds"] if one["how"] == how]
+        total = lambda key: f"{sum(one[key] for one in mine):,}"
+        took = found["summary"][how]
+        told = f"{total('streams told')} of {total('streams open')}" if how == "stop" else ""
+        clean = f"{sum(one['code'] == 0 for one in mine)} with code 0, {sum(one['ready'] is True for one in mine)} ready to the end" if how == "stop" else ""
+        rows.append([said, len(mine), total("acknowledged"), f"**{total('lost')}**", total("half"), total("unknown"), f"**{total('hanging')}**", total("cut"), total("wrong"), of(took["serves_ms"], "p50", "p99"), of(took["end_ms"], "p50", "p99"), told, clean])
+    return [f"Three tenants with {found['rows']:,} events each; for each two producers of batches of {found['batch']} events, two readers and a stream. The server is ended after about {found['seconds']:g} s of load and started again; it serves "
+            "from the first answer to a tenant's read. After each start the batches of the round are compared with those acknowledged: lost, stored in part, or sent by nobody. Hanging is a request without an end after 30 s, cut a response that broke off after its head.", "",
+            *table(["ended by", "times", "batches acknowledged", "lost", "in part", "unknown", "hanging", "cut", "wrong answers", "serves after p50 / p99 ms", "ended after p50 / p99 ms", "streams told", ""], rows)]
+
+
+def entry(found):
+    figures = found["figures"]
+    middle = {side: statistics.median(cpu) for side, cpu in figures["cpu_us"].items()}
+    ratio = lambda one: f"{one['middle']:.3f} ({one['low']:.3f} to {one['high']:.3f})"
+    quotas = ", ".join(found["quotas"])
+    return [f"Near questions at 0.5 km from 50 connections. Before: commit {found['before']}, without tokens, tenants and quotas. Now: each request with a token, of a tenant with the quotas {quotas}. {found['rounds']} rounds of "
+            f"{found['seconds']:g} s, in turns; the median ratio of the pairs, and the quartiles.", "",
+            *table(["CPU µs an answer, before", "now", "now / before", "rate, now / before"], [[f"{middle['old']:.1f}", f"{middle['new']:.1f}", f"**{ratio(figures['cpu'])}**", ratio(figures["rate"])]])]
+
+
 AGAIN = {"never": "leave", "impatient": "again at once", "obedient": "again when told"}
-HEADS = {"edge": "The edge", "flood": "Past the edge", "drift": "For long", "fairness": "A light tenant beside heavy ones", "refusal": "What a refusal costs", "cascade": "Clients who leave"}
-DRAWN = {"edge": edge, "flood": flood, "drift": drift, "fairness": fairness, "refusal": refusal, "cascade": cascade}
+HEADS = {"edge": "The edge", "flood": "Past the edge", "peers": "Other systems past their edges", "drift": "For long", "fairness": "A light tenant beside heavy ones", "refusal": "What a refusal costs", "cascade": "Clients who leave", "restart": "Kills and restarts under load",
+         "entry": "What identity, admission and metering cost"}
+DRAWN = {"edge": edge, "flood": flood, "peers": peers, "drift": drift, "fairness": fairness, "refusal": refusal, "cascade": cascade, "restart": restart, "entry": entry}

@@ -1,4 +1,4 @@
-"""The server on one core, the lab on the other; a side for each build that is measured."""
+"""The server on one core, the lab on the other."""
 
 import collections
 import contextlib
@@ -12,9 +12,8 @@ import tempfile
 import numpy
 import pyarrow.parquet
 
-import data
 import questions as q
-from common import MERIDIAN, Server, cpu_seconds, free_port, settle
+from common import MERIDIAN, cpu_seconds, settle
 
 OUTCOMES = ["sound", "unsound", "partial", "absent", "refused", "timed out", "failed", "not sent"]
 # Two cores: what gives way is the server, and not the lab.
@@ -116,49 +115,41 @@ def quantiles(seconds):
     return {f"p{p:g}": float(numpy.percentile(seconds, p) * 1e3) for p in (50, 95, 99)} | {"n": len(seconds)} if len(seconds) else None
 
 
-class Side:
-    """One build: a server, its data, and the questions with the digests of its answers."""
+class System:
+    """A system under load: its processes, what it is asked, and the lab that asks it."""
 
-    def __init__(self, stack, name, binary, config=()):
-        self.name, self.binary, self.seed, self.tokens = name, pathlib.Path(binary).resolve(), 0, {}
+    def __init__(self, stack, name):
+        self.name, self.seed, self.servers, self.url, self.tokens = name, 0, [], "", {}
         self.folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-overload-")))
-        self.port = free_port()
-        self.url = f"http://127.0.0.1:{self.port}"
-        argv = [self.binary, "serve", "--listen", f"127.0.0.1:{self.port}", "--data", self.folder / "data"]
-        if config:
-            (self.folder / "meridian.toml").write_text("".join(f"{key} = {json.dumps(value)}\n" for key, value in config))
-            argv += ["--config", self.folder / "meridian.toml"]
-        self.server = stack.enter_context(Server("meridian", on(SERVER_CORE, argv), self.port))
 
-    def meridian(self, *words, token=None, codes=(0,)):
+    def cpu_s(self):
+        """Processor seconds of its processes so far."""
+        return sum(cpu_seconds(server.pid) for server in self.servers)
+
+    def settle(self, rest=1.0, most=60):
+        """Waits until it has nothing left to do."""
+        for server in self.servers:
+            settle(server.pid, rest=rest, most=most)
+
+    def kinds(self, mix):
+        """The kinds of questions of a mix that it is asked: those that questions were found for."""
+        return [kind for kind in q.MIXES[mix] if kind == "ingest" or any(one.kind == kind for one in self.questions[mix])]
+
+    def mix(self, name, only=None):
+        """The requests of a mix, and their names; `only` leaves one kind."""
+        raise NotImplementedError
+
+    def probe(self):
+        """Light questions, for a client that watches: requests and their names."""
+        raise NotImplementedError
+
+    def command(self, *words, token=None, codes=(0,)):
         """A command of the program under test's own build, on the lab's core."""
         env = os.environ | {f"TOKEN_{name}".upper(): text for name, text in self.tokens.items()} | ({"MERIDIAN_TOKEN": token} if token else {})
         run = subprocess.run(on(OTHER_CORE, [MERIDIAN, *words]), capture_output=True, text=True, env=env)
         if run.returncode not in codes:
             sys.exit(f"bench: {self.name}: meridian {words[0]} {words[1]}: {run.stderr.strip()}\n{run.stdout.strip()}")
         return run.stdout
-
-    def load(self, files, token=None):
-        """The events that are asked for, and a collection for those that come meanwhile."""
-        self.meridian("create", "events", "--schema", data.SCHEMA, "--url", self.url, token=token)
-        self.meridian("create", "arrivals", "--schema", q.INGEST, "--url", self.url, token=token)
-        self.meridian("load", "events", *files, "--quiet", "--url", self.url, token=token)
-
-    def tenant(self, name, files):
-        """A tenant with its data and a token, which the lab has as TOKEN_NAME."""
-        last_word = lambda said: said.split()[-1]
-        if not self.tokens:
-            self.tokens["operator"] = last_word(self.meridian("token", "create", "--role", "operator", "--data", self.folder / "data"))
-        self.meridian("tenant", "create", name, "--data", self.folder / "data")
-        self.tokens[name] = last_word(self.meridian("token", "create", "--tenant", name, "--role", "admin", "--data", self.folder / "data"))
-        self.load(files, self.tokens[name])
-
-    def ready(self, by_band, token=None):
-        """Asks every question once, and keeps the digests for the lab."""
-        settle(self.server.pid, most=300)
-        self.questions = q.ask_all(q.Asker(self, token), by_band)
-        self.digests = self.folder / "digests.json"
-        self.digests.write_text(json.dumps({one.path: one.digest for band in self.questions.values() for one in band}))
 
     def target(self, name="side", token=None):
         return TARGET.format(name=name, url=self.url, token=f'token_env = "TOKEN_{token.upper()}"' if token else "")
@@ -173,27 +164,15 @@ class Side:
     def lab(self, *scenario, rest=0.0, **more):
         """Runs a load to its end; `rest` waits until the server has nothing left to do."""
         path = self.scenario(*scenario, **more)
-        out, before = path.with_suffix(""), cpu_seconds(self.server.pid)
-        self.meridian("lab", "run", path, "--out", out, codes=(0, 1))
+        out, before = path.with_suffix(""), self.cpu_s()
+        self.command("lab", "run", path, "--out", out, codes=(0, 1))
         if rest:
-            settle(self.server.pid, rest=rest, most=30)
-        return Run(out, cpu_seconds(self.server.pid) - before)
+            self.settle(rest=rest, most=30)
+        return Run(out, self.cpu_s() - before)
 
     def breakpoint(self, *scenario, options=(), **more):
         """The max load that keeps the objectives, as `breakpoint.json` says."""
         path = self.scenario(*scenario, **more)
         out = path.with_suffix("")
-        self.meridian("lab", "breakpoint", path, "--out", out, *options, codes=(0, 1))
+        self.command("lab", "breakpoint", path, "--out", out, *options, codes=(0, 1))
         return json.loads((out / "breakpoint.json").read_text())
-
-
-@contextlib.contextmanager
-def sides(options, config=()):
-    """A server for each build, the one that is measured first."""
-    with contextlib.ExitStack() as stack:
-        yield [Side(stack, name, binary, config) for name, binary in (("new", MERIDIAN), ("old", options.old)) if binary]
-
-
-def turns(all_sides, number):
-    """The sides, in an order that alternates."""
-    return all_sides if number % 2 == 0 else all_sides[::-1]

@@ -1,9 +1,12 @@
-"""bench-overload: where the edge is, what comes out past it, who gets it, and what a refusal costs.
+"""bench-overload: where the edge is, what comes out past it, who gets it, what a refusal costs, and what a restart loses.
 
 The server has one core and the lab the other. An answer is good when it is correct (by the digest of its body), whole, and there before the client's
 deadline, as the lab counts it. The edge is the highest open-loop rate of a fixed mix at which 99 % are good, with a 99th percentile of at most five times the
-unloaded one and of 500 ms. Each part can be run alone (`--parts edge flood`); the figures of the others stay as they were. `--old PATH` measures a
-second build in turns with the first, at the same loads.
+unloaded one and of 500 ms. Each part can be run alone (`--parts edge flood`); the figures of the others stay as they were, and so they do where a
+run is stopped: `--resume` goes on with what this build has not been measured for. `--old PATH` measures a second build in turns with the first, at the same loads.
+
+    make bench-overload ARGS="--full"              every figure; --plan says how long each part takes, and ends
+    make bench-overload ARGS="--full --resume"     goes on after a stop
 """
 
 import argparse
@@ -14,16 +17,22 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
+import beside
 import costs
 import data
 import drift
+import entry
 import flood
 import picture
+import plan
+import quiet
+import restart
 import shares
 from common import MERIDIAN, RESULTS, commit, machine, need, save, say, steal_and_load
 
-PARTS = ["edge", "flood", "drift", "fairness", "refusal", "cascade"]
-FULL = {"rows": 4_000_000, "step_seconds": 20, "steps": 24, "seconds": 60, "share_seconds": 60, "rounds": 5, "refusal_seconds": 20, "cascade_seconds": 60, "drift_seconds": 1_800, "calibrate_seconds": 10}
+PARTS = ["edge", "flood", "peers", "drift", "fairness", "refusal", "cascade", "restart", "entry"]
+FULL = {"rows": 4_000_000, "step_seconds": 20, "steps": 24, "seconds": 60, "share_seconds": 60, "rounds": 5, "refusal_seconds": 20, "cascade_seconds": 60, "drift_seconds": 1_800, "calibrate_seconds": 10,
+        "kills": 100, "restart_seconds": 1, "entry_rounds": 25, "entry_seconds": 4}
 # The light mix is wanted up to 5x.
 TIMES_MOST = {"heavy": 10, "light": 5}
 
@@ -38,7 +47,7 @@ def past_the_edge(options, figures):
     return edges
 
 
-RUN = {"edge": flood.edge, "fairness": shares.fairness, "refusal": costs.refusal, "cascade": costs.cascade}
+RUN = {"edge": flood.edge, "peers": beside.peers, "fairness": shares.fairness, "refusal": costs.refusal, "cascade": costs.cascade, "restart": restart.restart, "entry": entry.entry}
 PAST = {"flood": flood.flood, "drift": drift.drift}
 
 
@@ -46,7 +55,13 @@ def arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
     parser.add_argument("--full", action="store_true", help="the sizes of the issue; other options are laid over them")
+    parser.add_argument("--plan", action="store_true", help="say how long each part takes, and end")
+    parser.add_argument("--resume", action="store_true", help="leave out the parts that were measured for this commit at these sizes")
+    parser.add_argument("--noisy", action="store_true", help="measure although other programs use the machine")
+    parser.add_argument("--results", type=pathlib.Path, default=RESULTS, help="folder of the figures and pictures")
     parser.add_argument("--old", type=pathlib.Path, help="another build, measured in turns with this one")
+    parser.add_argument("--before", type=pathlib.Path, help=f"a build of the last commit before tokens ({entry.BEFORE}) for the part entry; made where it is not named")
+    parser.add_argument("--peers", nargs="+", choices=list(beside.PEERS), default=list(beside.PEERS), help="systems of the part peers")
     parser.add_argument("--rows", type=int, default=2_000_000, help="events that are asked for")
     parser.add_argument("--tenant-rows", type=int, default=1_000_000, help="events of each of the nine tenants")
     parser.add_argument("--seed", type=int, default=1)
@@ -64,6 +79,11 @@ def arguments():
     parser.add_argument("--refusal-rate", type=float, default=2_000, help="requests a second on top of a full server")
     parser.add_argument("--refusal-seconds", type=float, default=6)
     parser.add_argument("--cascade-seconds", type=float, default=10)
+    parser.add_argument("--kills", type=int, default=5, help="kills of the part restart, and as many stops")
+    parser.add_argument("--restart-rows", type=int, default=200_000, help="events of each of its three tenants")
+    parser.add_argument("--restart-seconds", type=float, default=1, help="load before each of them, on average")
+    parser.add_argument("--entry-rounds", type=int, default=5, help="rounds of the part entry")
+    parser.add_argument("--entry-seconds", type=float, default=2, help="length of each of its runs")
     options = parser.parse_args()
     if options.full:
         parser.set_defaults(**FULL)
@@ -72,24 +92,38 @@ def arguments():
     return options
 
 
+def sizes(options):
+    """What the figures of a part depend on."""
+    return {key: value for key, value in vars(options).items() if isinstance(value, (int, float, list)) and key not in ("parts", "full", "plan", "resume", "noisy", "files", "tenant_files", "restart_files")}
+
+
 def main():
     options = arguments()
-    need(MERIDIAN, "taskset", "zstd", *([options.old] if options.old else []))
+    path = options.results / "overload.json"
+    figures = json.loads(path.read_text())["parts"] if path.exists() else {}
+    size = json.loads(json.dumps(sizes(options)))
+    done = [name for name in options.parts if options.resume and name in figures and (figures[name].get("commit"), figures[name].get("sizes")) == (commit(), size)]
+    left = [name for name in PARTS if name in options.parts and name not in done]
+    plan.say(options, left, done)
+    if options.plan:
+        return
+    need(MERIDIAN, "taskset", "zstd", *([options.old] if options.old else []), *(["psql"] if "peers" in left else []))
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     options.files = data.events(options.rows, options.seed)
-    options.tenant_files = data.events(options.tenant_rows, options.seed) if "fairness" in options.parts else []
-    path = RESULTS / "overload.json"
-    figures = json.loads(path.read_text())["parts"] if path.exists() else {}
-    for name in (part for part in PARTS if part in options.parts):
+    options.tenant_files = data.events(options.tenant_rows, options.seed) if "fairness" in left else []
+    options.restart_files = data.events(options.restart_rows, options.seed) if "restart" in left else []
+    for name in left:
+        if not options.noisy:
+            quiet.wait_until_quiet()
         say(f"{name}:")
         before = steal_and_load()
-        found = PAST[name](options, past_the_edge(options, figures)) if name in PAST else RUN[name](options)
-        figures[name] = found | {"quiet": [before, steal_and_load()], "commit": commit(), "machine": machine()}
+        with quiet.Watch() as watch:
+            found = PAST[name](options, past_the_edge(options, figures)) if name in PAST else RUN[name](options)
+        figures[name] = found | {"quiet": [before, steal_and_load()], "noise": watch.said, "commit": commit(), "machine": machine(), "sizes": size}
         # After each part, so that what was measured stays if a later one is stopped.
-        save("overload", {"parts": figures})
-        if name == "flood":
-            picture.draw(figures["flood"], RESULTS / "overload.svg")
+        save("overload", {"parts": figures}, options.results)
+        picture.draw(figures, options.results)
 
 
 if __name__ == "__main__":

@@ -3,10 +3,11 @@
 import numpy
 
 import questions as q
-from common import say, settle
-from flood import DEADLINE_MS
-from rig import DEADLINE_S, quantiles, sides, turns, users
+from common import say
+from rig import DEADLINE_S, quantiles, users
+from side import sides, turns
 
+DEADLINE_MS = int(DEADLINE_S * 1e3)
 HEAVY = (1, 8)
 SHARE, TIMES = 0.01, 10
 # The light tenant asks as many short questions as use half of its share, and as many of 5 to 10 ms as use the other.
@@ -64,8 +65,8 @@ def fairness(options):
         for side in both:
             for name in ("light", *(f"heavy{n}" for n in range(max(HEAVY)))):
                 side.tenant(name, options.tenant_files)
-            settle(side.server.pid, most=300)
-        by_band = q.paths(q.Asker(both[0], both[0].tokens["light"]), options.seed)
+            side.settle(most=300)
+        by_band = q.subjects(q.Asker(both[0], both[0].tokens["light"]), options.seed)
         for side in both:
             side.ready(by_band, side.tokens["light"])
         tenants = {side.name: Tenants(side, options) for side in both}

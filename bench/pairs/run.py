@@ -2,14 +2,16 @@
 
 Question: does a change cost anything? Both servers hold the same data and take turns, in an order that alternates from round to
 round, so that a drift of the machine touches both alike. The figure is the ratio of processor time an answer (new over old), since
-noise elsewhere touches it least, and of the rate beside it; the median of the rounds, and the quartiles.
+noise elsewhere touches it least, and of the rate beside it; the median of the rounds, and the quartiles. With `--tenant` the new build is asked
+with a token, for a tenant that has every quota of what is used a second, so that the figure is what tokens, admission and metering cost a request.
 
-    python3 bench/pairs/run.py --old PATH --new PATH [--rounds 15] [--parts near-0.5 one ...]
+    python3 bench/pairs/run.py --old PATH --new PATH [--rounds 15] [--parts near-0.5 one ...] [--tenant]
 """
 
 import argparse
 import contextlib
 import json
+import os
 import pathlib
 import shutil
 import statistics
@@ -26,15 +28,29 @@ import run as near
 
 PLACES, EVENTS = 100_000, 1_000_000
 SCHEMA = "symbol:String,type:Long,price:Double,time:Date"
+# Quotas that are counted and never reached, and one at a time that 50 connections never reach.
+QUOTAS = {"requests_per_second": 10**9, "events_per_second": 10**9, "scanned_bytes_per_second": 10**15, "result_bytes_per_second": 10**15, "concurrent_requests": 10**6}
 
 
 class Side:
     """One build: a server with places, and one that events are written to."""
 
-    def __init__(self, name, binary, folder, rows):
+    def __init__(self, name, binary, folder, rows, tenant=False):
         self.name, self.binary, self.folder = name, binary, folder
         near.MERIDIAN = binary
-        self.near = near.start_meridian(folder, rows, "ephemeral")
+        self.near = near.start_meridian(folder, rows, "ephemeral", self.admit if tenant else None)
+
+    def admit(self, url):
+        """Makes a tenant with quotas on a server without tokens: a token of it."""
+        operator = self.said("token", "create", "--role", "operator", "--url", url).split()[-1]
+        self.said("tenant", "create", "harbour", *(word for quota, limit in QUOTAS.items() for word in ("--quota", f"{quota}={limit}")), "--url", url, token=operator)
+        return self.said("token", "create", "--tenant", "harbour", "--role", "admin", "--url", url, token=operator).split()[-1]
+
+    def said(self, *words, token=None):
+        run = subprocess.run([self.binary, *words], capture_output=True, text=True, env=os.environ | ({"MERIDIAN_TOKEN": token} if token else {}))
+        if run.returncode != 0:
+            sys.exit(f"bench: meridian {words[0]} {words[1]}: {run.stderr}")
+        return run.stdout
 
     @contextlib.contextmanager
     def empty(self):
@@ -47,7 +63,7 @@ class Side:
 
 def ask(side, files, radius, seconds):
     """Near questions from 50 connections: processor microseconds an answer, answers a second."""
-    result = drive(side.near, "http", "/api/v0/places/near/{2}/{1}/{3}", files["data", radius], seconds)
+    result = drive(side.near, "http", "/api/v0/places/near/{2}/{1}/{3}", files["data", radius], seconds, token=side.near.token)
     return result["cpu_us"], result["answers"] / result["seconds"]
 
 
@@ -82,6 +98,43 @@ PARTS = {
 }
 
 
+def compared(old, new, parts, rounds, seconds, tenant=False):
+    """Both builds in turns: for each part the processor microseconds of each side, and the ratios new over old of those and of the rate."""
+    found = {}
+    with tempfile.TemporaryDirectory(prefix="bench-pairs-") as folder, contextlib.ExitStack() as stack:
+        folder = pathlib.Path(folder)
+        rows = near.places(PLACES, 1)
+        files = near.questions(folder, rows, 1, 5_000)
+        sides = []
+        for name, binary in (("old", old), ("new", new)):
+            (folder / name).mkdir()
+            sides.append(Side(name, binary.resolve(), folder / name, rows, tenant and name == "new"))
+            stack.enter_context(sides[-1].near)
+        for part in parts:
+            runs = {"old": [], "new": []}
+            for number in range(rounds):
+                for side in sides if number % 2 == 0 else sides[::-1]:
+                    runs[side.name].append(PARTS[part](side, files, seconds))
+            ratios = [[n[at] / o[at] for o, n in zip(runs["old"], runs["new"])] for at in (0, 1)]
+            found[part] = {"cpu_us": {side: [run[0] for run in runs[side]] for side in runs}, "cpu": quartiles(ratios[0]), "rate": quartiles(ratios[1])}
+            say(shown(part, found[part]))
+    return found
+
+
+def quartiles(ratios):
+    low, middle, high = statistics.quantiles(ratios, n=4, method="inclusive")
+    return {"low": low, "middle": middle, "high": high}
+
+
+def shown(part, found):
+    """A part as a row of the table."""
+    cpu = [f"{statistics.median(found['cpu_us'][side]):.1f}" for side in ("old", "new")]
+    return f"| {part} | {' | '.join(cpu)} | " + " | ".join(f"{found[key]['middle']:.3f} ({found[key]['low']:.3f} to {found[key]['high']:.3f})" for key in ("cpu", "rate")) + " |"
+
+
+HEAD = "| part | processor µs, old | new | new/old (quartiles) | rate, new/old (quartiles) |\n|---|---|---|---|---|"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--old", required=True, type=pathlib.Path, help="the build that is there")
@@ -89,31 +142,11 @@ def main():
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--seconds", type=float, default=2)
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--tenant", action="store_true", help="the new build is asked with a token of a tenant with quotas; for the parts near")
     args = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="bench-pairs-") as folder:
-        folder = pathlib.Path(folder)
-        rows = near.places(PLACES, 1)
-        files = near.questions(folder, rows, 1, 5_000)
-        sides = []
-        for name, binary in (("old", args.old), ("new", args.new)):
-            (folder / name).mkdir()
-            sides.append(Side(name, binary.resolve(), folder / name, rows))
-        print("| part | processor µs, old | new | new/old (quartiles) | rate, new/old (quartiles) |\n|---|---|---|---|---|", flush=True)
-        for part in args.parts:
-            found = {"old": [], "new": []}
-            for round in range(args.rounds):
-                for side in sides if round % 2 == 0 else sides[::-1]:
-                    found[side.name].append(PARTS[part](side, files, args.seconds))
-            columns = []
-            for at in (0, 1):
-                ratios = [n[at] / o[at] for o, n in zip(found["old"], found["new"])]
-                low, middle, high = statistics.quantiles(ratios, n=4, method="inclusive")
-                columns.append(f"{middle:.3f} ({low:.3f} to {high:.3f})")
-            cpu = [statistics.median(f[0] for f in found[side]) for side in ("old", "new")]
-            print(f"| {part} | {cpu[0]:.1f} | {cpu[1]:.1f} | {columns[0]} | {columns[1]} |", flush=True)
-        say(steal_and_load())
-        for side in sides:
-            side.near.__exit__()
+    found = compared(args.old, args.new, args.parts, args.rounds, args.seconds, args.tenant)
+    print(HEAD, *(shown(part, one) for part, one in found.items()), sep="\n")
+    say(steal_and_load())
 
 
 if __name__ == "__main__":

@@ -34,6 +34,9 @@ pub struct Options {
     /// Database (pg only).
     #[arg(long, default_value = "postgres")]
     database: String,
+    /// Token to show (http only).
+    #[arg(long)]
+    token: Option<String>,
     /// Ask the first N questions once and print the raw answers.
     #[arg(long)]
     dump: Option<usize>,
@@ -44,7 +47,8 @@ pub async fn run(options: Options) -> Result<(), String> {
     let text =
         std::fs::read_to_string(&options.questions).map_err(|e| format!("{}: {e}", options.questions.display()))?;
     let ask = |line: &str| {
-        wire::request(options.protocol, &options.template, &line.split('\t').collect::<Vec<_>>(), &options.address)
+        let words: Vec<_> = line.split('\t').collect();
+        wire::request(options.protocol, &options.template, &words, &options.address, options.token.as_deref())
     };
     let questions: Vec<Vec<u8>> = text.lines().filter(|line| !line.is_empty()).map(ask).collect();
     if questions.is_empty() {
@@ -174,9 +178,10 @@ mod tests {
             questions: std::path::PathBuf::new(),
             template: "GET {1}".to_owned(),
             database: "postgres".to_owned(),
+            token: None,
             dump: None,
         };
-        let questions = vec![wire::request(protocol, "GET {1}", &["x"], address)];
+        let questions = vec![wire::request(protocol, "GET {1}", &["x"], address, None)];
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         tokio::task::LocalSet::new().block_on(&runtime, measured(&options, questions)).expect("a report")
     }

@@ -32,13 +32,16 @@ enum Framing {
     Chunks,
 }
 
-/// Encodes one question.
-pub fn request(protocol: Protocol, template: &str, words: &[&str], address: &str) -> Vec<u8> {
+/// Encodes one question; `token` is shown over HTTP where there is one.
+pub fn request(protocol: Protocol, template: &str, words: &[&str], address: &str, token: Option<&str>) -> Vec<u8> {
     let fill = |text: &str| {
         words.iter().enumerate().fold(text.to_owned(), |t, (i, word)| t.replace(&format!("{{{}}}", i + 1), word))
     };
     match protocol {
-        Protocol::Http => format!("GET {} HTTP/1.1\r\nHost: {address}\r\n\r\n", fill(template)).into_bytes(),
+        Protocol::Http => {
+            let token = token.map(|token| format!("Authorization: Bearer {token}\r\n")).unwrap_or_default();
+            format!("GET {} HTTP/1.1\r\nHost: {address}\r\n{token}\r\n", fill(template)).into_bytes()
+        }
         Protocol::Resp => {
             let parts: Vec<String> = template.split(' ').map(fill).collect();
             let mut bytes = format!("*{}\r\n", parts.len()).into_bytes();
