@@ -59,6 +59,16 @@ export interface Contract {
   UserInfo: UserInfo;
   UserList: UserList;
   Session: Session;
+  Load: Load;
+  RequestLoad: RequestLoad;
+  Level: Level;
+  MemoryLoad: MemoryLoad;
+  TenantLoad: TenantLoad;
+  ClassLoad: ClassLoad;
+  QuotaLoad: QuotaLoad;
+  SlowRequest: SlowRequest;
+  AuditPage: AuditPage;
+  AuditLine: AuditLine;
   Features: Features;
   AggregateAnswer: AggregateAnswer;
   DensityAnswer: DensityAnswer;
@@ -1451,6 +1461,321 @@ export interface Session {
    * When the session ends at the latest.
    */
   expires?: string;
+}
+/**
+ * What the server is doing now, and for whom.
+ */
+export interface Load {
+  /**
+   * When this was so.
+   */
+  time: string;
+  /**
+   * Seconds that recent figures cover; absent where there are none yet.
+   */
+  window_s?: number;
+  requests: RequestLoad;
+  connections: Level;
+  streams: Level;
+  searches: Level;
+  /**
+   * How long the oldest queued work of searches has waited, in milliseconds.
+   */
+  search_wait_ms: number;
+  /**
+   * Memory by purpose.
+   */
+  memory: MemoryLoad[];
+  /**
+   * The tenants that work, wait or were refused of late, busiest first; at most 20.
+   */
+  tenants: TenantLoad[];
+  /**
+   * All tenants.
+   */
+  tenants_in_all: number;
+  /**
+   * The slowest requests of the last 15 minutes that took longer than `log.slow`, slowest first; at most 20.
+   */
+  slow: SlowRequest[];
+}
+/**
+ * Requests of all tenants.
+ */
+export interface RequestLoad {
+  /**
+   * Slots that there are now.
+   */
+  slots: number;
+  /**
+   * Requests that hold one.
+   */
+  running: number;
+  /**
+   * Requests that began and were overtaken.
+   */
+  paused: number;
+  /**
+   * Requests that have not begun.
+   */
+  waiting: number;
+  /**
+   * Requests that got no slot, since the start.
+   */
+  refused: number;
+}
+/**
+ * How many there are, of how many there may be.
+ */
+export interface Level {
+  /**
+   * Now.
+   */
+  now: number;
+  /**
+   * At most.
+   */
+  max: number;
+  /**
+   * Refused since the start, where that is counted.
+   */
+  refused?: number;
+}
+/**
+ * Memory for one purpose.
+ */
+export interface MemoryLoad {
+  /**
+   * `bodies`, `answers`, `queries`, `packets` or `writes`.
+   */
+  purpose: string;
+  /**
+   * Bytes held.
+   */
+  held: number;
+  /**
+   * Bytes that there may be; absent for `writes`, which the store bounds (`store.memory_bytes`).
+   */
+  limit?: number;
+}
+/**
+ * A tenant.
+ */
+export interface TenantLoad {
+  /**
+   * Its name.
+   */
+  name: string;
+  /**
+   * Its share of the server beside others.
+   */
+  weight: number;
+  /**
+   * Its requests by class; classes without one are left out.
+   */
+  classes: ClassLoad[];
+  /**
+   * Processor time since the start, in seconds.
+   */
+  processor_s: number;
+  /**
+   * Processors that it used of late, on average; absent where that is not known yet.
+   */
+  processors?: number;
+  /**
+   * Requests refused since the start, by reason: a quota, or `queue_full`, `waited` and `deadline` for want of a slot.
+   */
+  refused: {
+    [k: string]: number;
+  };
+  /**
+   * The same of late; absent where that is not known yet.
+   */
+  refused_of_late?: {
+    [k: string]: number;
+  };
+  /**
+   * The quotas that are set.
+   */
+  quotas: QuotaLoad[];
+  /**
+   * Bytes of memory that it holds, by purpose.
+   */
+  memory: {
+    [k: string]: number;
+  };
+  /**
+   * Open streams of events.
+   */
+  streams: number;
+  /**
+   * Running searches.
+   */
+  searches: number;
+}
+/**
+ * The requests of one class of a tenant.
+ */
+export interface ClassLoad {
+  /**
+   * `interactive`, `batch` or `background`.
+   */
+  class: string;
+  /**
+   * Requests that hold a slot.
+   */
+  running: number;
+  /**
+   * Requests that began and were overtaken.
+   */
+  paused: number;
+  /**
+   * Requests that have not begun.
+   */
+  waiting: number;
+  /**
+   * How long the first of those has waited, in milliseconds.
+   */
+  oldest_wait_ms?: number;
+}
+/**
+ * A quota of a tenant.
+ */
+export interface QuotaLoad {
+  /**
+   * Its name.
+   */
+  quota: string;
+  /**
+   * Its limit.
+   */
+  limit: number;
+  /**
+   * What is used of it: now, in all, or, of a quota by the second, what is not made up for yet, which may be more than
+   * the limit. Absent where it holds for each request alone.
+   */
+  used?: number;
+}
+/**
+ * A request that took longer than `log.slow`.
+ */
+export interface SlowRequest {
+  /**
+   * When it ended.
+   */
+  time: string;
+  /**
+   * Its caller's tenant.
+   */
+  tenant: string;
+  /**
+   * Its method.
+   */
+  method: string;
+  /**
+   * Its path in the route table.
+   */
+  route: string;
+  /**
+   * Its status; 499 where its client left first.
+   */
+  status: number;
+  /**
+   * Its id, as in the header `X-Request-Id` and in log lines.
+   */
+  request_id: string;
+  /**
+   * Milliseconds that the server took for it, without those of its client.
+   */
+  ms: number;
+  /**
+   * Milliseconds by stage.
+   */
+  stages: {
+    [k: string]: number;
+  };
+  /**
+   * Bytes of events read.
+   */
+  bytes_read: number;
+  /**
+   * Tree nodes visited.
+   */
+  nodes_visited: number;
+}
+/**
+ * A page of the audit log. It may be empty and have a `next` link: a page reads a bounded part of the log.
+ */
+export interface AuditPage {
+  /**
+   * Lines, oldest first.
+   */
+  acts: AuditLine[];
+  /**
+   * To the next page.
+   */
+  links: Link[];
+}
+/**
+ * A line of the audit log.
+ */
+export interface AuditLine {
+  /**
+   * Its number, from 1.
+   */
+  n: number;
+  /**
+   * When it was written.
+   */
+  time: string;
+  /**
+   * The id of the request.
+   */
+  request: string;
+  /**
+   * Who: a token's id, `user:NAME`, `jwt:ISSUER:SUBJECT`, `socket`, `local` or `anonymous`.
+   */
+  who: string;
+  /**
+   * The tenant that it concerns; empty for the server.
+   */
+  tenant: string;
+  /**
+   * The client's address, or `socket`.
+   */
+  from: string;
+  /**
+   * The operation, by its name in this description.
+   */
+  act: string;
+  /**
+   * What was acted on, as a path.
+   */
+  target: string;
+  /**
+   * The collection, where it is one.
+   */
+  collection?: string;
+  /**
+   * What was asked for, in words.
+   */
+  change?: string;
+  /**
+   * The status of the response; absent in the line that says that the act began.
+   */
+  status?: number;
+  /**
+   * The line that says that this act began.
+   */
+  began?: number;
+  /**
+   * Refused attempts before this line that got none of their own.
+   */
+  unrecorded?: number;
+  /**
+   * SHA-256 of the line before it in the log.
+   */
+  previous: string;
 }
 /**
  * One of `keywords`, a place and `author` is required; see docs/searches.md.

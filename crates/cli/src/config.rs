@@ -100,8 +100,8 @@ fn all() -> impl Iterator<Item = &'static Setting> {
         images::SETTINGS,
         observe::SETTINGS,
     ]
-        .into_iter()
-        .flatten()
+    .into_iter()
+    .flatten()
 }
 
 /// Reads the name of a durability.

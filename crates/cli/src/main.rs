@@ -26,8 +26,8 @@ mod upload;
 
 use clap::{Parser, Subcommand};
 use commands::{
-    aggregate, audit, backup, check, create, export, files, lab, provider, query, restore, search, serve, tenant, token,
-    user,
+    aggregate, audit, backup, check, create, export, files, lab, provider, query, restore, search, serve, tenant,
+    token, user,
 };
 use std::process::ExitCode;
 

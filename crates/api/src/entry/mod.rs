@@ -328,13 +328,7 @@ impl Entry {
     }
 
     /// Waits for a permit.
-    async fn wait(
-        &self,
-        gate: &Gate,
-        account: &Account,
-        at: Instant,
-        timeout: Option<Duration>,
-    ) -> Result<Permit> {
+    async fn wait(&self, gate: &Gate, account: &Account, at: Instant, timeout: Option<Duration>) -> Result<Permit> {
         let deadline = at + timeout.unwrap_or(self.state.config.timeout_default);
         let permit = gate.enter(account, deadline).await;
         permit.map_err(|refusal| overload::refused(&self.state, refusal, gate.counts().slots))
