@@ -229,7 +229,10 @@ fn a_foreign_tenant_finds_nothing_of_another_by_any_id_on_any_route() {
         assert!(!log.contains(secret), "{secret} is logged: {log}");
     }
     let mut asked = 0;
-    for (method, path) in rows() {
+    let mut rows = rows();
+    // Asked first: later the audit log names what the callers themselves asked for.
+    rows.sort_by_key(|(_, path)| path != "/audit");
+    for (method, path) in rows {
         for token in &world.foreign {
             for id in &world.ids {
                 let what = format!("{method} {path} with the id of a {}", id.kind);

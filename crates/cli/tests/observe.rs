@@ -24,7 +24,8 @@ fn lines(server: &Server, is: impl Fn(&Value) -> bool) -> Vec<Value> {
         let log = server.log();
         // The last line may be on its way.
         let whole = log.rfind('\n').map_or("", |end| &log[..end]);
-        let lines: Vec<Value> = whole.lines().map(|line| serde_json::from_str(line).expect(line)).collect();
+        let lines: Vec<Value> =
+            whole.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{line}: {e}"))).collect();
         if lines.iter().any(&is) {
             return lines;
         }

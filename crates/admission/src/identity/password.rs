@@ -86,6 +86,11 @@ impl PasswordDigest {
         PasswordDigest(OF_NOBODY.to_owned())
     }
 
+    /// Whether it is that of `before`: no other password was chosen since. Both are of records, so time tells nothing.
+    pub fn is_still(&self, before: &PasswordDigest) -> bool {
+        self == before
+    }
+
     /// Whether it can be read.
     pub fn is_whole(&self) -> bool {
         PasswordHash::new(&self.0).is_ok()

@@ -161,7 +161,9 @@ impl Registry {
     ) -> Result<Option<(Arc<Session>, String)>, Fault> {
         let _changing = self.changing.lock();
         let state = self.now.load();
-        let Some(user) = state.users.get(login).filter(|user| user.password == *password) else { return Ok(None) };
+        let Some(user) = state.users.get(login).filter(|user| user.password.is_still(password)) else {
+            return Ok(None);
+        };
         let secret::Made { id, text, digest } = secret::make(PREFIX).map_err(|e| Fault::Vault(e.to_string()))?;
         let expires = now.saturating_add(micros(limits.lifetime));
         let (user, stamp) = (user.id.clone(), user.stamp.clone());

@@ -154,6 +154,14 @@ fn every_route_serves_those_who_have_its_access_and_nobody_else() {
 #[test]
 fn what_a_caller_may_not_see_answers_as_what_is_absent() {
     let shared = Shared::start();
+    // It is named and shown nowhere. Asked first: what follows puts the callers' own attempts into the audit log.
+    for row in rows().iter().filter(|row| row.method == "GET" && !row.path.contains('{')) {
+        for token in ["", &shared.reader, &shared.writer, &shared.foreign] {
+            let text = shared.ask(token, "GET", &row.path).text();
+            assert!(!text.contains("vault"), "GET {}: {text}", row.path);
+            assert!(!text.contains(CANARY), "GET {}", row.path);
+        }
+    }
     for row in rows().iter().filter(|row| row.path.contains("{c}")) {
         for (who, token) in [("reader", &shared.reader), ("admin", &shared.admin), ("foreign", &shared.foreign)] {
             if who == "foreign" && row.method == "PUT" {
@@ -168,14 +176,6 @@ fn what_a_caller_may_not_see_answers_as_what_is_absent() {
             let names = |answer: &Response| answer.headers.keys().cloned().collect::<Vec<_>>();
             assert_eq!(names(&hidden), names(&absent), "{what}");
             assert!(hidden.status >= 400, "{what}");
-        }
-    }
-    // Nor is it named or shown anywhere else.
-    for row in rows().iter().filter(|row| row.method == "GET" && !row.path.contains('{')) {
-        for token in ["", &shared.reader, &shared.writer, &shared.foreign] {
-            let text = shared.ask(token, "GET", &row.path).text();
-            assert!(!text.contains("vault"), "GET {}: {text}", row.path);
-            assert!(!text.contains(CANARY), "GET {}", row.path);
         }
     }
     let listed = shared.ask(&shared.reader, "GET", "/collections").json();

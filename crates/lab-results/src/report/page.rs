@@ -142,20 +142,22 @@ pub fn tail(out: &mut String, title: &str, text: &str) {
 
 /// Writes a picture as `NAME.svg` and `NAME.png` into a folder, which it makes.
 pub fn picture(folder: &Path, name: &str, svg: &str) -> Result<()> {
-    let failed =
-        |e: &dyn std::fmt::Display| LabError::results(format!("{}: {name} cannot be written: {e}", folder.display()));
-    std::fs::create_dir_all(folder).map_err(|e| failed(&e))?;
-    let bytes = png(svg).map_err(|e| failed(&e))?;
+    std::fs::create_dir_all(folder).map_err(|e| unwritten(folder, &e))?;
+    let bytes = png(svg).map_err(|e| unwritten(&folder.join(name), &e))?;
     for (extension, content) in [("svg", svg.as_bytes()), ("png", &bytes)] {
-        atomic::write(&folder.join(format!("{name}.{extension}")), content).map_err(|e| failed(&e))?;
+        let file = folder.join(format!("{name}.{extension}"));
+        atomic::write(&file, content).map_err(|e| unwritten(&file, &e))?;
     }
     Ok(())
 }
 
 /// Writes a page.
 pub fn write(page: &Path, html: &str) -> Result<()> {
-    atomic::write(page, html.as_bytes())
-        .map_err(|e| LabError::results(format!("{}: cannot be written: {e}", page.display())))
+    atomic::write(page, html.as_bytes()).map_err(|e| unwritten(page, &e))
+}
+
+fn unwritten(path: &Path, error: &dyn std::fmt::Display) -> LabError {
+    LabError::results(format!("{}: cannot be written: {error}", path.display()))
 }
 
 /// Rows under a header.

@@ -190,7 +190,9 @@ fn make_reserve(files: &Files) {
 
 /// Gives the room back; `false` where there is none.
 fn spend_reserve(files: &Files) -> bool {
-    files.disk.remove(&files.dir.join(RESERVE)).is_ok()
+    // Synced, since some file systems free the room of a removed file only then.
+    let removed = files.disk.remove(&files.dir.join(RESERVE)).and_then(|()| files.disk.sync_dir(&files.dir));
+    removed.is_ok()
 }
 
 /// SHA-256 of a line without its end.
