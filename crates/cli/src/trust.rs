@@ -56,6 +56,10 @@ pub fn fault(error: &ureq::Error) -> Option<String> {
             "no trusted authority has signed its certificate: --ca-file, or MERIDIAN_CA, names a file with the one to trust"
                 .to_owned()
         }
+        // `openssl req -x509` makes such a certificate unless it is told otherwise.
+        Error::InvalidCertificate(Cert::Other(wrong)) if wrong.to_string().contains("CaUsedAsEndEntity") => {
+            "its certificate is that of an authority: expected one of a server, with the basic constraint CA:FALSE".to_owned()
+        }
         Error::InvalidCertificate(wrong) => format!("its certificate is not accepted: {wrong}"),
         Error::InvalidMessage(_) => "it does not speak TLS on this port: expected http://".to_owned(),
         other => format!("TLS failed: {other}"),

@@ -1,5 +1,6 @@
 //! `/users`: an admin manages those of its tenant, an operator those of every tenant.
 
+use crate::audit::Note;
 use crate::contract::{UserInfo, UserList};
 use crate::entry::Path;
 use crate::params::Params;
@@ -63,6 +64,7 @@ pub async fn post(state: Scope, context: Context, body: Body) -> Result<Response
     let mut response = respond::json("application/json", &UserInfo::from(&user))?;
     *response.status_mut() = StatusCode::CREATED;
     respond::insert(response.headers_mut(), header::LOCATION, &context.url(&format!("/users/{}", user.name)));
+    response.extensions_mut().insert(note(&user, false));
     Ok(response)
 }
 
@@ -99,7 +101,9 @@ pub async fn patch(state: Scope, Path(name): Path<String>, context: Context, bod
     let user = super::change(&state, move |state| state.registry.change_user(&login, change)).await?;
     let (by, password) = (&*state.caller().name, asked.password.is_some());
     tracing::info!(by, user = %user.login(), role = %user.role, disabled = user.disabled, password, "user changed");
-    respond::json("application/json", &UserInfo::from(&user))
+    let mut response = respond::json("application/json", &UserInfo::from(&user))?;
+    response.extensions_mut().insert(note(&user, password));
+    Ok(response)
 }
 
 /// `DELETE /users/{name}`
@@ -110,6 +114,17 @@ pub async fn delete(state: Scope, Path(name): Path<String>, context: Context) ->
     super::change(&state, move |state| state.registry.remove_user(&removed)).await?;
     tracing::info!(by = &*state.caller().name, user = %login, "user removed");
     Ok(respond::no_content())
+}
+
+/// What the record of the act says of it.
+fn note(user: &User, password: bool) -> Note {
+    let state = if user.disabled { ", disabled" } else { "" };
+    let secret = if password { ", a new password" } else { "" };
+    Note {
+        tenant: (!user.tenant.is_empty()).then(|| user.tenant.clone()),
+        target: Some(format!("/users/{}", user.name)),
+        change: Some(format!("{} over {}{state}{secret}", user.role, user.collections)),
+    }
 }
 
 /// A user of the caller's tenant; for operators who name no other one, also an operator.

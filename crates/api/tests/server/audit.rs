@@ -1,12 +1,14 @@
 //! The record of administrative acts: what is in it, who reads it, and what happens where it cannot be written.
 
 use crate::access::{CANARY, Shared, ask};
+use crate::sign_in::{Browser, PASSWORD, sign_in};
 use crate::support::{Server, send};
 use meridian_api::ServerConfig;
 use meridian_store::Options;
 use meridian_store::seams::{FaultKind, MemoryDisk, Seams};
 use serde_json::{Value, json};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// The lines that a caller reads, all pages of them.
 fn acts(shared: &Shared, by: &str) -> Vec<Value> {
@@ -188,4 +190,36 @@ fn an_act_whose_client_disconnects_comes_to_its_end() {
         }
         std::thread::yield_now();
     }
+}
+
+#[test]
+fn signing_in_and_out_is_recorded_by_names_of_users_alone() {
+    let shared = Shared::start();
+    shared.user(json!({ "name": "anna", "role": "reader", "collections": "ships*" }));
+    let browser = Browser::of(&shared.server, "anna", PASSWORD);
+    assert_eq!(browser.ask(&shared.server, "POST", "/logout", json!({})).status, 204);
+    assert_eq!(sign_in(&shared.server, "anna", "another password").status, 401);
+    // A password in the wrong field.
+    assert_eq!(sign_in(&shared.server, PASSWORD, "anna").status, 401);
+    // Refused attempts are recorded soon.
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let all = loop {
+        let all = acts(&shared, &shared.operator);
+        if named(&all, "signIn").len() == 3 {
+            break all;
+        }
+        assert!(Instant::now() < deadline, "{all:?}");
+    };
+    let said = |act| -> Vec<_> {
+        let of = |line: &Value| (line["who"].as_str().unwrap().to_owned(), line["status"].as_u64().unwrap());
+        named(&all, act).into_iter().map(of).collect()
+    };
+    let mut attempts = said("signIn");
+    attempts.sort();
+    let of = |name: &str, status| (name.to_owned(), status);
+    assert_eq!(attempts, [of("anna", 200), of("anna", 401), of("nobody", 401)]);
+    assert_eq!(said("signOut"), [of("anna", 200)]);
+    let made = named(&all, "createUser");
+    assert_eq!(made.last().unwrap()["target"], "/users/anna");
+    assert!(!Value::from(all.clone()).to_string().contains(PASSWORD));
 }
