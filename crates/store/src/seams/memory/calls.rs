@@ -180,6 +180,9 @@ impl State {
     /// Makes the names in a folder durable.
     fn sync_names(&mut self, path: &Path) {
         let inside = |p: &Path| p.parent() == Some(path);
+        let durable = self.durable_names.iter().filter(|(p, _)| inside(p)).map(|(_, id)| *id);
+        let pending = self.pending_names.iter().filter(|change| inside(change.path())).filter_map(NameChange::node);
+        let before: Vec<u64> = durable.chain(pending).collect();
         self.pending_names.retain(|change| !inside(change.path()));
         self.durable_names.retain(|p, _| !inside(p));
         self.durable_names.extend(self.names.iter().filter(|(p, _)| inside(p)).map(|(p, id)| (p.clone(), *id)));
@@ -190,6 +193,8 @@ impl State {
             self.durable_names.retain(|p, _| !p.starts_with(&dir));
         }
         self.durable_dirs.extend(self.dirs.iter().filter(|p| inside(p)).cloned());
+        // What a crash can no longer bring back takes up no room.
+        before.into_iter().for_each(|id| self.forget_unnamed(id));
     }
 }
 
