@@ -221,7 +221,7 @@ fn target(path: &str, id: &str) -> String {
 #[test]
 fn a_foreign_tenant_finds_nothing_of_another_by_any_id_on_any_route() {
     let world = World::plant();
-    // The log until here is of the owner's requests: what they hold is not for those who read the log.
+    // The log until here is of the owner's requests: readers of the log may not see what they hold.
     let log = world.server.log();
     for secret in
         ["canary value", "canary-event", "canaryword", "canary secret", "canary-hook", &world.owner, &world.page]

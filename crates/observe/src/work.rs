@@ -57,7 +57,7 @@ named! {
     Count {
         /// Memory trees and segments of the snapshot.
         Parts "parts",
-        /// Those that their bounds ruled out.
+        /// Nodes that their bounds ruled out.
         PartsPruned "parts_pruned",
         /// Tree nodes whose box was tested.
         NodesVisited "nodes_visited",

@@ -17,7 +17,7 @@ const WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// Runs work on passwords.
 pub struct Passwords {
-    /// Of those that run or wait.
+    /// Of requests that run or wait.
     places: Arc<Semaphore>,
     /// Of the one that runs.
     turn: Arc<Semaphore>,

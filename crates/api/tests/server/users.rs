@@ -35,7 +35,7 @@ fn users_are_managed_by_the_rules_of_tokens() {
         let problem = ask(server, Some(&shared.operator), "POST", "/users", asked.as_bytes()).problem(400);
         assert_eq!(problem["field"], "password");
     }
-    // Who has a token for an hour gives nothing that lasts.
+    // A caller whose token ends in an hour gives nothing that lasts.
     let asked = json!({ "role": "admin", "expires": "PT1H" }).to_string();
     let made = ask(server, Some(&shared.operator), "POST", "/tokens", asked.as_bytes()).json();
     let short = made["token"].as_str().unwrap();

@@ -56,7 +56,7 @@ impl<S: Subscriber> Layer<S> for Lines {
         let metadata = event.metadata();
         let mut message = Message::default();
         event.record(&mut message);
-        // Who asks for such detail gets all of it.
+        // An operator that asks for such detail gets all of it.
         let suppressed = match *metadata.level() > Level::INFO {
             true => 0,
             false => match self.counted(event, &message) {

@@ -60,7 +60,7 @@ struct Files {
 /// Lines of the log, in order.
 #[derive(Debug)]
 pub struct AuditPage {
-    /// Those that were asked for.
+    /// The lines that match, at most as many as asked for.
     pub lines: Vec<Audited>,
     /// Where to read on; `None` at the end of the log. A page may be short, or empty, and not be the last.
     pub next: Option<u64>,
