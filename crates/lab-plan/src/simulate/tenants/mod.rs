@@ -3,7 +3,8 @@
 //! Questions of each tenant arrive without memory, at a rate, and need processor time. Running questions share the processors
 //! evenly. Clients leave at their deadline; refused and disappointed ones may come back ([`Users`]). The rule is
 //! [`Rule::Fair`], the server's own ([`meridian_model::policy::admission`]), or [`Rule::Queue`], the plain queue that it
-//! replaced, kept for comparison.
+//! replaced, kept for comparison. Before it a tenant's quota of requests may refuse, as in the server
+//! ([`meridian_model::policy::quota`]).
 
 mod outcome;
 mod rules;
@@ -143,6 +144,9 @@ pub struct Tenant {
     /// Its weight.
     #[serde(default = "one")]
     pub weight: u32,
+    /// The tenant's quota of that name, at its first entry; 0 for none.
+    #[serde(default)]
+    pub requests_per_second: u32,
     /// `interactive`, `batch` or `background`.
     #[serde(default = "interactive")]
     pub class: String,
@@ -213,6 +217,14 @@ impl SharedServer {
             within(&key("from_s"), tenant.from_s, 0.0, self.seconds)?;
             within(&key("to_s"), tenant.to_s, 0.0, self.seconds)?;
             within(&key("weight"), f64::from(tenant.weight), 1.0, 1e6)?;
+            let first = self.tenant[..n].iter().find(|other| other.account() == tenant.account());
+            if let Some(first) = first.filter(|_| tenant.requests_per_second > 0) {
+                return Err(format!(
+                    "{}: expected it at the tenant's first entry, {:?}",
+                    key("requests_per_second"),
+                    first.name
+                ));
+            }
             tenant.service.check().map_err(|why| format!("tenant.{}.service: {why}", tenant.name))?;
             tenant.class().ok_or_else(|| {
                 format!("{} = {:?}: expected interactive, batch or background", key("class"), tenant.class)

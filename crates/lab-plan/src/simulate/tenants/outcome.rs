@@ -9,6 +9,7 @@ use serde::Serialize;
 pub(super) struct Tally {
     pub(super) offered: u64,
     pub(super) refused: u64,
+    pub(super) over_quota: u64,
     pub(super) late: u64,
     /// Processor time in nanoseconds.
     pub(super) used: u64,
@@ -44,6 +45,8 @@ pub struct TenantOutcome {
     pub good: u64,
     /// Refusals.
     pub refused: u64,
+    /// Of them, those by the tenant's quota.
+    pub over_quota: u64,
     /// Questions whose clients left.
     pub late: u64,
     /// Answers per second.
@@ -82,6 +85,7 @@ impl TenantsOutcome {
                     offered: tally.offered,
                     good: waits.len() as u64,
                     refused: tally.refused,
+                    over_quota: tally.over_quota,
                     late: tally.late,
                     good_per_s: waits.len() as f64 / length,
                     p50_ms: quantile(0.5),

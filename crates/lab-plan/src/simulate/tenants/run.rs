@@ -6,6 +6,7 @@ use super::{Rule, SharedServer, Users};
 use crate::simulate::events::{EventQueue, Micros, micros};
 use meridian_lab_results::random::SeededRng;
 use meridian_model::policy::admission::Class;
+use meridian_model::policy::quota::{Balances, Quota, Quotas};
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
@@ -46,6 +47,8 @@ struct Question {
 struct Simulator<'a> {
     server: &'a SharedServer,
     accounts: Vec<usize>,
+    /// Quotas and balances by tenant, in the order of their first entries.
+    limits: Vec<(Quotas, Balances)>,
     classes: Vec<Class>,
     events: EventQueue<Event>,
     rng: SeededRng,
@@ -67,16 +70,21 @@ struct Simulator<'a> {
 /// Runs a checked scenario until its last question has left.
 pub fn run(server: &SharedServer) -> TenantsOutcome {
     let mut names: Vec<&str> = Vec::new();
-    let mut accounts = Vec::new();
+    let (mut accounts, mut limits) = (Vec::new(), Vec::new());
     for tenant in &server.tenant {
         let place = names.iter().position(|name| *name == tenant.account()).unwrap_or_else(|| {
             names.push(tenant.account());
+            let mut quotas = Quotas::default();
+            // Only a quota of 0 is refused, and here that means none.
+            let _ = quotas.set(Quota::RequestsPerSecond, Some(tenant.requests_per_second.into()));
+            limits.push((quotas, Balances::default()));
             names.len() - 1
         });
         accounts.push(place);
     }
     let mut simulator = Simulator {
         accounts,
+        limits,
         classes: server.tenant.iter().map(|tenant| tenant.class().unwrap_or(Class::Interactive)).collect(),
         events: EventQueue::default(),
         rng: SeededRng::new(server.seed),
@@ -162,12 +170,17 @@ impl Simulator<'_> {
     fn arrive(&mut self, entry: usize, retries: u32) {
         let now = self.events.now();
         let tenant = &self.server.tenant[entry];
+        self.tallies[entry].offered += 1;
+        if let Err(wait) = self.charge_quota(self.accounts[entry], Duration::from_micros(now)) {
+            self.tallies[entry].over_quota += 1;
+            self.refuse(entry, retries, Some(wait));
+            return;
+        }
         // A question without work would reach its boundary at the time at which it began, for ever.
         let left = (tenant.service.draw(&mut self.rng) * 1000).max(1000);
         let number = self.arrivals;
         self.arrivals += 1;
         let deadline = now + micros(tenant.deadline_s);
-        self.tallies[entry].offered += 1;
         self.questions
             .insert(number, Question { entry, retries, arrived: now, left, slice: 0, begun: false, abandoned: false });
         self.events.at(deadline, Event::Leave(number));
@@ -177,6 +190,25 @@ impl Simulator<'_> {
         if let Some(act) = self.ruler.enter(now, &Arrived { number, account, weight, class, deadline }) {
             self.apply(act);
         }
+    }
+
+    /// Counts a request under the quota of its tenant. Where the quota is used up, the time after which the server tells the
+    /// client to come back, in whole seconds as in `Retry-After`.
+    fn charge_quota(&mut self, account: usize, now: Duration) -> Result<(), Micros> {
+        let Some((quotas, balances)) = self.limits.get_mut(account) else { return Ok(()) };
+        balances.check(quotas, Quota::RequestsPerSecond, now).map_err(|exceeded| {
+            let wait = exceeded.wait.unwrap_or(Duration::from_secs(1));
+            micros(wait.as_secs_f64().ceil().max(1.0))
+        })?;
+        balances.charge(quotas, Quota::RequestsPerSecond, 1, now);
+        Ok(())
+    }
+
+    /// Tells a client that it is refused, and after how long to come back where that is not left to chance.
+    fn refuse(&mut self, entry: usize, retries: u32, told: Option<Micros>) {
+        self.overhead += micros(self.server.refusal_s) * 1000;
+        self.tallies[entry].refused += 1;
+        self.disappointed(entry, retries, told);
     }
 
     /// All that the rule decides now.
@@ -200,9 +232,7 @@ impl Simulator<'_> {
             }
             Act::Refuse(number) => {
                 let Some(question) = self.questions.remove(&number) else { return };
-                self.overhead += micros(self.server.refusal_s) * 1000;
-                self.tallies[question.entry].refused += 1;
-                self.disappointed(question.entry, question.retries);
+                self.refuse(question.entry, question.retries, None);
             }
         }
     }
@@ -267,14 +297,14 @@ impl Simulator<'_> {
         } else {
             question.abandoned = true;
         }
-        self.disappointed(entry, retries);
+        self.disappointed(entry, retries, None);
     }
 
-    fn disappointed(&mut self, entry: usize, retries: u32) {
+    fn disappointed(&mut self, entry: usize, retries: u32, told: Option<Micros>) {
         let wait = match self.server.tenant[entry].users {
             Users::Never => return,
             Users::Impatient => 1_000,
-            Users::Obedient => 1_000_000 + self.rng.below(1_000_000) as Micros,
+            Users::Obedient => told.unwrap_or(1_000_000 + self.rng.below(1_000_000) as Micros),
         };
         if retries < RETRIES_MAX {
             self.events.after(wait, Event::Return { entry, retries: retries + 1 });

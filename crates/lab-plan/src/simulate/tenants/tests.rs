@@ -61,6 +61,26 @@ fn a_flood_costs_neither_goodput_nor_the_other_tenant() {
     assert!(of(&plain, "light").good < of(&flood, "light").good / 2, "{plain:?}");
 }
 
+/// Over time a tenant gets what its quota allows, whatever its users do, and those that obey are refused less often.
+#[test]
+fn a_quota_bounds_what_reaches_the_server() {
+    let with = |users: &str| {
+        let users = format!("tenant.heavy.users='{users}'");
+        trial(&["tenant.heavy.requests_per_second=40", &users, "seconds=50"])
+    };
+    let (impatient, obedient) = (with("impatient"), with("obedient"));
+    for outcome in [&impatient, &obedient] {
+        let heavy = of(outcome, "heavy");
+        assert!(
+            heavy.over_quota > 0 && heavy.over_quota == heavy.refused,
+            "half of the capacity is never refused: {heavy:?}"
+        );
+        let admitted = heavy.offered - heavy.over_quota;
+        assert!((40 * 50..=40 * 51).contains(&admitted), "{admitted}: {heavy:?}");
+    }
+    assert!(of(&impatient, "heavy").over_quota > of(&obedient, "heavy").over_quota, "{impatient:?}\n{obedient:?}");
+}
+
 #[test]
 fn work_for_clients_that_left_multiplies_where_it_is_not_cancelled() {
     let sets = ["rule=queue", "tenant.heavy.rate=160", "tenant.heavy.deadline_s=0.5"];
@@ -89,6 +109,7 @@ fn a_wrong_number_is_named() {
         ("tenant.light.name='heavy'", "two entries are named \"heavy\""),
         ("tenant.heavy.service.mean_s=-1", "tenant.heavy.service: mean_s = -1"),
         ("tenant.heavy.rate=1e7", "questions of all tenants"),
+        ("tenant.light-short.requests_per_second=3", "expected it at the tenant's first entry, \"light\""),
     ] {
         let error = Scenario::read(FLOOD, &[set.to_owned()]).unwrap_err();
         assert!(error.contains(expected), "{set}: {error}");
