@@ -142,7 +142,7 @@ def scaling(options, folder, words):
 
 @contextlib.contextmanager
 def loaded(options, folder):
-    """Meridian with the events of `bench/data.py`, at rest."""
+    """Meridian with the events of `bench/data.py`, idle."""
     with start_meridian(folder) as server:
         meridian(server, "create", "events", "--schema", data.SCHEMA.replace(";meridian.id='given'", ""))
         meridian(server, "load", "events", *data.events(options.rows), "--quiet", "--ignore-unknown")

@@ -19,6 +19,6 @@ def render(result):
     if "load_s" in result:
         out += ["", f"Loaded at {(result['events'] - result['tail']) / result['load_s']:,.0f} events/s, merges done {result['settle_s']:,.0f} s later; "
                 f"at most {result['load_peak_mb']:,.0f} MB of anonymous memory. {result['segments']:,.0f} segments, {result['segment_bytes'] / result['events']:.1f} "
-                f"bytes an event on disk ({result['rest_bytes'] / result['events']:.1f} at rest); depth {result['depth']:.0f} (bound {result['depth_bound']:.0f}), "
+                f"bytes an event on disk ({result['rest_bytes'] / result['events']:.1f} archived); depth {result['depth']:.0f} (bound {result['depth_bound']:.0f}), "
                 f"{result['write_amplification']:.1f} bytes written for one taken; {result['log_tail_bytes'] / 1e6:,.1f} MB of log to replay."]
     return [*out, "", quiet(result)]

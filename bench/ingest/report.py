@@ -9,7 +9,7 @@ COMMAND = "python3 bench/ingest/run.py --rows {rows} --seconds {seconds:g} --rou
 def render(result):
     """A table a batch size, the chain of writes, the memory."""
     out = [f"Up to {result['rows']:,} events {{symbol, type, price, time}} a cell, or {result['seconds']:g} s; {result['rounds']} rounds. "
-           "Server CPU is counted until the server is at rest again, so that flushes and merges are paid for; "
+           "Server CPU is counted until the server is idle again, so that flushes and merges are counted; "
            "the client is one thread with bodies made beforehand.", ""]
     kinds = sorted({(c["connections"], c["batch"]) for c in result["cells"]})
     for connections, batch in kinds:
@@ -24,7 +24,7 @@ def render(result):
                          f"{middle(runs, 'p50_ms'):.2f} / {middle(runs, 'p99_ms'):.2f}", cpu, f"{client:.0%}"])
         out += table(["system", "how", "synced before the answer", "events/s", "p50 / p99 ms a batch", "server CPU per million", "client CPU of a core"], rows)
         out.append("")
-    out += ["### Bytes written for a byte taken, until all is at rest (Meridian)", ""]
+    out += ["### Bytes written for a byte taken, until all is archived (Meridian)", ""]
     rows = []
     for c in result["cells"]:
         chains = [r["chain"] for r in c["runs"] if "chain" in r]

@@ -2,7 +2,7 @@
 
 Events {symbol, type, price, time} in batches of 1, 100 and 10,000 over one connection, then single events over 64
 connections. Each system speaks its own best protocol, bodies are made before the clock starts, a batch counts once it is
-acknowledged. Processor seconds are taken from right before the first batch until the server is at rest again, so that
+acknowledged. Processor seconds are taken from right before the first batch until the server is idle again, so that
 flushes and merges left for later are paid for.
 """
 
@@ -42,7 +42,7 @@ class Meridian:
         return json.loads(http(self.server, "GET", "/collections/events/aggregate?function=count"))["groups"][0]["count"]
 
     def rest(self):
-        """Has everything written at rest, as it would be some time later."""
+        """Has everything archived, as it would be some time later."""
         meridian(self.server, "files", "events")
         settle(self.server.pid)
 
