@@ -140,11 +140,11 @@ pub trait Collection: Debug + Send + Sync {
     /// Passes a random event to a sink; returns whether there is one.
     fn sample(&self, random: &dyn Random, control: &Control, sink: &mut dyn RowSink) -> Result<bool, QueryError>;
 
-    /// What was written after the event `after`; if that is more than `max` events, the oldest of them. About
+    /// Events written after the event `after`; if they are more than `max`, the oldest of them. About
     /// `step_bytes` are read at a time.
     fn changes_after(&self, after: Seq, max: usize, step_bytes: usize) -> Result<Box<dyn Changes>, StoreError>;
 
-    /// What was written after position `after`, up to and including `upto`; if that is more than `max` events, the
+    /// Events written after position `after`, up to and including `upto`; if that is more than `max` events, the
     /// newest of them.
     fn changes_between(&self, after: u64, upto: u64, max: usize) -> Result<Box<dyn Changes>, StoreError>;
 

@@ -35,7 +35,7 @@ pub struct Head {
     pub schema: Arc<Schema>,
     /// When the snapshot was taken, in microseconds since 1970.
     pub taken_at: i64,
-    /// What is missing because it is damaged: a result that may need it must report it.
+    /// Damaged parts that are missing: a result that may need them must report them.
     pub missing: Arc<[Problem]>,
     /// An upper bound on the number of events.
     pub rows: u64,
@@ -58,7 +58,7 @@ impl Head {
 pub struct Read<T> {
     /// The snapshot.
     pub head: Head,
-    /// What was read.
+    /// The amount read.
     pub value: T,
 }
 
@@ -125,7 +125,7 @@ pub trait Changes: Send {
     /// Events left out because more were written than asked for.
     fn left_out(&self) -> u64;
 
-    /// What is missing because it is damaged; it may have held events.
+    /// Damaged parts that are missing; they may have held events.
     fn missing(&self) -> &[Problem];
 
     /// The reader is about to wait for something else: maintenance need not yield to it.

@@ -6,8 +6,8 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The turns of a query. A query that waits for its client gets another permit when it goes on, while its parts keep these
-/// turns. Without a permit yet, it does not wait and is not charged.
+/// The turns of a query. A query that waits for its client gets another permit when it continues, while its parts keep
+/// these turns. Without a permit yet, it does not wait and is not charged.
 #[derive(Debug, Default)]
 pub struct PermitTurns(Mutex<Option<Arc<Meter>>>);
 

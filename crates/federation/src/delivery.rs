@@ -58,7 +58,7 @@ impl State {
 
     /// Packets below this number were taken by every present reader, so they may be evicted.
     fn floor(&self) -> u64 {
-        // Without readers, packets that any reader took may go: one that returns for them is told by `Gone`.
+        // Without readers, packets that any reader took may go: a reader that returns for them gets `Gone`.
         self.readers.values().copied().min().unwrap_or(self.taken)
     }
 }
@@ -164,7 +164,7 @@ impl Outbox {
     /// Ends readers once they have all packets. More packets can still be appended.
     pub fn close(&self) {
         self.state.lock().closed = true;
-        // After the flag: a reader that wakes looks again, and must find it set.
+        // After the flag: a reader that wakes checks again, and must find it set.
         self.changed.notify_waiters();
     }
 

@@ -44,7 +44,7 @@ pub struct Search {
     pub id: String,
     /// The question.
     pub question: Arc<Question>,
-    /// Who started it: only its owner, and admins of the tenant, may see it.
+    /// The caller that started it: only this owner, and admins of the tenant, may see it.
     pub owner: String,
     /// The collections that its owner sees.
     pub view: View,

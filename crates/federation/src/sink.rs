@@ -18,7 +18,7 @@ pub struct Sink {
     leg: Arc<Leg>,
 }
 
-/// What takes a provider's results: the pipeline, which providers need not know.
+/// The receiver of a provider's results: the pipeline, which providers need not know.
 pub(crate) trait Intake: Send + Sync + 'static {
     /// Takes results, once there is space for them.
     fn results(&self, leg: Arc<Leg>, found: Vec<SearchResult>) -> Push<'_>;

@@ -269,7 +269,7 @@ impl Column {
         Some((from..to).filter_map(|i| texts.get(i).map(str::to_owned)).collect())
     }
 
-    /// Sets a field of the event in hand to a row's value.
+    /// Sets a field of the current event to a row's value.
     pub(crate) fn set_field(
         &self,
         row: usize,

@@ -10,7 +10,7 @@ pub const MISTAKES_MAX: usize = 100;
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// The input is invalid; each error names the line (or the ordinal of the event) and the field.
-    /// Never empty, at most [`MISTAKES_MAX`] long. Nothing of the batch in hand was given out.
+    /// Never empty, at most [`MISTAKES_MAX`] long. Nothing of the current batch was returned.
     #[error("{}", summary(.0))]
     Invalid(Vec<Invalid>),
     /// The source of the bytes failed; trying again may help.
@@ -24,7 +24,7 @@ pub enum ReadError {
     Stopped,
 }
 
-/// What travels through [`std::io::Read`] when an input is given up.
+/// The error passed through [`std::io::Read`] when reading an input stops.
 #[derive(Debug, Clone, Copy, thiserror::Error)]
 pub(crate) enum Halt {
     #[error("the input is too long")]

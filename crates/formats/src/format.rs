@@ -198,7 +198,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(1000))]
 
-        /// What begins as a binary format is that format, whatever its name says and whatever follows.
+        /// Bytes that begin as a binary format are that format, whatever the name says and whatever follows.
         #[test]
         fn first_bytes_go_before_the_name(
             (magic, format) in select(vec![
@@ -215,7 +215,7 @@ mod tests {
             prop_assert_eq!(Format::detect(&name, &[mark, magic, &rest].concat()), Some(format));
         }
 
-        /// Bytes that tell nothing leave it to the name, packed or not, in any case and folder.
+        /// If the bytes are no help, the name decides, compressed or not, in any case and folder.
         #[test]
         fn names_tell_the_format_of_nothing(
             format in select(Format::ALL.to_vec()),
@@ -230,7 +230,7 @@ mod tests {
             prop_assert_eq!(Format::detect("x.unknown", space.as_bytes()), None);
         }
 
-        /// Tables are told by their first line, where no object begins it.
+        /// Tables are detected by their first line, if it does not begin with an object.
         #[test]
         fn a_first_line_with_a_separator_is_a_table(
             cells in prop::collection::vec("[a-zA-Z_]{1,6}", 2..6),

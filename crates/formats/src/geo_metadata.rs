@@ -9,7 +9,7 @@ use serde_json::Value;
 pub(crate) struct GeoColumns {
     /// The column of geometry, where the file names one.
     pub(crate) geometry: Option<String>,
-    /// Columns of boxes around the geometry, which carry nothing of their own.
+    /// Columns of boxes around the geometry, which add nothing.
     pub(crate) covering: Vec<String>,
 }
 
@@ -184,7 +184,7 @@ mod tests {
             let _ = GeoColumns::of(&ArrowSchema::empty(), Some(&text[..cut]));
         }
 
-        /// The extension types of GeoArrow tell the geometry where the file's own metadata do not.
+        /// The extension types of GeoArrow name the geometry if the file's own metadata do not.
         #[test]
         fn geoarrow_tells_the_first_geometry_and_every_box(
             kinds in prop::collection::vec((select(vec!["geoarrow.wkb", "geoarrow.point", "ogc.wkb", "arrow.json", ""]), systems()), 0..5),

@@ -27,7 +27,7 @@ pub(crate) struct Input {
 pub(crate) enum Find {
     /// The record ends before this offset from its start.
     At(usize),
-    /// Not in the bytes so far; go on at this offset when there are more.
+    /// Not in the bytes so far; continue at this offset when there are more.
     More(usize),
 }
 
@@ -139,8 +139,8 @@ impl Input {
                     self.start += end;
                     return Ok(Some((range, false)));
                 }
-                // The search goes on where it stopped. Starting over at each fill would be quadratic in the length of a
-                // record.
+                // The search continues where it stopped. Starting over at each fill would be quadratic in the length of
+                // a record.
                 Find::More(next) => from = next,
             }
             // Before the fill: an input without any line end must not fill the memory.

@@ -15,7 +15,7 @@ pub enum OnError {
     Collect,
     /// Stop there: for a long file of which the batches before are already in.
     First,
-    /// Leave it out, count it, and go on: see [`crate::EventReader::report`].
+    /// Skip it, count it, and continue: see [`crate::EventReader::report`].
     Skip,
 }
 
@@ -51,7 +51,7 @@ impl Epoch {
     }
 }
 
-/// Says whether to go on reading: asked before bytes are taken, and every few hundred events.
+/// Says whether to continue: called before bytes are read, and every few hundred events.
 #[derive(Clone)]
 pub struct Watch(Arc<dyn Fn() -> bool + Send + Sync>);
 
@@ -61,7 +61,7 @@ impl Watch {
         Watch(Arc::new(goes_on))
     }
 
-    /// Whether to go on; where not, reading ends with [`crate::ReadError::Stopped`].
+    /// Whether to continue; if not, reading ends with [`crate::ReadError::Stopped`].
     pub fn goes_on(&self) -> bool {
         (self.0)()
     }
@@ -123,7 +123,7 @@ pub struct ReadOptions {
     pub spool_bytes: usize,
     /// Max bytes of the whole input, decompressed; a longer one is [`crate::ReadError::TooLong`].
     pub input_bytes: u64,
-    /// Whether to go on reading; `None`: to the end.
+    /// Whether to continue reading; `None`: to the end.
     pub watch: Option<Watch>,
     /// Events sampled by [`crate::infer()`].
     pub sample_rows: usize,

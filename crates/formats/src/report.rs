@@ -56,9 +56,9 @@ impl Report {
 /// An event that was left out.
 #[derive(Debug)]
 pub struct Rejected<'a> {
-    /// What is wrong with it, and its line.
+    /// The error, and its line.
     pub mistake: &'a Invalid,
-    /// The event as JSON: a feature or object as it was written, a row as an object of texts. `None` in formats of
+    /// The event as JSON: a feature or object as written, a row as an object of texts. `None` in formats of
     /// columns, and where it is not JSON.
     pub event: Option<String>,
 }

@@ -265,7 +265,7 @@ impl Roles {
         Ok(())
     }
 
-    /// What becomes of a name that the schema does not know.
+    /// The treatment of a name that the schema does not have.
     pub(crate) fn unknown(&self, name: &str) -> Result<(), Invalid> {
         match self.options.unknown {
             Unknown::Ignore => Ok(()),

@@ -7,7 +7,7 @@ use meridian_model::Invalid;
 use std::io::Read;
 use std::ops::Range;
 
-/// One field of the row in hand.
+/// One field of the current row.
 #[derive(Debug, Clone)]
 struct Span {
     range: Range<usize>,
@@ -22,11 +22,11 @@ pub(crate) struct Rows {
     input: Input,
     pub(crate) delimiter: u8,
     quotes: bool,
-    /// Line on which the row in hand begins, from 1.
+    /// Line on which the current row begins, from 1.
     line: u64,
     next_line: u64,
     row: Range<usize>,
-    /// Whether the row in hand ended with a line end and not with the input.
+    /// Whether the current row ended with a line end and not with the input.
     pub(crate) whole: bool,
     spans: Vec<Span>,
     scratch: String,
@@ -78,12 +78,12 @@ impl Rows {
         Ok(true)
     }
 
-    /// Line on which the row in hand begins.
+    /// Line on which the current row begins.
     pub(crate) fn line(&self) -> u64 {
         self.line
     }
 
-    /// Fields of the row in hand.
+    /// Fields of the current row.
     pub(crate) fn len(&self) -> usize {
         self.spans.len()
     }

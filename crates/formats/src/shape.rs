@@ -22,7 +22,7 @@ impl Shape {
             }
             Shape::Point(at) => builder.set_geometry(&Geometry::Point(Point(*at))),
             Shape::Other(shape) => match builder.set_geometry(shape) {
-                // Only what was refused is repaired: a sound shape keeps every position as it was written.
+                // Only refused shapes are repaired: a sound shape keeps every position as written.
                 Err(mistake) if survey.mends() => {
                     let mended = mend::untangle(shape).ok_or_else(|| mistake.clone())?;
                     builder.set_geometry(&mended).map_err(|_| mistake)?;
@@ -57,7 +57,7 @@ impl Shape {
 /// rounding noise of reprojection (0.1 mm), which real files do hold (`180.00000000000006`).
 const EDGE: f64 = 1e-9;
 
-/// A position as it was written, with the noise at the edges of the world taken off.
+/// A position as written, without rounding noise at the edges of the world.
 #[inline]
 pub(crate) fn coord(lon: f64, lat: f64) -> Coord<f64> {
     let snap = |value: f64, edge: f64| {

@@ -1,11 +1,11 @@
-//! How positions and shapes are taken, and what was noted of the event in hand while they were.
+//! How positions and shapes are read, and the notes on the current event.
 
 use crate::options::{ReadOptions, Unknown};
 use crate::shape::coord;
 use geo_types::{Coord, LineString, Polygon};
 use meridian_model::{BatchBuilder, Crs, IdRole, Invalid, mend};
 
-/// What was left out or changed of one event, as bits.
+/// Omissions and changes of one event, as bits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Noted(u8);
 
@@ -40,7 +40,7 @@ impl Noted {
     }
 }
 
-/// The rules for positions and shapes of one input, and the notes on its event in hand.
+/// The rules for positions and shapes of one input, and the notes on its current event.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Survey {
     crs: Crs,
@@ -66,7 +66,7 @@ impl Survey {
         Survey { drop_heights: true, ..Survey::new(options) }
     }
 
-    /// Gives the notes on the event in hand, and begins the next.
+    /// Returns the notes on the current event, and begins the next.
     pub(crate) fn take(&mut self) -> Noted {
         std::mem::take(&mut self.noted)
     }
@@ -76,7 +76,7 @@ impl Survey {
         self.crs
     }
 
-    /// Gives an id to the event in hand, unless it cannot be kept and is to be dropped.
+    /// Sets the id of the current event, unless the id cannot be kept and is to be dropped.
     pub(crate) fn id(&mut self, id: impl Into<String>, builder: &mut BatchBuilder) -> Result<(), Invalid> {
         match builder.schema().id {
             IdRole::Given => builder.set_id(id),
@@ -92,7 +92,7 @@ impl Survey {
         }
     }
 
-    /// A position as it was written, in degrees.
+    /// A position as written, in degrees.
     #[inline]
     pub(crate) fn position(&self, x: f64, y: f64) -> Result<Coord<f64>, Invalid> {
         if self.crs == Crs::Crs84 { Ok(coord(x, y)) } else { self.converted(x, y) }
@@ -181,7 +181,7 @@ fn height_refused() -> Invalid {
     Invalid { not_kept: true, ..Invalid::new(detail) }
 }
 
-/// Checks a ring as it was written; a polygon made of it would close it silently.
+/// Checks a ring as written; building a polygon from it would close it silently.
 fn check_ring(ring: &[Coord<f64>]) -> Result<(), Invalid> {
     let (Some(first), Some(last)) = (ring.first(), ring.last()) else {
         return Err(Invalid::new("a ring of a polygon has no positions"));

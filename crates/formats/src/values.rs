@@ -93,7 +93,7 @@ pub(crate) fn set_text(
         FieldType::Text => return builder.set_text(field, text),
         FieldType::Int => match bare.parse::<i64>() {
             Ok(n) => Value::Int(n),
-            // Spreadsheets write whole numbers as `3.0`. The builder refuses what is not whole.
+            // Spreadsheets write whole numbers as `3.0`. The builder refuses other fractions.
             Err(_) => match float(bare) {
                 Some(x) => Value::Float(x),
                 None => return wrong(),

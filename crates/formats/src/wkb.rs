@@ -81,8 +81,8 @@ impl<'a> Cursor<'a> {
     /// A count of parts, each of which takes at least `bytes`.
     fn count(&mut self, head: Head, bytes: usize) -> Result<usize, Invalid> {
         let count = self.number(head.little)? as usize;
-        // Checked against what is left before anything is allocated: a damaged count would otherwise reserve up to 64
-        // GB.
+        // Checked against the remaining bytes before anything is allocated: a damaged count would otherwise reserve up
+        // to 64 GB.
         if count > self.bytes.len().saturating_sub(self.at) / bytes {
             return Err(wrong("it ends before it is complete"));
         }
@@ -197,7 +197,7 @@ struct Style {
     open: u8,
     close: u8,
     between: u8,
-    /// What encloses one position, if anything.
+    /// Opening and closing byte of a single position, if any.
     point: Option<(u8, u8)>,
 }
 

@@ -158,7 +158,7 @@ pub(crate) fn read(text: &str, survey: &mut Survey) -> Result<Option<Shape>, Inv
             Shape::Other(text.survey.polygon(rings)?.into())
         }
         "MULTIPOINT" => {
-            // Each point may be in parentheses of its own, or not.
+            // Each point may be in its own parentheses, or not.
             let points = text.list(|t| {
                 let enclosed = t.take(b'(');
                 let at = t.position()?;

@@ -58,7 +58,7 @@ impl ForestBuilder {
 
     /// A builder of one tree over time alone, for rows pushed in order of time.
     ///
-    /// It does not look at geometry: if the schema has one, every node's place is the whole world and
+    /// It ignores geometry: if the schema has one, every node's place is the whole world and
     /// [`Tree::knows_place`] is false, so a question of place never takes a node whole.
     pub fn over_time(schema: &Arc<Schema>) -> ForestBuilder {
         ForestBuilder { over_time: true, pieces: None, ..ForestBuilder::new(schema) }

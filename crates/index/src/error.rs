@@ -6,9 +6,9 @@ pub enum IndexError {
     /// The bytes are not what this version writes: damaged, cut short, or of another version.
     #[error("damaged {what}: {detail}")]
     Damaged {
-        /// What was being read.
+        /// The structure being read.
         what: &'static str,
-        /// What was found and what was expected.
+        /// The value found and the one expected.
         detail: String,
     },
     /// The rows violate the builder's contract: a bug in the caller.

@@ -98,7 +98,7 @@ pub(crate) fn max_int(values: &[i64]) -> i64 {
     values.iter().copied().fold(i64::MIN, i64::max)
 }
 
-/// Folds every eighth value into a lane of its own.
+/// Folds every eighth value into its own lane.
 #[inline]
 fn lanes(values: &[f64], first: f64, fold: impl Fn(f64, f64) -> f64) -> [f64; LANES] {
     let mut lanes = [first; LANES];

@@ -166,7 +166,7 @@ fn write_nodes(bytes: &mut Vec<u8>, nodes: &Nodes) {
     }
 }
 
-/// Struct fields are read in the order they stand in, which is the order they were written in.
+/// Struct fields are read in declaration order, which is the order of writing.
 fn read_nodes(reader: &mut Reader<'_>, rows: u32, fields: &[NumericField]) -> Result<Nodes, IndexError> {
     let len = node_count(rows);
     let mut nodes = Nodes {

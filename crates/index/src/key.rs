@@ -9,7 +9,7 @@ use rayon::prelude::*;
 ///
 /// From the highest bits: size class (8), time bucket (40), place on the curve within the bucket (64).
 /// The size class comes first, so that boxes far larger than their neighbours are grouped in a run,
-/// and so in a tree, of their own.
+/// and so in a separate tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Key(pub u128);
 
@@ -43,7 +43,7 @@ impl Key {
         Key((class as u128) << (BUCKET_BITS + CURVE_BITS) | (bucket as u128) << CURVE_BITS | curve as u128)
     }
 
-    /// Size class: each has a tree of its own.
+    /// Size class: each has its own tree.
     pub const fn class(self) -> u8 {
         (self.0 >> (BUCKET_BITS + CURVE_BITS)) as u8
     }
@@ -169,7 +169,7 @@ fn split(time: i64, unit: i64) -> (u64, i64) {
     let number = time.div_euclid(unit);
     // At the shortest unit, a minute, all of i64 is 39 bits of buckets: the clamp is for hand-made units.
     let bucket = (number.clamp(-BUCKET_BIAS, BUCKET_BIAS - 1) + BUCKET_BIAS) as u64;
-    // What wraps in the product wraps back: the true difference is below `unit`.
+    // An overflow of the product wraps back: the true difference is below `unit`.
     (bucket, time.wrapping_sub(number.wrapping_mul(unit)))
 }
 

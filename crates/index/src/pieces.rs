@@ -2,7 +2,7 @@
 //!
 //! The box of a line across an ocean covers half the ocean, so that any query for a part of it would read the
 //! line. A line of many vertices is therefore cut into pieces of [`PIECE_EDGES`] edges, and the boxes of all
-//! pieces of a run have a tree of their own. That tree only excludes lines: it knows which rows have a piece
+//! pieces of a run have their own tree. That tree only excludes lines: it knows which rows have a piece
 //! that a query may touch. The rows and their own trees decide matches and totals, so each event is found once,
 //! in its order, and aggregates stay exact.
 

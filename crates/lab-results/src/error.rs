@@ -3,13 +3,13 @@
 /// Why the lab could not do what was asked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LabError {
-    /// The scenario (or an option) asks for what cannot be: mend it.
+    /// The scenario (or an option) asks for something impossible: correct it.
     #[error("{0}")]
     Scenario(String),
     /// A target cannot be reached or may not be asked: start it, or allow it.
     #[error("{0}")]
     Target(String),
-    /// Results cannot be written or read: look at the disk or the folder.
+    /// Results cannot be written or read: check the disk or the folder.
     #[error("{0}")]
     Results(String),
 }

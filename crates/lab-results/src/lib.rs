@@ -1,4 +1,4 @@
-//! Results of load: what is measured, what the numbers mean, and how they are shown.
+//! Results of load: the measurements, their statistics and their display.
 //!
 //! # One record, two makers
 //! All rests on one row per request, [`record::Record`]. A real run and a simulation write the same rows into the same

@@ -1,4 +1,4 @@
-//! What is kept of each request: the row that drivers and the simulator write and that all analysis reads.
+//! The record of each request: the row that drivers and the simulator write and that all analysis reads.
 //!
 //! Times are microseconds from the start of the trial, as an `i64`, so that a record of a warm-up may lie before the zero of
 //! the measured phase of another. Latency is always counted from [`Record::intended`], the time at which the arrival process
@@ -111,10 +111,10 @@ impl Record {
 pub enum Phase {
     /// Before measurement: connections and caches warm up; shown, never counted.
     WarmUp,
-    /// What is counted.
+    /// The counted part.
     #[default]
     Measured,
-    /// Load goes on while the last measured requests end; never counted.
+    /// Load continues while the last measured requests end; never counted.
     CoolDown,
     /// The first measurement again, minutes after the load ("did it stay degraded?").
     Again,

@@ -21,7 +21,7 @@ const CLASSES_BYTES_MAX: u64 = 16 << 20;
 /// Max size of a model file, in bytes: the limit of Protocol Buffers.
 const MODEL_BYTES_MAX: u64 = 2 << 30;
 
-/// A model with its class names. Several threads can use it at once. It runs on threads of its own, as many as the
+/// A model with its class names. Several threads can use it at once. It runs on its own threads, as many as the
 /// settings say.
 pub struct Classifier {
     settings: ImageSettings,

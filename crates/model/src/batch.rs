@@ -306,7 +306,7 @@ impl Batch {
         first.put_together(batches, picks.len(), |parts| arrow_select::interleave::interleave(parts, picks))
     }
 
-    /// A batch of this one's schema whose columns are made of those of `batches`; what one left out is left out.
+    /// A batch of this one's schema with the columns of `batches` joined; a column absent in one is absent.
     fn put_together(
         &self,
         batches: &[&Batch],

@@ -1,4 +1,4 @@
-//! The box in longitude, latitude and time that every index in Meridian is made of.
+//! The box in longitude, latitude and time of every index in Meridian.
 
 /// A closed box: degrees of longitude and latitude (WGS 84) and microseconds since 1970 (UTC).
 ///

@@ -18,7 +18,7 @@ pub fn fold_compatible(text: &str) -> Cow<'_, str> {
     if text.is_ascii() { ascii(text) } else { Cow::Owned(folded(text.nfkd())) }
 }
 
-/// A text with its letters composed, its case as it was.
+/// A text with its letters composed, its case unchanged.
 pub fn compose(text: &str) -> Cow<'_, str> {
     if text.is_ascii() { Cow::Borrowed(text) } else { Cow::Owned(text.nfc().collect()) }
 }
@@ -30,7 +30,7 @@ pub fn fold_sign(sign: char) -> impl Iterator<Item = char> {
     sign.to_lowercase().flat_map(char::to_uppercase).flat_map(char::to_lowercase)
 }
 
-/// Whether a code point combines with the one before it: an accent, a vowel sign.
+/// Whether a code point combines with the previous one: an accent, a vowel sign.
 pub fn is_mark(sign: char) -> bool {
     !sign.is_ascii() && is_combining_mark(sign)
 }

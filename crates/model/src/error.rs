@@ -12,9 +12,9 @@ pub struct Invalid {
     pub field: Option<String>,
     /// The line (or, in formats without lines, the ordinal of the event) to blame, from 1.
     pub line: Option<u64>,
-    /// What was found and what was expected.
+    /// The value found and the one expected.
     pub detail: String,
-    /// Whether the input is well formed, but says what this collection cannot keep (a height, an id of its own).
+    /// Whether the input is well formed, but has something that this collection cannot keep (a height, a given id).
     pub not_kept: bool,
 }
 

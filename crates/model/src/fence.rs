@@ -69,7 +69,7 @@ pub struct Fences {
     max: usize,
 }
 
-/// What is known of one.
+/// The known state of one.
 #[derive(Debug)]
 struct Track {
     /// End of its newest event.
@@ -159,7 +159,7 @@ impl Fences {
         self.young.contains_key(&object) || self.old.contains_key(&object)
     }
 
-    /// What is known, to be kept over a restart.
+    /// The known states, to be kept over a restart.
     pub fn list(&self) -> Vec<(u64, i64, Vec<u64>)> {
         let tracks = self.old.iter().chain(&self.young);
         tracks.map(|(object, track)| (*object, track.time, track.inside.clone())).collect()

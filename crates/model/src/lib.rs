@@ -5,7 +5,7 @@
 //! the expected value.
 //!
 //! Start reading at [`Schema`] (what a collection holds), then [`Batch`] (events as columns), then
-//! [`Bounds`] (the box in longitude, latitude and time that every index in Meridian is made of), then
+//! [`Bounds`] (the box in longitude, latitude and time of every index in Meridian), then
 //! [`filter::Predicate`] (what every question becomes). [`policy`] holds the rules that server and simulator share,
 //! [`Subscriber`] is how other crates receive new events.
 

@@ -14,7 +14,7 @@ const FANOUT: usize = 8;
 /// Max pairs of boxes or segments tested: about a second's work.
 pub(crate) const PAIRS_MAX: u64 = 40_000_000;
 
-/// What is wrong with a ring.
+/// The error in a ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RingFault {
     /// Fewer than three different positions.
@@ -28,7 +28,7 @@ pub(crate) enum RingFault {
 struct Ring {
     /// Positions without repetition; the last is the first again.
     positions: Vec<Coord<f64>>,
-    /// Boxes of segments, then of runs of them, each level a [`FANOUT`]th of the one before.
+    /// Boxes of segments, then of runs of them, each level a [`FANOUT`]th of the previous one.
     levels: Vec<Vec<Sides>>,
     pairs: u64,
 }

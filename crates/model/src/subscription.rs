@@ -12,7 +12,7 @@ pub struct WrittenBatch {
     pub tenant: Arc<str>,
     /// The collection that they were written to.
     pub collection: Arc<str>,
-    /// When that was made, in microseconds since 1970: another collection of its name has numbers of its own.
+    /// When that was made, in microseconds since 1970: another collection of its name has its own numbers.
     pub made: i64,
     /// Sequence number of the first event; those after it follow one by one.
     pub first: Seq,

@@ -19,7 +19,7 @@ pub struct Parent {
     pub span: u64,
     /// Whether the caller records the trace.
     pub sampled: bool,
-    /// What vendors added.
+    /// The vendors' entries.
     pub state: Option<Arc<str>>,
 }
 

@@ -45,7 +45,7 @@ pub(crate) fn with<T>(look: impl FnOnce(&Current) -> T) -> T {
     CURRENT.with_borrow(look)
 }
 
-/// What this thread works for.
+/// The work of this thread.
 pub fn current() -> Current {
     CURRENT.with_borrow(Clone::clone)
 }

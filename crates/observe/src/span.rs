@@ -56,7 +56,7 @@ pub struct EndedSpan {
     pub parent: u64,
     /// Whether that span is of another program.
     pub parent_is_remote: bool,
-    /// What vendors added to the trace.
+    /// The vendors' entries for the trace.
     pub state: Option<Arc<str>>,
     /// Its name.
     pub name: Cow<'static, str>,
@@ -72,7 +72,7 @@ pub struct EndedSpan {
     pub failed: bool,
 }
 
-/// A stage that is measured until the span is dropped; or none, where nobody records it.
+/// A stage that is measured until the span is dropped; or none, if the work is not recorded.
 #[derive(Debug)]
 pub struct Span(Option<Box<Open>>);
 
@@ -140,7 +140,7 @@ impl Span {
         }
     }
 
-    /// Makes the first part of it, of so many nanoseconds, a span of its own beside it.
+    /// Makes the first part of it, of so many nanoseconds, a separate span beside it.
     pub fn split_off(&mut self, name: &'static str, nanos: u64) {
         let Some(open) = &mut self.0 else { return };
         let mut first = open.place.sibling(open.ended.parent, name);

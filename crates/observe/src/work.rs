@@ -130,7 +130,7 @@ pub struct Measured {
     began: Option<(Arc<Work>, u64)>,
 }
 
-/// Begins a stage of the current work. Where nobody measures it, that is one look at a value of the thread.
+/// Begins a stage of the current work. If the work is not measured, that is one read of a thread-local value.
 pub fn stage(stage: Stage) -> Measured {
     crate::current::with(|current| current.stage(stage))
 }

@@ -1,4 +1,4 @@
-//! The values that groups are made by.
+//! The values of the `by` field.
 
 use crate::aggregate::ByValue;
 use crate::hash::NumberMap;

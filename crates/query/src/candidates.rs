@@ -91,7 +91,7 @@ impl Candidates {
         Candidates { sieve: scan.sieve(part), reach: scan.reach, stretch: scan.stretch(part), ..all }
     }
 
-    /// The same rows without those that the sieve rules out.
+    /// The same rows without rows that the sieve excludes.
     pub(crate) fn sifted(self, sieve: Option<Arc<BooleanBuffer>>) -> Candidates {
         Candidates { sieve, ..self }
     }

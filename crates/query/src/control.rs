@@ -123,7 +123,7 @@ impl Control {
         if read <= *limit {
             return Ok(());
         }
-        // Several threads may find themselves above the limit: the one that crossed it tells.
+        // Several threads may be above the limit: the one that crossed it reports it.
         match before <= *limit {
             true => Err(self.too_large(0, read)),
             false => Err(QueryError::TooLarge { events: 0, bytes: read, limit: Some(*limit) }),
@@ -158,7 +158,7 @@ impl Control {
         Duration::from_micros(self.deadline_us.saturating_sub(self.clock.elapsed()).max(0) as u64)
     }
 
-    /// Whether work may go on.
+    /// Whether work may continue.
     pub fn check(&self) -> Result<(), QueryError> {
         // A turn first: it may take long, and the question may be over by then.
         if let Some(turns) = self.turns.as_ref().filter(|_| !self.helps) {

@@ -13,7 +13,7 @@ use meridian_index::Key;
 use meridian_model::Seq;
 use std::cmp::Ordering;
 
-/// A sort value as it stands in a [`Cursor`]: what the order compares, not always the whole value.
+/// A sort value in a [`Cursor`]: the compared part, not always the whole value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SortValue {
     /// No value; after all others, in both directions.

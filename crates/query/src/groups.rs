@@ -48,7 +48,7 @@ pub(crate) struct Groups {
     last: Option<((i64, u32), u32)>,
     /// Scratch: group of each row of a batch.
     scratch: Vec<u32>,
-    /// Memory of the groups and of the answer made of them.
+    /// Memory of the groups and of their answer.
     share: Share,
 }
 
@@ -115,7 +115,7 @@ impl Groups {
         }
     }
 
-    /// Counts rows of one group in a block of at most 64: those whose bit is set, the lowest bit first.
+    /// Counts rows of one group in a block of at most 64: rows whose bit is set, the lowest bit first.
     pub(crate) fn add_block(&mut self, group: u32, batch: &Batch, block: Range<usize>, bits: u64) {
         // A full block is summed column by column, which the compiler vectorises; picking rows by bits is several
         // times slower.

@@ -143,7 +143,7 @@ fn collect(scan: &mut Scan, runs: Vec<(u32, Run)>, sought: &Sought) -> Result<(L
     Ok((Listed::new(picks, distances, share), total))
 }
 
-/// The columns that distances are made of.
+/// The columns for distances.
 pub(crate) fn geometry_columns(scan: &Scan) -> Projection {
     let mut columns = Projection::none(&scan.layout);
     columns.add_geometry(&scan.layout);
@@ -175,7 +175,7 @@ pub(crate) fn measure(
         take(distance_m, Pick { part, row, seq: Seq(seqs[(row - span.start) as usize]) });
     };
     match batch.points() {
-        // Points need no list of distances, and a box rules out those that are surely too far.
+        // Points need no list of distances, and a box excludes points that are surely too far.
         Some((lon, lat)) => {
             use arrow_array::Array;
             let [west, south, east, north] = box_around(sought.lon, sought.lat, most);

@@ -1,6 +1,6 @@
 //! Memory of questions: what they collect before they can answer.
 //!
-//! A sort keeps its first events, an aggregate its groups, a heat map its cells. Each has a limit of its own; a
+//! A sort keeps its first events, an aggregate its groups, a heat map its cells. Each has its own limit; a
 //! [`MemoryPool`] limits all of them together. A question that finds no room is refused, so that the process survives.
 
 use crate::error::QueryError;

@@ -5,7 +5,7 @@
 //! A heap holds each part's next place: either that of its next event, or, where the next run of rows has
 //! not been tested yet, that of the run's first row, which is a lower bound. So a part in which nothing
 //! matches is tested only as far as the answer has come, and a part whose rows all lie before those of the
-//! others passes through run by run without a look at its rows.
+//! others passes through run by run without reading its rows.
 
 use crate::candidates::{Candidates, Run, search_step};
 use crate::error::QueryError;
@@ -107,7 +107,7 @@ impl Natural {
         self.streams.iter().map(found).sum()
     }
 
-    /// Enters the next section, and those whose places are among its own: parts most often lie one behind the other, and
+    /// Enters the next section, and sections that overlap it: parts most often lie one behind the other, and
     /// then nothing is compared. Says whether there was one.
     fn enter(&mut self, scan: &mut Scan) -> Result<bool, QueryError> {
         self.streams.clear();
@@ -161,7 +161,7 @@ impl Natural {
                 run_ended = stream.found.is_empty();
             }
             self.heads.extend(stream.head(scan)?.map(|(key, seq)| Reverse((key, seq, i))));
-            // A batch ends with a run: the next call then tests a run anew instead of copying the rest of this one.
+            // A batch ends with a run: the next call then tests a new run instead of copying the rest of this one.
             if run_ended && out.len() >= ENOUGH {
                 break;
             }

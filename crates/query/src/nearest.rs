@@ -3,7 +3,7 @@
 //! One heap over all trees of all parts holds nodes by a lower bound of the distance to their box, and
 //! events by their distance (Hjaltason, Samet: "Distance browsing in spatial databases", 1999). What comes
 //! off the top is final, so the ten nearest cost a few leaves however many events there are, and the stream
-//! may go on for ever without sorting anything.
+//! may continue for ever without sorting anything.
 
 use crate::candidates::{Candidates, Step};
 use crate::error::QueryError;
@@ -46,7 +46,7 @@ impl PartialOrd for Metres {
     }
 }
 
-/// Max number of distances kept to exclude what is too far.
+/// Max number of distances kept to exclude farther events.
 const BEST_MAX: usize = 1 << 14;
 
 /// A node or an event in the heap.
@@ -133,7 +133,7 @@ impl Nearest {
         self.heap.capacity() * size_of::<Entry>() + self.best.capacity() * size_of::<Metres>()
     }
 
-    /// The distance from which on nothing is wanted: one more than the page has room for tells whether there is another.
+    /// The distance beyond which no event is needed: one more than fits the page shows whether there is another page.
     fn most(&self) -> f64 {
         match (self.sought.limit, self.best.peek()) {
             (Some(limit), Some(farthest)) if self.best.len() > limit => farthest.0,

@@ -8,12 +8,12 @@ use meridian_model::{Batch, Bounds, Projection, TimeRole};
 use meridian_store::{PartView, StoreError, TimeOrder};
 use std::ops::Range;
 
-/// A part's rows in order of time. Their numbers are called places, to tell them from rows of the part.
+/// A part's rows in order of time. Their numbers are called places, to distinguish them from rows of the part.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Ordered<'a> {
     /// The projection that the part keeps in that order.
     Projection(TimeOrder<'a>, &'a PartView),
-    /// The rows themselves: those of instants without geometry stand in no other order.
+    /// The rows themselves: rows of instants without geometry have no other order.
     Rows(&'a PartView),
 }
 
@@ -92,7 +92,7 @@ impl DeadInTime {
         self.times.get(self.times.partition_point(|&t| t < time)).copied()
     }
 
-    /// Whether a dead row may stand in the time of a box.
+    /// Whether the time of a box may include a dead row.
     pub(crate) fn some_in(&self, bounds: &Bounds) -> bool {
         self.first_from(bounds.start).is_some_and(|time| time <= bounds.end)
     }

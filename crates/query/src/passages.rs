@@ -1,6 +1,6 @@
 //! Which objects passed: of all events that match, the objects, and when each was first and last seen.
 //!
-//! Objects come in order of their names (integers in order of number), a page at a time. A page is worked out from all
+//! Objects come in order of their names (integers in order of number), a page at a time. A page is computed from all
 //! matching events but keeps no more objects than it gives, however many there are.
 
 use crate::aggregate::ByValue;

@@ -19,7 +19,7 @@ impl Reach {
     pub(crate) fn of(predicate: &Predicate) -> Reach {
         let Bounds { west, south, east, north, start, end } = predicate.reach();
         let world = Bounds::WORLD;
-        // What is sought anywhere may have no place at all, and no place lies in no box. A circle may reach beyond a pole.
+        // An event sought anywhere may have no place at all, and no box contains it. A circle may reach beyond a pole.
         let anywhere = west <= world.west && south <= world.south && east >= world.east && north >= world.north;
         let always = (start, end) == (world.start, world.end);
         Reach { place: (!anywhere).then_some([west, south, east, north]), time: (!always).then_some((start, end)) }

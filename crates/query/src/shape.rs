@@ -23,7 +23,7 @@ pub(crate) struct Canvas {
 
 type Point = (f64, f64);
 
-/// Asked for each line and ring, and now and then within it, whether to go on.
+/// Called for each line and ring, and at intervals within it: whether to continue.
 type Tick<'a> = &'a dyn Fn() -> Result<(), QueryError>;
 /// Vertices in tile units.
 type Path = Vec<(i32, i32)>;
@@ -41,7 +41,7 @@ impl Canvas {
         }
     }
 
-    /// A geometry in tile units; `None` if nothing of it is in the square. What is smaller than a unit is drawn as
+    /// A geometry in tile units; `None` if nothing of it is in the square. A geometry smaller than a unit is drawn as
     /// the smallest shape of its kind, so that no event vanishes.
     pub(crate) fn draw(&self, geometry: &Geometry<f64>, tick: Tick<'_>) -> Result<Option<Shape>, QueryError> {
         let lines = |lines: &[LineString<f64>]| -> Result<Option<Shape>, QueryError> {
@@ -219,7 +219,7 @@ impl Canvas {
         Ok(Some(rounded))
     }
 
-    /// Drops vertices closer than a unit to the one before, then what Douglas and Peucker drop, then rounds.
+    /// Drops vertices closer than a unit to the previous one, then what Douglas and Peucker drop, then rounds.
     fn simplify(&self, line: &[Point], tick: Tick<'_>) -> Result<Path, QueryError> {
         tick()?;
         let mut thinned: Vec<Point> = Vec::with_capacity(line.len().min(1024));

@@ -7,7 +7,7 @@
 use meridian_model::sphere::{EARTH_RADIUS_M, unit_vector};
 
 /// Which vertices of a line of (x, y) to keep, in the units of the coordinates. A winding line may take the square of its
-/// length in time: `tick` is asked now and then whether to go on.
+/// length in time: `tick` is called at intervals and says whether to continue.
 pub fn keep_planar<E>(line: &[(f64, f64)], tolerance: f64, tick: &dyn Fn() -> Result<(), E>) -> Result<Vec<bool>, E> {
     let squared = tolerance * tolerance;
     keep(line.len(), squared, tick, |from, to| {
@@ -81,7 +81,7 @@ fn chord(a: [f64; 3], b: [f64; 3]) -> f64 {
     dot(d, d).sqrt()
 }
 
-/// Distances measured without a look at the clock.
+/// Distances measured without reading the clock.
 const MEASURED_UNSEEN: usize = 1 << 16;
 
 /// The algorithm with its own stack, so that a line of a million vertices cannot exhaust the thread's.

@@ -161,7 +161,7 @@ fn draw(
     // The box includes the buffer: a line that passes just outside of the tile is drawn into its edge, so that
     // neighbours join.
     let predicate = Predicate::and(vec![Predicate::bbox(west, south, east, north), question.predicate.clone()]);
-    // The count comes first: it needs no property, is mostly made of nodes, and ends as soon as it is too many. Only
+    // The count comes first: it needs no property, comes mostly from nodes, and ends as soon as it is too many. Only
     // where counts per cell come from a pyramid do they cost less than testing what the nodes leave open.
     let by_pyramid = question.predicate.as_interval().is_some() && question.z + CELL_BITS <= meridian_index::BASE_LEVEL;
     let tested = if by_pyramid { 16 * TILE_EVENTS_MAX as u64 } else { u64::MAX };
@@ -170,7 +170,7 @@ fn draw(
     stats.merge(&cost);
     let Some(found) = found else { return Ok(None) };
     if to_merge {
-        // Keys are made of these.
+        // The columns for keys.
         projection.add_boxes(&layout);
         projection.add_time(&layout, schema);
     }

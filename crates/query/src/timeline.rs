@@ -2,7 +2,7 @@
 //!
 //! A question about time alone asks, of rows in that order, for stretches of neighbours: one for each window. Their
 //! edges are searched for in the times of the leaves, and what lies between two edges is the fewest nodes over the
-//! leaves that are whole, with the rows of the two leaves that are cut. No window costs a descent of its own, and
+//! leaves that are whole, with the rows of the two leaves that are cut. No window costs a separate descent, and
 //! none is asked for that has no events.
 
 use crate::candidates::chunk_end;
@@ -187,7 +187,7 @@ impl<'a> Timeline<'a> {
 
     /// A batch that holds a leaf's rows, and its first place. Neighbouring leaves are read together.
     fn leaf(&mut self, scan: &mut Scan, leaf: u32) -> Result<(u32, &Batch), QueryError> {
-        // Counted once a leaf, though both windows at an edge look at it.
+        // Counted once a leaf, though both windows at an edge read it.
         if self.cut.is_none_or(|last| last < leaf) {
             self.cut = Some(leaf);
             scan.stats.edge_blocks += 1;

@@ -66,7 +66,7 @@ pub fn question_hash<'a>(parts: impl IntoIterator<Item = &'a str>) -> u64 {
 }
 
 fn wrong(why: &str) -> Invalid {
-    Invalid::field("token", format!("the page token {why}: take it as it stands in a next link"))
+    Invalid::field("token", format!("the page token {why}: copy it unchanged from a next link"))
 }
 
 impl Token {

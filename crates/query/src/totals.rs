@@ -150,7 +150,7 @@ impl Totals {
         }
     }
 
-    /// Adds rows of one group among 64 neighbours at most: those whose bit is set, the first the lowest.
+    /// Adds rows of one group among 64 neighbours at most: rows whose bit is set, the first the lowest.
     pub(crate) fn add_block(&mut self, group: u32, column: &FieldColumn<'_>, block: &Range<usize>, bits: u64) {
         match (self, column) {
             (Totals::Ints(totals), FieldColumn::Int(column)) => {

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// A saved search of before the start, and the positions of collections at its creation, if its record has them.
+/// A saved search from before the start, and the positions of collections at its creation, if its record has them.
 pub(super) type Recovered = (Arc<SavedSearch>, Option<Positions>);
 
 /// The events of a collection to process.
@@ -55,7 +55,7 @@ impl SavedSearches {
 
     /// Processes missed events. Returns `false` if it was stopped: the next start then repeats it.
     pub(super) fn catch_up(&self) -> bool {
-        // Taken out: after a panic the rest is not repeated, and `report_unknown` says so.
+        // Taken out: after a panic the rest is not repeated, and `report_unknown` reports that.
         let all = std::mem::take(&mut *self.missed.lock());
         for missed in all {
             match self.process_missed(&missed) {

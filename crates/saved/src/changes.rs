@@ -31,7 +31,7 @@ impl SavedSearches {
         let slot = self.reserve(view)?;
         let definition = self.located(definition, view, arrived).await?;
         let saved = self.clone();
-        // A task of its own, so that a client that disconnects does not leave it half created.
+        // A separate task, so that a client that disconnects does not leave it half created.
         let made = tokio::spawn(async move {
             // Random, so that the id of a deleted saved search is never given to another one.
             let id = format!("{:016x}{:016x}", saved.random.next_u64(), saved.random.next_u64());

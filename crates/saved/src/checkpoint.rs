@@ -114,7 +114,7 @@ struct State {
     places: HashMap<Arc<str>, HashMap<Arc<str>, LogPosition>>,
     /// Saved searches that may have unread packets, by number.
     unread: HashMap<u64, Arc<SavedSearch>>,
-    /// What was unread before the start, until the catch-up is done.
+    /// The unread positions from before the start, until the catch-up is done.
     waited: Waiting,
 }
 
@@ -306,7 +306,7 @@ mod tests {
             assert_eq!(checkpoint.from(id, "default", since, name, made, now), from, "{why}");
         }
         let of_tenant = |tenant: &str, id: &str| checkpoint.from(id, tenant, None, "news", 1, 20);
-        assert_eq!((of_tenant("other", "b"), of_tenant("new", "b")), (3, 20), "tenants have collections of their own");
+        assert_eq!((of_tenant("other", "b"), of_tenant("new", "b")), (3, 20), "tenants have their own collections");
         // A record from before there were tenants is one of the tenant `default`.
         let old = r#"{"collections":{"news":{"made":1,"position":10}},"waiting":{}}"#;
         let old: Checkpoint = serde_json::from_str(old).expect("a checkpoint");

@@ -1,6 +1,6 @@
 //! The bounded queue of new events between the store and the matcher. No write waits for it.
 //!
-//! Each tenant has a line of its own. The matcher takes the same number of bytes from each line. When the queue is
+//! Each tenant has its own line. The matcher takes the same number of bytes from each line. When the queue is
 //! full, the tenant with the most bytes loses its newest events. So a tenant loses none while its events take no more
 //! than the queue's bytes divided by the number of tenants with events in it.
 
@@ -48,7 +48,7 @@ impl EventQueue {
         }
     }
 
-    /// Receives no more events of a tenant, and forgets those that wait.
+    /// Receives no more events of a tenant, and drops its waiting ones.
     pub(crate) fn ignore(&self, tenant: &str) {
         let mut queue = self.queue.lock();
         queue.tenants.remove(tenant);

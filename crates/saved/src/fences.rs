@@ -47,7 +47,7 @@ impl TenantFences {
         self.tenants.values().map(Fences::len).sum()
     }
 
-    /// What is known, by tenant.
+    /// The known states, by tenant.
     pub(super) fn list(&self) -> BTreeMap<String, Objects> {
         self.tenants.iter().map(|(tenant, fences)| (tenant.to_string(), fences.list())).collect()
     }

@@ -2,7 +2,7 @@
 //!
 //! An event goes from the store's acknowledgement through a bounded queue (`event_queue.rs`) to one thread. The thread
 //! finds the questions of the event's tenant that it matches (`matcher.rs`, with the index in `index.rs` and `grid.rs`).
-//! Packets go on to their readers: streams and webhooks (`webhook.rs`). No write waits for any of it. Events, polls
+//! Packets go to their readers: streams and webhooks (`webhook.rs`). No write waits for any of it. Events, polls
 //! and calls of tenants are taken in turn (`turns.rs`).
 //!
 //! A checkpoint records up to where events were processed (`checkpoint.rs`); a start catches up from there

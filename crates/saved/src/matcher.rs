@@ -192,7 +192,7 @@ fn passage(
     fences.pass(tenant, object, ends, &inside)
 }
 
-/// Adds the matches of saved searches that report entering and leaving; `moving` are those that the event matches.
+/// Adds the matches of saved searches that report entering and leaving; `moving` are the ones that the event matches.
 fn report_passage(
     match_index: &MatchIndex,
     passage: Passage,

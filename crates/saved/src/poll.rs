@@ -32,7 +32,7 @@ pub(super) struct PollSchedule {
 struct Polls {
     /// By due time: tenant and id.
     later: BinaryHeap<Reverse<(Instant, Arc<str>, String)>>,
-    /// Those that are due, one of each tenant in turn.
+    /// Due polls, one of each tenant in turn.
     due: Turns<String>,
 }
 

@@ -115,7 +115,7 @@ impl WebhookClient {
         loop {
             while suspended(&self.ledgers, &search.definition.tenant) {
                 tokio::time::sleep(SUSPENDED_CHECK).await;
-                // The time of the suspension is not the webhook's: its packets start anew.
+                // The time of the suspension is not the webhook's: its packets get the full time again.
                 (begun, tries) = (Instant::now(), 0);
             }
             let outcome = match self.places.take(&search.definition.tenant).await {

@@ -55,13 +55,13 @@ pub enum StoreError {
     Corrupt {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The error.
         detail: String,
     },
     /// The disk refused.
     #[error("could not {action} {}: {source}", path.display())]
     Io {
-        /// What was tried: `read`, `write`, `sync`...
+        /// The attempted call: `read`, `write`, `sync`...
         action: &'static str,
         /// The file.
         path: PathBuf,
@@ -173,7 +173,7 @@ pub struct Gone {
 pub struct Problem {
     /// The file to blame.
     pub path: PathBuf,
-    /// What is wrong with it, and what that means.
+    /// The error, and its consequence.
     pub detail: String,
 }
 

@@ -8,7 +8,7 @@
 //! - An acknowledged batch survives whole: a process kill, a power loss that takes every byte not yet synced.
 //! - A batch becomes visible whole; readers never wait for writers.
 //! - A batch sent twice under one idempotency key is stored once, for a day, across restarts.
-//! - Damage is detected by checksums, named by file, and contained; what is good stays served.
+//! - Damage is detected by checksums, named by file, and contained; intact data stays served.
 //! - Memory is bounded: when flushes lag behind, writes wait and are then refused.
 //! - Disk, time and randomness are met through [`seams`] only.
 //!
@@ -23,7 +23,7 @@
 //! | `collection/` | a collection as callers hold it |
 //! | `ingest/` | what writes: queue, stage, commit |
 //! | `log/` | what makes a write durable |
-//! | `part/` | what is kept: memory trees, segments, dead rows, keys |
+//! | `part/` | stored data: memory trees, segments, dead rows, keys |
 //! | `catalog/` | what a collection consists of: manifest and sidecars |
 //! | `maintenance/` | what tends it: flushes, merges, the archive, retention |
 //! | `snapshot/` | what reads |

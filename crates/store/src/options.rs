@@ -119,7 +119,7 @@ pub struct SettingsChange {
 }
 
 impl SettingsChange {
-    /// These settings with what is named in place of what they say.
+    /// These settings with the named ones replaced.
     pub fn of(&self, settings: &Settings) -> Settings {
         Settings {
             durability: self.durability.unwrap_or(settings.durability),

@@ -11,7 +11,7 @@ pub(super) fn counted(scan: &mut Measured, stats: &Stats) {
     scan.count(&counts(stats, &Stats::default()));
 }
 
-/// What was added to the cost since.
+/// The cost added since.
 pub(super) fn counts(stats: &Stats, before: &Stats) -> [(Count, u64); Count::ALL.len()] {
     Count::ALL.map(|count| (count, of(stats, count).saturating_sub(of(before, count))))
 }

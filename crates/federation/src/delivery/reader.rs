@@ -114,7 +114,7 @@ impl Outbox {
                 None => changed.await,
                 Some(until) => {
                     if tokio::time::timeout_at(until, changed).await.is_err() {
-                        // Read anew: a reader may have come and gone meanwhile, and then the time counts from its
+                        // Read again: a reader may have come and gone meanwhile, and then the time counts from its
                         // leaving.
                         let state = self.state.lock();
                         if state

@@ -137,7 +137,7 @@ impl Door {
 
     /// Waits for a permit; `false` if there is none until the deadline.
     fn enter(&mut self) -> bool {
-        // As work that goes on: a search that was admitted is not refused by a queue.
+        // As work in progress: no queue refuses a search that was admitted.
         self.permit = self.runtime.block_on(self.gate.resume(&self.account, self.deadline)).ok();
         self.permit.iter().for_each(|permit| self.turns.go_on(permit));
         self.permit.is_some()

@@ -17,7 +17,7 @@ pub struct ProviderCheck {
     pub found: Vec<SearchResult>,
     /// The outcome of each mapped field, in the order of the file's keys.
     pub fields: Vec<FieldCheck>,
-    /// Sentences about what is probably a mistake.
+    /// Sentences about probable mistakes.
     pub warnings: Vec<String>,
 }
 

@@ -46,12 +46,12 @@ pub fn text(name: &str) -> Option<String> {
     FILES.iter().find(|(known, _)| *known == name).map(|(_, text)| (*text).to_owned())
 }
 
-/// The names of those that need no values.
+/// The names of declarations that need no values.
 pub fn names() -> impl Iterator<Item = &'static str> {
     all().filter(|name| !PATTERNS.contains(name))
 }
 
-/// The names of all, including those that need values.
+/// The names of all declarations, including those with required values.
 pub fn all() -> impl Iterator<Item = &'static str> {
     FILES.iter().map(|(name, _)| *name)
 }

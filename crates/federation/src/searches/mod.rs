@@ -123,7 +123,7 @@ impl Searches {
         Searches { tracer, ..self }
     }
 
-    /// What records them.
+    /// The span sink.
     pub fn tracer(&self) -> &Tracer {
         &self.tracer
     }
@@ -241,7 +241,7 @@ impl Searches {
     ) -> Result<Admitted, Refusal> {
         let delay = self.delay(question.priority.class());
         let mut registry = self.registry.lock();
-        // Looked again, under the lock that takes the slot: since the first look, others may have taken the last one.
+        // Checked again, under the lock that takes the slot: since the first check, others may have taken the last one.
         if let Some(search) = self.look(&mut registry, key, view, delay)? {
             return Ok(Admitted::Join(search));
         }
@@ -252,7 +252,7 @@ impl Searches {
         let key = (arrived, registry.places);
         registry.running.insert(key, arrived + question.deadline);
         let tenant = view.caller().tenant.clone();
-        // There is room: the look was under the same lock.
+        // There is a slot: the check was under the same lock.
         registry.slots.force(tenant.clone(), 1);
         Ok(Admitted::Place(Running { searches: self.clone(), key, tenant, _held: held }))
     }

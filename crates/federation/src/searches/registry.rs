@@ -1,4 +1,4 @@
-//! The searches known, and the slots of those that run.
+//! The known searches, and the slots of running ones.
 
 use super::retry_schedule::RetrySchedule;
 use super::{Key, Searches};

@@ -245,7 +245,7 @@ impl Guess {
     /// else by any two customary names.
     fn find_point(&self, options: &ReadOptions) -> Option<(usize, usize)> {
         let numeric = |c: &Column| c.values > 0 && c.kinds & !(kinds::INT | kinds::FLOAT) == 0;
-        // What is called x and y is more often projected, or no place at all, than not.
+        // Columns named x and y are usually projected, or no position at all.
         let events = self.events;
         let sure = |c: &Column, edge: f64| c.values == events && c.course.magnitude() <= edge;
         let passes = |c: &Column, edge: f64| numeric(c) && (c.name.len() > 1 || sure(c, edge));
@@ -325,7 +325,7 @@ fn interval(fields: &[Field]) -> TimeRole {
 /// Whether a text is a time: of which kind, and when (in UTC where it has no zone).
 pub(crate) fn time_kind(text: &str) -> Option<(u8, i64)> {
     let bytes = text.as_bytes();
-    // A cheap look before the parsers: a date begins with a year.
+    // A cheap check before the parsers: a date begins with a year.
     if bytes.len() < 10 || !bytes[..4].iter().all(u8::is_ascii_digit) || bytes[4] != b'-' {
         return None;
     }

@@ -145,7 +145,7 @@ fn members(json: &mut Json<'_>, guess: &mut Guess, options: &ReadOptions) -> Res
         let column = guess.column(&key, next, options);
         next = column + 1;
         match json.peek() {
-            // Only flat objects: in a feature the geometry has a member of its own, and properties are no shapes.
+            // Only flat objects: in a feature the geometry has its own member, and properties are no geometries.
             Some(b'{') if !guess.features && may_be_shape(&key, options) => {
                 if let Some(shape) = shape::read(json, &mut Survey::new(options)).map_err(|e| blame(e, &key))? {
                     guess.saw_shape(column, shape.kind_when_mended(options.mend));

@@ -29,7 +29,7 @@ pub(crate) fn table(source: Box<dyn Read + Send>, options: &ReadOptions, cut: bo
             more => Ok(more),
         });
         match seen {
-            // A value that was cut off may look like another kind.
+            // A truncated value may look like another kind.
             Ok(true) if cut && !rows.whole && guess.events > 0 => break,
             Ok(true) => {}
             Ok(false) => break,
@@ -109,7 +109,7 @@ mod tests {
         let kinds = |schema: &meridian_model::Schema| schema.fields.iter().map(|f| f.kind).collect::<Vec<_>>();
         use meridian_model::FieldType::{Bool, Float, Int, Text};
         assert_eq!(kinds(&infer("a,b,c\ntrue,1,NA\n\" \", NA,x\ntRue,,\"\"\n")), [Bool, Int, Text]);
-        // What is quoted is meant.
+        // A quoted value is meant as text.
         assert_eq!(kinds(&infer("a\n1\n\"NA\"\n")), [Text]);
         assert_eq!(kinds(&infer("x,y\n,0.5\n0.5,0.5\n")), [Float, Float]);
         assert!(infer("x,y\n0.5,0.5\n0.5,0.5\n").geometry.is_some());

@@ -106,7 +106,7 @@ impl<B: Batches> ColumnEvents<B> {
     /// Takes the next batch that has rows; `false` at the end.
     fn fetch(&mut self) -> Result<bool, Fault> {
         while self.row == self.rows {
-            // A batch may hold any number of events, and its columns are taken without a look at them one by one.
+            // A batch may hold any number of events, and its columns are taken without a check of each event.
             self.goes_on()?;
             let Some(batch) = self.batches.next()? else { return Ok(false) };
             self.columns.clear();

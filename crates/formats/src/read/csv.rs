@@ -80,7 +80,7 @@ pub(crate) struct Position {
 }
 
 impl Position {
-    /// Gives the position to the event in hand, if it has one.
+    /// Sets the position of the current event, if it has one.
     pub(crate) fn set(&self, builder: &mut BatchBuilder) -> Result<(), Invalid> {
         match (self.lon, self.lat) {
             (Some(x), Some(y)) => Shape::Point(shape::coord(x, y)).set(builder, &mut Survey::default()),
@@ -103,7 +103,7 @@ pub(crate) fn degrees(text: &str, column: &str) -> Result<f64, Invalid> {
 /// absent one.
 fn is_null(text: &str, quoted: bool, role: Role, schema: &Schema, options: &ReadOptions) -> bool {
     match role {
-        // In quotes, an empty text or a word such as NULL is a value: quoting is how a writer tells the two apart.
+        // In quotes, an empty text or a word such as NULL is a value: quoting distinguishes the two.
         Role::Field(f) if schema.fields[f].kind == FieldType::Text => {
             !quoted && (text.is_empty() || options.nulls.iter().any(|null| null == text))
         }

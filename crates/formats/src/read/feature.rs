@@ -246,7 +246,7 @@ pub(crate) fn check_crs(json: &mut Json<'_>, crs: Crs) -> Result<(), Invalid> {
     }
     let named = member["properties"]["name"].as_str().and_then(Crs::from_name);
     let fits = match crs {
-        // GeoJSON of before RFC 7946 names EPSG:4326 and yet writes the longitude first.
+        // GeoJSON from before RFC 7946 names EPSG:4326 and yet writes the longitude first.
         Crs::Crs84 => matches!(named, Some(Crs::Crs84 | Crs::Epsg4326)),
         other => named == Some(other),
     };

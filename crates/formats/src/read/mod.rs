@@ -29,13 +29,13 @@ use std::sync::Arc;
 pub trait EventReader: Send {
     /// The next batch, never empty; `None` at the end.
     ///
-    /// An error ends the reading: nothing of the batch in hand is given out, and what follows is `None`.
+    /// An error ends the reading: nothing of the current batch is returned, and further calls return `None`.
     fn next_batch(&mut self, limits: &BatchLimits) -> Result<Option<Batch>, ReadError>;
 
     /// The line (in formats without lines: the event) read last, from 1; 0 at the start.
     fn line(&self) -> u64;
 
-    /// What was left out or changed so far.
+    /// Omissions and changes so far.
     fn report(&self) -> Report;
 }
 
@@ -249,13 +249,13 @@ impl<R: Records> Events<R> {
 
     /// Drops the current event; returns whether reading continues.
     fn refuse(&mut self, mistake: Invalid) -> Result<bool, ReadError> {
-        // Nothing tells how long it took to find the mistake.
+        // The time to find the mistake is unknown.
         self.steps = STEPS_WATCHED - 1;
         self.builder.abandon_event();
         self.records.noted();
         let line = mistake.line.unwrap_or(self.records.line());
         let mistake = mistake.at_line(line);
-        // After the first error the batch is lost in any case. Reading goes on only to report more errors at once.
+        // After the first error the batch is lost in any case. Reading continues only to report more errors at once.
         if self.on_error != OnError::Skip {
             self.mistakes.push(mistake);
             return Ok(self.on_error == OnError::Collect && self.mistakes.len() < MISTAKES_MAX);

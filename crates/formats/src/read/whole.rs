@@ -88,7 +88,7 @@ pub(crate) fn batch<'a>(
     Batch::new(schema.clone(), layout.clone(), rows, found).ok()
 }
 
-/// A column as a field of this type stores it, in memory of its own: what came in holds the whole message.
+/// A column as a field of this type stores it, in its own memory: the input holds the whole message.
 fn values(column: &Column, kind: FieldType) -> Option<ArrayRef> {
     Some(match (kind, column) {
         (FieldType::Int, Column::Int(a)) => Arc::new(owned(a)),

@@ -29,7 +29,7 @@ pub(crate) fn id_column(schema: &Schema) -> &str {
 /// Name of the column of sequence numbers, in files that have it. No field can have it.
 pub(crate) const SEQ_COLUMN: &str = "@seq";
 
-/// Columns in addition to those that every format has.
+/// Columns in addition to those of every format.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Extras {
     /// A box around the geometry.

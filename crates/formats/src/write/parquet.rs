@@ -95,7 +95,7 @@ impl<W: Write + Send> GeoParquetWriter<W> {
         if rows >= self.cut.group_rows || bytes >= GROUP_BYTES { self.end_group() } else { Ok(()) }
     }
 
-    /// Ends the row group in hand: all events so far have left for the output.
+    /// Ends the current row group: all events so far are in the output.
     pub fn end_group(&mut self) -> Result<(), WriteError> {
         self.writer.flush().map_err(WriteError::of)?;
         self.writer.sync().map_err(WriteError::of)

@@ -70,7 +70,7 @@ impl PyramidBuilder {
 
     pub(super) fn add(&mut self, new: Cell) {
         match self.pending.last_mut() {
-            // Rows come in the order of the curve: neighbours are often in one cell, and need no place of their own.
+            // Rows come in the order of the curve: neighbours are often in one cell, and need no separate entry.
             Some(last) if (last.bin, last.cell) == (new.bin, new.cell) => {
                 last.count = last.count.saturating_add(new.count);
             }

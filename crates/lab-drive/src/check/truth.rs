@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 use std::collections::HashMap;
 use std::path::Path;
 
-/// What an answer's count is held against.
+/// The expected count of an answer.
 #[derive(Debug)]
 pub(super) enum Truth {
     /// Counts by path, as sent.

@@ -1,6 +1,6 @@
 //! The report while it grows, on loopback: a page that refreshes itself every two seconds until the run has ended.
 //!
-//! It is served from a thread of its own, one reader at a time, and drawn on request. Drawing takes processor time of the
+//! It is served from its own thread, one reader at a time, and drawn on request. Drawing takes processor time of the
 //! lab's machine, so a run at a server's limit should do without.
 
 use super::Progress;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// What is known so far.
+/// The figures so far.
 #[derive(Debug, Default)]
 pub struct Live {
     /// Held for a moment only: the thread that sends writes it.
@@ -98,7 +98,7 @@ impl Server {
         format!("http://{}/", self.address)
     }
 
-    /// What a run tells ([`super::Options::live`]).
+    /// The figures that a run reports ([`super::Options::live`]).
     pub fn live(&self) -> Arc<Live> {
         Arc::clone(&self.live)
     }

@@ -64,13 +64,13 @@ pub struct Progress {
     pub trial: (u16, u16),
     /// Seconds on the trial's clock.
     pub elapsed_s: f64,
-    /// When the load ends, where the clock says so.
+    /// When the load ends, if the clock decides it.
     pub end_s: Option<f64>,
     /// Arrivals so far.
     pub arrivals: u64,
     /// Records so far.
     pub done: u64,
-    /// Those that did not end sound.
+    /// Requests that did not end sound.
     pub not_sound: u64,
     /// Requests in flight.
     pub in_flight: u32,
@@ -233,7 +233,7 @@ impl<'a> Driver<'a> {
     async fn trial(&mut self, trial: (u16, u16), target: u16, progress: &mut dyn FnMut(&Progress)) -> Result<()> {
         let phases = &self.scenario.phases;
         match self.idle(target).await {
-            // What was measured before is not thrown away.
+            // Earlier measurements are not discarded.
             Err(error) if trial.0 > 0 => self.stop.ask(format!("trial {} did not begin: {error}", trial.0 + 1)),
             other => other?,
         }

@@ -30,17 +30,17 @@ const ROW: u32 = 8;
 pub struct PopulationLoad {
     /// The trial's load.
     pub shared: Rc<Shared>,
-    /// What its users have in common.
+    /// State shared by its users.
     pub profile: Rc<UserProfile>,
     /// When requests are due.
     pub arrival: Arrival,
-    /// What is asked.
+    /// The requests.
     pub mix: RefCell<Mix>,
     /// Its connections.
     pub pool: ConnectionPool,
     /// Max connections.
     pub connections: usize,
-    /// What its random sources come from: seed, trial, population.
+    /// The seeds of its random sources: seed, trial, population.
     pub seed: (u64, [u64; 3]),
     /// The lines of a replay.
     pub lines: Vec<Line>,

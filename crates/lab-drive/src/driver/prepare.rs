@@ -125,7 +125,7 @@ impl Prepared {
         Ok(())
     }
 
-    /// The populations of one stretch of load; those that name no target ask `turn`.
+    /// The populations of one stretch of load; populations without a target ask `turn`.
     pub fn loads(&self, scenario: &Scenario, shared: &Rc<Shared>, turn: u16) -> Result<Vec<PopulationLoad>, String> {
         scenario
             .population
@@ -193,7 +193,7 @@ fn enough_descriptors(scenario: &Scenario) -> Result<()> {
     let shared = scenario.target.iter().map(|target| if target.http2 { target.streams } else { 1 }).min().unwrap_or(1);
     let connections = |population: &Population| match population.arrival {
         Arrival::Closed { users, .. } => u64::from(users.div_ceil(shared)),
-        // Opened one by one as they are needed: a run that needs more says so by itself.
+        // Opened one by one as they are needed: a run that needs more reports it.
         _ => 0,
     };
     let needed: u64 = scenario.population.iter().map(connections).sum();

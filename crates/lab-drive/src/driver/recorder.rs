@@ -1,4 +1,4 @@
-//! Rows on their way to disk: the driver fills a batch, a thread of its own counts and writes it.
+//! Rows on their way to disk: the driver fills a batch, another thread counts and writes it.
 
 use super::live::Live;
 use crate::rest::rested;
@@ -19,7 +19,7 @@ const BATCHES: usize = 64;
 /// Records written between two rests.
 const PIECE: usize = 256;
 
-/// What goes to the writing thread.
+/// A message to the writing thread.
 #[derive(Debug)]
 enum Rows {
     /// Requests.
@@ -92,7 +92,7 @@ impl Recorder {
         self.stalls.get()
     }
 
-    /// Writes what is left and gives the folder back, to be finished. Samplers must have ended.
+    /// Writes the remaining records and returns the folder, to be finished. Samplers must have ended.
     pub fn finish(self) -> Result<Writer> {
         self.send(self.batch.take());
         drop(self.rows);

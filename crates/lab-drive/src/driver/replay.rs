@@ -45,7 +45,7 @@ fn line(text: &str) -> Option<(i64, String, String)> {
     let request = rest.split_once('"')?.1.split_once('"')?.0;
     let mut words = request.split(' ');
     let (method, path) = (words.next()?, words.next()?);
-    // What has a body cannot be replayed: the log does not hold it.
+    // A request with a body cannot be replayed: the log does not have the body.
     let plain = matches!(method, "GET" | "HEAD") && path.starts_with('/') && path.bytes().all(|b| b > b' ' && b < 127);
     plain.then(|| (second, method.to_owned(), path.to_owned()))
 }

@@ -37,9 +37,9 @@ pub struct Same {
 /// A sound answer whose record waits for the other target's answer.
 #[derive(Debug)]
 pub struct Comparison {
-    /// What was asked.
+    /// The request.
     pub question: Question,
-    /// What was answered.
+    /// The answer.
     pub scan: Scan,
     /// The record so far.
     pub record: Record,
@@ -54,7 +54,7 @@ impl Same {
         Same { name: name.to_owned(), connection: Mutex::new(connection), seen: Cell::new(0), held: Cell::new(0) }
     }
 
-    /// Whether this sound answer is one of those that are compared with this target.
+    /// Whether this sound answer is compared with this target.
     pub fn is_due(&self, judge: &Checker) -> bool {
         let Some((_, every)) = judge.same_as().filter(|(target, _)| *target == self.name) else { return false };
         let seen = self.seen.get();

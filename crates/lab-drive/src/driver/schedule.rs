@@ -11,7 +11,7 @@ use rand_pcg::Pcg64;
 pub struct Plan {
     /// Start of the load.
     pub start: Micros,
-    /// Start of what is counted.
+    /// Start of the counted part.
     pub measured: Micros,
     /// Its end.
     pub cool_down: Micros,

@@ -74,7 +74,7 @@ impl Counts {
         }
     }
 
-    /// What is wrong with a target that never said anything of its protocol: its address is wrong.
+    /// The error for a target that never spoke its protocol: its address is wrong.
     pub fn only_garbage(&self) -> Option<String> {
         let garbage = self.garbage.borrow();
         let (count, last) = &*garbage;

@@ -63,7 +63,7 @@ impl UserProfile {
     fn compare(&self, shared: Rc<Shared>, same: Rc<Same>, comparison: Comparison) {
         let limits = self.limits.clone();
         let mut beside = self.beside.borrow_mut();
-        // What has ended makes room.
+        // Ended requests make room.
         while beside.try_join_next().is_some() {}
         beside.spawn_local(async move { same.settle(&shared, comparison, &limits).await });
     }
@@ -219,7 +219,7 @@ impl VirtualUser {
             }
             End::Abort => {
                 self.connection.abandon();
-                // Armed anew: a notification that has fired does not fire again.
+                // Armed again: a notification that has fired does not fire again.
                 self.abort = Box::pin(std::sync::Arc::clone(&shared.stop.abort).notified_owned());
                 record.outcome = Outcome::TimedOut;
                 record.detail = Some("the run was ended first".to_owned());

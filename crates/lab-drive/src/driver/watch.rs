@@ -77,7 +77,7 @@ impl Watch {
         }
     }
 
-    /// What was seen.
+    /// The observations.
     #[expect(clippy::cast_precision_loss, reason = "counts and microseconds of a run")]
     pub fn seen(&self, counts: &Counts, recorder_stalls: u64) -> Watched {
         let late = counts.late.borrow();

@@ -11,7 +11,7 @@ use std::rc::Rc;
 pub struct Question {
     /// Index of the request in the scenario.
     pub request: u16,
-    /// What goes to the socket (for HTTP: head and body).
+    /// The bytes for the socket (for HTTP: head and body).
     pub bytes: Rc<[u8]>,
     /// Where in `bytes` the path and query lie, for checks and for protocols that frame it otherwise.
     pub path: std::ops::Range<usize>,
@@ -52,7 +52,7 @@ impl Question {
         self.bytes.get(self.body_at..).unwrap_or_default()
     }
 
-    /// The same asker's request for another path: a GET with the same headers, but for those of a body.
+    /// The same user's request for another path: a GET with the same headers, but for those of a body.
     pub fn get(&self, path: &str) -> Question {
         let head = String::from_utf8_lossy(&self.bytes[..self.body_at]);
         let mut text = format!("GET {path} HTTP/1.1\r\n");
@@ -68,7 +68,7 @@ impl Question {
         Question { request: self.request, path, body_at: text.len(), bytes: text.as_bytes().into() }
     }
 
-    /// What lies between path and body: a statement, where the form has one.
+    /// The part between path and body: a statement, if the form has one.
     pub fn statement(&self) -> &[u8] {
         self.bytes.get(self.path.end..self.body_at).unwrap_or_default()
     }
@@ -97,7 +97,8 @@ struct Entry {
     path: Template,
     body: Option<Template>,
     encoding: Encoding,
-    /// What lies between path and body: the rest of the head, from ` HTTP/1.1` to before the content length, or a statement.
+    /// The part between path and body: the rest of the head, from ` HTTP/1.1` to before the content length, or a
+    /// statement.
     middle: Template,
     generators: Vec<usize>,
     /// The whole, where nothing in it is drawn.

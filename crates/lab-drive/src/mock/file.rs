@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MockFile {
-    /// What is drawn at random follows from it.
+    /// All random values follow from it.
     #[serde(default = "one")]
     pub seed: u64,
     /// The sources; the first whose path begins a request's path answers it.
@@ -51,7 +51,7 @@ pub struct SourceFile {
     /// Server-Sent Events.
     #[serde(default)]
     pub stream: Option<StreamFile>,
-    /// What goes wrong when.
+    /// The faults and their times.
     #[serde(default)]
     pub fault: Vec<Fault>,
 }
@@ -125,7 +125,7 @@ pub enum Wrong {
     Down,
     /// Half of the answer comes, then nothing; the connection stays.
     HalfOpen,
-    /// What comes is not HTTP.
+    /// The response is not HTTP.
     Garbage,
     /// Half of the answer comes, then the connection is closed.
     Truncated,

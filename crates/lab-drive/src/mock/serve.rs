@@ -99,8 +99,8 @@ impl Mock {
                 "status": reply.status, "fault": reply.wrong.map(Wrong::name),
                 "items": if whole { reply.items } else { 0 }, "bytes": reply.body.len(),
             });
-            // A log that cannot be written is seen when it is read; the sources go on. Each line is there at once, since
-            // the mock may be killed.
+            // A log that cannot be written shows when it is read; the sources continue. Each line is there at once,
+            // since the mock may be killed.
             let _ = writeln!(log, "{line}").and_then(|()| log.flush());
         }
         Some(reply)
@@ -111,14 +111,14 @@ fn ms(time: Duration) -> f64 {
     (time.as_secs_f64() * 1e6).round() / 1e3
 }
 
-/// What was asked.
+/// The request.
 struct Asked {
     path: String,
     /// Of a client that wants a WebSocket.
     key: Option<String>,
 }
 
-/// Reads one request; `None` where the client has gone or sent what is no request.
+/// Reads one request; `None` if the client has gone or sent no valid request.
 async fn request(stream: &mut TcpStream, held: &mut Vec<u8>) -> Option<Asked> {
     loop {
         let mut headers = [httparse::EMPTY_HEADER; 64];

@@ -31,13 +31,13 @@ pub struct Reply {
     pub delay: Duration,
     /// Status of the answer.
     pub status: u16,
-    /// What goes wrong.
+    /// The faults.
     pub wrong: Option<Wrong>,
     /// Its body.
     pub body: String,
     /// Items in the body, or in all packets.
     pub items: u64,
-    /// What comes instead of the body, where the source is a stream.
+    /// The packets instead of a body, if the source is a stream.
     pub packets: Option<Packets>,
 }
 
@@ -143,7 +143,7 @@ impl Source {
         allowed
     }
 
-    /// A page: what is on it depends on the path alone.
+    /// A page: its content depends on the path alone.
     fn page(&self, path: &str, changed: bool) -> (String, u64) {
         let (own, query) = path.split_once('?').unwrap_or((path, ""));
         let others: Vec<&str> =
@@ -188,7 +188,7 @@ pub(super) fn items(file: &SourceFile, random: &mut rand_pcg::Pcg64, page: (u64,
     (0..here).map(item).collect::<Vec<_>>().join(",")
 }
 
-/// Pieces of text that texts are made of.
+/// Words for the texts.
 const PIECES: usize = 4_096;
 /// Bytes of each.
 const PIECE: usize = 64;

@@ -22,7 +22,7 @@ pub struct Packets {
     wrong: Option<Wrong>,
     /// The next packet, from 0.
     next: u64,
-    /// Packets that come, the last of them the one that says so; fewer where the source breaks.
+    /// Number of packets, including the final one; fewer if the source breaks.
     end: u64,
 }
 

@@ -34,7 +34,7 @@ impl Protocol {
         }
     }
 
-    /// What is offered by ALPN within TLS; nothing where a protocol has no name there.
+    /// The protocols offered by ALPN within TLS; none if a protocol has no name there.
     fn alpn(self) -> &'static [u8] {
         match self {
             Protocol::Http | Protocol::WebSocket => b"http/1.1",
@@ -85,17 +85,17 @@ const SCHEMES: [Scheme; 10] = [
 /// One address of a target.
 #[derive(Debug, Clone)]
 pub struct Address {
-    /// What is spoken there.
+    /// Its protocol.
     pub protocol: Protocol,
     /// Name or number, without brackets.
     pub host: String,
     /// Port.
     pub port: u16,
-    /// What follows the port, without a slash at its end.
+    /// The path after the port, without a slash at its end.
     pub base: String,
     /// Where it resolves to.
     pub socket: SocketAddr,
-    /// How it is spoken to within TLS, where its scheme says so.
+    /// The TLS settings, if its scheme uses TLS.
     pub tls: Option<Tls>,
     /// The user.
     pub login: Login,
@@ -232,8 +232,8 @@ fn host_and_port(place: &str, usual: u16) -> Result<(String, u16), String> {
     if host.is_empty() { Err("the host is missing".to_owned()) } else { Ok((host.to_owned(), port)) }
 }
 
-/// What follows the port of a PostgreSQL server: a database, and whether TLS is wanted. The ways of libpq that take TLS where it
-/// is to be had are left out: they hide what was measured.
+/// The path after the port of a PostgreSQL server: a database, and whether TLS is wanted. The ways of libpq that take
+/// TLS where it is to be had are left out: they hide what was measured.
 fn database(base: &str, parts: &mut Parts) -> Result<(), String> {
     let (name, query) = base.split_once('?').map_or((base, None), |(name, query)| (name, Some(query)));
     let name = name.trim_matches('/');
@@ -332,7 +332,7 @@ mod tests {
     }
 
     proptest! {
-        /// What is written into a URL is read from it: any name and password, any port, any path.
+        /// Every part written into a URL is read back from it: any name and password, any port, any path.
         #[test]
         fn a_url_is_read_as_it_was_written(
             user in "[^\\p{C}]{1,8}", password in "[^\\p{C}]{0,8}", host in "[a-z][a-z0-9.-]{0,10}", port: u16,

@@ -14,8 +14,8 @@ const BUFFER: usize = 16 << 10;
 /// Header lines of an answer.
 const HEADERS: usize = 64;
 
-/// Servers close idle connections after 5 s at the earliest (Apache httpd, Node.js), and any time after: what is sent then may
-/// be lost.
+/// Servers close idle connections after 5 s at the earliest (Apache httpd, Node.js), and any time after: a request sent
+/// then may be lost.
 const IDLE: Duration = Duration::from_secs(4);
 
 /// A connection, opened when it is first needed and again when it was lost.

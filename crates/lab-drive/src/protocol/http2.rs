@@ -81,7 +81,7 @@ async fn connect(
         return Err(ExchangeError::failed("TLS: the server does not speak HTTP/2"));
     }
     let mut builder = h2::client::Builder::new();
-    // Until the server has said how many streams it allows, one: it refuses those that it does not.
+    // Until the server has said how many streams it allows, one: it refuses further ones.
     builder.enable_push(false).initial_max_send_streams(1);
     builder.initial_window_size(STREAM_WINDOW).initial_connection_window_size(CONNECTION_WINDOW);
     builder.handshake(stream).await.map_err(|e| fault(&e))
@@ -100,7 +100,7 @@ impl Http2 {
         let Err(wrong) = answered else { return Ok(()) };
         match wrong {
             Wrong::Request(detail) => Err((ExchangeError::failed(detail), Again::No)),
-            // The stream failed, and the connection goes on.
+            // The stream failed, and the connection continues.
             Wrong::Protocol(error) if error.is_reset() => Err((fault(&error), Again::No)),
             Wrong::Protocol(error) => {
                 self.line.lost(number).await;
@@ -128,7 +128,7 @@ fn again(error: &h2::Error, reused: bool, of: &Exchange<'_>) -> Again {
         return Again::No;
     }
     // GOAWAY (RFC 9113, section 6.8): streams above the last one that it names were not and will not be processed. The library gives this error
-    // to those only, and to what was not sent yet; those below go on to their end.
+    // to those only, and to unsent ones; lower streams continue to their end.
     if error.is_go_away() && error.is_remote() && error.reason() == Some(Reason::NO_ERROR) {
         return Again::NotTaken;
     }

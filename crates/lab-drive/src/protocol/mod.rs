@@ -26,9 +26,9 @@ use scan::Scan;
 /// up keeps what had come until then.
 #[derive(Debug)]
 pub struct Exchange<'a> {
-    /// What is asked.
+    /// The request.
     pub question: &'a Question,
-    /// What counts as a result.
+    /// The unit of a result.
     pub unit: &'a ResultUnit,
     /// Times and status.
     pub record: &'a mut Record,

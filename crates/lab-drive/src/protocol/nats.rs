@@ -61,7 +61,7 @@ impl Nats {
         Nats { address, session: None, out: Vec::new() }
     }
 
-    /// What is asked must have a subject and a way of publishing.
+    /// Checks that the request has a subject and a way of publishing.
     pub fn can_ask(request: &Request) -> Result<(), String> {
         let name = &request.name;
         if request.path.len() < 2 {

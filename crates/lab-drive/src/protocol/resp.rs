@@ -38,7 +38,7 @@ impl Resp {
         Resp { address, stream: None, buffer: Vec::new(), command: Vec::new() }
     }
 
-    /// What is asked must be a command.
+    /// Checks that the request is a command.
     pub fn can_ask(request: &Request) -> Result<(), String> {
         let name = &request.name;
         if request.body.as_deref().is_none_or(|body| body.trim().is_empty()) {

@@ -25,7 +25,7 @@ pub struct Scan {
     pub state: Option<State>,
     /// The body, where it is kept.
     pub body: Option<Vec<u8>>,
-    /// The body was larger than what is kept.
+    /// The body was larger than the kept part.
     pub too_large: bool,
     /// SHA-256 of the body so far, where a check compares it.
     pub digest: Option<Sha256>,
@@ -71,7 +71,7 @@ impl Scan {
             digest.update(bytes);
         }
         if let Some(body) = &mut self.body {
-            // Counting goes on past the limit: only the checks of the whole body are lost.
+            // Counting continues past the limit: only the checks of the whole body are lost.
             if body.len() + bytes.len() <= BODY_MAX {
                 body.extend_from_slice(bytes);
             } else {
@@ -106,7 +106,7 @@ impl Scan {
         }
     }
 
-    /// One message of a WebSocket. Checks look at the last.
+    /// One message of a WebSocket. Checks use the last.
     pub fn message(&mut self, text: &[u8], now: Micros) {
         self.bytes += text.len() as u64;
         if let Some(body) = &mut self.body {
@@ -128,7 +128,7 @@ impl Scan {
         }
     }
 
-    /// One row of an answer that comes in rows, of so many bytes; `text` writes it where checks look at the whole.
+    /// One row of an answer in rows, of so many bytes; `text` writes it if checks need the whole.
     pub fn row(&mut self, bytes: usize, now: Micros, text: impl FnOnce(&mut Vec<u8>)) {
         self.bytes += bytes as u64;
         if let Some(body) = &mut self.body {

@@ -41,7 +41,7 @@ impl Stream {
         }
     }
 
-    /// What was agreed to by ALPN within TLS.
+    /// The protocol agreed by ALPN within TLS.
     pub fn alpn(&self) -> Option<&[u8]> {
         match self {
             Stream::Plain(_) => None,

@@ -23,9 +23,9 @@ const LOOK: Duration = Duration::from_millis(50);
 /// The processes of a target on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Service {
-    /// What samples call it.
+    /// Its name in samples.
     pub name: String,
-    /// Those that listen on its ports; all that came of them belongs to it.
+    /// Processes that listen on its ports; their descendants belong to it.
     pub processes: BTreeSet<u32>,
 }
 
@@ -140,7 +140,7 @@ impl Sampling {
     }
 }
 
-/// Reads what is due; false where the run has ended.
+/// Reads due samples; false if the run has ended.
 fn read_due(sources: &mut [Source], trial: u16, clock: Clock, keep: &impl Fn(Vec<Sample>) -> bool) -> bool {
     let now = Instant::now();
     let mut samples = Vec::new();

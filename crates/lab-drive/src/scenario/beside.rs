@@ -3,7 +3,7 @@
 use super::{Arrival, Generator, Scenario};
 use std::path::{Path, PathBuf};
 
-/// Makes a relative path absolute, from `folder`. A folder that cannot be told (the current one is gone) leaves the
+/// Makes a relative path absolute, from `folder`. An unknown folder (the current one is gone) leaves the
 /// path as it is; reading it says the rest.
 pub(crate) fn anchored(folder: &Path, file: &mut PathBuf) {
     if let Ok(path) = std::path::absolute(folder.join(&*file)) {

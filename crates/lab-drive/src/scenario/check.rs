@@ -25,7 +25,7 @@ pub struct Check {
     /// A JSON file that maps paths (as sent) to the SHA-256 of their bodies in hexadecimal digits. HTTP only.
     pub digests: Option<PathBuf>,
     /// A GeoJSON file (a FeatureCollection, or a feature a line) of all points that the target holds: the lab counts those in the request's
-    /// `bbox` and `datetime` itself, edges included. Without `count`, the request's `limit` bounds what is due.
+    /// `bbox` and `datetime` itself, edges included. Without `count`, the request's `limit` bounds the expected count.
     pub points: Option<PathBuf>,
     /// The property of `points` that `datetime` is about.
     pub time: Option<String>,

@@ -44,7 +44,7 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
-    /// What reports call it; the file's name where it is left out.
+    /// Its name in reports; by default the file's name.
     #[serde(default)]
     pub name: String,
     /// Everything drawn at random follows from it.
@@ -64,7 +64,7 @@ pub struct Scenario {
     /// Which servers; `[target]` for one, `[[target]]` for several.
     #[serde(deserialize_with = "one_or_many")]
     pub target: Vec<Target>,
-    /// What is asked; several make a mix by their weights.
+    /// The requests; several make a mix by their weights.
     #[serde(default, deserialize_with = "one_or_many")]
     pub request: Vec<Request>,
     /// Named sources of values for `{name}` in paths and bodies.
@@ -73,7 +73,7 @@ pub struct Scenario {
     /// The populations; one population named `users` with the scenario's arrival where it is left out.
     #[serde(default, deserialize_with = "one_or_many")]
     pub population: Vec<Population>,
-    /// What is read from the target's machine while it runs.
+    /// Samples read from the target's machine while it runs.
     #[serde(default, deserialize_with = "one_or_many", skip_serializing_if = "Vec::is_empty")]
     pub sampler: Vec<Sampler>,
     /// What must hold for the run to end with exit code 0.
@@ -91,7 +91,7 @@ pub struct Phases {
     pub warm_up_s: f64,
     /// Load that is counted. Arrivals that end by themselves (burst, onoff, replay) last until they are through instead.
     pub measured_s: f64,
-    /// Load after what is counted, so that the last measured requests do not end without load.
+    /// Load after the counted part, so that the last measured requests do not end without load.
     pub cool_down_s: f64,
     /// Pause after the load before the first measurement is repeated.
     pub again_after_s: f64,
@@ -199,7 +199,7 @@ impl Default for Limits {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Request {
-    /// What reports call it; its path where it is left out.
+    /// Its name in reports; by default its path.
     pub name: String,
     /// HTTP method.
     pub method: String,
@@ -212,7 +212,7 @@ pub struct Request {
     /// Headers beside the target's, with the same placeholders.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
-    /// What counts as one result in the answer's body.
+    /// The unit of a result in the answer's body.
     pub result: ResultUnit,
     /// JSON pointer (RFC 6901) of an address in the answer, such as `/packets`: what stands there is asked for next, and is the answer.
     pub follow: Option<String>,
@@ -220,7 +220,7 @@ pub struct Request {
     pub check: Check,
 }
 
-/// What counts as one result in the body of an answer.
+/// The unit of a result in the body of an answer.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ResultUnit {
@@ -258,7 +258,7 @@ pub struct Population {
     /// patience ends first.
     #[serde(default = "thousand")]
     pub connections: usize,
-    /// What its users do after an answer that is of no use.
+    /// What its users do after a useless answer.
     #[serde(default)]
     pub retry: Retry,
 }
@@ -326,7 +326,7 @@ impl Scenario {
         replays.then(|| Request { name: LOG.to_owned(), ..Request::default() })
     }
 
-    /// What samples of a target's processes are called.
+    /// The name of a target's processes in samples.
     pub(crate) fn sampled_as(&self, target: &Target) -> String {
         if self.target.len() == 1 { "target".to_owned() } else { format!("target {}", target.name) }
     }

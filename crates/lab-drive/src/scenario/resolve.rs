@@ -108,7 +108,7 @@ impl Scenario {
             }
             if check.same_as.is_some() {
                 return Err(format!(
-                    "request {name}: check.same_as: what is followed cannot be compared: expected one of the two"
+                    "request {name}: check.same_as: a followed stream cannot be compared: expected one of the two"
                 ));
             }
         }

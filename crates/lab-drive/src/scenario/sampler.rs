@@ -1,4 +1,4 @@
-//! Samplers: what is read from the target while it is driven.
+//! Samplers: values read from the target under load.
 
 use serde::{Deserialize, Serialize};
 

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Target {
-    /// What reports call it.
+    /// Its name in reports.
     pub name: String,
     /// Where it is: `http://127.0.0.1:7117`. What follows the port is put before each request's path.
     #[serde(skip_serializing_if = "String::is_empty")]

@@ -92,7 +92,7 @@ impl Load {
         matches!(self.kind, Kind::Count | Kind::PerBurst | Kind::Speed)
     }
 
-    /// Whether it is a rate, so that what comes out can be held against it.
+    /// Whether it is a rate, so that the served rate can be compared with it.
     pub fn is_rate(self) -> bool {
         self.kind == Kind::Rate
     }

@@ -49,7 +49,7 @@ pub struct Step {
     pub p95_ms: Option<f64>,
     /// How it went over time.
     pub mode: Mode,
-    /// How much longer each request waited than the one before, where that was seen.
+    /// How much longer each request waited than the previous one, if measured.
     pub growth_ms: Option<f64>,
     /// Whether its backlog grew, and what was served meanwhile; null where the load is no rate or too few requests tell.
     #[serde(default)]
@@ -64,7 +64,7 @@ pub struct Step {
 pub struct Failed {
     /// As a sentence.
     pub objective: String,
-    /// What was measured; null: nothing, or users waited for ever.
+    /// The measured value; null: none, or users waited for ever.
     pub value: Option<f64>,
 }
 
@@ -87,7 +87,7 @@ pub(super) fn step(
         .filter(|verdict| !verdict.holds)
         .map(|verdict| Failed { objective: verdict.objective.clone(), value: verdict.value })
         .collect();
-    // What was not sent has no wait. A step that sent only what it could would look like one that held.
+    // An unsent request has no wait. A step that sent only what it could would look like one that held.
     let not_sent = seen.with(Outcome::NotSent) as f64 / seen.questions.max(1) as f64;
     if not_sent > NOT_SENT_MAX {
         let objective = format!("arrivals not sent at most {NOT_SENT_MAX}");
@@ -119,7 +119,7 @@ pub(super) fn step(
     })
 }
 
-/// What is kept of a step's records while they are walked.
+/// The state kept while a step's records are read.
 struct Seen {
     population: u16,
     questions: u64,

@@ -3,7 +3,7 @@
 //! Each step is a whole run of the scenario ([`meridian_lab_drive::driver`]) with its own seed, from an idle target: after a pause, and after the
 //! scenario's `wait_idle` where it has one. [`search`] chooses the loads and knows nothing of servers; [`measure`]
 //! reads back what a step left; [`sustain`] says up to which rate no backlog grows; [`verdict`] says what all steps together show. The folder holds every step's results folder, so
-//! that any of them can be looked at as a run of its own.
+//! that any of them can be read as a separate run.
 
 mod load;
 mod measure;
@@ -103,7 +103,7 @@ pub fn run(scenario: &Scenario, options: &Options, progress: &mut dyn FnMut(&Ste
         let (value, purpose) = match next {
             Next::Try(value, purpose) => (value, purpose),
             Next::End(end) => {
-                // The objectives' edge is as well known as it will be; what is left of the steps goes to what can be sustained.
+                // The objectives' edge is known as well as possible; the remaining steps measure the sustainable rate.
                 let more = load.is_rate() && steps.len() < options.steps;
                 let raised = steps.iter().filter(|step| step.purpose == Purpose::Sustain).count();
                 ended = Some(end);

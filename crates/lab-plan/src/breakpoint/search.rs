@@ -3,7 +3,7 @@
 //! Steps of a constant factor up (or down, where the first failed) until one holds and one fails; then bisection, in turns at the lower
 //! and at the upper quartile of where the breakpoint lies by all outcomes so far (trials at its middle would say little of how steeply it
 //! breaks); when the interval is narrow enough, fresh trials at its two ends. An outcome there that contradicts it widens the
-//! interval, and the bisection goes on: one lucky outcome does not decide.
+//! interval, and the bisection continues: one lucky outcome does not decide.
 
 use meridian_lab_results::stats::Estimate;
 use meridian_lab_results::stats::breakpoint::{self, Outcome, Weights};
@@ -36,9 +36,9 @@ pub enum Purpose {
     Step,
     /// To narrow the interval.
     Narrow,
-    /// To see again, from fresh, what is believed.
+    /// To confirm the interval with fresh steps.
     Confirm,
-    /// To see what is served while a backlog grows.
+    /// To measure the served rate while a backlog grows.
     Sustain,
 }
 
@@ -94,7 +94,7 @@ impl Search {
         Search { plan, outcomes: Vec::new(), confirmed: [0; 2], out: None }
     }
 
-    /// The breakpoint by all that was told; the error says on which side it lies.
+    /// The breakpoint by all outcomes; the error says on which side it lies.
     pub fn estimate(&self) -> Result<Estimate, String> {
         breakpoint::of(&self.outcomes)
     }
@@ -163,7 +163,7 @@ impl Search {
         if self.plan.whole { 1.0 } else { 0.0 }
     }
 
-    /// A whole number, or four digits: what is written down is what was tried.
+    /// A whole number, or four digits: the recorded load is the tried one.
     fn rounded(&self, load: f64) -> f64 {
         if self.plan.whole {
             return load.round().max(1.0);
@@ -223,7 +223,7 @@ mod tests {
             in_all += held;
             // Chance takes a few of a hundred from 95; of all 400 it does not.
             assert!(held >= 92, "width {width}: {held} of 100 hold the edge");
-            // A server that breaks within some percent of its load cannot be told within five by so few trials.
+            // So few trials cannot locate the breakpoint of a gradual edge within five percent.
             assert!(width > 0.01 || (found >= 90 && narrow <= 0.05), "width {width}: {found} found, within {narrow}");
         }
         assert!(in_all >= 380, "{in_all} of 400 hold the edge");

@@ -38,7 +38,7 @@ fn html(found: &Found, svg: &str) -> String {
         &rows,
     );
     let text = format!(
-        "Begun {}, ended {}, by meridian {}. Each step is a run of its own, with its own seed, from an idle target; its results \
+        "Begun {}, ended {}, by meridian {}. Each step is a separate run, with its own seed, from an idle target; its results \
          folder lies in steps/. A step fails by chance with a probability that rises with the load as a logistic curve; \
          the interval holds where that probability is a half.",
         found.started, found.ended, found.program
@@ -70,7 +70,7 @@ fn row(step: &Step) -> Vec<String> {
     ]
 }
 
-/// What comes out, and how long it takes, over the load.
+/// Throughput and waits over the load.
 fn plots(found: &Found) -> Vec<Plot> {
     let loads = || found.steps.iter().map(|step| step.load);
     let x = Axis::over(&found.unit, Unit::Count, Scale::Linear, loads());

@@ -22,7 +22,7 @@ const RAISE: f64 = 1.5;
 const RAISES: usize = 3;
 /// A wait that rises by less than this, in seconds a second, does not count as growing.
 const RISES: f64 = 0.01;
-/// Requests of a step that tell its backlog, at least.
+/// Min requests of a step to measure its backlog.
 const REQUESTS: usize = 30;
 
 /// What a step shows of its backlog: of what was asked and not yet answered.
@@ -88,7 +88,8 @@ fn saturated(steps: &[Step], near: f64) -> Vec<Estimate> {
     if close.is_empty() { over(f64::INFINITY) } else { close }
 }
 
-/// The next load that would tell more of what can be sustained, at most `most`; `None` where enough is known, or nothing more can be.
+/// The next load that narrows the sustainable rate, at most `most`; `None` if it is known well enough, or cannot be
+/// narrowed.
 pub(super) fn next(steps: &[Step], most: f64, raised: usize) -> Option<f64> {
     let load = match middle(steps) {
         Some(near) => {
@@ -115,7 +116,7 @@ pub(super) fn edge(steps: &[Step]) -> Option<Estimate> {
         [only] => only,
         _ => percentile::over_repeats(&served.iter().map(|one| one.value).collect::<Vec<_>>())?,
     };
-    // What was served for sure without a growing backlog can be sustained, though under more load it was less.
+    // A rate certainly served without a growing backlog is sustainable, even if under more load it was less.
     let calm = measured(steps).filter(|(_, backlog)| !backlog.grows).map(|(_, backlog)| backlog.served_per_s.low);
     edge.high = calm.fold(edge.high, f64::max);
     // And a backlog that mostly grew at a little less was not held there.

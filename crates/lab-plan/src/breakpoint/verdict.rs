@@ -58,7 +58,7 @@ pub struct Found {
     pub ended: String,
     /// What the load counts.
     pub unit: String,
-    /// Whether the load is a rate, so that what comes out can be held against it.
+    /// Whether the load is a rate, so that the served rate can be compared with it.
     pub is_rate: bool,
     /// How the search ended.
     pub conclusion: Conclusion,
@@ -68,7 +68,7 @@ pub struct Found {
     pub breakpoint: Option<Estimate>,
     /// Half of the interval over its middle.
     pub within: Option<f64>,
-    /// What was asked for.
+    /// The requested interval.
     pub wanted_within: f64,
     /// The rate up to which no backlog grows, however long the load lasts, with 95 % confidence; null where the load is no rate, or no
     /// backlog grew.
@@ -106,7 +106,7 @@ pub struct Shape {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ShapeKind {
-    /// Each waits longer than the one before.
+    /// Each waits longer than the previous one.
     Queue,
     /// They take longer, all alike.
     Slower,
@@ -179,7 +179,7 @@ fn shape(steps: &[Step], at: Estimate, load: Load) -> Option<Shape> {
     let before = sound(steps).filter(|step| step.held && step.load <= at.value);
     let before = before.max_by(|a, b| a.load.total_cmp(&b.load));
     let (mut kind, mut words) = of_requests(near);
-    // Near the edge a queue may be too short to be told from noise; further out it is not.
+    // Near the edge a queue may be too short to distinguish from noise; further out it is not.
     let further = sound(steps).filter(|step| step.load > near.load && step.load <= near.load * 2.0 + 1.0);
     let growing = |step: &&Step| step.mode == Mode::Growing && step.growth_ms.is_some();
     if let Some(step) =

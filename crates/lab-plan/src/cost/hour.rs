@@ -19,7 +19,7 @@ pub(super) struct Hour {
     pub is_known: bool,
 }
 
-/// What was simulated, over all seeds.
+/// The simulation's figures, over all seeds.
 #[derive(Default)]
 struct Tally {
     span_s: f64,

@@ -20,7 +20,7 @@ const WHOLE: f64 = 0.15;
 /// How far off a plateau may be, as a share of throughput.
 const PLATEAU_WITHIN: f64 = 0.1;
 
-/// One machine, as it was measured.
+/// One machine, as measured.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Machine {
     /// Throughput over users.
@@ -33,7 +33,7 @@ pub struct Machine {
     pub serves: Serves,
     /// Mean bytes of what a request was answered with, where the runs say.
     pub answer_bytes: Option<f64>,
-    /// What was measured, by users.
+    /// The measurements, by number of users.
     #[serde(skip)]
     pub levels: Vec<Level>,
 }
@@ -48,7 +48,7 @@ pub enum Serves {
     Shared,
 }
 
-/// What was measured at a number of users.
+/// The measurements at a number of users.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Level {
     /// Closed users without think time.
@@ -78,7 +78,7 @@ impl Level {
     }
 }
 
-/// What runs sent.
+/// The requests of the runs.
 #[derive(Default)]
 struct Sent {
     bytes: u64,
@@ -159,7 +159,7 @@ fn steps(dir: &Path) -> Result<Vec<PathBuf>, String> {
     let folders: Vec<PathBuf> =
         found.steps.iter().filter(|step| step.void.is_empty()).map(|step| dir.join(&step.folder)).collect();
     match folders.iter().find(|folder| !folder.join("run.json").is_file()) {
-        // A search keeps its verdict without the steps' folders, but not the waits that a promise is held against.
+        // A search keeps its verdict without the steps' folders, but not the waits that a promise is checked against.
         Some(gone) => Err(format!("{}: it is not there, and without its answers no wait is known", gone.display())),
         None => Ok(folders),
     }

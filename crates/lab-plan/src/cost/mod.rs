@@ -44,13 +44,13 @@ pub struct Plan {
     pub seeds: u32,
     /// What things cost.
     pub prices: Prices,
-    /// Promises, each stricter than the one before.
+    /// Promises, each stricter than the previous one.
     pub promise: Vec<ServiceLevel>,
     /// How requests arrive over a day.
     pub pattern: Vec<Pattern>,
 }
 
-/// What things cost, in one currency.
+/// Prices, in one currency.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Prices {
@@ -120,7 +120,7 @@ pub struct Part {
     pub idle: bool,
 }
 
-/// What answers for a size.
+/// The model for a size.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Model {
     /// A scenario of the simulator, with the plan's changes.

@@ -27,7 +27,7 @@ pub(super) struct Kept {
 }
 
 impl Machine {
-    /// What requests at a rate (a second) wait, held against each promise; `None` where the rate is more than was measured.
+    /// The waits at a rate (a second), compared with each promise; `None` if the rate exceeds the measured ones.
     pub(super) fn at(&self, rate: f64, seeds: u32, keeps: &[&dyn Fn(Option<f64>) -> bool]) -> Option<Kept> {
         if rate > self.rate_most {
             return None;
@@ -108,7 +108,7 @@ struct Job {
     came: f64,
     /// Its quantile: whether it is of the quick or of the slow ones.
     share: f64,
-    /// What is left of it.
+    /// The remainder.
     left: f64,
 }
 
@@ -172,7 +172,7 @@ mod tests {
     fn requests_that_come_by_chance_wait_though_the_mean_says_that_none_does() {
         let machine = workers();
         assert_eq!(machine.serves, Serves::Workers(4));
-        // A queue of its own, by Lindley's recursion over four workers.
+        // A separate queue, by Lindley's recursion over four workers.
         for rate in [100.0, 160.0, 180.0] {
             let (mut rng, mut free, mut now, mut quick) = (SeededRng::new(77), [0.0_f64; 4], 0.0, 0);
             for _ in 0..200_000 {

@@ -18,7 +18,7 @@ pub struct Bill {
     pub satisfied_share: f64,
     /// The same in the worst hours.
     pub worst_share: f64,
-    /// As much of that as is sure (95 %, one-sided), where a measured machine was simulated: a promise is kept by what is sure.
+    /// The lower bound of that (95 %, one-sided), if a measured machine was simulated: a promise needs the bound.
     pub worst_sure: f64,
     /// Whether some hours ask for more than was measured; they count as not kept.
     pub beyond_measured: bool,
@@ -42,7 +42,7 @@ pub struct Offer {
 pub struct Priced {
     /// The currency.
     pub currency: String,
-    /// What is bought, as the plan names it.
+    /// The resource bought, as the plan names it.
     pub size: String,
     /// The machine that was measured, where one was.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -78,7 +78,7 @@ impl Plan {
             }
             for (nth, promise) in self.promise.iter().enumerate() {
                 let bills: Vec<Bill> = days.iter().map(|(size, hours)| self.bill(*size, pattern, hours, nth)).collect();
-                // By what is sure, not by the mean: half of all sizes bought by the mean would break the promise.
+                // By the bound, not by the mean: half of all sizes bought by the mean would break the promise.
                 let kept = bills.iter().filter(|bill| bill.worst_sure >= promise.share);
                 let cheapest = kept.min_by(|a, b| a.per_day.total_cmp(&b.per_day)).cloned();
                 let (pattern, promise) = (pattern.name.clone(), promise.name.clone());

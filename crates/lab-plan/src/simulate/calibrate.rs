@@ -21,7 +21,7 @@ pub struct Figures {
     pub source: String,
     /// Groups that are fitted one by one: a scenario's tables, for example. A file without groups is one group.
     pub fit: Vec<Fit>,
-    /// What was measured.
+    /// The measurements.
     pub trial: Vec<Measured>,
 }
 
@@ -54,7 +54,7 @@ pub struct Measured {
     /// Dotted keys and their values under which it was measured.
     #[serde(default)]
     pub set: BTreeMap<String, Value>,
-    /// What was measured, by the names of [`Scenario::figures`].
+    /// The measurements, by the names of [`Scenario::figures`].
     #[serde(default)]
     pub figures: BTreeMap<String, f64>,
     /// How far off the mean may be by chance alone, as a standard deviation of its logarithm, where a results folder tells.
@@ -130,7 +130,7 @@ pub struct Calibrated {
 impl Calibrated {
     /// How far off the calibration may be, with 95 % confidence, as a share: the simulated figures against the measured ones (Student's t
     /// over as many as are left after the numbers that were fitted), and what the measured ones may be off by chance. `None` where there are
-    /// no more figures than numbers, so that nothing is left to tell.
+    /// no more figures than numbers, so that no degree of freedom is left.
     pub fn error(&self) -> Option<f64> {
         let offs = self
             .residuals
@@ -196,7 +196,7 @@ impl Figures {
         }
     }
 
-    /// One results folder as a group of its own, by which `parameters` are moved.
+    /// One results folder as a separate group, which `parameters` are fitted to.
     pub fn of_folder(dir: &Path, parameters: &[String]) -> Result<Figures, String> {
         if parameters.is_empty() {
             return Err(
@@ -308,7 +308,7 @@ fn moved(fit: &Fit, scenario: &Table, point: &[f64]) -> Result<Table, String> {
     Ok(table)
 }
 
-/// Four digits: what is printed is what was simulated.
+/// Four digits: the printed number is the simulated one.
 pub(super) fn rounded(x: f64) -> f64 {
     if x == 0.0 || !x.is_finite() {
         return x;

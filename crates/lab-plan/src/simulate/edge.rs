@@ -1,12 +1,12 @@
-//! The breakpoint of a simulated server: the search of [`crate::breakpoint`] with a simulation for each trial, so that what is foretold
-//! and what is measured mean the same thing.
+//! The breakpoint of a simulated server: the search of [`crate::breakpoint`] with a simulation for each trial, so that
+//! the predicted and the measured value mean the same.
 
 use super::{Scenario, settings};
 use crate::breakpoint::search::{End, Next, Plan, Search};
 use meridian_lab_results::stats::Estimate;
 use toml::{Table, Value};
 
-/// What has to hold, and for how long.
+/// The condition, and for how long it must hold.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Objective {
     /// A figure of [`Scenario::figures`], such as `p95_s`.

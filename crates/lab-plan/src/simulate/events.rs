@@ -1,4 +1,4 @@
-//! What happens next: a heap of events over an integer microsecond clock.
+//! The next event: a heap over an integer microsecond clock.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -6,7 +6,7 @@ use std::collections::BinaryHeap;
 /// Microseconds from the start of the simulated trial.
 pub type Micros = u64;
 
-/// Seconds as microseconds; what is below zero or not a number is zero.
+/// Seconds as microseconds; negative values and NaN become zero.
 pub fn micros(seconds: f64) -> Micros {
     (seconds * 1e6).round() as Micros
 }

@@ -72,7 +72,7 @@ impl Nanos {
     }
 }
 
-/// What spans of each name took themselves. The error is a sentence with the line to blame.
+/// The own time of spans of each name. The error is a sentence with the line at fault.
 pub fn read(text: &str) -> Result<BTreeMap<String, Service>, String> {
     let (mut own, mut broken) = (Own::default(), Vec::new());
     for (i, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {

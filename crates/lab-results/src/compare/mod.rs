@@ -1,7 +1,8 @@
-//! Two runs, or the two targets of one, held against each other: request by request, faster, slower or no difference seen.
+//! Two runs, or the two targets of one, compared: request by request, faster, slower or no difference seen.
 //!
-//! What is repeated decides: trials that took turns, runs, or the trials of one run of each side. Without repeats nothing is decided, and a
-//! void run is never judged. Of comparisons of a server with itself at most [`ALPHA`] call it different anywhere (`tests.rs` counts it).
+//! Repeats decide: trials that took turns, runs, or the trials of one run of each side. Without repeats nothing is
+//! decided, and a void run is never judged. Of comparisons of a server with itself at most [`ALPHA`] call it different
+//! anywhere (`tests.rs` counts it).
 
 mod show;
 mod sides;
@@ -15,7 +16,7 @@ use std::fmt::Write;
 
 /// The share of comparisons of a server with itself in which some row is called faster or slower. Every row has its part of it.
 pub const ALPHA: f64 = 0.05;
-/// What is compared.
+/// The compared quantiles.
 const QUANTILES: [f64; 3] = [0.5, 0.95, 0.99];
 
 /// One request at one quantile.
@@ -81,7 +82,7 @@ impl Row {
     }
 }
 
-/// A and B held against each other.
+/// A and B compared.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Report {
     /// What A and B are.
@@ -135,7 +136,7 @@ impl Sides {
 
     /// One quantile of both sides, repeat by repeat.
     fn judged(&self, waits: &[Waits; 2], q: f64, alpha: f64) -> Result<Comparison, Undecided> {
-        // What took less than a microsecond cannot be told from that.
+        // Waits below a microsecond cannot be distinguished from it.
         let of = |side: &Waits| side.values().map(|ms| quantile(ms.clone(), q).max(1e-3)).collect::<Vec<f64>>();
         let [a, b] = waits.each_ref().map(of);
         if self.paired {
@@ -164,7 +165,7 @@ impl Sides {
         [kept(a, b), kept(b, a)]
     }
 
-    /// Population and request, as briefly as it can be told from the others.
+    /// Population and request, as short as they are distinct.
     fn words(&self, asked: &Asked) -> String {
         let all = || self.a.waits.keys().chain(self.b.waits.keys());
         let populations: BTreeSet<&str> = all().map(|asked| asked.population.as_str()).collect();

@@ -1,4 +1,4 @@
-//! What is held against what: two results folders, or the two targets of one.
+//! The two sides of a comparison: two results folders, or the two targets of one.
 
 use crate::error::{LabError, Result};
 use crate::folder::{self, Run};
@@ -27,7 +27,7 @@ pub type Waits = BTreeMap<u16, Vec<f64>>;
 pub struct Side {
     /// The folder, or the target.
     pub name: String,
-    /// What was waited for, never one thing with another.
+    /// The request waited for; only equal ones are compared.
     pub waits: BTreeMap<Asked, Waits>,
     /// Whether its repeats are trials of one run, so that they do not tell how much runs differ.
     pub one_run: bool,
@@ -36,9 +36,9 @@ pub struct Side {
 /// A and B.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Sides {
-    /// What is compared with.
+    /// The baseline.
     pub a: Side,
-    /// What is judged.
+    /// The judged side.
     pub b: Side,
     /// Whether trials of the same number ran side by side, A B A B.
     pub paired: bool,

@@ -25,7 +25,7 @@ pub struct Results {
     pub summary: serde_json::Value,
 }
 
-/// Opens a results folder. One of a newer form is refused with a sentence, as is what is no results folder.
+/// Opens a results folder. A folder of a newer format, or that is no results folder, is refused with a sentence.
 pub fn open(dir: &Path) -> Result<Results> {
     let shown = dir.display();
     let text = |name: &str| {

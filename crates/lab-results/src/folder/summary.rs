@@ -25,7 +25,7 @@ struct Tally {
     results: u64,
     packets: u64,
     without_results: u64,
-    /// By trial, the first intended time and the last end: each trial has a clock of its own.
+    /// By trial, the first intended time and the last end: each trial has its own clock.
     spans: BTreeMap<u16, (Micros, Micros)>,
     latency: Histogram<u64>,
     naive: Histogram<u64>,
@@ -83,7 +83,7 @@ pub struct Group {
     pub naive_ms: Quantiles,
     /// Wait for the first byte of sound answers.
     pub first_byte_ms: Quantiles,
-    /// Wait for the first result of sound answers, or for the end of those that hold none.
+    /// Wait for the first result of sound answers, or for the end of answers without results.
     pub first_result_ms: Quantiles,
     /// Wait for the last result of sound answers.
     pub last_result_ms: Quantiles,
@@ -111,7 +111,7 @@ impl Summary {
         self.groups.entry(key).or_insert_with(Tally::new).add(record);
     }
 
-    /// Records so far, and those that did not end sound.
+    /// Records so far, and how many did not end sound.
     pub fn progress(&self) -> (u64, u64) {
         let all: u64 = self.groups.values().map(|tally| tally.outcomes.iter().sum::<u64>()).sum();
         let sound: u64 = self.groups.values().map(|tally| tally.outcomes[0]).sum();

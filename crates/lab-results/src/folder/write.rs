@@ -61,7 +61,7 @@ impl Writer {
         if self.held.len() >= SAMPLE_ROWS { self.flush_samples() } else { Ok(()) }
     }
 
-    /// What has been pushed so far.
+    /// Records pushed so far.
     pub fn summary(&self) -> &Summary {
         &self.summary
     }
@@ -96,7 +96,7 @@ impl Writer {
         let path = self.folder.path().join(name);
         let schema = like.map_err(|e| broken(&path, &e))?.schema();
         let file = File::create(&path).map_err(|e| broken(&path, &e))?;
-        // Times hardly repeat: a dictionary of them would be made and thrown away. Texts repeat.
+        // Times hardly repeat: a dictionary of them would be built and discarded. Texts repeat.
         let mut properties = WriterProperties::builder()
             .set_compression(Compression::SNAPPY)
             .set_max_row_group_row_count(Some(GROUP_ROWS))

@@ -24,16 +24,16 @@ pub enum Scale {
     Linear,
     /// Equal steps for equal ratios; values must be above zero.
     Log,
-    /// Equal steps for each halving of what is left of one: percentiles (0.5, 0.9, 0.99, …).
+    /// Equal steps for each halving of the distance to one: percentiles (0.5, 0.9, 0.99, …).
     Tail,
 }
 
 /// One axis of a plot.
 #[derive(Debug, Clone)]
 pub struct Axis {
-    /// What is laid along it.
+    /// What its values are, in words.
     pub title: String,
-    /// What its numbers are.
+    /// Its unit.
     pub unit: Unit,
     /// How they are laid.
     pub scale: Scale,

@@ -15,7 +15,7 @@ pub use svg::stacked;
 
 /// The colours of series, in order of use.
 pub const COLOURS: [&str; 7] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#6b6b6b"];
-/// Of what is good, of what is bad, and of what lies behind.
+/// Colours of good, bad and background marks.
 pub const GOOD: &str = "#009e73";
 /// See [`GOOD`].
 pub const BAD: &str = "#d55e00";
@@ -41,7 +41,7 @@ pub struct Plot {
     pub size: (u32, u32),
 }
 
-/// Marks of one look.
+/// Marks of one style.
 #[derive(Debug, Clone)]
 pub struct Layer {
     /// Name in the legend; without one it is not in it.

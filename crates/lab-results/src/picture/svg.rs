@@ -11,7 +11,7 @@ const RIGHT: f64 = 18.0;
 const TOP: f64 = 44.0;
 const BOTTOM: f64 = 52.0;
 const LEGEND_LINE: f64 = 18.0;
-/// Strengths of a heat map that are told apart: cells of one are one path, which keeps the file small.
+/// Distinct strengths of a heat map: cells of one are one path, which keeps the file small.
 const STRENGTHS: f64 = 20.0;
 /// Rough width of a letter of 12 pixels, for laying out the legend.
 const LETTER: f64 = 7.0;

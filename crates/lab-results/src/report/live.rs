@@ -1,4 +1,4 @@
-//! A report that grows while its run goes on.
+//! A report that grows during its run.
 
 use super::digest::Digest;
 use super::{page, pictures, words};

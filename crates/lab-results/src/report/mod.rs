@@ -23,12 +23,12 @@ use std::path::{Path, PathBuf};
 /// Most samples that pictures are drawn from.
 const SAMPLES_MAX: usize = 200_000;
 
-/// How a page of a report looks, for pages beside it.
+/// The style of a report page, for pages beside it.
 pub fn style() -> &'static str {
     page::STYLE
 }
 
-/// What was written.
+/// The written files.
 #[derive(Debug)]
 pub struct Report {
     /// The page.

@@ -10,7 +10,7 @@ use crate::stats::mode::{Course, Mode, RequestTiming, Stretch};
 /// Trials of a series that are drawn, and points of all of them.
 const TRIALS_MAX: usize = 12;
 const POINTS_MAX: usize = 1_500;
-/// Bursts that are told one by one.
+/// Max bursts reported one by one.
 const BURSTS_MAX: usize = 20;
 /// A band is at least this share of the time line wide before it ends with a short stretch.
 const NARROW: f64 = 0.0025;

@@ -65,7 +65,7 @@ fn latency_axis(title: &str, values: impl Iterator<Item = f64>) -> Axis {
     Axis::over(title, Unit::Micros, Scale::Log, values)
 }
 
-/// What tells the pictures of one series from those of the others.
+/// The suffix of the pictures of one series.
 struct Names {
     /// After the name of its file.
     file: String,
@@ -298,7 +298,7 @@ fn firsts_and_lasts(run: &Run, digest: &Digest) -> Vec<Picture> {
 fn bars(histogram: &Histogram<u64>) -> Vec<(f64, f64, f64, f64)> {
     let mut classes: BTreeMap<u16, u64> = BTreeMap::new();
     for value in histogram.iter_recorded() {
-        // In the classes of the heat map: the histogram's own buckets are too fine to be told apart.
+        // In the classes of the heat map: the histogram's own buckets are too fine to distinguish.
         let class = (value.value_iterated_to().max(1) as f64).log10() * CLASSES_PER_DECADE;
         *classes.entry(class as u16).or_insert(0) += value.count_at_value();
     }

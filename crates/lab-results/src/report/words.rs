@@ -111,7 +111,7 @@ fn with_first<C: Iterator<Item = char>>(words: &str, change: fn(char) -> C) -> S
     letters.next().map(change).into_iter().flatten().chain(letters).collect()
 }
 
-/// Stretches that are told one by one, and trials.
+/// Max stretches reported one by one, and trials.
 const TOLD_MAX: usize = 6;
 
 /// By target and population, the course of each trial.
@@ -217,7 +217,7 @@ fn shape_in_words(over_time: &[(f64, f64)]) -> Option<String> {
     let (at, below) = shape::of(&took, 1).filter(|shape| shape.humps > 1)?.split?;
     let at = label(at, Unit::Micros);
     Some(format!(
-        "There are two kinds of answers: {:.0} % took less than {at}, the others form a hump of their own.",
+        "There are two kinds of answers: {:.0} % took less than {at}, the others form a separate hump.",
         below * 100.0
     ))
 }

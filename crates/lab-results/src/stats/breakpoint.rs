@@ -19,12 +19,12 @@ pub struct Outcome {
 /// Share of the weight that an interval holds. More than the 95 % that it promises: a search that ends as soon as its interval is
 /// narrow ends a little too often where chance made it so.
 const LEVEL: f64 = 0.97;
-/// Points of the grid: of the first look, and of the second, where the first found weight.
+/// Points of the grid: of the first pass, and of the second, where the first found weight.
 const GRID: [usize; 2] = [80, 120];
 /// How far past the outcomes that contradict each other, or past the last that held and the first that failed, weight is looked for; a
 /// difference of logarithms.
 const BEYOND: f64 = 0.5;
-/// What is lighter than this share of the heaviest point is left out of the second look.
+/// Points lighter than this share of the heaviest are omitted from the second pass.
 const LIGHT: f64 = 1e-5;
 /// Widths of the curve that are thought possible, as shares of the load: from a server that breaks within 0.5 % to one within 30 %.
 const WIDTHS: [f64; 7] = [0.005, 0.01, 0.02, 0.04, 0.08, 0.15, 0.3];
@@ -33,13 +33,13 @@ const WIDTHS: [f64; 7] = [0.005, 0.01, 0.02, 0.04, 0.08, 0.15, 0.3];
 #[derive(Debug, Clone)]
 pub struct Weights(Vec<(f64, f64)>);
 
-/// Estimates the breakpoint. The error says what is missing.
+/// Estimates the breakpoint. The error names the missing side.
 pub fn of(outcomes: &[Outcome]) -> Result<Estimate, String> {
     Ok(Weights::of(outcomes)?.estimate())
 }
 
 impl Weights {
-    /// Weighs all places. The error says what is missing.
+    /// Weighs all points. The error names the missing side.
     pub fn of(outcomes: &[Outcome]) -> Result<Weights, String> {
         if let Some(bad) = outcomes.iter().find(|o| !(o.load.is_finite() && o.load > 0.0)) {
             return Err(format!("a load of {}: expected more than 0", bad.load));

@@ -1,9 +1,9 @@
 //! Is B faster than A? The ratio of a quantile of two servers, from repeats, with a plain verdict.
 //!
 //! Requests of one trial share what the machine did meanwhile, so a thousand of them tell no more of how much trials differ than one does: an
-//! interval from within a trial calls two runs of one server different as often as not. What is repeated is the trial (or the run), and
-//! each gives one number: the logarithm of its quantile. Student's t test over those numbers is the comparison: of pairs where trials
-//! took turns, of two groups (Welch 1947) where they did not.
+//! interval from within a trial calls two runs of one server different as often as not. The repeated unit is the trial
+//! (or the run), and each gives one number: the logarithm of its quantile. Student's t test over those numbers is the
+//! comparison: of pairs where trials took turns, of two groups (Welch 1947) where they did not.
 
 use super::{Estimate, student_at};
 use serde::Serialize;
@@ -16,7 +16,7 @@ pub enum Verdict {
     Faster,
     /// B takes more time.
     Slower,
-    /// The samples do not tell them apart.
+    /// The samples do not distinguish them.
     NoDifferenceSeen,
 }
 
@@ -31,7 +31,7 @@ impl Verdict {
     }
 }
 
-/// Two servers held against each other.
+/// Two servers compared.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Comparison {
     /// B over A.
@@ -63,7 +63,7 @@ pub const RUN_SD: f64 = 0.05;
 pub struct Repeats<'a> {
     /// Durations, infinite where nothing sound came.
     pub quantiles: &'a [f64],
-    /// Whether all are of one run, so that they do not tell how much runs differ.
+    /// Whether all are of one run, so that they do not show how much runs differ.
     pub one_run: bool,
 }
 
@@ -119,8 +119,8 @@ fn verdict_of(mean: f64, reach: f64) -> Comparison {
     Comparison { ratio, verdict }
 }
 
-/// What is to be said where some repeats never had an answer at the quantile. If all of one side had none and all of the other had one,
-/// that is a difference: by chance it would come in at most one of 32 comparisons of three repeats.
+/// The verdict if some repeats never had an answer at the quantile. If all of one side had none and all of the other
+/// had one, that is a difference: by chance it would come in at most one of 32 comparisons of three repeats.
 fn never(
     a: impl Iterator<Item = f64> + Clone,
     b: impl Iterator<Item = f64> + Clone,

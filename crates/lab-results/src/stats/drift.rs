@@ -1,6 +1,6 @@
 //! Does it wear out? Whether a figure drifts over a long run, by Mann and Kendall's test on blocks, with Sen's slope.
 //!
-//! The test looks only at which of two blocks is higher, so a few stalls do not decide it, and blocks are taken long enough
+//! The test uses only which of two blocks is higher, so a few stalls do not decide it, and blocks are taken long enough
 //! that neighbours hardly depend on each other.
 
 use super::{normal_cdf, percentile, sorted};

@@ -13,7 +13,7 @@ pub enum Mode {
     Flat,
     /// Nothing was answered for a while, though requests waited.
     Stall,
-    /// Each request waits longer than the one before.
+    /// Each request waits longer than the previous one.
     Growing,
     /// Requests get nothing.
     TimingOut,
@@ -128,7 +128,7 @@ pub fn of(records: &[Record]) -> Course {
     course(records.iter().filter_map(RequestTiming::of).collect())
 }
 
-/// The same of what is kept of records.
+/// The same, from digested records.
 pub fn course(mut timings: Vec<RequestTiming>) -> Course {
     // By number, not by time of the answer: a queue shows in how the waits follow the order of arrival.
     timings.sort_by_key(|one| (one.n, one.attempt));
@@ -297,7 +297,7 @@ mod tests {
         let growing = &course.stretches[1];
         assert!((280..=320).contains(&growing.from_n), "{growing:?}");
         assert!((growing.growth.unwrap().slope.value / 0.005 - 1.0).abs() < 0.1, "{growing:?}");
-        // They follow each other without gaps, and what is lost has its exact place.
+        // They follow each other without gaps, and lost requests have their exact place.
         assert_eq!((growing.end_s, course.stretches[2].start_s, course.stretches[2].end_s), (5.01, 5.01, 5.31));
         assert_eq!(
             (course.stretches[3].from_n, course.stretches[3].requests, course.stretches[3].end_s),

@@ -3,7 +3,8 @@
 use super::{Estimate, sorted, student};
 use hdrhistogram::Histogram;
 
-/// The quantile `q` in [0, 1] of sorted values: the least value with at least the share `q` at or below it. `None` of nothing.
+/// The quantile `q` in [0, 1] of sorted values: the min value with at least the share `q` at or below it. `None` of
+/// nothing.
 pub fn of_sorted(sorted: &[f64], q: f64) -> Option<f64> {
     let rank = (q * sorted.len() as f64).ceil() as usize;
     sorted.get(rank.clamp(1, sorted.len().max(1)) - 1).copied()

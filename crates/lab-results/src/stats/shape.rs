@@ -8,7 +8,7 @@ use super::sorted;
 use crate::random::SeededRng;
 use serde::Serialize;
 
-/// What a distribution looks like.
+/// The shape of a distribution.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Shape {
     /// 1, or 2 for two or more.
@@ -19,7 +19,7 @@ pub struct Shape {
     pub split: Option<(f64, f64)>,
 }
 
-/// Values that the test looks at, evenly over the sorted ones where there are more: it is quadratic.
+/// Max values for the test, evenly over the sorted ones where there are more: it is quadratic.
 const VALUES: usize = 400;
 const GRID: usize = 160;
 const SAMPLES: usize = 100;

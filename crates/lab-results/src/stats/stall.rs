@@ -1,8 +1,8 @@
 //! Stalls: stretches of time in which nothing at all is answered, though requests wait.
 //!
-//! A server that stops for two seconds and goes on (a pause of a collector, a disk that hangs, a lock) leaves few long waits among many
-//! short ones: no percentile but the last shows it, and no line through the waits rises. What reveals it is when answers
-//! come: none for a long time, then those to all that waited meanwhile.
+//! A server that stops for two seconds and continues (a pause of a collector, a disk that hangs, a lock) leaves few
+//! long waits among many short ones: no percentile but the last shows it, and no line through the waits rises. What
+//! reveals it is when answers come: none for a long time, then those to all that waited meanwhile.
 
 use super::mode::{Mode, RequestTiming, Stretch};
 use crate::record::Micros;
@@ -26,16 +26,16 @@ impl Stall {
     }
 }
 
-/// What is shorter is not felt as a stop, and machines that are shared pause for as long now and then.
+/// Users do not notice shorter stops, and shared machines pause for as long now and then.
 const MIN_US: Micros = 200_000;
-/// A stall is so many times as long as what is usual between two answers, or as what three quarters of the requests wait.
+/// A stall is so many times the usual time between two answers, or the wait of three quarters of the requests.
 const TIMES: f64 = 10.0;
 /// And so many times as long as a tenth of the requests wait at most: an answer that takes a second is no stall of a second.
 const SERVED: f64 = 3.0;
 /// Requests that must have waited for at least half of it; fewer are enough where gaps of that kind are rare.
 const WAITED: u32 = 3;
 const RARE: usize = 3;
-/// Longest stalls that are told.
+/// Max stalls reported, longest first.
 const MAX_STALLS: usize = 50;
 
 /// Finds the stalls of a trial by when its requests were due and answered, in the order of their time.
@@ -49,7 +49,7 @@ pub(super) fn of(timings: &[RequestTiming]) -> Vec<Stall> {
     let min_gap = usual.max(MIN_US as f64);
     let mut gaps = gaps(&answers, first);
     gaps.retain(|(from, to)| (to - from) as f64 >= min_gap);
-    // The longest first, since only so many are told.
+    // The longest first, since only so many are reported.
     gaps.sort_by_key(|(from, to)| from - to);
     gaps.truncate(MAX_STALLS);
     let rare = gaps.len() <= RARE;
@@ -109,7 +109,7 @@ pub(super) fn caught(timings: &[RequestTiming], stalls: &[Stall]) -> Vec<bool> {
     let mut out = vec![false; timings.len()];
     let mut waits: Vec<Micros> = timings.iter().filter_map(|one| one.wait).collect();
     waits.sort_unstable();
-    // Longer than twice the median is not what is usual.
+    // Longer than twice the median is not usual.
     let usual = waits.get(waits.len() / 2).map_or(0, |median| 2 * median);
     let us = |s: f64| (s * 1e6).round() as Micros;
     for stall in stalls {

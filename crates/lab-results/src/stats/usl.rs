@@ -159,7 +159,7 @@ pub fn fit(points: &[Point]) -> Result<Law, String> {
         simplex::minimize(&simplex::minimize(start, 0.7, 2_000, &mut |p| loss(p)), 0.3, 2_000, &mut |p| loss(p))
     });
     let best = ends.min_by(|p, q| loss(p).total_cmp(&loss(q))).unwrap_or_else(|| starts[0].to_vec());
-    // What is too small to be seen at the largest size is none.
+    // A coefficient without an effect at the largest size is zero.
     let largest = sizes[sizes.len() - 1];
     let (g, a) = (unit * best[0].exp(), best[1].exp());
     let a = if a * largest < 1e-3 { 0.0 } else { a };

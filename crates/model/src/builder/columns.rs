@@ -14,7 +14,7 @@ pub(super) const FIRST_ROWS: usize = 16;
 /// Bytes of text that a new column of text has room for.
 pub(super) const FIRST_BYTES: usize = 256;
 
-/// A value of the event in hand, already of its field's type.
+/// A value of the current event, already of its field's type.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Pending {
     Null,

@@ -33,9 +33,9 @@ pub struct BatchBuilder {
     id_pending: Option<String>,
     place: PlaceBuilder,
     fields: Vec<FieldBuilder>,
-    /// Values of the event in hand, by field.
+    /// Values of the current event, by field.
     pending: Vec<Pending>,
-    /// Texts of the event in hand, after each other: one buffer for all events instead of a string for each text.
+    /// Texts of the current event, one after the other: one buffer for all events instead of a string for each text.
     texts: String,
 }
 
@@ -126,7 +126,7 @@ impl BatchBuilder {
         self.bytes
     }
 
-    /// Sets the id of the event in hand; ignored where ids are made.
+    /// Sets the id of the current event; ignored where ids are generated.
     pub fn set_id(&mut self, id: impl Into<String>) -> Result<(), Invalid> {
         if self.schema.id == IdRole::Made {
             return Ok(());
@@ -142,7 +142,7 @@ impl BatchBuilder {
         Ok(())
     }
 
-    /// Whether the event in hand has an id; never where ids are made.
+    /// Whether the current event has an id; never where ids are generated.
     pub fn has_id(&self) -> bool {
         self.id_pending.is_some()
     }
@@ -239,7 +239,7 @@ impl BatchBuilder {
         Ok(())
     }
 
-    /// Checks what the event in hand lacks and adds it.
+    /// Checks the current event for required values and adds it.
     pub fn end_event(&mut self) -> Result<(), Invalid> {
         if self.schema.id == IdRole::Given && self.id_pending.is_none() {
             return Err(Invalid::field(&self.schema.id_name, "the event has no id, which this collection requires"));
@@ -279,7 +279,7 @@ impl BatchBuilder {
         Ok(())
     }
 
-    /// Forgets the event in hand.
+    /// Discards the current event.
     pub fn abandon_event(&mut self) {
         self.id_pending = None;
         self.pending.fill(Pending::Null);

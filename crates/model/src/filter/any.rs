@@ -132,8 +132,8 @@ impl Predicate {
     }
 }
 
-/// What has no place touches every place, since it may match by its time alone; and the time of a collection without
-/// time, which is 0, touches every time.
+/// A condition without a place touches every place, since it may match by its time alone; and the time of a collection
+/// without time, which is 0, touches every time.
 fn anywhere(bounds: Bounds) -> Bounds {
     let Bounds { start, end, .. } = bounds;
     let (start, end) = if start == 0 && end == 0 { (i64::MIN, i64::MAX) } else { (start, end) };

@@ -37,7 +37,7 @@ impl BoolTest {
         })
     }
 
-    /// What this says of each row; `None` if a column was not read.
+    /// The result for each row; `None` if a column was not read.
     pub(crate) fn evaluate(&self, batch: &Batch) -> Option<Truth> {
         let ((a, a_nulls), (b, b_nulls)) = (values(self.left, batch)?, values(self.right, batch)?);
         let yes = match self.op {

@@ -260,7 +260,7 @@ impl Expr {
             Expr::Not(inner) => inner.map_positions(map),
             Expr::Spatial { left, right, .. } => [left, right].into_iter().for_each(|o| o.map_positions(map)),
             Expr::IsNull(value) => value.map_positions(map),
-            // Geometry has no meaning in these, and binding says so.
+            // Geometry has no meaning in these, and binding refuses it.
             Expr::Compare { .. }
             | Expr::Like { .. }
             | Expr::Between { .. }

@@ -43,7 +43,7 @@ pub fn farthest_in_box_m(lon: f64, lat: f64, bounds: &Bounds) -> f64 {
     if bounds.is_nowhere() {
         return f64::NEG_INFINITY;
     }
-    // What is farthest from a place is nearest to its antipode.
+    // The farthest point from a place is the nearest to its antipode.
     let nearest = box_distance(lon + 180.0, -lat, bounds);
     let exact = PI * EARTH_RADIUS_M - nearest;
     exact + slack(exact).max(slack(nearest))

@@ -87,7 +87,7 @@ pub(crate) fn tokens(text: &str) -> Result<Vec<(Token, usize)>, Invalid> {
             }
             tokens.push((if c == '\'' { Token::Text(text) } else { Token::Quoted(text) }, at));
             i = end;
-        // Numbers have no sign here, or `a -1` could not be told from `a - 1`.
+        // Numbers have no sign here, or `a -1` would read as two values, unlike `a - 1`.
         } else if c.is_ascii_digit() || c == '.' && chars.get(i + 1).is_some_and(char::is_ascii_digit) {
             let end = number_end(&chars, i);
             tokens.push((Token::Number(chars[i..end].iter().collect()), at));

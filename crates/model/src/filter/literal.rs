@@ -31,7 +31,7 @@ pub(crate) fn interval_end(text: &str) -> Result<IntervalEnd, String> {
 
 /// First and last instant of a day in UTC.
 pub(crate) fn day(date: civil::Date) -> (i64, i64) {
-    // A date that was read lies in range, see `date`; one made by hand may not, and is then at an end of time.
+    // A parsed date lies in range, see `date`; a constructed one may not, and is then clamped to an end of time.
     let start = date_start(date).unwrap_or(if date.year() < 0 { i64::MIN } else { i64::MAX - DAY_US });
     (start, start + DAY_US - 1)
 }

@@ -116,7 +116,8 @@ impl Near {
         if bounds.is_nowhere() {
             return Outcomes::UNKNOWN;
         }
-        // Most regions are outside of the cap's box, and those that exceed it are not within the cap: no trigonometry.
+        // Most regions are outside of the cap's box, and regions that exceed it are not within the cap: no
+        // trigonometry.
         let [west, south, east, north] = self.sides;
         if bounds.east < west || bounds.west > east || bounds.north < south || bounds.south > north {
             return Outcomes::FALSE.with_unknown(region.some_nowhere());

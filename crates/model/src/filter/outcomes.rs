@@ -53,7 +53,7 @@ impl Outcomes {
         self.not().and(other.not()).not()
     }
 
-    /// What this says to a planner: unknown counts as no match.
+    /// The relation for a planner: unknown counts as no match.
     pub(crate) fn relation(self) -> Relation {
         if !self.can_be(Outcomes::TRUE) {
             Relation::None

@@ -23,13 +23,13 @@ pub(crate) fn parse_json_within(value: &Value, values_max: usize) -> Result<Expr
 }
 
 struct Parser {
-    /// Steps to the value in hand.
+    /// Steps to the current value.
     path: Vec<String>,
     values: usize,
     values_max: usize,
 }
 
-/// What was found, for messages.
+/// The value found, for messages.
 fn shown(value: &Value) -> String {
     match value {
         Value::Null => "null".to_owned(),

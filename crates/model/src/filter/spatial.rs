@@ -72,7 +72,7 @@ impl SpatialTest {
             (BoxSide::Covered | BoxSide::Interior, SpatialOp::Intersects) => Some(true),
             (BoxSide::Covered | BoxSide::Interior, SpatialOp::Disjoint) => Some(false),
             (BoxSide::Interior, SpatialOp::Within) => Some(true),
-            // What lies in the interior neither touches, equals, holds, overlaps nor crosses.
+            // A box in the interior neither touches, equals, contains, overlaps nor crosses.
             (BoxSide::Interior, _) => Some(false),
             _ => None,
         }

@@ -1,7 +1,7 @@
 //! The source expression of a predicate, so that it can be sent to another server and bound there.
 //!
 //! A bound predicate refers to fields by number and keeps only what it evaluates. Its source expression is kept beside it:
-//! CQL2 for filters, and boxes, times and circles, which CQL2 cannot express, under names of their own.
+//! CQL2 for filters, and boxes, times and circles, which CQL2 cannot express, under separate names.
 //!
 //! ```text
 //! {"cql2": EXPR} | {"cql2-text": "EXPR"} | {"bbox": [west, south, east, north]} | {"time": [start, end]} | {"near": [lon, lat, metres]}
@@ -25,7 +25,7 @@ const VALUES_MAX: usize = 1 << 20;
 /// Max number of levels of an expression in JSON, which readers of JSON limit to 128 in all. A deeper one goes as text.
 const LEVELS_MAX: usize = 96;
 
-/// What a predicate was made of.
+/// The source of a predicate.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Source {
     Cql2(Expr),
@@ -39,9 +39,9 @@ pub(crate) enum Source {
 }
 
 impl Predicate {
-    /// The expression that this was made of, as JSON that [`Predicate::from_json`] binds again; see the module `wire`.
+    /// The expression of this predicate, as JSON that [`Predicate::from_json`] binds again; see the module `wire`.
     ///
-    /// `None` of a part of a filter, which has no expression of its own.
+    /// `None` of a part of a filter, which has no separate expression.
     pub fn to_json(&self) -> Option<Value> {
         self.source().map(|source| source.to_json())
     }
@@ -57,7 +57,7 @@ impl Source {
         let all = |parts: &[Arc<Source>]| parts.iter().map(|part| part.to_json()).collect::<Vec<_>>();
         match self {
             Source::Cql2(expr) => match to_json(expr) {
-                // Text has no levels: its reader counts nesting of its own, which the filter has passed already.
+                // Text has no levels: its parser counts nesting, and the filter has already passed it.
                 deep if levels(&deep) > LEVELS_MAX => json!({"cql2-text": to_text(expr)}),
                 expr => json!({"cql2": expr}),
             },

@@ -1,4 +1,4 @@
-//! Filters as CQL2 text and CQL2 JSON; what is written reads back as the same filter.
+//! Filters as CQL2 text and CQL2 JSON; the output parses back to the same filter.
 
 use super::expr::{Expr, IntervalEnd, Operand};
 use crate::time::format_instant;

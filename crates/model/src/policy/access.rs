@@ -71,7 +71,7 @@ pub enum Action {
     Manage,
 }
 
-/// What is acted on.
+/// The object of the action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Target<'a> {
     /// A collection, by name.

@@ -65,7 +65,7 @@ impl<K: Eq + Hash> Pool<K> {
         self.limit.saturating_sub(all - own)
     }
 
-    /// Whether a tenant holds more than it is guaranteed: what is above may be asked back.
+    /// Whether a tenant holds more than its guarantee: the excess may be asked back.
     pub fn exceeds<Q: Eq + Hash + ?Sized>(&self, tenant: &Q) -> bool
     where
         K: Borrow<Q>,
@@ -87,7 +87,7 @@ impl<K: Eq + Hash> Pool<K> {
         K: Borrow<Q>,
     {
         let own = self.kept_free_for(tenant);
-        // More than the limit may be held, as `force` takes what is already there.
+        // More than the limit may be held, as `force` counts memory already in use.
         let free = self.limit.saturating_sub(self.held);
         // Room that is kept free for others is not there.
         amount <= free.saturating_sub(self.kept_free).saturating_add(own.min(free))
@@ -110,7 +110,7 @@ impl<K: Eq + Hash> Pool<K> {
 
     /// Gives an amount back, at most what the tenant holds.
     pub fn give_back(&mut self, tenant: K, amount: usize) {
-        // What is given back twice would otherwise become room that does not exist.
+        // Returning bytes twice would otherwise create room that does not exist.
         let amount = amount.min(self.parts.get(&tenant).map_or(0, |part| part.held));
         self.change(tenant, |part| part.held -= amount);
         self.held -= amount;
@@ -185,7 +185,7 @@ mod tests {
         pool.give_back("b", 25);
         assert!(pool.take("c", 5) && pool.parts.len() == 3);
         pool.give_back("c", 5);
-        assert_eq!((pool.held(), pool.parts.len()), (0, 2), "what is nothing is forgotten");
+        assert_eq!((pool.held(), pool.parts.len()), (0, 2), "a tenant that holds nothing is forgotten");
     }
 
     #[derive(Debug, Clone)]
@@ -208,8 +208,8 @@ mod tests {
     }
 
     proptest! {
-        /// Against plain sums: what is held is what was taken; room is refused exactly where it would take from the pool's end
-        /// or from what is kept free for others.
+        /// Against plain sums: the held bytes are the taken ones. Room is refused exactly if it would exceed the pool
+        /// or use room kept free for others.
         #[test]
         fn room_is_that_of_plain_sums(steps in prop::collection::vec(step(), 0..80)) {
             const LIMIT: usize = 200;

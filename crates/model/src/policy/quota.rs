@@ -1,6 +1,6 @@
 //! Quotas of a tenant: limits on what it uses a second, at a time, and in all.
 //!
-//! What is used over time is charged after the fact, as its amount is only known then: a question is admitted while the
+//! Use over time is charged after the fact, as its amount is only known then: a question is admitted while the
 //! tenant's balance is above zero, and may take it below. The balance grows by the quota each second, up to one second's
 //! worth. So no request is too large for a quota, and over time the quota holds exactly. (A token bucket that may be
 //! overdrawn; compare the generic cell rate algorithm, ITU-T I.371.)
@@ -38,11 +38,11 @@ pub enum Quota {
     StoredBytes,
 }
 
-/// Quotas of what is used over time: the first of [`Quota::ALL`].
+/// Quotas of use over time: the first of [`Quota::ALL`].
 const RATES: usize = 4;
 
 impl Quota {
-    /// Every quota; those of what is used over time first.
+    /// Every quota; quotas of use over time first.
     pub const ALL: [Quota; 10] = [
         Quota::RequestsPerSecond,
         Quota::EventsPerSecond,
@@ -83,7 +83,7 @@ impl Quota {
         )
     }
 
-    /// Whether it limits what is used over time.
+    /// Whether it limits use over time.
     pub const fn is_rate(self) -> bool {
         (self as usize) < RATES
     }
@@ -106,7 +106,7 @@ impl FromStr for Quota {
     }
 }
 
-/// The quotas of a tenant; what is absent has no limit.
+/// The quotas of a tenant; an absent quota has no limit.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Quotas(BTreeMap<Quota, u64>);
@@ -172,7 +172,7 @@ pub struct Balances([Balance; RATES]);
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Balance {
-    /// What was used and has not been made up for by the passage of time: above the limit, the balance is below zero.
+    /// The use that the passage of time has not paid off: above the limit, the balance is below zero.
     used: f64,
     /// When that was so.
     at: Duration,
@@ -219,7 +219,7 @@ impl Balances {
         }
     }
 
-    /// What was used of a quota by the second and is not made up for; `None` of other quotas.
+    /// The unpaid use of a quota by the second; `None` for other quotas.
     pub fn used(&self, quota: Quota) -> Option<u64> {
         self.0.get(quota as usize).map(|balance| balance.used as u64)
     }
@@ -302,7 +302,7 @@ mod tests {
 
     proptest! {
         /// Over any stretch of time no more is admitted than the quota, one second's worth, and the last amount; and what
-        /// is refused is admitted after the wait that it was told.
+        /// is refused is admitted after the wait in its refusal.
         #[test]
         fn the_quota_holds_over_time(
             limit in 1..500u64,

@@ -143,7 +143,7 @@ impl Reader {
             if object {
                 return Err(Invalid::field(
                     format!("{path}/x-meridian-object"),
-                    "the id names one event, not the object of many: mark a field of its own",
+                    "the id names one event, not the object of many: mark another field",
                 ));
             }
             return self.set_id(name, !read_only, &path);
@@ -350,7 +350,10 @@ fn is_annotation(key: &str) -> bool {
 }
 
 fn unsupported(path: String) -> Invalid {
-    Invalid::field(path, "this keyword is not supported here: a schema says names, types, roles and what is required")
+    Invalid::field(
+        path,
+        "this keyword is not supported here: a schema has names, types, roles and the list of required fields",
+    )
 }
 
 /// Escapes one step of a JSON Pointer (RFC 6901).

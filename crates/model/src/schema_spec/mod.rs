@@ -5,7 +5,7 @@
 //! user data name another or `geomesa.ignore.dtg='true'` says that none does. Names that hold a separator
 //! are in double quotes. Errors give the position in characters, from 1.
 //!
-//! What the notation cannot express is in options and user data of our own: `nillable=false`,
+//! Our own options and user data express the rest: `nillable=false`,
 //! `object=true`, `title='…'`; `meridian.interval.start`, `meridian.interval.end`, `meridian.id` (`given`
 //! or `made`), `meridian.id.name`, `meridian.mode`, `meridian.time.unit`, `meridian.title`,
 //! `meridian.description`.

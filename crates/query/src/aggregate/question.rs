@@ -186,7 +186,7 @@ impl Aggregate {
                 let kind = kind.map_or("nothing", FieldType::word);
                 return Err(Invalid::field(
                     "by",
-                    format!("groups cannot be made by a {kind}: expected a string, an integer or a boolean"),
+                    format!("groups cannot be by a {kind}: expected a string, an integer or a boolean"),
                 ));
             }
         }

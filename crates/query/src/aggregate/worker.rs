@@ -52,7 +52,7 @@ impl Worker {
         let mut ordered = Projection::none(&scan.layout);
         ordered.add_time(&scan.layout, schema);
         numeric.iter().for_each(|&f| ordered.add(scan.layout.field(f)));
-        // Made ids are no column, and the order of time keeps none of what they are made of.
+        // Generated ids are no column, and the order of time does not keep the sequence numbers.
         let by_id = question.predicate.reads_id();
         let time_order = schema.has_time() && !by_id && columns.columns().all(|c| ordered.has(c));
         let cut = question.predicate.as_cut().filter(|_| question.by.is_none());
@@ -231,7 +231,7 @@ impl Worker {
     }
 }
 
-/// Whether place and time of an event are plain columns without nulls: what a [`Cut`] is held against.
+/// Whether place and time of an event are plain columns without nulls: the columns of a [`Cut`].
 fn in_plain_columns(schema: &Schema) -> bool {
     schema.geometry == Some(GeometryType::Point) && matches!(schema.time, TimeRole::Instant(_))
 }

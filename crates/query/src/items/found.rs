@@ -69,7 +69,7 @@ impl Found {
                 match ids {
                     Some(ids) => Source::Listed(listed::by_id_natural(&mut scan, &ids, after)?),
                     None => {
-                        // A page may be full early; all of an answer, or of what is left of it, is read.
+                        // A page may be full early, but a whole answer, or its remainder, is read completely.
                         if items.limit.is_none() && after.is_none() {
                             scan.weigh(Matches::Read)?;
                         }

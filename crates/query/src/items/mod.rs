@@ -180,7 +180,7 @@ impl Rows {
         let room = self.page.room();
         if room == 0 {
             let found = &mut self.found;
-            // One event more tells whether a next page exists: a link to an empty page would be a false promise.
+            // One more event shows whether a next page exists: a link to an empty page would be a false promise.
             self.page.look_ahead(|| Ok(!found.fill(1)?.0.is_empty()))?;
             return Ok(None);
         }

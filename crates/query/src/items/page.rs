@@ -42,7 +42,7 @@ impl Page {
         page.min(self.left_of_k())
     }
 
-    /// The same and one more, which tells whether a next page begins.
+    /// The same and one more, which shows whether a next page exists.
     pub(crate) fn room_and_next(&self) -> usize {
         let page = self.limit.map_or(usize::MAX, |limit| (limit - self.given).saturating_add(1));
         page.min(self.left_of_k())
@@ -69,7 +69,7 @@ impl Page {
 
     /// Finds out whether a next page begins after this one; `more` says whether there is a further event.
     ///
-    /// Where time runs out on that look, a next page is promised: the page that was worked out is not lost.
+    /// If time runs out on that check, a next page is promised: the computed page is not lost.
     pub(crate) fn look_ahead(&mut self, more: impl FnOnce() -> Result<bool, QueryError>) -> Result<(), QueryError> {
         if self.left_of_k() == 0 || self.last.is_none() {
             return Ok(());

@@ -183,7 +183,7 @@ mod tests {
             );
             let exact = haversine_of(distance_m(lon, lat, px, py));
             let found = circle.haversine(px, py);
-            // Some nanometres: the formula that this is held against subtracts radians.
+            // Some nanometres: the reference formula subtracts radians.
             let apart = (found.sqrt() - exact.sqrt()).abs();
             prop_assert!(apart <= 1e-15 + 1e-12 * exact.sqrt(), "{found} {exact}");
             prop_assert!(circle.nearest(&bounds) <= found + 1e-24);

@@ -93,7 +93,7 @@ impl Walk {
     fn below(&mut self, part: usize, number: usize, tree: &Tree, node: Node, stack: &mut Vec<Node>) {
         let children = tree.children(node);
         let places = tree.places(&children);
-        // A bit for each child, worked out for all of them at once: most of a walk is to find that a node is elsewhere.
+        // A bit for each child, computed for all at once: most of a walk is finding that a node is elsewhere.
         let mut touched = 0u32;
         for [west, south, east, north] in self.circle.boxes.iter().flatten() {
             for at in 0..places.west.len().min(FANOUT) {

@@ -115,7 +115,7 @@ impl<'a> Opened<'a> {
         Ok(stats)
     }
 
-    /// A text of the metadata, read as what is expected.
+    /// A text of the metadata, parsed as the expected type.
     pub(super) fn said<T: std::str::FromStr>(&self, name: &str) -> Result<T, WireError> {
         let text = self.batch.schema_ref().metadata.get(name);
         text.and_then(|text| text.parse().ok()).ok_or_else(|| self.malformed(format!("{name} is missing or wrong")))

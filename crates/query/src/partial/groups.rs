@@ -105,7 +105,7 @@ impl PartialGroups {
     }
 }
 
-/// The values of the `by` field: text as a dictionary, as each stands in many groups.
+/// The values of the `by` field: text as a dictionary, as each value is in many groups.
 fn values(by: &Values, of_groups: &[u32]) -> Result<ArrayRef, WireError> {
     let of = |group: &u32| by.list.get(*group as usize).unwrap_or(&ByValue::Null);
     if by.list.iter().any(|value| matches!(value, ByValue::Text(_))) {
@@ -152,7 +152,7 @@ fn by_value(column: &ArrayRef, row: usize) -> Option<ByValue> {
     Some(if numbers.is_valid(row) { ByValue::Int(numbers.value(row)) } else { ByValue::Null })
 }
 
-/// Whether a value may stand in a `by` field of this type.
+/// Whether a value may be in a `by` field of this type.
 fn fits(value: &ByValue, kind: Option<FieldType>) -> bool {
     match value {
         ByValue::Null => true,

@@ -32,7 +32,7 @@ const BATCH_ROWS: usize = 2048;
 /// The rows of a page over several partitions: an iterator that blocks, as [`crate::Rows`] is.
 pub struct MergedRows<S> {
     parts: Vec<Part<S>>,
-    /// The next row of each partition that has a batch at hand.
+    /// The next row of each partition with a current batch.
     heads: BinaryHeap<Reverse<Head>>,
     page: Page,
     by_distance: bool,
@@ -147,7 +147,7 @@ impl<S: RowStream> MergedRows<S> {
             part.at += 1;
             match part.cursors.next() {
                 Some(cursor) => self.heads.push(Reverse(Head { cursor, part: number, descending })),
-                // What comes next of this partition is not known, and may come before all that is at hand.
+                // The next row of this partition is unknown, and may precede all current rows.
                 None => break,
             }
         }
@@ -182,14 +182,14 @@ impl<S: RowStream> MergedRows<S> {
     }
 }
 
-/// Reads the next batch of each partition that has none at hand, and puts its first row into the heap.
+/// Reads the next batch of each partition without a current one, and puts its first row into the heap.
 fn read_on<S: RowStream>(
     parts: &mut [Part<S>],
     heads: &mut BinaryHeap<Reverse<Head>>,
     descending: u16,
 ) -> Result<(), QueryError> {
     for (number, part) in parts.iter_mut().enumerate() {
-        // A partition whose row is in the heap has it at `at`; one whose batch is used up stands behind its end.
+        // A partition whose row is in the heap has it at `at`; one whose batch is consumed is behind its end.
         let is_used_up = |part: &Part<S>| part.batch.as_ref().is_none_or(|batch| part.at >= batch.rows());
         while is_used_up(part) && !part.is_over {
             let Some(rows) = part.rows.next().transpose()? else {

@@ -41,9 +41,9 @@ pub enum WireError {
     /// It is of another version, or of another kind.
     #[error("found {found}, expected {expected}: the servers must be of versions that go together")]
     Version {
-        /// What was found.
+        /// The value found.
         found: String,
-        /// What this server reads.
+        /// The version that this server reads.
         expected: String,
     },
     /// It does not hold what its version promises.
@@ -51,7 +51,7 @@ pub enum WireError {
     Malformed {
         /// Which kind of message.
         what: &'static str,
-        /// What is wrong with it.
+        /// The error in it.
         detail: String,
     },
     /// It is sound, but asks for something that is refused.

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 const KIND: Kind = Kind { name: "near", version: 1 };
 const TOTAL: &str = "meridian.total";
-/// By distance, from wherever: what the cursors are is all that matters.
+/// By distance, from any centre: only the type of the cursors matters.
 const ORDER: Order = Order::Near { lon: 0.0, lat: 0.0, k: None };
 
 /// The places of one partition that lie in a circle.

@@ -162,7 +162,7 @@ impl PartialRows {
 }
 
 impl RowsSummary {
-    /// As an Arrow record batch without rows: what is said after the last one.
+    /// As an Arrow record batch without rows: the summary after the last batch.
     pub fn to_arrow(&self) -> Result<RecordBatch, WireError> {
         let mut envelope = END.seal(&self.stats);
         if let Some(matched) = self.matched {

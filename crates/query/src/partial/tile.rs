@@ -70,7 +70,7 @@ impl PartialTile {
                 grids.try_for_each(|grid| all.merge(&grid))?;
                 Ok(Some(PartialTile::Counted(all)))
             }
-            // Counts and features cannot be merged: the caller asks again for counts from those that drew.
+            // Counts and features cannot be merged: the caller asks the partitions that drew again, for counts.
             Some(_) => Ok(None),
         }
     }
@@ -125,7 +125,7 @@ impl PartialTile {
         for row in 0..opened.rows() {
             let (tags, commands) = (list(tags, row), list(commands, row));
             let (Some(tags), Some(commands)) = (tags, commands) else {
-                return Err(opened.malformed("a feature is not made of numbers"));
+                return Err(opened.malformed("a feature has a value that is not a number"));
             };
             let feature = Feature { kind: kinds.value(row), tags, commands };
             add(&mut layer, &feature, &names, &values).ok_or_else(|| opened.malformed("a tag that says nothing"))?;

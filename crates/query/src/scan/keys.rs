@@ -8,7 +8,7 @@ use meridian_model::{Projection, Seq};
 use std::sync::Arc;
 
 impl Scan {
-    /// What keys, boxes and times are made of.
+    /// The columns for keys, boxes and times.
     pub(crate) fn key_columns(&self) -> &Arc<Projection> {
         &self.key_columns
     }

@@ -1,7 +1,7 @@
 //! Reading and testing the rows that trees lead to.
 //!
 //! Every question has the same three steps: nodes are ruled out, taken whole or descended into
-//! ([`crate::candidates::Candidates`]); the rows of what is left are tested a run at a time ([`Scan::test`]); the rows
+//! ([`crate::candidates::Candidates`]); the remaining rows are tested a run at a time ([`Scan::test`]); the rows
 //! found are read and put in order ([`Scan::read_picks`]). A run never leaves one chunk of the store, so
 //! reading it shares the cached block, and deadline and cancellation are checked before each.
 
@@ -36,9 +36,9 @@ pub(crate) struct Scan {
     pub(crate) grid: Grid,
     /// Columns that the predicate reads.
     test_columns: Arc<Projection>,
-    /// Whether the predicate tests ids that are made of sequence numbers.
+    /// Whether the predicate tests ids generated from sequence numbers.
     tests_made_ids: bool,
-    /// Columns that keys are made of.
+    /// Columns for keys.
     key_columns: Arc<Projection>,
     /// The predicate on pieces of long lines; `None` where it does not concern places.
     of_pieces: Option<Predicate>,
@@ -91,7 +91,7 @@ impl Scan {
         let view = &self.snapshot.parts[part as usize];
         let pieces = view.pieces()?;
         let sift = || {
-            // Sifted once for a whole part: its pieces have a tree of their own, in another order than the rows.
+            // Sifted once for a whole part: its pieces have their own tree, in another order than the rows.
             let (rows, visited) = pieces.sift(&mut |region| predicate.relation(region));
             self.stats.nodes_visited += visited;
             Some(Arc::new(rows))

@@ -19,7 +19,7 @@ pub(crate) struct Weight {
     pub(crate) bytes: u64,
 }
 
-/// What becomes of events that match.
+/// The treatment of matching events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Matches {
     /// All of them are read.
@@ -62,7 +62,7 @@ impl Scan {
                 let mut open: Vec<Node> = tree.root().into_iter().collect();
                 while let Some(node) = open.pop() {
                     visited += 1;
-                    // What was weighed so far is a lower bound, which is all that a refusal may rest on.
+                    // The weight so far is a lower bound, and a refusal may only rest on a lower bound.
                     if visited > NODES_MAX {
                         return weight;
                     }

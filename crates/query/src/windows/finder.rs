@@ -70,7 +70,7 @@ impl Numbers {
             return None;
         }
         let mut window = find(extent.start);
-        // Windows of one question are of about one length; this spares making what would be thrown away.
+        // Windows of one question are of about one length; this avoids creating starts that would be discarded.
         let length = (i128::from(window.end) - i128::from(window.start)).max(1);
         if (i128::from(extent.end) - i128::from(extent.start)) / length > 2 * NUMBERED_MAX as i128 {
             return None;

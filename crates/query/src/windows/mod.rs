@@ -30,7 +30,7 @@ pub const WINDOW_MIN_US: i64 = 1_000;
 /// 1969-12-29, a Monday, in days since 1970-01-01.
 const MONDAY: i64 = -3;
 
-/// Most starts of days or months prepared ahead of a question; others are worked out when met.
+/// Max starts of days or months prepared ahead of a query; others are computed when needed.
 const PREPARED_MAX: i64 = 50_000;
 
 /// 10000-01-01 in UTC, where the calendar of [`jiff`] ends: the end of every last window.

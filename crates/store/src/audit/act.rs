@@ -13,7 +13,7 @@ const TEXT_BYTES_MAX: usize = 512;
 pub struct Act {
     /// The id of the request.
     pub request: String,
-    /// Who: a token's id, `user:NAME`, `jwt:ISSUER:SUBJECT`, `socket`, `local` or `anonymous`.
+    /// The actor: a token's id, `user:NAME`, `jwt:ISSUER:SUBJECT`, `socket`, `local` or `anonymous`.
     pub who: String,
     /// The tenant that it concerns; empty for the server.
     pub tenant: String,
@@ -21,12 +21,12 @@ pub struct Act {
     pub from: String,
     /// The operation, by the name that the API's description gives it.
     pub act: String,
-    /// What is acted on, as a path.
+    /// The object of the act, as a path.
     pub target: String,
     /// The collection, where it is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub collection: Option<String>,
-    /// What was asked for, in words.
+    /// The request, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change: Option<String>,
     /// The status of the response. A line without one says that the act began.

@@ -43,7 +43,7 @@ const NO_LINE: [u8; 32] = [0; 32];
 pub struct AuditLog {
     files: Files,
     clock: Arc<dyn Clock>,
-    /// Held while a line is written: its number and its hash follow from the one before.
+    /// Held while a line is written: its number and its hash follow from the previous line.
     tail: Mutex<Tail>,
 }
 
@@ -97,7 +97,7 @@ impl AuditLog {
     /// # Errors
     /// What the disk said. Lines that do not read are left out; [`crate::Store::check`] names them.
     pub fn page(&self, after: u64, limit: usize, wanted: &dyn Fn(&Audited) -> bool) -> Result<AuditPage, StoreError> {
-        // What is written meanwhile is behind these lengths.
+        // Lines written meanwhile are behind these lengths.
         let sizes = self.tail.lock().sizes.clone();
         let first = sizes.range(..=after.saturating_add(1)).next_back().map_or(0, |(first, _)| *first);
         let (mut lines, mut read) = (Vec::new(), 0);

@@ -1,7 +1,7 @@
 //! The end of the log: the file that grows.
 //!
-//! A line is written behind those that are on disk, and synced. A write that fails leaves bytes that the next one replaces. After
-//! a sync that failed nobody knows what is on disk: no line is taken until the store is opened again.
+//! A line is written behind the existing ones, and synced. A write that fails leaves bytes that the next one replaces.
+//! After a failed sync the content of the disk is unknown: no line is taken until the store is opened again.
 
 use super::lines::Lines;
 use super::{Files, NO_LINE};
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
-/// A file that takes up room, so that acts are recorded on a full disk too: also those that make room.
+/// A file that takes up room, so that acts are recorded on a full disk too, including acts that make room.
 const RESERVE: &str = "RESERVE";
 const RESERVE_BYTES: usize = 256 << 10;
 
@@ -123,7 +123,7 @@ impl Tail {
             }
             _ => files.disk.open(&path, OpenMode::ReadWrite).map_err(StoreError::io("open", &path))?,
         };
-        // A shorter line must not end in what is left of the one before.
+        // A shorter line must not end in remains of the previous one.
         if self.torn && !is_new {
             file.set_len(at).map_err(StoreError::io("cut", &path))?;
         }

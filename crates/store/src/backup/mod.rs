@@ -2,14 +2,14 @@
 //!
 //! A collection's manifest, as it stands after a flush, and the files that it names are the collection at one position:
 //! segments never change, and what the log holds besides is newer. So a backup flushes, *pins* that manifest (opens its
-//! files, which stay readable after a merge has removed their names) and sends them; writers and readers go on. Of a
+//! files, which stay readable after a merge has removed their names) and sends them; writers and readers continue. Of a
 //! archived segment only the archive is sent: all else of it is rebuilt from that.
 //!
-//! What is sent is a tar of files for a *backup folder*:
+//! The output is a tar of files for a *backup folder*:
 //!
 //! - `files/SEED-NUMBER-MARK.EXTENSION`: a file of a collection. Seed (of the collection), number and mark (taken from
 //!   the file's own checksums) make the name say what the file holds, so that one that is there need not be sent again:
-//!   a backup into the folder of an older one, or of one that was broken off, adds what is new.
+//!   a backup into the folder of an older one, or of an interrupted one, adds new files.
 //! - `files/record-NAME-MARK`: a record that others keep beside the collections. They are sent first, so that what one says of a
 //!   collection is no newer than the collection is.
 //! - `BACKUP`: what belongs together. It is sent last and put in place last, and says where each collection stood and
@@ -51,7 +51,7 @@ pub struct Backup {
     pub made: i64,
     /// Its collections, in order of tenant and name.
     pub collections: Vec<Saved>,
-    /// What others keep beside the collections.
+    /// Records of other crates beside the collections.
     #[serde(default)]
     records: Vec<SavedRecord>,
 }
@@ -94,7 +94,7 @@ impl Saved {
         &self.manifest.collection
     }
 
-    /// It is as it was after the write at this position of its log.
+    /// Its state is that after the write at this position of its log.
     pub fn position(&self) -> u64 {
         self.manifest.flushed
     }

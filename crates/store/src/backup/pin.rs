@@ -33,7 +33,7 @@ pub(super) struct PinnedFile {
 enum Kind {
     /// A small file in a frame.
     Framed,
-    /// What is served beside a segment's rows.
+    /// The files served beside a segment's rows.
     Index(Arc<Part>),
     Rows(Arc<RowsFile>),
     Archive(Arc<Archive>),
@@ -68,7 +68,7 @@ impl Partition {
     fn pin(&self) -> Result<Pinned, StoreError> {
         self.check_whole()?;
         if self.log.is_none() {
-            // An ephemeral collection survives as what it is made of, without events.
+            // An ephemeral collection survives as its definition, without events.
             return Ok(Pinned { manifest: self.manifest.without_events(), events: 0, files: Vec::new() });
         }
         let manifest = Manifest {

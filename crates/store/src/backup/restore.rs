@@ -20,7 +20,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Makes the data folder of `options` from the backup in `from`, and opens it once: what is served beside archives
+/// Makes the data folder of `options` from the backup in `from`, and opens it once: the files served beside archives
 /// is rebuilt, and each collection must come out at the position and with the events that the backup says.
 ///
 /// The data folder must not exist, or be empty, or hold the beginning of a restore of this very backup. It becomes a

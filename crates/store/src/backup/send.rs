@@ -18,10 +18,10 @@ const SENT: &str = "the backup";
 
 impl Store {
     /// Writes a backup of every collection to `out`, as a tar for a backup folder, but for the files of `have`: name and
-    /// checksum of those that the folder holds. Each collection is as it was at one position, not before this call.
+    /// checksum of those that the folder holds. Each collection has its state at one position, not before this call.
     ///
-    /// Writers and readers go on. An error before the first byte is a refusal; one after it is told in the tar where
-    /// that can be, and the tar has no end.
+    /// Writers and readers continue. An error before the first byte is a refusal; one after it is reported in the tar
+    /// where that can be, and the tar has no end.
     ///
     /// # Errors
     /// [`StoreError::Corrupt`] or [`StoreError::Invalid`] where a collection cannot be read whole, [`StoreError::Io`]

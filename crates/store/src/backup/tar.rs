@@ -8,7 +8,7 @@ const BLOCK: usize = 512;
 /// Writes entries one after another.
 pub(super) struct TarWriter<'a> {
     out: &'a mut dyn Write,
-    /// Bytes that the entry in hand still lacks, and the padding after them.
+    /// Bytes still missing of the current entry, and the padding after them.
     left: u64,
     padding: usize,
     begun: bool,
@@ -19,7 +19,7 @@ impl<'a> TarWriter<'a> {
         TarWriter { out, left: 0, padding: 0, begun: false }
     }
 
-    /// Whether an entry has been written, and none is in hand.
+    /// Whether an entry has been written, and none is open.
     pub(super) fn is_between(&self) -> bool {
         self.begun && self.left == 0
     }

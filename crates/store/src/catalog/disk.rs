@@ -95,7 +95,8 @@ impl Catalog for DiskCatalog {
         }
         match write(manifest, self.disk.as_ref(), &self.dir) {
             Ok(bytes) => {
-                // Read back rather than computed, so that the next commit compares with what is really in the folder.
+                // Read back rather than computed, so that the next commit compares with the actual content of the
+                // folder.
                 *self.known.lock() = self.head().ok().map(|head| (manifest.version(), head));
                 Ok(bytes)
             }

@@ -50,7 +50,7 @@ impl Lineage {
 
     /// Which manifest is the newest after a commit of unknown outcome. A third one is another writer's.
     fn settle(&self, before: u64, tried: u64) -> Result<u64, CommitError> {
-        // This commit has not begun: that the catalog does not answer says nothing of the manifest at hand.
+        // This commit has not begun: a catalog that does not answer says nothing about the current manifest.
         let newest = self.catalog.newest().map_err(CommitError::Clean)?.map_or(0, |newest| newest.manifest.version());
         if newest == before || newest == tried { Ok(newest) } else { Err(CommitError::Stale { newest }) }
     }

@@ -1,6 +1,6 @@
 //! The manifest of a partition: what it consists of, replaced as a whole.
 //!
-//! Every manifest takes a number of a file, so `next_file` is its version: it tells which of two is newer.
+//! Every manifest takes a number of a file, so `next_file` is its version: it shows which of two is newer.
 
 use super::numbers::next_epoch;
 use crate::catalog::ranges::Range;
@@ -47,7 +47,7 @@ pub struct Manifest {
     /// The file of hidden rows of all segments, in collections of mode `latest`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) hidden: Option<u64>,
-    /// How its sequence numbers are divided. Manifests without it are of before there was a choice.
+    /// How its sequence numbers are divided. Manifests without it are from before there was a choice.
     #[serde(default, skip_serializing_if = "is_embedded", with = "layout_name")]
     pub(crate) seq_layout: SeqLayout,
     /// Whether a copy lies beside it; in memory always.

@@ -19,7 +19,7 @@ pub(crate) fn bin_of(schema: &Schema, key: Key) -> i64 {
     }
     let class = key.class();
     let duration = if class >= CLASS_NOWHERE { class - CLASS_NOWHERE } else { class >> 4 };
-    // Events that are nowhere stand in buckets of one unit whatever their duration.
+    // Events without a place are in buckets of one unit, whatever their duration.
     let scale = if class >= CLASS_NOWHERE { 1 } else { UNITS_PER_BUCKET[usize::from(duration.min(4))] };
     (key.bucket() as i64 - BUCKET_BIAS).saturating_mul(scale)
 }

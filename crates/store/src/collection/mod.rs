@@ -31,13 +31,13 @@ pub struct Collection {
     pub(crate) shared: Arc<Shared>,
     pub(crate) core: Mutex<Partition>,
     pub(crate) queue: Arc<Queue<Request, Done>>,
-    /// Woken whenever a job is done: writers that wait for memory look again.
+    /// Woken whenever a job is done: writers that wait for memory check again.
     room: Condvar,
     room_lock: Mutex<()>,
     /// One flush or merge of memory trees at a time, and one merge of segments.
     memory_lane: Mutex<()>,
     pub(crate) segment_lane: Mutex<()>,
-    /// When to look for events past the retention next, in microseconds of [`crate::seams::Clock::elapsed`].
+    /// When to check for events past the retention next, in microseconds of [`crate::seams::Clock::elapsed`].
     expiry_due: AtomicI64,
     pub(crate) stop: AtomicBool,
     wake: Arc<Wake>,
@@ -59,7 +59,7 @@ impl Wake {
     /// Waits for a call that came after those seen, or a while.
     pub(crate) fn wait(&self, seen: &mut u64, at_most: std::time::Duration) {
         let mut calls = self.calls.lock();
-        // Compared under the lock: a call between the last look and this wait is not lost.
+        // Compared under the lock: a call between the last check and this wait is not lost.
         if *calls == *seen {
             self.changed.wait_for(&mut calls, at_most);
         }
@@ -101,7 +101,7 @@ impl Collection {
         self.state().context.schema.clone()
     }
 
-    /// What was chosen for it.
+    /// Its settings.
     pub fn settings(&self) -> Settings {
         self.state().settings.clone()
     }
@@ -144,7 +144,7 @@ impl Collection {
         Snapshot { parts: seen_of(&parts), ..self.snapshot_of(&state, seq) }
     }
 
-    /// The collection as it was at the end of a write: what [`Snapshot::seq`] of an earlier snapshot says. It can be
+    /// The collection's state at the end of a write: what [`Snapshot::seq`] of an earlier snapshot says. It can be
     /// had for five minutes after its last use, and longer while no merge has dropped what it shows.
     pub fn snapshot_at(&self, seq: Seq) -> Result<Snapshot, Gone> {
         let state = self.state();
@@ -244,7 +244,7 @@ impl Collection {
         self.state().history.iter().map(|view| u64::from(view.rows()) - view.dead.count()).sum()
     }
 
-    /// What is damaged: what answers lack ([`Snapshot::missing`]), and files that are served from elsewhere.
+    /// Damage: parts missing from answers ([`Snapshot::missing`]), and files served from another form.
     pub fn problems(&self) -> Vec<Problem> {
         let state = self.state();
         state.missing.iter().chain(state.notes.iter()).cloned().collect()
@@ -284,7 +284,7 @@ impl Collection {
             expiry::check(settings, &schema)?;
         }
         core.change(Some(schema), settings)?;
-        // The next look follows the new settings at once.
+        // The next check follows the new settings at once.
         self.expiry_due.store(i64::MIN, Ordering::Release);
         Ok(())
     }

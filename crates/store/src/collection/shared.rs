@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
-/// What readers see: replaced as a whole.
+/// The state that readers see: replaced as a whole.
 #[derive(Debug)]
 pub(crate) struct State {
     /// Position of the newest write.
@@ -43,7 +43,7 @@ pub(crate) struct State {
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) seams: Seams,
-    /// Segments and what is beside them; in memory for an ephemeral collection.
+    /// Segments and their sidecars; in memory for an ephemeral collection.
     pub(crate) objects: Arc<dyn Objects>,
     /// Names of objects that go once no snapshot pins them.
     pub(crate) removal: Arc<Removal>,

@@ -1,4 +1,4 @@
-//! What keeps a collection in shape: retention, flushes and merges, and its end.
+//! Upkeep of a collection: retention, flushes and merges, and its end.
 
 use super::Collection;
 use crate::error::{StoreError, WriteError};
@@ -14,7 +14,7 @@ use roaring::RoaringBitmap;
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 
-/// A flush or merge in hand: begun, worked off, then installed. [`Collection::maintain`] does all three in one go.
+/// A flush or merge in progress: begun, executed, then installed. [`Collection::maintain`] does all three in one call.
 pub struct Work {
     job: Job,
     output: Option<Result<Output, StoreError>>,
@@ -59,7 +59,7 @@ impl Collection {
         }
     }
 
-    /// How many events would go at the next look if these were the settings, beyond those that go with the settings of now.
+    /// How many more events would expire at the next check with these settings than with the current ones.
     /// Reads what lies across the edge; events written meanwhile are not counted.
     pub fn removed_by(&self, settings: &Settings) -> Result<u64, StoreError> {
         let (state, now) = (self.state(), self.shared.seams.clock.now());
@@ -130,7 +130,7 @@ impl Collection {
         self.core.lock().next_segment_job().map(Work::of)
     }
 
-    /// Works off what was begun. Readers and writers go on meanwhile.
+    /// Executes the job. Readers and writers continue meanwhile.
     pub fn run(&self, work: &mut Work) {
         // Numbers first: no file of this process may have a name that another process has chosen.
         let numbered = if work.job.writes_files() { self.core.lock().claim_numbers() } else { Ok(()) };
@@ -143,7 +143,7 @@ impl Collection {
         names.iter().for_each(|name| delete(self.shared.objects.as_ref(), name));
     }
 
-    /// Puts the outcome in place; on an error everything stays as it was.
+    /// Puts the outcome in place; on an error nothing changes.
     pub fn install(&self, mut work: Work) -> Result<(), StoreError> {
         if work.output.is_none() {
             self.run(&mut work);
@@ -167,7 +167,7 @@ impl Collection {
         result
     }
 
-    /// Removes what is past the retention, flushes and merges until there is nothing left to do.
+    /// Removes events past the retention, flushes and merges until nothing is left to do.
     pub fn maintain(&self) -> Result<(), StoreError> {
         while self.maintain_retention()? || self.maintain_memory(false)? || self.maintain_segments()? {}
         Ok(())
@@ -178,7 +178,7 @@ impl Collection {
         self.install(work)
     }
 
-    /// Takes no more work; jobs in hand end early.
+    /// Accepts no more work; running jobs end early.
     pub(crate) fn close(&self, flush: bool) -> Result<(), StoreError> {
         let settle = flush && self.is_durable() && self.state().refuses.is_none();
         let flushed = if settle { self.flush() } else { Ok(()) };

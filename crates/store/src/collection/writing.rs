@@ -161,12 +161,12 @@ impl Collection {
         !self.shared.options.ephemeral && self.state().settings.durability != Durability::Ephemeral
     }
 
-    /// Deletes the events with these ids; those that are not there do not count.
+    /// Deletes the events with these ids; absent ones do not count.
     pub fn delete(&self, ids: &[String]) -> Result<Deleted, WriteError> {
         self.delete_change(Change::DeleteIds(ids.to_vec()))
     }
 
-    /// Deletes rows that a snapshot showed; those that are gone meanwhile do not count.
+    /// Deletes rows that a snapshot showed; rows gone meanwhile do not count.
     pub fn delete_rows(&self, rows: &[(PartView, Vec<u32>)]) -> Result<Deleted, WriteError> {
         let mut targets = Vec::new();
         for (view, rows) in rows {
@@ -273,7 +273,7 @@ impl Collection {
     }
 }
 
-/// What names the events of some rows of one block.
+/// The ids or sequence numbers of some rows of one block.
 fn targets_of(view: &PartView, rows: &[u32], targets: &mut Vec<Target>) -> Result<(), StoreError> {
     let (Some(first), Some(last)) = (rows.iter().min(), rows.iter().max().filter(|row| **row < view.rows())) else {
         return Ok(());

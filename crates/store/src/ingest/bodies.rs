@@ -29,7 +29,7 @@ pub(crate) fn decode_events(context: &Context, body: &[u8]) -> Result<Batch, Str
     let mut columns = Vec::with_capacity(all.len());
     let mut rows = rows;
     if rows == 0 {
-        // No write is of no events: this one is of before decision 015, two more zero bytes and an Arrow message.
+        // A write always has events, so this one is from before decision 015: two more zero bytes and an Arrow message.
         reader.take(2)?;
         let (arrays, found) = ipc::decode(there, &Buffer::from(reader.rest()))?;
         columns.extend(arrays.into_iter().map(Some));

@@ -1,6 +1,6 @@
 //! Distinguishes batches: a digest of the events, kept with their idempotency key.
 //!
-//! It is that of the events as they are understood, in their order: the same events give the same digest in whatever format
+//! It covers the events as parsed, in their order: the same events give the same digest in whatever format
 //! or compression they come, and read back from the log. Columns without any value are left out, so that a field added to
 //! the schema in between makes no difference. Part of the file format (`.keys`).
 
@@ -34,7 +34,7 @@ pub(crate) fn of(seed: u64, batch: &Batch) -> Result<u64, String> {
     Ok(digest.max(UNKNOWN + 1))
 }
 
-/// Appends the values of an array. What stands in the place of a null says nothing, and is left out.
+/// Appends the values of an array. The value in the place of a null is arbitrary, and is omitted.
 fn put(array: &dyn Array, out: &mut Vec<u8>) -> Result<(), String> {
     if array.null_count() > 0 {
         // Without the positions of nulls, a value moved from one row to another would give the same digest.

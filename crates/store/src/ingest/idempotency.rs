@@ -1,10 +1,10 @@
 //! Idempotency keys: what was written under which key, so that a batch sent twice is stored once.
 //!
 //! A key is remembered by 128 bits of hash, for `Options::key_memory` (a day) from its use; then it may be used again.
-//! Keys live in the log until the flush that covers them writes them to a file of their own; small files are put
+//! Keys live in the log until the flush that covers them writes them to a separate file; small files are put
 //! together so that there are never many. At most `Options::keys_max` keys are remembered: a write with one more is
 //! refused, because to forget one early would break the promise silently. With each key goes a digest of its batch
-//! (`digest.rs`): another batch under the same key is refused rather than thrown away.
+//! (`digest.rs`): another batch under the same key is refused rather than discarded.
 
 use crate::catalog::manifest::{KeysEntry, keys_name};
 use crate::catalog::sidecars;
@@ -25,7 +25,7 @@ const KEY_BYTES_1: usize = 36;
 /// From this many files on they are merged.
 const FILES_MAX: usize = 8;
 
-/// What was written under a key.
+/// The write under a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Remembered {
     pub(crate) position: u64,
@@ -71,7 +71,7 @@ impl IdempotencyKeys {
         u128::from(hash(self.seed ^ 1, key)) << 64 | u128::from(hash(self.seed ^ 2, key))
     }
 
-    /// What was written under this key, if that is remembered.
+    /// The write under this key, if remembered.
     pub(crate) fn get(&self, key: &[u8], now: i64) -> Option<Remembered> {
         // Expiry is tested here, not left to the sweep: whether a key counts must not depend on when the last sweep
         // ran.
@@ -101,7 +101,7 @@ impl IdempotencyKeys {
         self.keys.len()
     }
 
-    /// Reads the files that a manifest names; gives what is wrong with those that do not read.
+    /// Reads the files that a manifest names; returns the errors of unreadable ones.
     pub(crate) fn load(&mut self, objects: &dyn Objects, files: &[KeysEntry]) -> Vec<StoreError> {
         let mut bad = Vec::new();
         for entry in files {
@@ -180,7 +180,7 @@ pub(crate) fn read(objects: &dyn Objects, name: &str) -> Result<Vec<(u128, Remem
     let parse = || -> Result<Vec<(u128, Remembered)>, String> {
         let mut r = Reader::new(content);
         let count = r.u64()? as usize;
-        // The length tells the versions apart, and also rejects a count that would allocate beyond the file.
+        // The length distinguishes the versions, and also rejects a count that would allocate beyond the file.
         let digests = count.checked_mul(KEY_BYTES) == Some(r.left());
         if !digests && count.checked_mul(KEY_BYTES_1) != Some(r.left()) {
             return Err(format!("{count} keys do not fit its length"));

@@ -1,4 +1,4 @@
-//! Subscribers to what is written.
+//! Subscribers to writes.
 
 use crate::catalog::manifest::Manifest;
 use meridian_model::{Batch, Seq, Subscriber, WrittenBatch};

@@ -1,4 +1,4 @@
-//! What writes: from a batch in a caller's hand to a durable group that readers see.
+//! Writes: from a caller's batch to a durable group that readers see.
 //!
 //! Start at `partition/`, the state machine that commits a group. `queue.rs` makes groups out of concurrent writes, `stage/` works a
 //! group out before any of it is durable, `idempotency.rs` recognises a batch that was sent before, `replay.rs` does the same

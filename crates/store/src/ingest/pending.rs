@@ -17,7 +17,7 @@ pub struct Pending {
 /// What the holder of a [`Pending`] is to do.
 #[derive(Debug)]
 pub enum Turn {
-    /// Commit for all that wait, with [`Pending::lead`], then look again.
+    /// Commit for all waiting writes with [`Pending::lead`], then check again.
     Lead,
     /// Nothing more: this came of the write.
     Done(Result<Written, WriteError>),
@@ -42,7 +42,7 @@ impl Pending {
         })
     }
 
-    /// Commits what is queued, this write among it, if it is its turn. Blocks for the disk.
+    /// Commits the queued writes, including this one, if it is its turn. Blocks for the disk.
     pub fn lead(&self) {
         self.ticket.lead(|group| self.collection.commit_group(group));
     }

@@ -1,9 +1,8 @@
 //! Group commit: writers queue up, and one of them commits for all.
 //!
-//! There is no writer thread. A writer that finds no commit under way is to lead: it takes what is queued (its own write
-//! among it), commits that as one group, passes the lead to the first of those that queued up meanwhile, and hands out
-//! the answers. A lone writer so pays no switch of threads, and under load a group is as large as what arrives during
-//! one sync.
+//! There is no writer thread. A writer that finds no commit under way is to lead: it takes the queued writes (including
+//! its own), commits them as one group, passes the lead to the first write queued meanwhile, and hands out the answers.
+//! A lone writer so pays no switch of threads, and under load a group is as large as what arrives during one sync.
 //!
 //! A writer need not be a thread: it holds a [`Ticket`] and is notified by a [`Waker`] when to check it again. Only
 //! leading blocks. A ticket that is dropped takes its write back if it is still queued, and passes a lead on.
@@ -67,7 +66,7 @@ impl<A> Slot<A> {
 /// What a writer is to do.
 #[derive(Debug)]
 pub(crate) enum Turn<A> {
-    /// Call [`Ticket::lead`], then look again.
+    /// Call [`Ticket::lead`], then check again.
     Lead,
     /// Nothing more: this came of the write.
     Answered(Result<A, WriteError>),
@@ -110,7 +109,7 @@ impl<W, A> Queue<W, A> {
         }
         let (mut group, mut led) = (Vec::new(), Led(self, Vec::new(), Vec::new().into_iter()));
         {
-            // A group takes what is queued up to its max bytes; what comes during the commit is the next one.
+            // A group takes queued writes up to its max bytes; writes during the commit form the next one.
             let (mut waiting, mut total) = (self.waiting.lock(), 0);
             while let Some((_, bytes, _)) = waiting.writes.front() {
                 if !group.is_empty() && total + bytes > GROUP_BYTES {

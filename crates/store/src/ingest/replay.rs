@@ -54,7 +54,7 @@ impl Partition {
             for (key, what) in remembered {
                 self.keys.remember(&key, what);
             }
-            // No snapshot exists yet, so what is staged is applied piece by piece.
+            // No snapshot exists yet, so staged writes are applied piece by piece.
             staging.apply(&mut self.entries);
             self.position = self.position.max(position);
             self.merge_small_runs();

@@ -1,7 +1,7 @@
 //! The head of a log file: two marks, each of which says up to where writes were acknowledged.
 //!
 //! A mark is written after the sync of a group, to either slot in turn, and is on disk with the sync of the next group. So
-//! one mark that reads is always there, whatever part of the other a power loss tore. Each slot has a page of its own: what
+//! one readable mark always exists, whatever part of the other a power failure tore. Each slot has its own page: what
 //! tears the one does not reach the other.
 //!
 //! | at | bytes | what |

@@ -10,15 +10,15 @@
 //! Positions are contiguous over all files. A group of records is written with one call and synced with one; each
 //! record says up to where the file was synced when it was written. So at the first place that holds no good record:
 //! - a good record further on that was written when this place was synced already: the place is damaged, not torn;
-//! - a later file that does not go on with the next position: damaged as well;
+//! - a later file that does not continue with the next position: damaged as well;
 //! - otherwise the tail was being written when power failed. It was not acknowledged to any client: it is dropped.
 //!
-//! What is missing at the very end shows in the head of the newest file (`mark.rs`): after each sync a mark says up to
+//! Missing writes at the very end show in the head of the newest file (`mark.rs`): after each sync a mark says up to
 //! which write all are acknowledged, and it is on disk with the sync of the next group at the latest. A mark that claims
 //! more than there is means damage. So of all acknowledged writes only those of the last group can be taken for torn, and
 //! only where power failed before the kernel wrote the mark back: not after a kill, a start or a clean stop.
 //!
-//! After a crash the log always goes on in a new file, so that a dropped tail can never reappear behind
+//! After a crash the log always continues in a new file, so that a dropped tail can never reappear behind
 //! records written later.
 //!
 //! When a sync failed and the process was started again without a loss of power, the last group is read from the kernel's
@@ -199,7 +199,7 @@ impl Log {
             let error = StoreError::io("write", &file.path)(e);
             // Whole records of the group may have reached the file: they are cut off, which takes no room on a disk
             // that is full. The next group goes to a new file.
-            // The cut decides the outcome: with the records gone for certain the collection goes on.
+            // The cut decides the outcome: with the records certainly gone the collection continues.
             let cleaned = current.file.set_len(current.offset).and_then(|()| current.file.sync());
             let untouched = current.file.len().is_ok_and(|len| len <= current.offset);
             self.current = None;
@@ -222,7 +222,7 @@ impl Log {
         file.bytes += buffer.len() as u64;
         let written = buffer.len() as u64;
         if current.mark(last.position).is_err() {
-            // The group is durable all the same. The next one goes to a new file, whose first mark says so.
+            // The group is durable all the same. The next group goes to a new file, whose first mark covers this one.
             self.current = None;
         }
         Ok(written)
@@ -281,7 +281,7 @@ impl Log {
     /// Makes a file a spare, or removes it.
     fn let_go(&mut self, path: &Path) -> Result<(), StoreError> {
         if self.newest.as_deref() == Some(path) {
-            // What is written next goes to a file of its own.
+            // The next write goes to a new file.
             self.current = None;
             newest::write(self.disk.as_ref(), &self.dir, Newest { epoch: None, head: 0 })?;
             self.newest = None;

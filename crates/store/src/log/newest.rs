@@ -16,7 +16,7 @@ const VERSION: u32 = 2;
 pub(super) struct Newest {
     /// `None`: a manifest covers all records, and no file is needed.
     pub(super) epoch: Option<u64>,
-    /// Offset of the first record in the file: what is before it are marks. 0: the file has none.
+    /// Offset of the first record in the file; marks precede it. 0: the file has none.
     pub(super) head: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Opening a log: what its files hold, and what is missing.
+//! Opening a log: the content of its files, and missing writes.
 
 use super::mark::{HEAD_BYTES, Mark, Slot};
 use super::newest::{self, Newest};
@@ -60,8 +60,8 @@ struct Group {
 }
 
 impl Group {
-    /// Writes it again in its place and syncs it: what only the kernel's cache held is on disk then. The file says so from
-    /// then on.
+    /// Writes it again in its place and syncs it: content that was only in the kernel's cache is then on disk. The file
+    /// says so from then on.
     fn write_again(&self, disk: &dyn Disk) -> Result<(), StoreError> {
         let file = disk.open(&self.path, OpenMode::ReadWrite).map_err(StoreError::io("open", &self.path))?;
         file.write_at(self.offset, &self.bytes).map_err(StoreError::io("write", &self.path))?;
@@ -106,7 +106,7 @@ impl Log {
         Ok((log, found))
     }
 
-    /// Reads the log again and says what is damaged; `position` is that of the newest write.
+    /// Reads the log again and returns its damage; `position` is that of the newest write.
     pub(super) fn read_again(&self, flushed: u64, position: u64) -> Vec<StoreError> {
         let mut damage = match Log::read(&self.disk, &self.dir, self.file_bytes, flushed) {
             Ok((_, found)) if found.damage.is_empty() => {
@@ -122,7 +122,7 @@ impl Log {
         damage
     }
 
-    /// Reads what is there and changes nothing.
+    /// Reads the log and changes nothing.
     fn read(disk: &Arc<dyn Disk>, dir: &Path, file_bytes: u64, flushed: u64) -> Result<(Log, Recovered), StoreError> {
         let mut log = Log { next_epoch: 1, ..Log::closed(disk, dir, file_bytes) };
         let newest = newest::read(disk.as_ref(), dir);
@@ -148,7 +148,7 @@ impl Log {
         }
         let Reading { mut found, mark, .. } = reading;
         found.records.sort_by_key(|r| r.position);
-        // A file used again may hold a record twice: once as it was, once as it was written again.
+        // A reused file may hold a record twice: the original, and the copy written again.
         found.records.dedup_by_key(|r| r.position);
         log.find_newest(newest, mark, flushed, &mut found);
         if !found.damage.is_empty() {
@@ -198,7 +198,7 @@ impl Log {
         }
     }
 
-    /// What is missing of the writes that the newest file says were acknowledged.
+    /// Writes missing of those acknowledged by the newest file's mark.
     fn falls_short(&self, newest: &Path, mark: Option<Mark>, last: u64) -> Option<StoreError> {
         let Some(mark) = mark else {
             // Both stood there, synced, before the file was named; a loss of power tears one of them.
@@ -221,7 +221,7 @@ impl Reading {
         if named.is_some() {
             self.mark = marks.map(|(mark, _)| mark);
         }
-        // Of an older file whose marks do not read, the first record says that what is before it was synced: damage.
+        // If the marks of an older file are unreadable, its first record says that all before it was synced: damage.
         let head = marks.map(|_| HEAD_BYTES).or(named.map(|newest| newest.head)).unwrap_or(0);
         let scan = scan(&path, bytes, epoch, flushed, head as usize);
         if let Some((first, last)) = scan.positions {
@@ -246,21 +246,21 @@ impl Reading {
         LogFile { path, last_position: self.last_position.unwrap_or(0), bytes: scan.bytes }
     }
 
-    /// Whether the first record of a file goes on where the file before it ended.
+    /// Whether the first record of a file continues where the previous file ended.
     /// `front`: where the file does not read itself, if that is where its records begin.
     fn goes_on(&mut self, (path, epoch): (&Path, u64), front: Option<usize>, first: u64, flushed: u64) {
-        // The first records kept need not begin at 1, and of what is flushed some may be gone already.
+        // The first records kept need not begin at 1, and some flushed records may be gone already.
         let from = self.last_position.map_or(0, |p| p + 1).max(flushed + 1);
         if first <= from && self.last_position.is_none_or(|last| first > last) {
             return;
         }
         let missing = format!("writes {from} to {} are missing", first.saturating_sub(1));
         let (path, detail) = match self.open_end.take() {
-            _ if first < from => (path.to_owned(), format!("the write {first} stands in it and in a file before it")),
+            _ if first < from => (path.to_owned(), format!("the write {first} is in it and in an earlier file")),
             Some((before, at, of)) if front.is_none() && of + 1 == epoch => {
                 (before, format!("{missing}; the record at byte {at} does not read"))
             }
-            // Epochs go on without gaps, from 1 on.
+            // Epochs have no gaps, from 1 on.
             _ if front.is_none() && epoch > 1 => {
                 (path.with_file_name(log_name(epoch - 1)), format!("{missing}; it is not there"))
             }

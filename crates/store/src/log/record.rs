@@ -146,7 +146,7 @@ impl Stored<'_> {
         stored_len(self.key, self.body)
     }
 
-    /// A copy of its own.
+    /// An owned copy.
     pub(crate) fn to_record(&self) -> Record {
         let &Stored { position, kind, time, events, key, body, .. } = self;
         Record { position, kind, time, events, key: key.to_vec(), body: body.to_vec() }

@@ -1,4 +1,4 @@
-//! Archives of segments: when they are written, and how other programs are told of them.
+//! Archives of segments: when they are written, and how they are listed for other programs.
 
 use crate::catalog::manifest::{SegmentEntry, archive_name};
 use crate::collection::shared::Shared;
@@ -34,8 +34,8 @@ pub struct Files {
 impl Collection {
     /// Archives everything written so far as GeoParquet, without rows that are dead, and lists the files.
     ///
-    /// Writers and readers go on; merges wait. Takes as long as archiving what is not archived yet: `cancelled` is asked
-    /// between segments, and `deadline` says how long to wait for a merge in hand.
+    /// Writers and readers continue; merges wait. Takes as long as archiving the rest: `cancelled` is called
+    /// between segments, and `deadline` says how long to wait for a running merge.
     pub fn files(&self, deadline: Instant, cancelled: &dyn Fn() -> bool) -> Result<Files, StoreError> {
         if !self.is_durable() {
             let detail = "the collection is ephemeral: its events are in memory only, and no file can be listed";
@@ -85,7 +85,7 @@ impl Job {
             shared.sync_objects()?;
             shared.counters.add_archive_bytes(entry.bytes);
             let archive = Segment::open_archive(&shared.place(), file, entry)?;
-            // What is to be the truth is read once before it is: from then on the other copy may go.
+            // The new source is read once first: from then on the other copy may be removed.
             same_rows(&input.part, &archive).map(|()| archive)
         });
         // Deleted at once rather than at the next start: a failed archive is as large as its segment.
@@ -97,7 +97,7 @@ impl Job {
 }
 
 impl Job {
-    /// Makes anew what is beside the rows of the one input.
+    /// Rebuilds the sidecars of the one input.
     pub(crate) fn rebuild(&self, shared: &Shared, file: u64) -> Result<Part, StoreError> {
         let Some(old) = self.inputs.first().and_then(|input| input.part.segment()) else {
             return Err(StoreError::Closed);
@@ -133,7 +133,7 @@ impl Partition {
         Some(self.freeze(Work::Unarchive, &[found]))
     }
 
-    /// The Arrow rows are the truth again: the manifest says so first, then they are archived anew.
+    /// The Arrow rows are the source again: the manifest records that first, then they are archived again.
     pub(crate) fn install_unarchived(&mut self, job: &Job) -> Result<(), StoreError> {
         let part = job.inputs.first().map(|e| e.part.clone());
         let Some((part, segment)) = part.as_ref().and_then(|part| Some((part, part.segment()?))) else { return Ok(()) };
@@ -158,7 +158,7 @@ impl Partition {
         }
     }
 
-    /// A segment whose damage can be mended.
+    /// A segment whose damage can be repaired.
     pub(crate) fn next_rebuild(&mut self) -> Option<Job> {
         let sick = |e: &Entry| {
             e.part.segment().is_some_and(Segment::is_damaged)
@@ -206,12 +206,12 @@ impl Partition {
             let meta = self.segments.get(&e.part.number)?;
             // Deaths up to `at` only: later ones belong to writes that the list does not show.
             let dead = e.dead.count_by(at.0);
-            // No merge runs meanwhile: what was flushed since is in segments of its own.
+            // No merge runs meanwhile: later flushes are in separate segments.
             (e.part.seq_min <= at.0 && dead < u64::from(e.part.rows)).then_some((i, e, meta, dead > 0))
         })
     }
 
-    /// The next segment to be rewritten without what is dead, or to be archived, for a list at this number.
+    /// The next segment to be rewritten without dead rows, or to be archived, for a list at this number.
     fn next_listing_job(&mut self, at: Seq) -> Option<Job> {
         let (i, work) = self.listable(at).find_map(|(i, _, meta, dead)| {
             // Folded before archived: an archive has all rows of its segment, so the dead must be in another one.
@@ -229,9 +229,9 @@ impl Partition {
         files.sort_unstable();
         let memory = self.shared.options.files_memory.as_micros();
         let kept_until = self.shared.seams.clock.now().saturating_add(i64::try_from(memory).unwrap_or(i64::MAX));
-        // The promise to other programs is durable before they are told: it survives a crash as the files do.
+        // The promise to other programs is durable before they get the list: it survives a crash as the files do.
         let mut manifest = self.manifest.clone();
-        // A manifest takes a number of its own: the newer of two is known by it.
+        // A manifest takes its own number: it shows the newer of two.
         manifest.next_file = self.shared.number_file() + 1;
         // A file that is listed again is kept until the later time.
         manifest.listed.retain(|(file, _)| !files.contains(file));
@@ -258,7 +258,7 @@ impl Partition {
         }
     }
 
-    /// Objects that no manifest names, no snapshot pins and no other program was told of: the caller deletes them, without the lock.
+    /// Objects that no manifest names, no snapshot pins and no list has: the caller deletes them, without the lock.
     pub(crate) fn take_removable(&self) -> Vec<String> {
         let listed: Vec<String> = self.manifest.listed.iter().map(|(file, _)| archive_name(*file)).collect();
         self.shared.removal.take_free(|name| listed.iter().any(|listed| listed == name))
@@ -293,7 +293,7 @@ impl Partition {
         let (Some(part), Some(meta)) = (input, input.and_then(|part| segments.get_mut(&part.number))) else {
             return Ok(());
         };
-        // Named first, served next: until the manifest says so the Arrow rows are the truth.
+        // Named first, served next: until the manifest names it, the Arrow rows are the source.
         meta.archive = Some(archive.entry);
         let saved = self.save(&self.entries, &mut segments, self.manifest.flushed);
         match saved {

@@ -46,7 +46,7 @@ pub(crate) fn depth(runs: &[Run]) -> u32 {
     ranges(runs).iter().map(over).max().unwrap_or(0)
 }
 
-/// The ranges of runs, narrow ones first: what is put right there need not be looked at again further up.
+/// The ranges of runs, narrow ones first: ranges merged there need no second check further up.
 fn ranges(runs: &[Run]) -> Vec<Range> {
     let mut ranges: Vec<Range> = runs.iter().map(|run| run.range).collect();
     ranges.sort_unstable();
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn where_nothing_is_left_to_merge_the_bound_holds() {
-        // Three of each tier are left alone, and no more of those that fit.
+        // Three of each tier stay, and no further ones that fit.
         for merge_rows_max in [1 << 12, 1 << 15, 1 << 25] {
             let mut runs = Vec::new();
             for tier in 0..13 {

@@ -13,11 +13,11 @@ use std::sync::Arc;
 /// Which rows a merge takes over.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Pick {
-    /// All but those that were dead by this number; `None`: all.
+    /// All rows except those dead by this number; `None`: all.
     All(Option<u64>),
-    /// Those that were alive at this number.
+    /// Rows alive at this number.
     AliveAt(u64),
-    /// Those that were dead by the second number, and not yet by the first.
+    /// Rows dead by the second number, and not yet by the first.
     DeadBetween(Option<u64>, u64),
 }
 
@@ -151,7 +151,7 @@ impl<'a> MergedRows<'a> {
     pub(super) fn next_chunk(&mut self) -> Result<Option<Chunk>, StoreError> {
         let rows = CHUNK_ROWS as usize;
         let mut batches: Vec<Batch> = Vec::new();
-        // Batch in hand of each cursor, among `batches`.
+        // Current batch of each cursor, among `batches`.
         let mut held: Vec<Option<usize>> = vec![None; self.cursors.len()];
         let mut picks = Vec::with_capacity(rows);
         let (mut keys, mut seqs) = (Vec::with_capacity(rows), Vec::with_capacity(rows));

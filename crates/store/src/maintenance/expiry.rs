@@ -1,7 +1,7 @@
 //! Retention: which events are past what their collection keeps.
 //!
 //! Events go by a line in time: all that ended before it die together, as one write of the log (`Kind::Expire`), so
-//! that what is gone is the same for every reader, after a crash and in older snapshots. Retention by age draws the
+//! that the same events are gone for every reader, after a crash and in older snapshots. Retention by age draws the
 //! line at now less the age; retention by size where enough of the oldest lies before it. Parts of which nothing is
 //! left are dropped without being read, once no snapshot needs them; the dead rows of others go as deleted ones do.
 
@@ -15,10 +15,10 @@ use roaring::RoaringBitmap;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Microseconds between two looks for events past the retention.
+/// Microseconds between two checks for events past the retention.
 pub(crate) const EXPIRY_EVERY_US: i64 = 10_000_000;
 
-/// What a pass let go of.
+/// The result of a pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Expired {
     /// Events that ended before this instant are gone, in microseconds since 1970.
@@ -29,7 +29,7 @@ pub struct Expired {
     pub position: u64,
 }
 
-/// Events to be let go.
+/// Events to expire.
 #[derive(Debug)]
 pub(crate) struct Expiry {
     pub(crate) before: i64,

@@ -1,5 +1,5 @@
 //! The outcome of a flush or merge takes the place of its inputs, under the partition's lock: what changed while the job was
-//! at work is carried over, and the manifest says so before anybody sees it.
+//! at work is carried over, and the manifest has it before any reader sees it.
 
 use crate::catalog::manifest::{Manifest, SegmentEntry, archive_name, segment_name};
 use crate::catalog::ranges::Range;
@@ -72,10 +72,10 @@ impl Partition {
             }
             let path = path.to_owned();
             if damaged {
-                let detail = "part of it is damaged, found by a merge; what is good stays served".to_owned();
+                let detail = "part of it is damaged, found by a merge; the intact part stays served".to_owned();
                 self.problems.push(Problem { path, detail });
             } else {
-                let detail = "it did not come out as the segment is; that stays served as it was".to_owned();
+                let detail = "the result differs from the segment; that stays served unchanged".to_owned();
                 self.notes.push(Problem { path, detail });
             }
         }
@@ -95,8 +95,8 @@ impl Partition {
         dead.into_iter().zip(hidden).collect()
     }
 
-    /// The number up to which deaths need not be told apart. What is settled has one number, and must not pass what the
-    /// manifest keeps: the log has the rest.
+    /// The number up to which deaths need not be distinguished. Settled deaths have one number, which must not pass
+    /// what the manifest keeps: the log has the rest.
     fn settled(&self) -> u64 {
         self.shared.horizon.dropped().min(Seq::end_of(self.manifest.flushed).0)
     }
@@ -113,7 +113,7 @@ impl Partition {
         for (((file, range, written), part), (dead, hidden)) in merged.segments.iter().zip(parts).zip(marks) {
             let mut run = *runs.entry(*range).or_insert(*file);
             if matches!(job.work, Work::Fold { .. }) {
-                // What is dead already is to go by itself, as soon as no snapshot needs it.
+                // Dead rows are removed separately, as soon as no snapshot needs them.
                 run = *file;
             }
             let meta = SegmentEntry {
@@ -132,7 +132,7 @@ impl Partition {
         let kept = self.entries.iter().filter(|e| !is_input(e)).cloned();
         let mut entries: Vec<Entry> = fresh.into_iter().chain(kept).collect();
         if self.manifest.schema.mode == Mode::Latest {
-            // In mode latest most rows come to be hidden: what is old enough costs a bit each.
+            // In mode latest most rows become hidden: old ones cost a bit each.
             let settled = self.settled();
             entries.iter_mut().filter(|e| e.hidden.can_settle(settled)).for_each(|e| {
                 Arc::make_mut(&mut e.hidden).settle(settled);
@@ -230,7 +230,7 @@ impl Partition {
     pub(crate) fn after_failed_commit(&mut self, failed: CommitError) -> StoreError {
         let (why, error) = match failed {
             CommitError::Clean(error) => return error,
-            CommitError::Unknown(error) => (format!("{error}: restart once the disk is well"), error),
+            CommitError::Unknown(error) => (format!("{error}: restart once the disk works"), error),
             stale @ CommitError::Stale { .. } => {
                 let error = StoreError::from(stale);
                 (error.to_string(), error)

@@ -24,14 +24,14 @@ pub(crate) enum Work {
     MergeRuns,
     /// Segments into larger ones.
     MergeSegments,
-    /// One segment into what is alive at a number and what is dead by then.
+    /// One segment into rows alive at a number and rows dead by then.
     Fold {
         /// The number.
         at: u64,
         /// Time that the segment covers.
         range: Range,
     },
-    /// What is beside the rows of one segment, from its archive.
+    /// The sidecars of one segment, from its archive.
     Rebuild {
         /// Number of the segment's files.
         file: u64,

@@ -69,7 +69,7 @@ pub(crate) struct Merged {
 
 /// Merges parts into segments of bounded ranges of time. Memory: a block of each input, and what a writer keeps.
 ///
-/// On an error, files begun are removed; `stop` ends the work with an error of its own.
+/// On an error, files begun are removed; `stop` ends the work with its own error.
 pub(crate) fn merge_to_segments(
     shared: &Shared,
     context: &Arc<Context>,
@@ -82,7 +82,7 @@ pub(crate) fn merge_to_segments(
     writing.end(result)
 }
 
-/// Parts what is alive at a number from what is dead by then, into segments of the same range of time. What was dead
+/// Separates rows alive at a number from rows dead by then, into segments of the same range of time. Rows dead
 /// by the floor is dropped.
 pub(crate) fn fold_into_segments(
     shared: &Shared,
@@ -120,7 +120,7 @@ impl<'a> Writing<'a> {
         inputs: &'a [Entry],
         (stop, pace): (&'a AtomicBool, Pace<'a>),
     ) -> Self {
-        // Every row counts as dropped until it is written: what the merge leaves out needs no mark of its own.
+        // Every row counts as dropped until it is written: rows omitted by the merge need no mark.
         let maps = inputs.iter().map(|e| vec![DROPPED; e.part.rows as usize]).collect();
         let stretches = inputs.iter().map(|e| stretches(context, &e.part)).collect();
         let merged = Merged { segments: Vec::new(), maps };

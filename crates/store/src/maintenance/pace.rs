@@ -1,7 +1,7 @@
 //! Maintenance yields to requests: merges pause while a request is in flight.
 //!
 //! Every snapshot in a reader's hands and every write on its way counts as a request. After each block of 4096 rows a
-//! merge looks whether there is one, and if so rests for as long as the block took: it never takes more than half of a
+//! merge checks for one, and if so pauses for as long as the block took: it never takes more than half of a
 //! core from requests, and all of it while there are none. Flushes do not pause, for writers may wait for
 //! the memory that they free; nor do merges that are overdue, nor work that a caller waits for.
 

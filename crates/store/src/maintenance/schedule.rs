@@ -1,6 +1,6 @@
 //! Flushes and merges: chosen under the partition's lock, worked off outside of it, and put in place by `install.rs`.
 //!
-//! What is done when:
+//! The schedule:
 //! - **Flush**: when asked for, when memory trees of all collections pass half of `memory_bytes` (the largest first),
 //!   or when the log passes `log_bytes`; and once writers have been away for [`IDLE_US`], if the log has grown to
 //!   [`IDLE_BYTES`], so that an idle collection takes little memory and opens at once. All memory trees go into segments
@@ -8,7 +8,7 @@
 //! - **Merge of memory trees**: four of a like size that a writer found too large to merge on its way; and all of
 //!   them once writers have been quiet for [`QUIET_US`] and [`QUIET_ROW_US`] a row, because questions meet every tree.
 //!   The quiet asked for is several times what the merge takes, so a trickle of writes cannot keep it busy.
-//! - **Merge of segments**: those that `choice.rs` chooses. A run of which a third is dead is rewritten by itself (a
+//! - **Merge of segments**: runs chosen by `choice.rs`. A run of which a third is dead is rewritten by itself (a
 //!   memory tree as well), and a segment of which nothing is left is dropped without being read.
 //! - **Archive**: a segment of `archive_rows_min` rows is written as GeoParquet once writers have been quiet for
 //!   [`ARCHIVE_QUIET_US`], or at once if no merge will touch it any more. Smaller ones only when the files are listed.
@@ -54,7 +54,7 @@ impl Partition {
     /// The next job on memory trees, its inputs frozen; `None` if there is nothing to do.
     pub(crate) fn next_memory_job(&mut self, flush: bool) -> Option<Job> {
         let runs = self.loose_runs();
-        // Runs frozen by a job in hand would be missing from a flush, which must take all.
+        // Runs frozen by a running job would be missing from a flush, which must take all.
         let all_loose = self.entries.iter().filter(|e| e.part.run().is_some()).count() == runs.len();
         if (flush || self.flush_due()) && all_loose && self.refuses.is_none() {
             // A flush without rows still moves the manifest on, so that a log of deletions can go.
@@ -78,7 +78,7 @@ impl Partition {
         (!chosen.is_empty()).then(|| self.freeze(Work::MergeRuns, &chosen))
     }
 
-    /// A memory tree of which so much is dead that it is worth being built anew.
+    /// A memory tree with so many dead rows that a rebuild is worth it.
     fn rotten_run(&self, runs: &[usize]) -> Option<usize> {
         let floor = self.floor();
         let rotten = |e: &Entry| {
@@ -122,12 +122,12 @@ impl Partition {
         (0..self.entries.len()).filter(|i| gone(&self.entries[*i])).collect()
     }
 
-    /// The number up to which no snapshot needs what is dead.
+    /// The number up to which no snapshot needs dead rows.
     fn floor(&self) -> u64 {
         self.shared.horizon.floor(self.shared.seams.clock.elapsed(), Seq::end_of(self.position).0)
     }
 
-    /// The segments by run, without those that cannot be merged now.
+    /// The segments by run, without segments that cannot be merged now.
     fn runs(&self, all: bool) -> Vec<Run> {
         let mut runs: BTreeMap<u64, Run> = BTreeMap::new();
         for (i, e) in self.entries.iter().enumerate() {
@@ -204,7 +204,7 @@ mod tests {
         builder.finish().unwrap()
     }
 
-    /// Events that are replaced or deleted while a job has their parts in hand must not come back when it is done.
+    /// Events that are replaced or deleted while a job works on their parts must not come back when it is done.
     #[test]
     fn deaths_during_a_job_are_carried_over() {
         let seams = Seams {

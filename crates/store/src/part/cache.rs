@@ -94,7 +94,7 @@ impl Weighter<BlockKey, Block> for Weight {
 /// The cache, with counters.
 #[derive(Debug)]
 pub(crate) struct BlockCache {
-    /// Hashed without a random key, so that what is evicted (and read again) repeats in a simulation.
+    /// Hashed without a random key, so that evictions (and repeated reads) are the same in each simulation.
     blocks: Cache<BlockKey, Block, Weight, BuildHasherDefault<Mixed>>,
     next_part: AtomicU64,
     ticks: AtomicU64,

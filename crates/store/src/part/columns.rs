@@ -1,7 +1,7 @@
 //! Columns as plain bytes, for the log: written with each event that comes in, and read after a restart only.
 //!
-//! An array is a byte that says whether values may be null, then, if so, the bits of those that are not (the lowest bit
-//! of a byte first), then by type
+//! An array is a byte that says whether values may be null, then, if so, the bits of the values that are not (the
+//! lowest bit of a byte first), then by type
 //! - numbers and times: the values, 8 bytes each;
 //! - booleans: their bits;
 //! - texts and shapes: the length of each (`u32`), then all their bytes;
@@ -52,7 +52,7 @@ pub(crate) fn encode(array: &dyn Array, out: &mut Vec<u8>) -> Result<(), String>
     Ok(())
 }
 
-/// Numbers stand in memory as they are written: this is said of little-endian machines, which all that are built for are.
+/// Numbers are in memory as they are written: all supported machines are little-endian.
 fn put_numbers(out: &mut Vec<u8>, values: &Buffer) {
     const { assert!(cfg!(target_endian = "little")) };
     out.extend_from_slice(values);

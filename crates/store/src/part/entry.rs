@@ -9,13 +9,13 @@ use std::sync::Arc;
 pub(crate) struct Entry {
     pub(crate) part: Arc<Part>,
     pub(crate) dead: Arc<DeadRows>,
-    /// Rows that the view of mode `latest` does not show: the dead, and those that are not their object's newest.
+    /// Rows that the view of mode `latest` does not show: dead rows, and rows that are not their object's newest.
     /// Empty in collections of mode `history`.
     pub(crate) hidden: Arc<DeadRows>,
 }
 
 impl Entry {
-    /// A part, what is dead in it and what is hidden.
+    /// A part, its dead and its hidden rows.
     pub(crate) fn of(part: Part, dead: DeadRows, hidden: DeadRows) -> Entry {
         Entry { part: Arc::new(part), dead: Arc::new(dead), hidden: Arc::new(hidden) }
     }

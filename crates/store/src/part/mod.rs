@@ -1,4 +1,4 @@
-//! What is kept: parts, the immutable sorted runs that a collection consists of, and what a reader may ask of one.
+//! Parts, the immutable sorted runs that a collection consists of, and the calls of their readers.
 //!
 //! Start here: a [`Part`] is a memory tree (`run.rs`) or a segment (`segment/`), and a [`PartView`] is what a snapshot sees of it.
 //! `dead.rs` has the rows that are dead, `keys.rs` and `objects.rs` find rows by id and by object, `columns.rs` and `ipc.rs`
@@ -93,7 +93,7 @@ impl Part {
         }
     }
 
-    /// Physical columns of some rows; those that the part was written without are absent.
+    /// Physical columns of some rows; columns that the part was written without are absent.
     pub(crate) fn column(&self, column: usize, rows: Range<u32>, fill: Fill) -> Result<Option<ArrayRef>, StoreError> {
         match &self.body {
             Body::Run(run) => {
@@ -127,7 +127,7 @@ impl Part {
         self.find_key(rule, layout, key, id)
     }
 
-    /// As [`Part::find`], with the key at hand.
+    /// As [`Part::find`], with a known key.
     pub(crate) fn find_key(
         &self,
         rule: KeyRule,

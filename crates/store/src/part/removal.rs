@@ -9,7 +9,7 @@ use std::any::Any;
 use std::io::ErrorKind;
 use std::sync::Weak;
 
-/// What keeps an object in use: as long as there is a strong reference to it, its name stays.
+/// The mark of an object in use: as long as there is a strong reference to it, its name stays.
 pub(crate) type Pin = Weak<dyn Any + Send + Sync>;
 
 /// Names to be deleted. Bounded by what the snapshots in readers' hands pin, as each sweep takes out all others.
@@ -34,7 +34,7 @@ impl Removal {
         self.doomed.lock().iter().any(|(doomed, _)| doomed == name)
     }
 
-    /// Takes out the names that nothing pins, but for those that must be `kept` for now. The caller deletes them.
+    /// Takes out the unpinned names, except names that must be `kept` for now. The caller deletes them.
     pub(crate) fn take_free(&self, kept: impl Fn(&str) -> bool) -> Vec<String> {
         // A pin that is gone never comes back: parts are shared by cloning, and no manifest names these any more.
         let free = |(name, pin): &mut (String, Pin)| pin.strong_count() == 0 && !kept(name);

@@ -48,7 +48,7 @@ pub(crate) struct RunIndex {
 }
 
 impl RunIndex {
-    /// What keys it may have, where it is large.
+    /// The filter of its keys, if it is large.
     pub(crate) fn filter(&self) -> Option<&Filter> {
         self.filter.as_ref()
     }

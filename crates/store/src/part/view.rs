@@ -141,7 +141,7 @@ impl PartView {
         self.part.run()?.seqs.get(rows.start as usize..rows.end as usize)
     }
 
-    /// The keys of some rows, where they are at hand without computing them.
+    /// The keys of some rows, if they are stored.
     pub fn keys(&self, rows: Range<u32>) -> Option<&[Key]> {
         self.part.run().map(|run| &run.keys[rows.start as usize..rows.end as usize])
     }
@@ -207,9 +207,9 @@ impl PartView {
         }
     }
 
-    /// Rows that may belong to an object, seen by the snapshot or not, ascending: those whose last instant lies within
+    /// Rows that may belong to an object, seen by the snapshot or not, ascending: rows whose last instant lies within
     /// some times (microseconds since 1970, ends included; an open end is the max number). Found by key, without a
-    /// scan. Objects are told apart by a hash here: test the rows. `None` if the collection names no object.
+    /// scan. Objects are distinguished by a hash here: test the rows. `None` if the collection names no object.
     pub fn object_rows(&self, object: &str, times: RangeInclusive<i64>) -> Result<Option<Vec<u32>>, StoreError> {
         let context = &self.context;
         if context.schema.object.is_none() {

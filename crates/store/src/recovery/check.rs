@@ -15,7 +15,7 @@ use meridian_index::{Forest, ForestBuilder, Grid, PyramidBuilder};
 use meridian_model::{IdRole, Projection, Seq};
 use std::sync::Arc;
 
-/// Lists what is bad in a collection's files.
+/// Lists the damage in a collection's files.
 pub(crate) fn check(collection: &Collection) -> Vec<Problem> {
     let shared = &collection.shared;
     let objects = shared.objects.as_ref();
@@ -59,7 +59,7 @@ pub(crate) fn check(collection: &Collection) -> Vec<Problem> {
 fn check_log(collection: &Collection) -> Vec<Problem> {
     let core = collection.core.lock();
     let Some(log) = &core.log else { return Vec::new() };
-    // What was unreadable at the start is among the problems already, and the position leaves it out.
+    // Parts unreadable at the start are among the problems already, and the position omits them.
     log.verify(core.manifest.flushed, core.position).iter().map(Problem::of).collect()
 }
 

@@ -1,4 +1,5 @@
-//! Opening the files of a partition: segments and what is beside them. Damage is contained, and mended where a file is there twice.
+//! Opening the files of a partition: segments and their indexes. Damage is contained, and repaired if a second copy
+//! exists.
 
 use crate::catalog::manifest::{SegmentEntry, rows_name, segment_name};
 use crate::catalog::sidecars::{read_dead, read_hidden};
@@ -15,11 +16,11 @@ use rayon::prelude::*;
 /// at once than there are processors.
 const OPENERS: usize = 16;
 
-/// What is said of a segment whose damage showed when a block was read, and was mended.
+/// The message for a segment whose damage was found when a block was read, and was repaired.
 pub(crate) const MADE_ANEW: &str = "a block of it was damaged; it is rebuilt from its rows";
 
 impl Partition {
-    /// Opens the segments and what is beside them.
+    /// Opens the segments and their indexes.
     pub(crate) fn open_files(&mut self) -> Result<(), StoreError> {
         let objects = self.shared.objects.clone();
         // Before anything is written: a repair below must not reuse the number of a file that a manifest lost.
@@ -96,7 +97,7 @@ impl Partition {
         }
     }
 
-    /// Opens a segment. What is damaged of it is rebuilt from its archive, or that from what is beside them.
+    /// Opens a segment. Damaged files are rebuilt from its archive, or the archive from its Arrow rows.
     fn open_segment(&self, meta: &mut SegmentEntry, note: &mut Option<Problem>) -> Result<Part, StoreError> {
         let place = self.shared.place();
         let archive = meta.archive.map(|entry| {
@@ -152,7 +153,7 @@ impl Partition {
         }
     }
 
-    /// Makes anew the segments that the replay found damaged, and says which.
+    /// Rebuilds the segments that the replay found damaged, and says which.
     pub(super) fn mend(&self) -> Vec<Problem> {
         let mut mended = Vec::new();
         for e in &self.entries {

@@ -4,10 +4,11 @@
 //! manifest that is not the newest names too few, and then they are all that is left of acknowledged writes. So they are
 //! removed only where it is proven that nothing is in them:
 //! - the copy of the manifest is whole and no newer, so the manifest is the newest that was written;
-//! - all that it names can be read, and the log goes on where it ends: together they are the collection at its position;
-//! - none of the files tells of a later write.
+//! - all that it names can be read, and the log continues where it ends: together they are the collection at its
+//!   position;
+//! - none of the files holds a later write.
 //!
-//! Otherwise they stay where they are, under numbers that are not given again. A file that tells of a later write stops
+//! Otherwise they stay where they are, under numbers that are not given again. A file with a later write stops
 //! further writes, which would take its numbers.
 
 use crate::catalog::disk::MANIFEST;
@@ -54,7 +55,7 @@ impl Partition {
         Ok(())
     }
 
-    /// A file that no manifest names and that tells of a later write than the newest known, and the position of that.
+    /// A file that no manifest names, with a later write than the newest known one, and its position.
     pub(crate) fn later_file(&self) -> Result<Option<(PathBuf, u64)>, StoreError> {
         let (objects, named) = (self.shared.objects.as_ref(), files_of(&self.manifest));
         let unnamed = self.segment_files()?.into_iter().filter(|name| !named.contains(name));
@@ -89,7 +90,7 @@ pub(crate) fn number_of(name: &str) -> Option<u64> {
     u64::from_str_radix(name.split('.').next()?, 16).ok()
 }
 
-/// Position of the newest write that a file tells of; `None` where it tells of none, or does not read.
+/// Position of the newest write in a file; `None` if it has none, or is unreadable.
 fn newest_write(objects: &dyn Objects, name: &str) -> Option<u64> {
     match name.rsplit_once('.')?.1 {
         "segment" => seq_max_of(objects, name).ok().map(|seq| Seq(seq).position()),

@@ -1,6 +1,7 @@
-//! What opens, checks and repairs a partition: manifest, segments, then the tail of the log.
+//! Opening, checking and repairing a partition: manifest, segments, then the tail of the log.
 //!
-//! Start at `open.rs`; `files.rs` opens segments and sidecars. `leftovers.rs` says which files may go, `check.rs` reads everything, `repair/` mends what is damaged.
+//! Start at `open.rs`; `files.rs` opens segments and sidecars. `leftovers.rs` says which files may be removed,
+//! `check.rs` reads everything, `repair/` repairs damage.
 
 pub(crate) mod check;
 mod files;

@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI64, AtomicU64};
 use std::sync::{Arc, OnceLock};
 
-/// How often a partition is opened anew because the writer before it committed meanwhile.
+/// How often a partition is opened again because the previous writer committed meanwhile.
 const TAKEOVERS: usize = 8;
 
 /// What all collections of a store share.
@@ -59,7 +59,7 @@ pub(crate) fn create(common: &Common, root: &Path, dir: &Path, manifest: &Manife
     // Follows version 0: of two processes that create the same collection, the second commit is refused.
     common.storage_of(dir).catalog.commit(0, manifest)?;
     let mut partition = open(common, dir)?;
-    // Of those that tried to make the collection one succeeded: the first epoch is this process's.
+    // Of the processes that tried to create the collection one succeeded: the first epoch is this process's.
     partition.claimed = true;
     Ok(partition)
 }
@@ -101,7 +101,8 @@ fn open_newest(common: &Common, dir: &Path) -> Result<Partition, StoreError> {
         let detail = "its sequence numbers have room for partitions: it needs a server of a cluster";
         return Err(Invalid::new(detail).into());
     }
-    // What the manifest names and the log holds first: leftovers are told from what is left of acknowledged writes by both.
+    // What the manifest names and the log holds first: both are needed to distinguish leftovers from acknowledged
+    // writes.
     let mut partition = open_with(common, dir, &manifest)?;
     partition.sweep_leftovers(&proof)?;
     partition.note_proof(proof, &manifest);
@@ -112,7 +113,7 @@ fn open_newest(common: &Common, dir: &Path) -> Result<Partition, StoreError> {
 /// Opens what a manifest names, and replays the log after it.
 fn open_with(common: &Common, dir: &Path, manifest: &Manifest) -> Result<Partition, StoreError> {
     let partition = open_as_is(common, dir, manifest.clone())?;
-    // The log is replayed against what segments hold: where that met damage that can be mended, it is done again.
+    // The log is replayed against what segments hold: if that met repairable damage, it is done again.
     // Damage to a block shows only when the replay reads it.
     let mended = partition.mend();
     if mended.is_empty() {
@@ -187,7 +188,7 @@ pub(crate) fn prepare(common: &Common, dir: &Path, mut manifest: Manifest) -> Re
         shared,
         catalog: Lineage::after(storage.catalog, manifest.version()),
         manifest,
-        // What is kept in memory no other process sees.
+        // No other process sees data in memory.
         claimed: ephemeral,
         definition,
         context,
@@ -220,7 +221,7 @@ impl Partition {
         }
     }
 
-    /// Brings the copy of the manifest up to date; says so unless a crash alone left it behind.
+    /// Brings the copy of the manifest up to date; reports it unless a crash alone left it behind.
     fn note_proof(&mut self, proof: Proof, manifest: &Manifest) {
         if matches!(proof, Proof::Never | Proof::Newest { behind: false }) {
             return;
@@ -250,7 +251,8 @@ impl Partition {
         }
         if !found.damage.is_empty() {
             self.problems.extend(found.damage.iter().map(Problem::of));
-            // Still served: what reads is shown, and the answer names what is missing. New writes could hide the gap.
+            // Still served: readable parts are shown, and the answer names the missing ones. New writes could hide the
+            // gap.
             self.refuses.get_or_insert(
                 "the log is damaged, so acknowledged writes are missing; see the problems listed".to_owned(),
             );

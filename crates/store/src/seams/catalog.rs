@@ -18,7 +18,7 @@ pub trait Catalog: Send + Sync + std::fmt::Debug {
     /// The newest manifest; `None` where the partition was never made, or was dropped.
     ///
     /// # Errors
-    /// [`StoreError::Corrupt`] where the newest cannot be told, [`StoreError::NewerFormat`], [`StoreError::Io`].
+    /// [`StoreError::Corrupt`] if the newest cannot be determined, [`StoreError::NewerFormat`], [`StoreError::Io`].
     fn newest(&self) -> Result<Option<Newest>, StoreError>;
 
     /// Commits a manifest as the successor of version `follows` (0: it is the first); gives the bytes written.

@@ -13,8 +13,8 @@ use std::sync::Arc;
 /// - **Whole or nothing.** A reader that opens a name after [`ObjectWriter::finish`] returned finds every byte. Before that the name
 ///   may be absent, short, or only listed; an unfinished put may leave it taken.
 /// - **Durable after `sync`.** What finished before [`Objects::sync`] returned survives a crash. A manifest may name it only then.
-/// - **Errors do not tell the outcome.** A put that fails may have taken effect. Its name is never used again; nothing refers to it,
-///   so maintenance removes it as a leftover.
+/// - **Errors do not reveal the outcome.** A put that fails may have taken effect. Its name is never used again;
+///   nothing refers to it, so maintenance removes it as a leftover.
 /// - **Open objects.** Deleting a name that is open is the caller's mistake where the implementation has no open files (a bucket).
 ///   The store deletes only what no snapshot of the process pins (`maintenance/removal.rs`).
 /// - `delete` of an absent name is an error of kind [`io::ErrorKind::NotFound`], and changes nothing.

@@ -14,7 +14,7 @@ pub trait Storage: Send + Sync + std::fmt::Debug {
     fn partition(&self, dir: &Path, log_file_bytes: u64) -> PartitionStorage;
 
     /// Whether another process may take a partition over while this one has it open. Then a writer commits a manifest before it serves, so
-    /// that the commits of the one before fail. The lock of a data folder does that for [`DiskStorage`].
+    /// that the commits of the previous writer fail. The lock of a data folder does that for [`DiskStorage`].
     fn is_shared(&self) -> bool {
         false
     }
@@ -23,11 +23,11 @@ pub trait Storage: Send + Sync + std::fmt::Debug {
 /// The three seams of one partition.
 #[derive(Debug)]
 pub struct PartitionStorage {
-    /// What makes a write durable.
+    /// The log, which makes writes durable.
     pub log: Box<dyn WriteLog>,
     /// Which manifest is the newest.
     pub catalog: Arc<dyn Catalog>,
-    /// Segments and what is beside them.
+    /// Segments and their sidecars.
     pub objects: Arc<dyn Objects>,
 }
 

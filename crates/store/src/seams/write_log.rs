@@ -11,7 +11,7 @@ pub use crate::log::{Kind, Record};
 /// - **Contiguous.** Records of a group have ascending positions, the first above every position in the log. A group is in the
 ///   log whole or not at all.
 /// - **Durable.** A group whose append returned `Ok` is in every later replay, until it is released.
-/// - **Outcomes.** [`AppendError::Clean`]: nothing of the group is in the log, nor will be; the writer may go on.
+/// - **Outcomes.** [`AppendError::Clean`]: nothing of the group is in the log, nor will be; the writer may continue.
 ///   [`AppendError::Unknown`]: the next replay may show the group, whole, or not; the writer takes no more until it has replayed.
 ///   [`AppendError::Fenced`]: another writer has taken over; this one drops its state.
 /// - **Release.** After `release(flushed)` a replay need not show records up to `flushed`. Those after it stay.
@@ -33,7 +33,7 @@ pub trait WriteLog: Send + Sync + std::fmt::Debug {
         Ok(())
     }
 
-    /// Reads the log again and says what is damaged, where that can be done; `position` is that of the newest write.
+    /// Reads the log again and returns its damage, if possible; `position` is that of the newest write.
     fn verify(&self, flushed: u64, position: u64) -> Vec<StoreError> {
         let _ = (flushed, position);
         Vec::new()
@@ -54,7 +54,7 @@ pub struct Replayed {
 /// Why an append failed.
 #[derive(Debug)]
 pub enum AppendError {
-    /// Nothing of it is in the log, nor will be: the writer may go on.
+    /// Nothing of it is in the log, nor will be: the writer may continue.
     Clean(StoreError),
     /// Whether it is in the log shows at the next replay: the writer takes no more until then.
     Unknown(StoreError),

@@ -49,7 +49,7 @@ impl Horizon {
         true
     }
 
-    /// Fixes the floor below which a merge drops what is dead; snapshots before it are gone from now on.
+    /// Fixes the floor below which a merge drops dead rows; snapshots before it are gone from now on.
     pub(crate) fn drop_below(&self, elapsed: i64, current: u64) -> u64 {
         let mut state = self.state.lock();
         // Fixed when the merge starts, not when it ends: a snapshot taken in between could otherwise lose rows that it

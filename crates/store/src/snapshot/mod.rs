@@ -1,4 +1,4 @@
-//! What reads: snapshots, and how long one can be had again.
+//! Snapshots, and how long an earlier one stays available.
 //!
 //! Start here. `since.rs` reads what was written after a position, `prior.rs` where an object was before, and
 //! `open.rs` opens a snapshot of a collection that another process writes.
@@ -14,7 +14,7 @@ use crate::part::PartView;
 use meridian_model::{Layout, Schema, Seq};
 use std::sync::Arc;
 
-/// A collection as it was after one write. Cheap to clone; never changes; waits for no writer.
+/// The state of a collection after one write. Cheap to clone; never changes; waits for no writer.
 ///
 /// Parts and files that it needs stay as long as it lives. To come back to it later, keep its `seq` and ask
 /// [`crate::Collection::snapshot_at`].
@@ -30,7 +30,7 @@ pub struct Snapshot {
     pub parts: Arc<[PartView]>,
     /// When it was taken, in microseconds since 1970.
     pub taken_at: i64,
-    /// What is missing because it is damaged: an answer that may need it must say so.
+    /// Damaged parts that are missing: an answer that may need them must report it.
     pub missing: Arc<[Problem]>,
     /// Maintenance yields as long as it is read.
     pub(crate) reading: Option<Arc<InFlight>>,
@@ -53,7 +53,7 @@ impl Snapshot {
         self.reading = None;
     }
 
-    /// The reader goes on.
+    /// The reader continues.
     pub fn wake(&mut self) {
         if self.reading.is_none() {
             // Shared by clones of the snapshot: a request counts once, however many threads read for it.

@@ -1,4 +1,4 @@
-//! Where an object was before an event of it was written: so that `enter` and `exit` can be told.
+//! The state of an object before an event of it was written, for `enter` and `exit`.
 
 use crate::collection::Collection;
 use crate::error::StoreError;

@@ -1,4 +1,4 @@
-//! What was written after a position, in the order in which it was written: for a follower that was away.
+//! Events written after a position, in order of writing: for a follower that was away.
 
 use crate::collection::Collection;
 use crate::error::{Problem, StoreError};
@@ -40,20 +40,21 @@ enum Keep {
 }
 
 impl Collection {
-    /// What was written after position `after`, up to and with `upto`, and is still there: in mode `latest` all of the history; of
-    /// more than `most` events the newest. Reads the numbers of all blocks that may hold such events; how many are noted at a time
-    /// is bounded by twice `most` and a block.
+    /// Events written after position `after`, up to and with `upto`, and still present: in mode `latest` all of the
+    /// history; of more than `most` events the newest. Reads the numbers of all blocks that may hold such events; how
+    /// many are noted at a time is bounded by twice `most` and a block.
     ///
     /// # Errors
-    /// What the disk said, or [`StoreError::Corrupt`]; what is known to be damaged already is no error: see
+    /// The disk's error, or [`StoreError::Corrupt`]; known damage is no error: see
     /// [`Since::missing`].
     pub fn written_since(&self, after: u64, upto: u64, most: usize) -> Result<Since, StoreError> {
         let numbers = Seq::end_of(after).0.saturating_add(1)..=Seq::end_of(upto).0;
         self.since(self.history(), numbers, most, Keep::Newest)
     }
 
-    /// What was written after the event `after`, and is still there: in mode `latest` all of the history; of more than `most`
-    /// events the oldest, and [`Since::upto`] says where to go on. The cost is that of [`Collection::written_since`].
+    /// Events written after the event `after`, and still present: in mode `latest` all of the history; of more than
+    /// `most` events the oldest, and [`Since::upto`] says where to continue. The cost is that of
+    /// [`Collection::written_since`].
     ///
     /// # Errors
     /// As of [`Collection::written_since`].
@@ -100,7 +101,7 @@ impl Collection {
 }
 
 impl Since {
-    /// Leaves out what is more than may be noted.
+    /// Drops events beyond the limit.
     fn cut(&mut self, most: usize, keep: Keep) {
         let over = self.found.len().saturating_sub(most);
         if over == 0 {
@@ -149,7 +150,7 @@ impl Since {
         if next.is_empty() {
             return Ok(None);
         }
-        // Block by block, so that each is read once, and only what is wanted of it stays.
+        // Block by block, so that each is read once, and only the wanted rows stay.
         let block = |i: usize| (next[i].1, next[i].2 / CHUNK_ROWS);
         let mut by_row: Vec<usize> = (0..next.len()).collect();
         by_row.sort_unstable_by_key(|i| (next[*i].1, next[*i].2));

@@ -1,4 +1,4 @@
-//! Closing a store: what is in memory is flushed, and the threads end.
+//! Closing a store: memory trees are flushed, and the threads end.
 
 use crate::error::StoreError;
 use crate::store::Store;

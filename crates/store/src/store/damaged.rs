@@ -11,7 +11,7 @@ pub struct Damaged {
     pub tenant: String,
     /// Its name.
     pub name: String,
-    /// What is wrong, and with which file.
+    /// The error and its file.
     pub problem: Problem,
     /// What an operator can do about it.
     pub cure: &'static str,

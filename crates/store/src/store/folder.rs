@@ -35,7 +35,7 @@ pub(crate) fn make_root(disk: &dyn Disk, root: &Path) -> Result<(), StoreError> 
 }
 
 /// Reads the marker file, or makes it in a new folder. One that is damaged or missing is rewritten where collections show
-/// whose folder it is; the answer says so.
+/// whose folder it is; the result records that.
 pub(crate) fn check_marker(seams: &Seams, root: &Path) -> Result<Option<Problem>, StoreError> {
     let disk = seams.disk.as_ref();
     let path = root.join(MARKER);
@@ -162,8 +162,8 @@ pub(crate) fn standing(disk: &dyn Disk, dir: &Path) -> Result<Standing, StoreErr
     Ok(Standing::Empty)
 }
 
-/// Removes what is in the folder of a dropped or half-made partition; the mark of the drop goes last, so that what is left
-/// before is never taken for a collection that lost its manifest.
+/// Removes the content of the folder of a dropped or half-made partition; the mark of the drop is removed last, so that
+/// the rest before is never taken for a collection that lost its manifest.
 pub(crate) fn clear(disk: &dyn Disk, dir: &Path) -> Result<(), StoreError> {
     for sub in ["log", "segments", LOST] {
         let sub = dir.join(sub);
@@ -175,7 +175,7 @@ pub(crate) fn clear(disk: &dyn Disk, dir: &Path) -> Result<(), StoreError> {
         disk.remove_dir(&sub).map_err(StoreError::io("remove", &sub))?;
     }
     let mut names = disk.list(dir).map_err(StoreError::io("list", dir))?;
-    // The mark is what tells the rest from a lost collection: it goes last.
+    // The mark distinguishes the rest from a lost collection: it is removed last.
     names.sort_by_key(|name| name == DROPPED);
     for name in names {
         if name == DROPPED {

@@ -1,4 +1,4 @@
-//! Whether the disk is full, as its own answers tell.
+//! Whether the disk is full, by its own answers.
 //!
 //! A [`Watched`] disk passes every call on and notes which file found no room. The note goes once a trial shows that there is
 //! room again, so no write is needed for that.

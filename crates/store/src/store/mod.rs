@@ -1,7 +1,7 @@
 //! The store: a folder of collections, locked by one process.
 //!
-//! Start here. `folder.rs` knows what is in a data folder, `opening.rs` opens it, `damaged.rs` names what does not open,
-//! `records.rs` keeps small things for others.
+//! Start here. `folder.rs` knows the layout of a data folder, `opening.rs` opens it, `damaged.rs` names collections
+//! that do not open, `records.rs` keeps small things for others.
 
 mod closing;
 pub(crate) mod damaged;
@@ -58,14 +58,14 @@ pub(crate) struct Inner {
     pub(crate) collections: Mutex<Collections>,
     /// Collections that could not be opened.
     pub(crate) damaged: Mutex<BTreeMap<(String, String), Damaged>>,
-    /// What was wrong with the folder itself.
+    /// The error of the folder itself.
     problems: Vec<Problem>,
     /// Records that were damaged and are no more.
     mended: Mended,
     audit: Arc<AuditLog>,
     pub(crate) wake: Arc<Wake>,
     closed: AtomicBool,
-    /// The disk as it was given, and what it said of room.
+    /// The given disk, and whether it is full.
     bare: Arc<dyn Disk>,
     full: Arc<Full>,
 }
@@ -95,7 +95,7 @@ impl Store {
         // Every call passes the watcher: readiness must notice a full disk, whichever code met it.
         seams.disk = Arc::new(Watched { disk: bare.clone(), full: full.clone() });
         let disk = seams.disk.clone();
-        // A read-only folder is the operator's to fix, so it has an error of its own, whatever call met it first.
+        // A read-only folder is the operator's to fix, so it has its own error, whatever call met it first.
         let unwritable = |e: StoreError| match e {
             StoreError::Io { source, .. }
                 if matches!(source.kind(), ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied) =>
@@ -227,7 +227,7 @@ impl Store {
         self.inner.collections.lock().values().cloned().collect()
     }
 
-    /// Removes a collection and its files; says whether there was one. Snapshots in hand stay readable.
+    /// Removes a collection and its files; says whether there was one. Open snapshots stay readable.
     ///
     /// Crash-safe: the manifest gets another name first, and a folder with that name is cleared at the next start.
     pub fn drop_collection(&self, tenant: &str, name: &str) -> Result<bool, StoreError> {
@@ -239,7 +239,7 @@ impl Store {
             return Err(StoreError::Damaged(Box::new(damaged)));
         }
         let Some(collection) = collections.remove(&(tenant.to_owned(), name.to_owned())) else { return Ok(false) };
-        // Closed first: a job in hand must not write into a folder that is being cleared.
+        // Closed first: a running job must not write into a folder that is being cleared.
         collection.close(false)?;
         let dir = inner.partition_dir(tenant, name);
         let disk = inner.common.seams.disk.as_ref();
@@ -283,7 +283,7 @@ impl Store {
         self.inner.all_records()
     }
 
-    /// What is damaged, found when the folder was opened.
+    /// Damage found when the folder was opened.
     pub fn problems(&self) -> Vec<Problem> {
         let mut problems = self.inner.problems.clone();
         problems.extend(self.inner.mended.lock().iter().cloned());
@@ -294,7 +294,7 @@ impl Store {
         problems
     }
 
-    /// Reads everything and verifies every checksum, tree and sidecar; lists what is bad. Takes as long as reading
+    /// Reads everything and verifies every checksum, tree and sidecar; lists the damage. Takes as long as reading
     /// the folder takes.
     pub fn check(&self) -> Vec<Problem> {
         let mut problems = self.problems();
@@ -355,8 +355,8 @@ impl Store {
         (common.cache.bytes(), common.memory_all.bytes())
     }
 
-    /// Removes Arrow rows of archived segments, the longest unused first, until what is served fits into `Options::serving_bytes`.
-    /// For a simulator, and for the threads of the store.
+    /// Removes Arrow rows of archived segments, the longest unused first, until the served files fit into
+    /// `Options::serving_bytes`. For a simulator, and for the threads of the store.
     pub fn trim_serving(&self) {
         self.inner.trim_serving();
     }

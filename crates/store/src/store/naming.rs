@@ -1,4 +1,4 @@
-//! Which names a new collection may have: its folder must be one of its own on any file system.
+//! Which names a new collection may have: its folder must be distinct on any file system.
 
 use meridian_model::Invalid;
 

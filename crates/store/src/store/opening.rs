@@ -1,4 +1,4 @@
-//! Opening what is in a data folder: each collection by itself, so that one that is damaged stops no other.
+//! Opening a data folder: each collection by itself, so that a damaged one stops no other.
 
 use crate::collection::Collection;
 use crate::error::StoreError;

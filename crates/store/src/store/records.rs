@@ -1,4 +1,4 @@
-//! Small records that others keep in the data folder, each a file of its own.
+//! Small records that other crates keep in the data folder, each in its own file.
 
 use crate::audit;
 use crate::codec::{frame, read_file, replace_file_as, unframe};
@@ -21,7 +21,7 @@ pub(crate) const COPIES: &str = "-copy";
 /// Records that were rewritten from their copies, or these from them.
 pub(crate) type Mended = Arc<Mutex<Vec<Problem>>>;
 
-/// Records under names of letters, digits, `-` and `_`, in a folder of their own beside the collections.
+/// Records under names of letters, digits, `-` and `_`, in their own folder beside the collections.
 ///
 /// A record is replaced as a whole: after a crash it is the old one or the new one. Each has a checksum. An ephemeral store
 /// keeps them in memory. They may hold secrets: only the owner of the data folder can read them.
@@ -134,7 +134,7 @@ impl Records {
         self.write(&self.dir, name, content)
     }
 
-    /// As [`Records::put`], of a record that is written once and kept twice: what becomes of one of the two is mended.
+    /// As [`Records::put`], of a record that is written once and kept twice: damage to one of the two is repaired.
     pub fn put_twice(&self, name: &str, content: &[u8]) -> Result<(), StoreError> {
         let _writing = self.writing.lock();
         self.write(&self.dir, name, content)?;
@@ -177,7 +177,7 @@ impl Records {
     /// Removes a record, durably; one that is not there is well.
     pub fn remove(&self, name: &str) -> Result<(), StoreError> {
         let _writing = self.writing.lock();
-        // After a crash between the two the record is there, and no caller was told that it is not.
+        // After a crash between the two the record is there, and no caller was told otherwise.
         for dir in [&self.copies, &self.dir] {
             let path = place(dir, name)?;
             match self.disk.remove(&path) {
@@ -189,7 +189,7 @@ impl Records {
         Ok(())
     }
 
-    /// Reads all of them and their copies, and lists those that are damaged; mended ones are noted.
+    /// Reads all of them and their copies, and lists damaged ones; repaired ones are noted.
     pub(crate) fn verify(&self) -> Vec<Problem> {
         let names = match self.names() {
             Ok(names) => names,
@@ -206,7 +206,7 @@ impl Records {
         problems
     }
 
-    /// Writes a copy anew that is damaged, or another.
+    /// Rewrites a copy that is damaged, or differs.
     fn verify_copy(&self, name: &str, content: &[u8]) -> Option<Problem> {
         let wrong = match self.read(&self.copies, name) {
             Ok(None) => return None,
@@ -303,7 +303,7 @@ mod tests {
             }
         }
         assert_eq!(records.copied().unwrap(), ["a"]);
-        // What a crash leaves between the two: a record of which no caller was told that it is gone.
+        // A crash between the two leaves a record whose removal no caller was told of.
         disk.vanish(&copy).unwrap();
         assert_eq!((records.verify(), said(&record), records.names().unwrap()), (vec![], false, vec!["a".to_owned()]));
         records.remove("a").unwrap();

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// How often the threads look for work without being woken.
+/// How often the threads check for work without being woken.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// Pause after a failed flush or merge.
 const AFTER_FAILURE: Duration = Duration::from_secs(2);
@@ -75,7 +75,7 @@ impl Inner {
         let (mut total, mut rows) = (0, Vec::new());
         for segment in views.iter().filter_map(|view| view.part.segment()) {
             let archived = segment.archive().is_some();
-            // What is beside an archive is served as well, and cannot be done without: the floor of the total.
+            // The index of an archive is served as well and always needed: the floor of the total.
             total += if archived { segment.index.bytes } else { 0 };
             let Some((bytes, used)) = segment.rows_held() else { continue };
             total += bytes;

@@ -105,7 +105,7 @@ fn without_its_newest_file_nobody_knows_where_a_log_ended() {
     let (_store, c, repair) = repaired(&world, &[], 100);
     let last = ids(&c).len() / 10;
     assert!((50..100).contains(&last));
-    assert_eq!(repair.missing, [format!("writes after {last}, if there were any: nothing tells of them")]);
+    assert_eq!(repair.missing, [format!("writes after {last}, if there were any: no file records them")]);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! A provider declared in a file: the questions it takes, its requests, its response mapping and its limits. TOML;
 //! unknown keys are errors.
 //!
-//! `file.rs` has the keys; `check.rs` validates them and names what is wrong.
+//! `file.rs` has the keys; `check.rs` validates them and names the error.
 
 mod check;
 mod file;

@@ -71,7 +71,7 @@ fn what_cannot_be_followed_is_a_mistake_of_the_scenario() {
     let pointer = mistake(&of("http://127.0.0.1:1", "follow = \"packets\""));
     assert!(pointer.contains("expected a JSON pointer such as /packets"), "{pointer}");
     let same = mistake(&of("http://127.0.0.1:1", "follow = \"/packets\"\ncheck = { same_as = \"target\" }"));
-    assert!(same.contains("what is followed cannot be compared"), "{same}");
+    assert!(same.contains("a followed stream cannot be compared"), "{same}");
     let wire = refusal(&of("ws://127.0.0.1:1", "follow = \"/packets\""));
     assert!(matches!(&wire, LabError::Scenario(text) if text.contains("follow is for http://")), "{wire}");
 }

@@ -28,7 +28,7 @@ impl Postgres {
         Postgres { address, session: None, out: Vec::new() }
     }
 
-    /// What is asked must be a statement.
+    /// Checks that the request is a statement.
     pub fn can_ask(request: &Request) -> Result<(), String> {
         let name = &request.name;
         if request.body.as_deref().is_none_or(|body| body.trim().is_empty()) {

@@ -13,7 +13,7 @@ use tokio::io::AsyncReadExt;
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) stream: Stream,
-    /// What has come and was not read yet.
+    /// Received bytes that were not read yet.
     pub(super) buffer: Vec<u8>,
     /// Requests whose statements the server has prepared.
     pub(super) prepared: HashSet<u16>,

@@ -2,7 +2,7 @@
 //!
 //! A request enters the first stage. When a job of a stage is done, it makes the jobs of the next stage: one, one for each
 //! source (`each = "source"`), or one for each packet (`each = "packet"`). Workers take jobs by [`Class`], then first in,
-//! first out; an idle worker looks for work every `poll_s` seconds, a worker that has just finished looks at once.
+//! first out; an idle worker checks for work every `poll_s` seconds, a worker that has just finished checks at once.
 
 mod outcome;
 mod run;
@@ -29,7 +29,7 @@ pub struct Pipeline {
     pub seed: u64,
     /// How many workers serve all queues.
     pub workers: u32,
-    /// Seconds between two looks of an idle worker.
+    /// Seconds between two checks of an idle worker.
     pub poll_s: f64,
     /// Seconds that dropping a job costs its worker.
     #[serde(default)]
@@ -43,7 +43,7 @@ pub struct Pipeline {
     /// How workers crash, whatever they do; left out: never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub crash: Option<Crash>,
-    /// What arrives.
+    /// The arrivals.
     pub arrival: Arrival,
     /// Stages in order.
     pub stage: Vec<Stage>,
@@ -69,7 +69,7 @@ impl Default for Death {
     }
 }
 
-/// Crashes of workers: the job in hand is lost, and a new worker takes the place after a while.
+/// Crashes of workers: the current job is lost, and a new worker takes the place after a while.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Crash {

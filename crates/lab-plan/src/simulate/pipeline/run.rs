@@ -291,7 +291,7 @@ impl Simulator {
             let time = self.suppliers[job.source as usize].call.draw(&mut self.rng);
             self.trial.calls += 1;
             self.trial.held += time;
-            // The worker keeps the job for all calls of a source, while the results of each call go on at once.
+            // The worker keeps the job for all calls of a source, while the results of each call continue at once.
             self.workers[worker as usize] = Worker::Busy { job, calls_left: calls_left - 1 };
             self.events.after(time, Event::Done(self.life(worker)));
             return;

@@ -25,7 +25,7 @@ impl Cores {
     }
 
     /// When a client that works for so long from now on is done: it waits for the core of its machine that is free first. Without a limit it
-    /// has a core of its own.
+    /// has its own core.
     pub(super) fn works(&mut self, client: u32, now: Micros, time: Micros) -> Micros {
         let count = self.nodes.len().max(1);
         let cores = self.nodes.get_mut(client as usize % count);

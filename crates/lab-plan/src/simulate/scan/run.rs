@@ -162,7 +162,7 @@ impl Simulator<'_> {
             }
             Event::Read(client) => {
                 let asked = &self.clients[client as usize];
-                // What was in the cache was unpacked when it came there.
+                // Cached data was unpacked when it was cached.
                 let saved = self.work.unpack * (1.0 - asked.missing);
                 let (server, cpu) = (asked.server, (asked.cpu as f64 * (1.0 - saved)) as Work);
                 self.settle(server);
@@ -257,7 +257,7 @@ impl Simulator<'_> {
             let node = self.rng.below(self.storage.len());
             // Each node serves one read at a time, so a read begins when the one before it has ended.
             let done = match (storage as f64 * missing).round() as Micros {
-                // What comes from the cache does not queue at a storage node.
+                // Cached data does not queue at a storage node.
                 0 => self.events.now(),
                 time => self.storage[node].max(self.events.now()) + time,
             };

@@ -183,7 +183,7 @@ fn interactive() -> String {
 const QUESTIONS_MAX: f64 = 2e7;
 
 impl SharedServer {
-    /// What is wrong with it, as a sentence.
+    /// The error in it, as a sentence.
     pub fn check(&self) -> Result<(), String> {
         let within = |name: &str, x: f64, min: f64, max: f64| match x >= min && x <= max {
             true => Ok(()),

@@ -1,4 +1,4 @@
-//! What a trial of tenants comes to.
+//! The outcome of a trial of tenants.
 
 use super::SharedServer;
 use crate::simulate::events::{Micros, micros};

@@ -9,10 +9,10 @@ use std::time::Duration;
 /// Number of a question.
 pub(super) type Number = usize;
 
-/// What becomes of questions.
+/// The decision on a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Act {
-    /// It begins or goes on.
+    /// It begins or continues.
     Run(Number),
     /// It is refused.
     Refuse(Number),
@@ -80,7 +80,7 @@ impl Ruler {
         }
     }
 
-    /// Whether a question goes on after a slice.
+    /// Whether a query continues after a slice.
     pub(super) fn slice(&mut self, number: Number, used: Duration) -> bool {
         match self {
             Ruler::Fair { admission, of, .. } => {
@@ -104,7 +104,7 @@ impl Ruler {
         }
     }
 
-    /// The next question that begins, goes on or is refused.
+    /// The next query that begins, continues or is refused.
     pub(super) fn next(&mut self, now: Micros) -> Option<Act> {
         match self {
             Ruler::Fair { admission, tickets, of } => {

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 /// How often a disappointed client comes back.
 const RETRIES_MAX: u32 = 10;
-/// Interval of the looks at questions that waited too long.
+/// Interval of the checks for queries that waited too long.
 const EXPIRY: Micros = 10_000;
 
 /// Work in nanoseconds of one processor.
@@ -40,7 +40,7 @@ struct Question {
     /// Of the running slice: the work at its start.
     slice: Work,
     begun: bool,
-    /// Whether its client has left while the server goes on with it.
+    /// Whether its client has left while the server continues.
     abandoned: bool,
 }
 
@@ -106,7 +106,7 @@ pub fn run(server: &SharedServer) -> TenantsOutcome {
     }
     simulator.events.after(EXPIRY, Event::Expire);
     while let Some(event) = simulator.events.take() {
-        // A boundary that is no longer true must change nothing: planning anew for each would never end.
+        // An outdated boundary must change nothing: planning again for each would never end.
         if matches!(event, Event::Boundary(change) if change != simulator.change) {
             continue;
         }

@@ -20,14 +20,14 @@ pub(super) const COURSES_MAX: usize = 1_000_000;
 /// Trial, target and population.
 pub(super) type CourseKey = (u16, u16, u16);
 
-/// Everything of a run that pictures and words are made of.
+/// Everything of a run that pictures and words need.
 #[derive(Debug)]
 pub(super) struct Digest {
     /// Measured records by outcome.
     pub(super) outcomes: [u64; Outcome::ALL.len()],
     /// Requests that were sent again within their try.
     pub(super) resends: u64,
-    /// Reasons of those that were not sound.
+    /// Reasons of unsound answers.
     pub(super) reasons: BTreeMap<String, u64>,
     /// By target and population.
     pub(super) series: BTreeMap<(u16, u16), Series>,

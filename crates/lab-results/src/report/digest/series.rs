@@ -6,7 +6,7 @@ use crate::stats::{Estimate, percentile};
 use hdrhistogram::Histogram;
 use std::collections::BTreeMap;
 
-/// Longest latency that is told apart: a day.
+/// Longest distinct latency: a day.
 const LATENCY_MAX_US: u64 = 86_400_000_000;
 
 /// Most trials of which percentiles are kept apart.

@@ -30,7 +30,7 @@ impl<T> Thinned<T> {
         if self.seen.is_multiple_of(self.step) {
             if self.kept.len() == self.most {
                 let mut at = 0;
-                // Every second is dropped and the step doubles. What is kept stays evenly spread, without knowing how
+                // Every second is dropped and the step doubles. The kept points stay evenly spread, without knowing how
                 // many will come.
                 self.kept.retain(|_| {
                     at += 1;

@@ -92,7 +92,7 @@ pub(super) fn fit<'a, T: Default>(
     mut join: impl FnMut(&mut T, T),
 ) -> &'a mut T {
     let at = at.max(0);
-    // Doubled rather than chosen at the start: the length of a run is not known while it goes on.
+    // Doubled rather than chosen at the start: the length of a run is unknown while it runs.
     while at / *width >= COLUMNS_MAX as Micros {
         let mut joined: Vec<T> = Vec::with_capacity(COLUMNS_MAX / 2);
         for (i, stretch) in std::mem::take(stretches).into_iter().enumerate() {

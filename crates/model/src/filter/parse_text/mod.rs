@@ -97,7 +97,7 @@ impl Parser {
             }
         }
         match self.operand("a condition")? {
-            // TRUE is a condition of its own, but `TRUE = flag` is a comparison: one token ahead decides.
+            // TRUE is a complete condition, but `TRUE = flag` is a comparison: one token ahead decides.
             Operand::Bool(value) if !self.condition_follows() => Ok(Expr::Bool(value)),
             value => self.condition(value),
         }
@@ -111,7 +111,7 @@ impl Parser {
         }
     }
 
-    /// What follows the left side of a comparison.
+    /// The part after the left side of a comparison.
     fn condition(&mut self, value: Operand) -> Result<Expr, Invalid> {
         let comparison = match self.peek() {
             Token::Symbol("!=") => Some(Comparison::Ne),

@@ -41,7 +41,7 @@ impl Parser {
                 Operand::Property(name)
             }
             Token::Number(_) | Token::Symbol("-" | "+") => self.number()?,
-            // Before names: a property may be called `date`, and only a bracket tells the function from it.
+            // Before names: a property may be called `date`, and only a bracket marks the function.
             Token::Word(word) if self.peek_at(1) == &Token::Symbol("(") || self.is_tagged_geometry(&word) => {
                 self.function(&word, at)?
             }

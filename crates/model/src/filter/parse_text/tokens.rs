@@ -10,7 +10,7 @@ impl Parser {
     }
 
     pub(super) fn peek_at(&self, ahead: usize) -> &Token {
-        // Past the end comes the end again, so that no rule has to test how far it may look.
+        // Past the end comes the end again, so that no rule has to test how far it may read ahead.
         self.tokens.get(self.next + ahead).map_or(&Token::End, |t| &t.0)
     }
 

@@ -67,7 +67,7 @@ impl Predicate {
         self.outcomes(region).relation()
     }
 
-    /// What this says of each row. Rows that are not `open` are decided already and may come out as anything.
+    /// The result for each row. Rows that are not `open` are already decided, and may get any result.
     pub(crate) fn truth(&self, batch: &Batch, open: Option<&BooleanBuffer>) -> Truth {
         match self.node() {
             Node::Constant(value) => Truth::constant(*value, batch.rows()),

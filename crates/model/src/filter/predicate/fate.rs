@@ -1,10 +1,10 @@
-//! What is certain of every part of a region, however small: a lower bound of the work that a predicate makes.
+//! The certain result for every part of a region, however small: a lower bound of a predicate's work.
 
 use super::{Node, Predicate};
 use crate::filter::outcomes::Outcomes;
 use crate::filter::region::Region;
 
-/// What becomes of the events of a region, as far as that is certain.
+/// The result for the events of a region, as far as it is certain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     /// None of them matches.
@@ -52,7 +52,7 @@ impl Predicate {
     pub fn fate(&self, region: &dyn Region) -> Fate {
         match self.node() {
             Node::And(parts) => parts.iter().fold(Fate::True, |fate, part| fate.with(part.fate(region), Fate::False)),
-            // Many alternatives have a tree of their own, which does not say which of them are open.
+            // Many alternatives have their own tree, which does not say which of them are open.
             Node::Or(any) if any.is_indexed() => Fate::of(self.outcomes(region)),
             Node::Or(any) => any.parts.iter().fold(Fate::False, |fate, part| fate.with(part.fate(region), Fate::True)),
             Node::Not(inner) => inner.fate(region).not(),

@@ -94,7 +94,7 @@ impl Predicate {
         Predicate { node: Arc::new(node), source: None }
     }
 
-    /// The same, made of an expression.
+    /// The same, from an expression.
     fn of(self, source: Option<Source>) -> Predicate {
         Predicate { source: source.map(Arc::new), ..self }
     }
@@ -131,7 +131,7 @@ impl Predicate {
         match self.node() {
             Node::Constant(false) => Some(Vec::new()),
             Node::Text { op: Comparison::Eq, left: Text { source: TextSource::Id, fold: false }, right } => {
-                // Folded ids are not what is stored, so no lookup by key would find them.
+                // Folded ids are not stored, so no lookup by key would find them.
                 right.literal().filter(|_| !right.fold).map(|id| vec![id.into_owned()])
             }
             Node::TextIn { value: Text { source: TextSource::Id, fold: false }, set } => {

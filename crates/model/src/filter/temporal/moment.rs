@@ -86,7 +86,7 @@ impl Moment {
         let role = Range { low: bounds.start, high: bounds.end };
         match self {
             Moment::Property(TimeField { role: Role::Instant, .. }) => ((role, role), false),
-            // Bounds hold open ends as extremes, so whether a null stands there cannot be told from them.
+            // Bounds hold open ends as extremes, so they do not show whether there is a null.
             Moment::Property(TimeField { role: Role::Start | Role::End, .. }) => ((role, role), true),
             Moment::Property(TimeField { role: Role::Other, .. }) => ((always, always), true),
             Moment::Instant(first, last) => {

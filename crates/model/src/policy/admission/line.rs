@@ -21,7 +21,7 @@ pub(super) struct Line {
     pub(super) paused: VecDeque<Ticket>,
     /// Questions that wait, in order of arrival.
     pub(super) waiting: VecDeque<Waiting>,
-    /// When it was last empty; tells a burst, which it will work off, from an overload.
+    /// When it was last empty; distinguishes a burst, which it will clear, from an overload.
     filled: At,
 }
 

@@ -89,12 +89,12 @@ impl<T: Clone + Eq + Hash> Admission<T> {
         &self.settings
     }
 
-    /// What runs and waits.
+    /// The running and waiting queries.
     pub fn counts(&self) -> Counts {
         Counts { running: self.running, paused: self.paused, waiting: self.waiting, slots: self.slots }
     }
 
-    /// What runs and waits of each tenant.
+    /// The same by tenant.
     pub fn by_tenant(&self) -> impl Iterator<Item = (&T, Counts)> {
         self.tenants.iter().map(|tenant| {
             let (running, paused) = (tenant.running, tenant.started - tenant.running);
@@ -216,7 +216,7 @@ impl<T: Clone + Eq + Hash> Admission<T> {
         }
     }
 
-    /// Charges a tenant for work outside of its questions: what is sent, and what is done for it in the background.
+    /// Charges a tenant for work outside of its queries: sending and background work.
     pub fn bill(&mut self, tenant: &T, weight: u32, used: Duration) {
         let (number, contended) = (self.known(tenant, weight), self.is_contended());
         let share = &mut self.tenants[number].share;
@@ -407,7 +407,7 @@ impl<T: Clone + Eq + Hash> Admission<T> {
         Some(question)
     }
 
-    /// Forgets tenants without questions whose debt is paid: they would start anew with the same right.
+    /// Forgets tenants without questions whose debt is paid: they would start again with the same right.
     fn forget_idle(&mut self) {
         let floor = |share: &Share| self.virtual_time.saturating_sub(share.cost(self.settings.credit));
         let mut last = self.tenants.len();

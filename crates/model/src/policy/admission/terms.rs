@@ -121,7 +121,7 @@ pub struct Ticket(pub u32);
 pub enum Entry {
     /// It runs.
     Run(Ticket),
-    /// It waits: [`super::Admission::next`] tells when it runs.
+    /// It waits: [`super::Admission::next`] says when it runs.
     Wait(Ticket),
 }
 

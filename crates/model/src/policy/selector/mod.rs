@@ -44,7 +44,7 @@ pub struct Attempt<'a> {
 pub struct Tablet<'a> {
     /// The tablet's name, which decides the order of servers.
     pub name: &'a str,
-    /// What was tried, in order.
+    /// The attempts, in order.
     pub attempts: &'a [Attempt<'a>],
 }
 
@@ -60,7 +60,7 @@ pub enum Selection {
         /// How long a server may leave the scan unstarted.
         busy_timeout: Duration,
     },
-    /// There is no scan server: look again until this much more time has passed.
+    /// There is no scan server: retry until this much more time has passed.
     Wait(Duration),
     /// There is no scan server and there was none for as long as the profile waits: ask the tablets' own servers.
     TabletServers,
@@ -115,7 +115,7 @@ impl Profile {
         let past = (attempt + 1).saturating_sub(self.attempt_plans.len());
         let factor = f64::from(self.busy_timeout_multiplier).powi(i32::try_from(past).unwrap_or(i32::MAX));
         let seconds = self.plan(attempt).busy_timeout.as_secs_f64() * factor;
-        // Without the multiplication, as a timeout of whole nanoseconds must come out as it was written.
+        // Without the multiplication, as a timeout of whole nanoseconds must stay exact.
         if past == 0 {
             return self.plan(attempt).busy_timeout;
         }

@@ -22,7 +22,8 @@ impl Partition {
         if let Some(why) = &self.refuses {
             return group.iter().map(|_| Err(WriteError::Refused(why.clone()))).collect();
         }
-        // The group is worked out against the parts of now. The caller holds the lock, so they cannot change before it is applied.
+        // The group is computed against the current parts. The caller holds the lock, so they cannot change before it
+        // is applied.
         let context = self.context.clone();
         let mut stage = Stage::new(&self.entries, &context, self.position + 1);
         let mut records = Vec::new();
@@ -32,7 +33,7 @@ impl Partition {
         let (durable, mut taken) = (self.log.is_some(), 0);
         for request in group {
             if let Some(key) = &request.key {
-                // A retry may stand in the same group as its first try: keys of the group count as well.
+                // A retry may be in the same group as its first try: keys of the group count as well.
                 let known = fresh.get(&key.text).copied().or_else(|| self.keys.get(key.text.as_bytes(), now));
                 if let Some(known) = known {
                     let (position, events) = (known.position, u64::from(known.events));
@@ -98,8 +99,9 @@ impl Partition {
                     return fail_stored(answers, || WriteError::Busy(text.clone()));
                 }
                 Err(AppendError::Unknown(e)) => {
-                    let why = format!("{e}: what is on disk is not known any more; restart once the disk is well");
-                    // Poisoned until it is opened again: a later group could stand behind one that a restart does not find.
+                    let why = format!("{e}: the content of the disk is unknown; restart once the disk works");
+                    // Poisoned until it is opened again: a later group could be behind one that a restart does not
+                    // find.
                     self.refuse(why.clone());
                     return fail_stored(answers, || WriteError::Failed(why.clone()));
                 }

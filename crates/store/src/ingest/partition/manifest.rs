@@ -22,7 +22,7 @@ impl Partition {
         let mut changed = self.manifest.clone();
         changed.schema = schema.unwrap_or(changed.schema);
         changed.settings = settings.unwrap_or(changed.settings);
-        // A manifest takes a number of its own: the newer of two is known by it.
+        // A manifest takes its own number: it shows the newer of two.
         changed.next_file = self.shared.number_file() + 1;
         // Durable before visible: a write in the new schema may be acknowledged as soon as the context is replaced.
         self.write_manifest(&changed)?;
@@ -55,8 +55,8 @@ impl Partition {
 
     /// Writes a manifest, and its copy where an ephemeral collection keeps its definition.
     pub(crate) fn write_manifest(&self, manifest: &Manifest) -> Result<(), CommitError> {
-        // The catalog decides who owns the collection: a commit that does not follow the current version is refused
-        // there.
+        // The catalog decides which process owns the collection: a commit that does not follow the current version is
+        // refused there.
         let bytes = self.catalog.commit(manifest)?;
         self.shared.counters.add_sidecar_bytes(bytes);
         if let Some(definition) = &self.definition

@@ -1,4 +1,4 @@
-//! The core of a collection: a state machine over log, memory trees and segments, without threads of its own.
+//! The core of a collection: a state machine over log, memory trees and segments, without its own threads.
 //!
 //! [`Partition::commit`] takes a group of writes to durability and visibility. Flushes and merges are jobs
 //! (`maintenance.rs`): chosen and installed here, under the lock that the caller keeps around the partition, and worked
@@ -52,14 +52,14 @@ pub(crate) struct Partition {
     pub(crate) problems: Vec<Problem>,
     /// Why a file did not read that may be whole: the disk refused, or a newer program wrote it.
     pub(crate) unread: Option<StoreError>,
-    /// Damage that costs nothing: a copy of what is served from elsewhere.
+    /// Damage without loss: a copy of data served from another form.
     pub(crate) notes: Vec<Problem>,
     pub(crate) keys: IdempotencyKeys,
     pub(crate) position: u64,
     pub(crate) refuses: Option<String>,
     /// Files beside the manifest mention later writes.
     pub(crate) stale: bool,
-    /// Parts that a job in hand works on.
+    /// Parts that a running job works on.
     pub(crate) frozen: Vec<u64>,
     /// Segments that merges leave alone because they are damaged.
     pub(crate) unmergeable: Vec<u64>,

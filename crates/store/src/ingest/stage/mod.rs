@@ -1,4 +1,4 @@
-//! Staging: what a group of writes will do, worked out before any of it is made durable.
+//! Staging: the effect of a group of writes, computed before any of it is durable.
 //!
 //! Each write is checked against the collection and against the writes before it in the group, in order, and gets its
 //! position. Nothing that readers see changes here; when the log has the group, the stage is applied as a whole.
@@ -53,7 +53,7 @@ pub(crate) struct Outcome {
     pub(crate) killed: u64,
 }
 
-/// A group of writes, being worked out.
+/// A group of writes, being staged.
 pub(crate) struct Stage<'a> {
     pub(crate) entries: &'a [Entry],
     pub(crate) context: &'a Arc<Context>,
@@ -68,7 +68,7 @@ pub(crate) struct Stage<'a> {
     pub(crate) next: u64,
 }
 
-/// A stage worked out to the end.
+/// A complete stage.
 pub(crate) struct Staging {
     /// Changed dead rows by entry.
     dead: HashMap<usize, DeadRows>,
@@ -79,7 +79,7 @@ pub(crate) struct Staging {
 }
 
 impl Staging {
-    /// Puts what was worked out into the entries that it was worked out from.
+    /// Applies the stage to the entries that it was computed from.
     pub(crate) fn apply(self, entries: &mut Vec<Entry>) {
         for (entry, dead) in self.dead {
             entries[entry].dead = Arc::new(dead);
@@ -115,7 +115,7 @@ impl<'a> Stage<'a> {
         let mut killed = Vec::new();
         if let (IdRole::Given, Some(ids)) = (self.context.rule.role, events.batch.ids()) {
             let mut there = self.find_all(&events.ids, ids).map_err(failed)?;
-            // A conflict refuses the write before it gets a position, so the group goes on without a gap.
+            // A conflict refuses the write before it gets a position, so the group continues without a gap.
             if !there.is_empty() && !events.replace {
                 there.sort_unstable_by_key(|(row, _)| *row);
                 let named = there.iter().take(NAMED_MAX).map(|(row, _)| ids.value(*row as usize).to_owned());
@@ -170,7 +170,7 @@ impl<'a> Stage<'a> {
         Ok(alive)
     }
 
-    /// Kills events at the next position; those that are gone already do not count.
+    /// Kills events at the next position; dead ones do not count.
     pub(crate) fn delete(&mut self, targets: &[Target]) -> Result<Outcome, StoreError> {
         let position = self.next;
         let mut places = Vec::new();

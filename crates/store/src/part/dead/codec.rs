@@ -7,7 +7,7 @@ use roaring::RoaringBitmap;
 use std::sync::Arc;
 
 impl DeadRows {
-    /// What was so up to `last`, as bytes for a file.
+    /// The deaths up to `last`, as bytes for a file.
     pub(crate) fn encode(&self, last: Seq) -> Result<Vec<u8>, String> {
         let mut bytes = Vec::new();
         let layers: Vec<_> = self.layers.range(..=last.0).collect();

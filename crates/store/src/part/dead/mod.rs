@@ -27,7 +27,7 @@ struct Death {
 /// The dead rows of one part, each with the number of the write that killed it.
 ///
 /// A value never changes once readers see it: a writer clones it (cheap: rows are kept by chunk, and chunks are
-/// shared) and changes its copy. Rows that died together, or so long ago that no snapshot tells their deaths apart
+/// shared) and changes its copy. Rows that died together, or so long ago that no snapshot distinguishes their deaths
 /// ([`DeadRows::settle`]), cost a bit each at most.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct DeadRows {
@@ -217,7 +217,7 @@ impl DeadRows {
         self.layers.range(..=floor).count() > 1 || self.singles().any(|d| d.is_settled(floor))
     }
 
-    /// Forgets what only snapshots below `floor` could tell: older deaths become one layer.
+    /// Drops distinctions that only snapshots below `floor` need: older deaths become one layer.
     pub(crate) fn settle(&mut self, floor: u64) {
         if !self.can_settle(floor) {
             return;

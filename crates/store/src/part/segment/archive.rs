@@ -168,7 +168,7 @@ impl Archive {
         Ok(Archive { pages: Pages(Arc::new(open)), directory, entry, name: name.to_owned() })
     }
 
-    /// Opens a file of which no manifest says anything: its directory tells where it begins itself. Only the checksums of the
+    /// Opens a file that no manifest describes: its directory records where it begins. Only the checksums of the
     /// pages vouch for it then, and that the directory reads.
     pub(crate) fn find(objects: &dyn Objects, name: &str) -> Result<Archive, StoreError> {
         let path = &objects.path(name);
@@ -184,7 +184,7 @@ impl Archive {
 
     /// Whether a read found damage.
     pub(crate) fn is_damaged(&self) -> bool {
-        // Relaxed: the flag only rises, and maintenance that misses it finds it at its next look.
+        // Relaxed: the flag is only ever set, and maintenance that misses it finds it at its next check.
         self.pages.0.sick.load(Ordering::Relaxed)
     }
 

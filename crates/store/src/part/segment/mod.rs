@@ -1,7 +1,7 @@
 //! Segments: sorted runs of events on disk, in up to three files of one number.
 //!
 //! `docs/format.md` has the byte layout. The *rows* are kept as Arrow (`.rows`), as GeoParquet (`.parquet`), or as both;
-//! the third file (`.segment`) holds what is served beside them: trees, keys, order of time, counts per map cell. Until
+//! the third file (`.segment`) holds the index: trees, keys, order of time, counts per map cell. Until
 //! a segment has its archive (the GeoParquet file) the Arrow rows are the truth; from then on the archive is, and the others are a cache
 //! of it: missing or damaged they are rebuilt or done without.
 //!
@@ -37,7 +37,7 @@ pub(crate) use write::{SegmentWriter, Written, rows_max};
 /// First bytes of a segment file, and its last.
 const MAGIC: &[u8; 8] = b"MRDNSEGM";
 
-/// Where rows come from that a file is made of.
+/// The source of a file's rows.
 pub(crate) trait RowSource {
     /// The schema that they are read in.
     fn schema(&self) -> &Arc<Schema>;

@@ -1,4 +1,4 @@
-//! Segments as they are opened, retired and mended.
+//! Opening, retiring and repairing segments.
 
 use super::archive::{Archive, ArchiveEntry};
 use super::blocks::BlockFile;
@@ -26,13 +26,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 #[derive(Debug, Clone)]
 pub(crate) struct SegmentAccess {
     pub(crate) objects: Arc<dyn Objects>,
-    /// Takes what is obsolete; `None` where nothing may be deleted, as another process writes the collection.
+    /// Takes obsolete names; `None` if nothing may be deleted, as another process writes the collection.
     pub(crate) removal: Option<Arc<Removal>>,
     pub(crate) cache: Arc<BlockCache>,
     pub(crate) counters: Arc<Counters>,
 }
 
-/// An open segment: what is served beside its rows, and the rows as Arrow, archived, or both.
+/// An open segment: its index, and the rows as Arrow, archived, or both.
 #[derive(Debug)]
 pub(crate) struct Segment {
     pub(super) place: SegmentAccess,
@@ -45,7 +45,7 @@ pub(crate) struct Segment {
     pub(super) row_field: Arc<Field>,
     pub(super) rows: ArcSwapOption<RowsFile>,
     pub(super) archive: ArcSwapOption<Archive>,
-    /// What was wrong with a file of rows that is done without.
+    /// The error of a file of rows that is not used.
     pub(crate) given_up: Option<Problem>,
     /// Grows with every use of the rows' file, over all segments: the min was used longest ago.
     pub(super) used: AtomicU64,
@@ -182,7 +182,7 @@ impl Segment {
         self.index.bytes + rows + archive
     }
 
-    /// Remembers that what is beside the rows is damaged.
+    /// Records that the index is damaged.
     pub(super) fn note_damage(&self, error: &StoreError) {
         if matches!(error, StoreError::Corrupt { .. }) {
             tracing::warn!(%error, "a segment is damaged and will be rebuilt from its rows");
@@ -195,12 +195,12 @@ impl Segment {
         self.archive.load().as_ref().is_some_and(|archive| archive.is_damaged()) && self.rows.load().is_some()
     }
 
-    /// Whether what is beside the rows is damaged: it can be rebuilt.
+    /// Whether the index is damaged: it can be rebuilt.
     pub(crate) fn is_damaged(&self) -> bool {
         self.sick.load(Ordering::Relaxed)
     }
 
-    /// Makes anew what is beside the rows.
+    /// Rebuilds the index.
     pub(crate) fn rebuild(&self, file: u64, rule: KeyRule) -> Result<(), StoreError> {
         let objects = self.place.objects.as_ref();
         match (self.archive(), self.rows_file()) {
@@ -248,7 +248,7 @@ pub(super) fn forest_of(bytes: &Buffer, rows: u32) -> Result<Forest, String> {
     if forest.rows() == rows { Ok(forest) } else { Err("its trees do not fit its rows".to_owned()) }
 }
 
-/// What pins a file: its readers share it.
+/// The pin of a file: its readers share it.
 fn pin_of<T: Send + Sync + 'static>(file: &Arc<T>) -> Pin {
     let file: Arc<dyn std::any::Any + Send + Sync> = file.clone();
     Arc::downgrade(&file)

@@ -225,7 +225,7 @@ impl Segment {
         }
     }
 
-    /// What keys it may have; segments whose ids are made keep no filter.
+    /// The filter of its keys; segments with generated ids keep none.
     pub(crate) fn filter(&self) -> Result<Option<Arc<Filter>>, StoreError> {
         let Some(block) = self.footer.filter_block else { return Ok(None) };
         let found = self.block(block, "the filter of its keys", |bytes| {

@@ -1,4 +1,4 @@
-//! Making what is served beside the rows anew, from the archive or the Arrow rows.
+//! Rebuilding a segment's index from the archive or the Arrow rows.
 
 use super::RowSource;
 use super::archive::Archive;

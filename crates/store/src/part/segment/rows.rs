@@ -1,4 +1,4 @@
-//! The rows of a segment as Arrow: what is served fastest, and the truth until the segment has an archive.
+//! The rows of a segment as Arrow: the fastest form, and the source until the segment has an archive.
 //!
 //! A column of a chunk is one block. Where its values are large (lines of hundreds of points, long texts) it is several pages of
 //! a power of two of rows each, so that a few rows can be read without all 4,096.

@@ -1,4 +1,4 @@
-//! Writing a segment: its rows, and what is served beside them.
+//! Writing a segment: its rows and its index.
 
 use super::blocks::BlockWriter;
 use super::open::{row_field, seq_field};
@@ -26,7 +26,7 @@ pub(crate) fn rows_max(schema: &Schema, wanted: u32) -> u32 {
     wanted.min((TIME_BYTES_MAX / per_row) as u32).max(CHUNK_ROWS)
 }
 
-/// What was written.
+/// The written files.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Written {
     pub(crate) rows: u32,
@@ -167,7 +167,7 @@ impl SegmentWriter {
         Ok(())
     }
 
-    /// Writes what is served beside the rows. The caller syncs the names.
+    /// Writes the index. The caller syncs the names.
     pub(crate) fn finish(mut self) -> Result<Written, StoreError> {
         let (key_fences, first_key_block, filter_block) = self.write_keys()?;
         let objects = self.write_objects()?;

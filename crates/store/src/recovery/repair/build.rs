@@ -1,4 +1,4 @@
-//! A manifest from what is there.
+//! A manifest from the existing files.
 
 use super::survey::{Found, Reading};
 use super::{Mender, SEGMENTS};
@@ -49,7 +49,7 @@ impl Mender<'_> {
             seed,
             created: definition.as_ref().map_or_else(|| common.seams.clock.now(), |manifest| manifest.created),
             flushed,
-            // Snapshots of before may have shown what is not there any more.
+            // Earlier snapshots may have shown events that are gone.
             dropped_seq: Seq::end_of(flushed).0,
             next_file: self.next_file()?.max(definition.as_ref().map_or(0, |manifest| manifest.next_file)),
             segments: found.into_iter().map(|segment| segment.meta).collect(),
@@ -67,7 +67,7 @@ impl Mender<'_> {
         partition.open_files()?;
         self.mark(&mut partition)?;
         self.keep_manifests()?;
-        // Dead rows are merged into a file of their own first, which none of these is.
+        // Dead rows are merged into a separate file first, which is none of these.
         self.set_aside(SEGMENTS, |name| !files_of(manifest).contains(name) && !name.ends_with(".dead"))?;
         let mut segments = partition.segments.clone();
         let saved = partition.save(&partition.entries, &mut segments, manifest.flushed);
@@ -140,7 +140,7 @@ impl Mender<'_> {
         Ok((Vec::new(), last))
     }
 
-    /// The position up to which the segments hold all: the log goes on after it.
+    /// The position up to which the segments hold all writes: the log continues after it.
     fn flushed(&mut self, last: u64) -> Result<u64, StoreError> {
         let disk = &self.common.seams.disk;
         let (_, found) = Log::open(disk, &log_dir(self.dir), self.common.options.log_file_bytes, 0)?;

@@ -1,4 +1,4 @@
-//! Writing segments anew that are damaged in part: without the blocks of rows that do not read.
+//! Rewriting partly damaged segments without the unreadable blocks of rows.
 
 use super::Mender;
 use crate::catalog::manifest::{SegmentEntry, segment_name};

@@ -1,4 +1,4 @@
-//! Which rows of segments are dead or hidden, worked out anew.
+//! Computes again which rows of segments are dead or hidden.
 
 use super::Mender;
 use crate::catalog::sidecars::dead_of_all;
@@ -19,7 +19,7 @@ use std::sync::Arc;
 type Age = (i64, u64);
 
 impl Mender<'_> {
-    /// Marks what is dead in the segments of a partition, and what mode `latest` hides.
+    /// Marks the dead rows of a partition's segments, and the rows hidden by mode `latest`.
     pub(super) fn mark(&mut self, partition: &mut Partition) -> Result<(), StoreError> {
         self.read_dead(partition)?;
         let twice = kill_copies(partition)?;

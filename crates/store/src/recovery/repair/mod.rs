@@ -1,6 +1,6 @@
 //! Putting a collection together again that has no manifest which can be believed.
 //!
-//! The manifest's copy, where it is whole and nothing is newer, is the manifest. Otherwise one is made from what is there:
+//! The manifest's copy, where it is whole and nothing is newer, is the manifest. Otherwise one is built from the files:
 //! schema from segments, archives or Arrow rows, dead rows, idempotency keys; then the log is replayed as at any start. What a
 //! copy or an older manifest says of settings, seed and names of tenants is taken from there.
 //!
@@ -71,7 +71,7 @@ impl Inner {
             report.missing(format!("it could not be put together: {e}"));
         }
         let sound = mended.as_ref().is_ok_and(Partition::is_sound);
-        // One that was served goes on as it was.
+        // A served one continues unchanged.
         match mended.or_else(|e| recovery::open(&self.common, &dir).map_err(|_| e)) {
             Ok(partition) => {
                 self.damaged.lock().remove(&at);
@@ -86,7 +86,7 @@ impl Inner {
     }
 }
 
-/// Folder of segments, and of what is beside them.
+/// Folder of segments and their indexes.
 const SEGMENTS: &str = "segments";
 
 /// The repair of one collection.
@@ -125,7 +125,7 @@ impl Mender<'_> {
         self.common.storage_of(self.dir).objects
     }
 
-    /// A partition of which no file is open yet, whose next manifest replaces whatever stands in the folder.
+    /// A partition of which no file is open yet, whose next manifest replaces any in the folder.
     fn prepare(&self, manifest: Manifest) -> Result<Partition, StoreError> {
         let mut partition = prepare(self.common, self.dir, manifest)?;
         let rewrite = Rewrite { disk: self.common.seams.disk.clone(), dir: self.dir.to_owned() };
@@ -140,7 +140,7 @@ impl Mender<'_> {
             }
         }
         make_folders(self.disk(), self.root, self.dir)?;
-        // A trusted manifest is kept: it knows deletions, settings and keys that files alone do not tell.
+        // A trusted manifest is kept: it has deletions, settings and keys that the files alone do not show.
         if !self.is_newest() {
             self.mend_manifest()?;
         }
@@ -200,13 +200,14 @@ impl Mender<'_> {
         Ok(newest)
     }
 
-    /// Whether a manifest is all of the collection but for the log: what it names reads, and no file tells of more.
+    /// Whether a manifest covers the collection except for the log: all files that it names are readable, and no file
+    /// has later writes.
     fn is_whole(&mut self, manifest: &Manifest) -> Result<bool, StoreError> {
         if manifest.settings.durability == Durability::Ephemeral {
             return Ok(true);
         }
         let there: BTreeSet<String> = names(self.disk(), &self.dir.join("segments"))?.into_iter().collect();
-        // What is beside the rows can be rebuilt from them.
+        // The index can be rebuilt from the rows.
         let needed = needed_files(manifest).into_iter().filter(|name| !name.ends_with(".segment"));
         if let Some(missing) = needed.into_iter().find(|name| !there.contains(name)) {
             self.report.missing(format!("the file {missing}, which the newest manifest that reads names"));
@@ -219,7 +220,7 @@ impl Mender<'_> {
             return Ok(false);
         }
         opened.open_log(self.common.storage_of(self.dir))?;
-        // The log is opened first: it may hold the writes that the file tells of.
+        // The log is opened first: it may hold the later writes of the file.
         if let Some((path, position)) = opened.later_file()? {
             self.report.done(format!("{} holds writes up to {position}, after the newest manifest", path.display()));
             return Ok(false);
@@ -247,7 +248,7 @@ impl Mender<'_> {
         crate::codec::replace_file(self.disk(), &self.place_for(name)?, &bytes)
     }
 
-    /// Moves files of a folder of the collection to the folder of what is lost.
+    /// Moves files of a folder of the collection to the folder `lost`.
     fn set_aside(&mut self, folder: &str, chosen: impl Fn(&str) -> bool) -> Result<(), StoreError> {
         let folder = self.dir.join(folder);
         let moved: Vec<String> = names(self.disk(), &folder)?.into_iter().filter(|name| chosen(name)).collect();
@@ -265,7 +266,7 @@ impl Mender<'_> {
         Ok(())
     }
 
-    /// A path of this name, or nearly, that is free in the folder of what is lost.
+    /// A free path of this name, or nearly, in the folder `lost`.
     fn place_for(&self, name: &str) -> Result<PathBuf, StoreError> {
         let lost = self.dir.join(LOST);
         self.disk().create_dir(&lost).map_err(StoreError::io("create", &lost))?;

@@ -1,4 +1,4 @@
-//! What a repair tells of itself.
+//! The report of a repair.
 
 /// What a repair of a collection found and did.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -9,13 +9,13 @@ pub struct Repair {
     pub name: String,
     /// Whether it is open again.
     pub mended: bool,
-    /// What was found and done, in order.
+    /// Findings and actions, in order.
     pub done: Vec<String>,
-    /// What is missing or may be, and what was put in its place.
+    /// Missing or possibly missing data, and its replacement.
     pub missing: Vec<String>,
 }
 
-/// A repair in hand.
+/// A running repair.
 #[derive(Debug, Default)]
 pub(super) struct Report {
     done: Vec<String>,

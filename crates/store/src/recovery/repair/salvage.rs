@@ -1,8 +1,8 @@
 //! Making a collection whole again of which the manifest is good and other files are not.
 //!
-//! What reads is what stays: segments without their damaged blocks and without those that do not open, deaths as far as anything tells of them, idempotency keys,
-//! records of the log. All of it goes into segments, under a manifest that covers every position that may have been
-//! acknowledged; damaged files are set aside once it is written.
+//! The readable parts are kept: segments without damaged blocks and without segments that do not open, deaths as far as
+//! files record them, idempotency keys, records of the log. All of it goes into segments, under a manifest that covers
+//! every position that may have been acknowledged; damaged files are set aside once it is written.
 
 use super::{Mender, SEGMENTS};
 use crate::catalog::disk::{MANIFEST, read_manifest};
@@ -22,14 +22,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Positions left free behind those that a damaged log tells of, for writes of which nothing is left: more than a log file holds.
+/// Positions left free behind the last known one of a damaged log, for lost writes: more than a log file holds.
 const POSITIONS_LEFT_FREE: u64 = 1 << 26;
 
 impl Mender<'_> {
     /// Replaces the manifest by one of what reads, and sets the rest aside.
     pub(super) fn salvage(&mut self) -> Result<(), StoreError> {
         let manifest = read_manifest(self.disk(), &self.dir.join(MANIFEST))?;
-        // Snapshots of before may have shown what is not there any more.
+        // Earlier snapshots may have shown events that are gone.
         let dropped_seq = Seq::end_of(manifest.flushed).0;
         let mut partition = self.prepare(Manifest { copied: true, dropped_seq, ..manifest })?;
         partition.open_files()?;
@@ -81,8 +81,9 @@ impl Mender<'_> {
         });
     }
 
-    /// Works out which rows are dead in segments whose record of it does not read: those that an older file has, and those whose
-    /// id a later event has. What was deleted since then is back. Says whether any record of dead or hidden rows did not read.
+    /// Computes which rows are dead in segments whose record of it is unreadable: rows that an older file has, and rows
+    /// whose id a later event has. What was deleted since then is back. Says whether any record of dead or hidden rows
+    /// did not read.
     fn find_deaths(&mut self, partition: &mut Partition) -> Result<bool, StoreError> {
         let objects = partition.shared.objects.clone();
         let lost = |meta: &SegmentEntry| read_dead(objects.as_ref(), meta).is_err();
@@ -146,7 +147,7 @@ impl Mender<'_> {
         }
         let last = partition.position.max(found.claimed);
         if found.end_unknown {
-            self.report.missing(format!("writes after {last}, if there were any: nothing tells of them"));
+            self.report.missing(format!("writes after {last}, if there were any: no file records them"));
         }
         // Records that cannot be replayed.
         partition.problems.drain(..).for_each(|problem| self.report.missing(problem.to_string()));

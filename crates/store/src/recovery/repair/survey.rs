@@ -32,7 +32,7 @@ pub(super) struct Reading {
 }
 
 impl Mender<'_> {
-    /// All segments whose rows read, in order of number. What is beside the rows is rebuilt where it has to be.
+    /// All segments with readable rows, in order of number. The index is rebuilt if necessary.
     pub(super) fn survey(&mut self, reading: &Reading) -> Result<Vec<Found>, StoreError> {
         let there = names(self.disk(), &self.dir.join("segments"))?;
         let of_segments = |name: &&String| {

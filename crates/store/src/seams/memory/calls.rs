@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 impl MemoryDisk {
-    /// Makes a call by name: notes it, fails it where a fault says so.
+    /// Makes a call by name: notes it, fails it if a fault applies.
     fn call<T>(&self, name: &str, path: &Path, call: impl FnOnce(&mut State) -> io::Result<T>) -> io::Result<T> {
         let mut state = self.state.lock();
         let result = match state.faults.meet(FaultKind::NameFails, path) {
@@ -211,7 +211,7 @@ impl Drop for MemoryFile {
 }
 
 impl MemoryFile {
-    /// Makes a call on the open file: notes it with these numbers, fails it where a fault says so.
+    /// Makes a call on the open file: notes it with these numbers, fails it if a fault applies.
     fn call<T>(
         &self,
         name: &str,

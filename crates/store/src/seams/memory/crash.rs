@@ -32,7 +32,7 @@ impl State {
         }
         self.names = self.durable_names.clone();
         self.dirs = self.durable_dirs.clone();
-        // What lies in a folder that is not there any more is not there either.
+        // Content of a folder that is gone is gone too.
         let dirs = &self.dirs;
         let reachable = |p: &Path| p.ancestors().skip(1).all(|dir| dirs.contains(dir));
         self.names.retain(|p, _| reachable(p));

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-/// What fails, with EIO.
+/// The failing calls, with EIO.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FaultKind {
     /// `sync` and `sync_dir`.

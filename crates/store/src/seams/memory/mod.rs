@@ -94,7 +94,7 @@ struct State {
 
 /// A disk in memory. Clones share one disk.
 ///
-/// [`MemoryDisk::new`] keeps apart what is synced and what is not, so that [`MemoryDisk::crash`] can discard the
+/// [`MemoryDisk::new`] separates synced from unsynced data, so that [`MemoryDisk::crash`] can discard the
 /// rest; [`MemoryDisk::volatile`] does not, and serves collections that are kept in memory only.
 #[derive(Debug, Clone)]
 pub struct MemoryDisk {
@@ -218,7 +218,7 @@ impl MemoryDisk {
         Ok(bytes)
     }
 
-    /// Puts a file there, durably, whatever else goes on.
+    /// Puts a file there, durably, independent of faults.
     pub fn put(&self, path: &Path, bytes: Vec<u8>) {
         let mut state = self.state.lock();
         let id = state.next_node;

@@ -29,7 +29,7 @@ pub enum Seam {
 /// How a call goes wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Failure {
-    /// Nothing happens, and the caller is told.
+    /// Nothing happens, and the caller gets an error.
     Before,
     /// It takes effect, and the acknowledgement is lost.
     After,
@@ -112,7 +112,7 @@ impl MemoryStorage {
         });
     }
 
-    /// What was not synced is gone.
+    /// Unsynced data is gone.
     pub fn crash(&self) {
         self.each(|partition| {
             partition.objects.retain(|_, content| content.synced);
@@ -203,7 +203,7 @@ struct MemoryLog {
 impl WriteLog for MemoryLog {
     fn replay(&mut self, flushed: u64) -> Result<Replayed, StoreError> {
         let mut state = self.state.lock();
-        // From here on the appends of every writer before this one are refused, also those that are still on their way.
+        // From here on the appends of every earlier writer are refused, including appends in flight.
         state.writer += 1;
         self.writer = state.writer;
         let records = state.records.iter().filter(|record| record.position > flushed).cloned().collect();
