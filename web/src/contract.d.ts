@@ -1888,6 +1888,14 @@ export interface Backup {
   have?: {
     [k: string]: number;
   };
+  /**
+   * The only tenant that is saved; without it all are.
+   */
+  tenant?: string;
+  /**
+   * 32 bytes in base64 or hexadecimal, which seal secrets; without it they are left out.
+   */
+  key?: string;
 }
 export interface NewToken {
   role: 'reader' | 'writer' | 'admin' | 'operator';

@@ -1,6 +1,8 @@
-//! `/backup`: the whole store, as a tar for a backup folder.
+//! `/backup`: everything or one tenant, as a tar for a backup folder.
 
+use crate::audit::Note;
 use crate::body;
+use crate::credentials;
 use crate::errors;
 use crate::params::Params;
 use crate::problem::{Kind, Problem, Result};
@@ -10,7 +12,10 @@ use crate::stream::{self, Sink};
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
-use meridian_backend::StoreError;
+use meridian_admission::identity;
+use meridian_backend::{BackupKey, BackupScope, StoreError};
+use meridian_model::{Invalid, RecordPart};
+use meridian_saved::SavedSearches;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -22,16 +27,20 @@ pub const RUNNING_MAX: usize = 4;
 /// Retry interval when all are in use.
 const RETRY: Duration = Duration::from_secs(30);
 
-/// The request body: what the client has already.
+/// The request body.
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields)]
 struct BackupRequest {
     /// Files of its backup folder, with their checksums (CRC32C).
     #[serde(default)]
     have: BTreeMap<String, u32>,
+    /// The only tenant that is saved; without it all are.
+    tenant: Option<String>,
+    /// Seals secrets; without it they are left out.
+    key: Option<String>,
 }
 
-/// `POST /backup`: every collection as it is at one position, while writes and reads go on.
+/// `POST /backup`: collections as each is at one position, while writes and reads go on.
 pub async fn post(state: Scope, context: Context, body: Body) -> Result<Response> {
     let mut params = Params::parse(context.query.as_deref())?;
     let timeout = params.take_timeout()?;
@@ -40,11 +49,17 @@ pub async fn post(state: Scope, context: Context, body: Body) -> Result<Response
     let request: BackupRequest = match received.bytes.is_empty() {
         true => BackupRequest::default(),
         false => serde_json::from_slice(&received.bytes).map_err(|e| {
-            let expected = "expected {\"have\": {NAME: CRC32C}}, or nothing";
+            let expected = "expected {\"have\": {NAME: CRC32C}, \"tenant\": NAME, \"key\": TEXT}, or nothing";
             Problem::new(Kind::InvalidBody, format!("the body cannot be parsed ({e}): {expected}"))
         })?,
     };
     drop(received);
+    let key = request.key.as_deref().map(BackupKey::parse).transpose().map_err(Problem::invalid_body)?;
+    let note = note(request.tenant.as_deref(), key.is_some());
+    if let Some(tenant) = request.tenant.as_deref().filter(|tenant| state.registry.tenant(tenant).is_none()) {
+        let detail = format!("there is no tenant {tenant:?}");
+        return Err(Problem::invalid_body(Invalid::field("tenant", detail)));
+    }
     let permit = state.backups.clone().try_acquire_owned().map_err(|_| {
         let detail = format!("{RUNNING_MAX} backups are being sent, the limit: try again");
         Problem::new(Kind::Overloaded, detail).retry_after(RETRY)
@@ -52,12 +67,13 @@ pub async fn post(state: Scope, context: Context, body: Body) -> Result<Response
     // A complete copy may take up to the max timeout; if it breaks off, the client resumes it.
     let deadline = context.deadline(timeout, state.config.timeout_max)?;
     let run = context.lease.run(&state, deadline).await?;
-    let backend = state.backend.clone();
+    let (backend, saved) = (state.backend.clone(), state.saved.clone());
     tracing::info!(by = &*state.caller().name, request = &*context.id, "a backup is sent");
-    stream::stream_blocking(&state, run, context.arrived, move |sink, control| {
+    let mut response = stream::stream_blocking(&state, run, context.arrived, move |sink, control| {
         let _permit = permit;
         let mut out = Out { sink, begun: false, failed: None };
-        let sent = backend.backup(&request.have, &mut out, &|| control.check().is_err());
+        let scope = scope(&saved, request.tenant, key).map_err(errors::store_problem)?;
+        let sent = backend.backup(&scope, &request.have, &mut out, &|| control.check().is_err());
         // An error of the connection takes precedence over the backend's error that follows from it.
         match (out.failed, sent) {
             (Some(problem), _) => Err(problem),
@@ -72,7 +88,29 @@ pub async fn post(state: Scope, context: Context, body: Body) -> Result<Response
             }
         }
     })
-    .await
+    .await?;
+    response.extensions_mut().insert(note);
+    Ok(response)
+}
+
+/// What is saved, as the crates that keep records decide.
+fn scope(saved: &SavedSearches, tenant: Option<String>, key: Option<BackupKey>) -> Result<BackupScope, StoreError> {
+    let (only, parts) = (tenant.clone(), saved.backup_parts(tenant.as_deref())?);
+    let part_of = move |folder: &str, name: &str, content: &[u8]| match folder {
+        credentials::RECORDS => identity::backup_part(only.as_deref(), name, content),
+        meridian_saved::RECORDS => parts.of(name, content),
+        // Of a newer program: they may hold secrets, of any tenant.
+        _ if only.is_none() => RecordPart::secret("unknown records", None),
+        _ => RecordPart::absent(),
+    };
+    Ok(BackupScope { tenant, part_of: Box::new(part_of), key })
+}
+
+/// What the record of the act says of it.
+fn note(tenant: Option<&str>, sealed: bool) -> Note {
+    let what = tenant.map_or_else(|| "everything".to_owned(), |tenant| format!("the tenant {tenant}"));
+    let secrets = if sealed { "secrets sealed" } else { "without secrets" };
+    Note { tenant: tenant.map(str::to_owned), target: None, change: Some(format!("{what}, {secrets}")) }
 }
 
 /// The response, started with the first bytes: until then an error gives a proper error status.

@@ -4,7 +4,7 @@ use crate::audit::AuditLog;
 use crate::collection::Collection;
 use crate::records::Records;
 use meridian_model::{Background, Schema, Subscriber};
-use meridian_store::{Backup, Damaged, Settings, StoreError};
+use meridian_store::{Backup, BackupScope, Damaged, Settings, StoreError};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::io::Write;
@@ -58,13 +58,14 @@ pub trait Backend: Debug + Send + Sync {
     /// The log of administrative acts.
     fn audit(&self) -> Arc<dyn AuditLog>;
 
-    /// Writes a copy of everything to `out` as a tar for a backup folder, without the files of `have` (name, CRC32C).
+    /// Writes a copy of what `scope` names to `out` as a tar for a backup folder, without the files of `have` (name, CRC32C).
     /// Reads and writes continue meanwhile.
     ///
     /// A file that cannot be read completely, an error of the disk or of `out`, [`StoreError::Closed`] once
     /// `cancelled` returns true.
     fn backup(
         &self,
+        scope: &BackupScope,
         have: &BTreeMap<String, u32>,
         out: &mut dyn Write,
         cancelled: &dyn Fn() -> bool,

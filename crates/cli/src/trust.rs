@@ -76,6 +76,19 @@ pub fn warn_of_plain_token(base: &str) {
     }
 }
 
+/// Refuses to send a secret, which this option names, where others can read it.
+///
+/// # Errors
+/// If the server is on another machine and not spoken to over TLS.
+pub fn demand_private(base: &str, option: &str) -> Result<(), Failure> {
+    match base.strip_prefix("http://").map(host_of).filter(|host| !is_this_machine(host)) {
+        None => Ok(()),
+        Some(host) => Err(Failure::Usage(format!(
+            "{option}: it would go to {host} without TLS, so others on the way could read it: use https://, or run the command there"
+        ))),
+    }
+}
+
 fn host_of(rest: &str) -> &str {
     let authority = rest.split(['/', '?']).next().unwrap_or_default();
     match authority.strip_prefix('[') {
@@ -104,6 +117,8 @@ mod tests {
             ("localhost.example.org", false),
         ] {
             assert_eq!(is_this_machine(host_of(base)), safe, "{base}");
+            assert_eq!(demand_private(&format!("http://{base}"), "--key").is_ok(), safe, "{base}");
+            assert!(demand_private(&format!("https://{base}"), "--key").is_ok());
         }
     }
 

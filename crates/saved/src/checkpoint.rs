@@ -15,7 +15,7 @@ use meridian_backend::{Backend, StoreError};
 use meridian_model::Invalid;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::time::{Duration, Instant};
@@ -59,6 +59,16 @@ pub(super) struct Checkpoint {
 }
 
 impl Checkpoint {
+    /// What it says of one tenant, with these saved searches.
+    pub(super) fn only(mut self, tenant: &str, ids: &BTreeSet<String>) -> Checkpoint {
+        if tenant != DEFAULT_TENANT {
+            self.collections.clear();
+        }
+        self.tenants.retain(|name, _| name == tenant);
+        self.waiting.retain(|id, _| ids.contains(id));
+        self
+    }
+
     /// The positions of a tenant's collections.
     fn of(&self, tenant: &str) -> Option<&Positions> {
         if tenant == DEFAULT_TENANT { Some(&self.collections) } else { self.tenants.get(tenant) }

@@ -8,8 +8,9 @@
 use super::dead_letters::WebhookState;
 use super::fences::Objects;
 use super::search::Origin;
+use meridian_admission::identity::DEFAULT_TENANT;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Name of its record.
 pub(super) const RECORD: &str = "state";
@@ -23,6 +24,18 @@ pub(super) struct CleanState {
     /// Those of the other tenants, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) objects_of: BTreeMap<String, Objects>,
+}
+
+impl CleanState {
+    /// What it says of one tenant, with these saved searches.
+    pub(super) fn only(mut self, tenant: &str, ids: &BTreeSet<String>) -> CleanState {
+        if tenant != DEFAULT_TENANT {
+            self.objects.clear();
+        }
+        self.objects_of.retain(|name, _| name == tenant);
+        self.searches.retain(|id, _| ids.contains(id));
+        self
+    }
 }
 
 /// The state of one saved search.

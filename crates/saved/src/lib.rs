@@ -9,6 +9,7 @@
 //! (`catch_up.rs`). Start reading at the registry of saved searches, `registry.rs`. The crate is built on the
 //! questions and packets of `federation`, which does not depend on it.
 
+mod backup;
 mod catch_up;
 mod changes;
 mod checkpoint;
@@ -35,9 +36,10 @@ mod webhook;
 #[cfg(test)]
 mod tests;
 
+pub use backup::BackupParts;
 pub use definition::{Definition, Webhook};
 pub use ledgers::Ledgers;
-pub use registry::{SavedFigures, SavedSearches};
+pub use registry::{RECORDS, SavedFigures, SavedSearches};
 pub use search::SavedSearch;
 pub use settings::{SavedSettings, WebhookSettings};
 pub use status::{DeadLetterReport, PollReport, SavedSearchStatus, WebhookReport};

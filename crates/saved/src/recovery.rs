@@ -183,6 +183,7 @@ fn tenant_of(members: &mut Map<String, Value>) -> Option<String> {
     }
 }
 
-fn is_id(name: &str) -> bool {
+/// Whether a record of this name holds a saved search.
+pub(super) fn is_id(name: &str) -> bool {
     name.len() == 32 && name.bytes().all(|b| b.is_ascii_hexdigit())
 }

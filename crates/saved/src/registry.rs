@@ -33,7 +33,7 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 /// Name of the records in the data folder.
-pub(super) const RECORDS: &str = "saved";
+pub const RECORDS: &str = "saved";
 
 /// The saved searches of a server, of all tenants.
 pub struct SavedSearches {

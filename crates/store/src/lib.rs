@@ -51,7 +51,7 @@ mod snapshot;
 mod store;
 
 pub use audit::{Act, AuditLog, AuditPage, Audited};
-pub use backup::{Backup, BackupFolder, Received, Saved, restore};
+pub use backup::{Backup, BackupFolder, BackupKey, BackupScope, Received, Saved, restore};
 pub use catalog::manifest::Manifest;
 pub use collection::stats::CollectionStats;
 pub use collection::{Collection, Deleted, KEY_BYTES_MAX, OnConflict, Work, Write, Written};

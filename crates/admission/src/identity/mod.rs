@@ -5,6 +5,7 @@
 
 mod credential;
 mod password;
+mod records;
 mod registry;
 mod secret;
 mod sessions;
@@ -19,6 +20,7 @@ mod users;
 
 pub use credential::Credential;
 pub use password::{Password, PasswordDigest};
+pub use records::backup_part;
 pub use registry::{Fault, NewToken, Registry, Unknown, Vault};
 pub use secret::equal;
 pub use sessions::{Session, SessionLimits, derived};

@@ -43,6 +43,11 @@ pub fn digest(text: &str) -> Option<Digest> {
     data_encoding::HEXLOWER.decode(text.as_bytes()).ok()?.try_into().ok()
 }
 
+/// The digest, as records hold it, that no secret is known to have.
+pub fn digest_of_nothing() -> String {
+    data_encoding::HEXLOWER.encode(&Digest::default())
+}
+
 impl<'a> Parts<'a> {
     /// Reads a text; `None` if it is not one of this prefix.
     pub fn read(prefix: &str, text: &'a str) -> Option<Parts<'a>> {

@@ -248,6 +248,11 @@ fn backup() -> Value {
                 "additionalProperties": { "type": "integer", "minimum": 0, "maximum": 4_294_967_295_u64 },
                 "description": "Files in the folder, with their checksums (CRC32C).",
             },
+            "tenant": { "type": "string", "description": "The only tenant that is saved; without it all are." },
+            "key": {
+                "type": "string",
+                "description": "32 bytes in base64 or hexadecimal, which seal secrets; without it they are left out.",
+            },
         },
     })
 }

@@ -12,7 +12,7 @@ use crate::records::Records;
 use collection::Local;
 use commit::CommitExecutor;
 use meridian_model::{Background, Schema, Subscriber};
-use meridian_store::{Backup, Damaged, Settings, Store, StoreError};
+use meridian_store::{Backup, BackupScope, Damaged, Settings, Store, StoreError};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -89,11 +89,12 @@ impl Backend for Embedded {
 
     fn backup(
         &self,
+        scope: &BackupScope,
         have: &BTreeMap<String, u32>,
         out: &mut dyn Write,
         cancelled: &dyn Fn() -> bool,
     ) -> Result<Backup, StoreError> {
-        self.store.backup(have, out, cancelled)
+        self.store.backup(scope, have, out, cancelled)
     }
 
     fn is_ephemeral(&self) -> bool {

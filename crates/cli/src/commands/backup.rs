@@ -1,44 +1,65 @@
 //! `meridian backup`: a copy of a live server, or of a data folder, to be restored from.
 
-use crate::args::TargetArgs;
+use crate::args::{Target, TargetArgs};
 use crate::client::Client;
 use crate::commands::copied::Copied;
 use crate::failure::Failure;
 use crate::output::say;
+use crate::trust;
 use crate::units::{count_text, size_short};
 use clap::Args;
 use meridian_store::seams::RealDisk;
-use meridian_store::{Backup, BackupFolder};
+use meridian_store::{Backup, BackupFolder, BackupKey};
 use serde_json::json;
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Copy everything into a folder, from which `meridian restore` makes a data folder
+/// Max bytes read of a file with a key, which has 65.
+const KEY_FILE_BYTES_MAX: u64 = 1024;
+
+/// Copy everything, or one tenant, into a folder, from which `meridian restore` makes a data folder
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   meridian backup /backups/monday --url http://127.0.0.1:7117
   meridian backup /backups/monday --data ./meridian-data
+  meridian backup /backups/default --tenant default --data ./meridian-data
 
 Writes and reads continue. Each collection is saved as of one position: everything acknowledged before the backup
 began, and whole batches only. The folder is on this machine, wherever the server is. A folder with an older backup
 gets only new files, and the new backup replaces the older one once it is complete. An interrupted backup is resumed.
+Tokens, passwords and webhooks are secrets: they are left out, or sealed with the key in a file, which
+`openssl rand -base64 32 > FILE` makes.
 docs/backup.md has more.")]
 pub struct BackupArgs {
     /// Folder for the backup: new, empty, or that of an older one
     #[arg(value_name = "DIR")]
     pub dir: PathBuf,
+    /// Only what belongs to this tenant
+    #[arg(long, value_name = "T")]
+    pub tenant: Option<String>,
+    /// File with the key that seals secrets: 32 bytes in base64 or hexadecimal
+    #[arg(long, value_name = "FILE")]
+    pub key: Option<PathBuf>,
     #[command(flatten)]
     pub target: TargetArgs,
 }
 
 /// Runs the command.
 pub fn run(args: &BackupArgs) -> Result<(), Failure> {
-    let client = Client::open(&args.target.resolve())?;
+    let key = args.key.as_deref().map(read_key).transpose()?;
+    let target = args.target.resolve();
+    if let (Some(_), Target::Server(address)) = (&key, &target) {
+        trust::demand_private(&address.url, "--key")?;
+    }
+    let client = Client::open(&target)?;
     let folder = BackupFolder::open(Arc::new(RealDisk), &args.dir)?;
     let have = folder.have()?;
     let kept = have.len();
-    let mut answer = client.post_stream(&["backup"], &json!({ "have": have }))?;
+    let mut answer = client
+        .post_stream(&["backup"], &json!({ "have": have, "tenant": args.tenant, "key": key.map(|(text, _)| text) }))?;
     let mut copied = Copied::start("backup");
     let received = folder.receive(&mut answer, &mut |bytes| copied.add(bytes));
     copied.end();
@@ -55,7 +76,17 @@ pub fn run(args: &BackupArgs) -> Result<(), Failure> {
     client.close()
 }
 
-/// Prints what a backup holds, a collection a line, and the records that a server keeps beside them: those of saved searches.
+/// Reads a key: as text, and as what it is.
+pub fn read_key(file: &Path) -> Result<(String, BackupKey), Failure> {
+    let wrong = |why: String| Failure::Usage(format!("--key {}: {why}", file.display()));
+    let mut text = String::new();
+    let opened = File::open(file).and_then(|file| file.take(KEY_FILE_BYTES_MAX).read_to_string(&mut text));
+    opened.map_err(|e| wrong(format!("it cannot be read: {e}")))?;
+    let key = BackupKey::parse(&text).map_err(|e| wrong(e.detail))?;
+    Ok((text, key))
+}
+
+/// Prints what a backup holds, a collection a line, and the records that a server keeps beside them.
 pub fn list(backup: &Backup) {
     for saved in &backup.collections {
         say(&format!(
@@ -69,6 +100,14 @@ pub fn list(backup: &Backup) {
     }
     let (records, bytes) = backup.records();
     if records > 0 {
-        say(&format!("saved searches: {} records, {}", count_text(records as u64), size_short(bytes)));
+        let (records, bytes) = (count_text(records as u64), size_short(bytes));
+        say(&format!("tenants, tokens, users, saved searches: {records} records, {bytes}"));
+    }
+    if backup.sealed() > 0 {
+        say(&format!("secrets sealed with a key: {}", count_text(backup.sealed() as u64)));
+    }
+    if !backup.left_out().is_empty() {
+        let each = backup.left_out().iter().map(|(kind, n)| format!("{kind} ({})", count_text(*n)));
+        say(&format!("secrets left out, as there was no --key: {}", each.collect::<Vec<_>>().join(", ")));
     }
 }

@@ -12,6 +12,8 @@
 //!   a backup into the folder of an older one, or of an interrupted one, adds new files.
 //! - `files/record-NAME-MARK`: a record that others keep beside the collections. They are sent first, so that what one says of a
 //!   collection is no newer than the collection is.
+//! - `files/sealed-NAME-MARK`: a record that holds a secret, sealed with the operator's key (`seal.rs`). Without a key secrets are
+//!   left out (`scope.rs`).
 //! - `BACKUP`: what belongs together. It is sent last and put in place last, and says where each collection stood and
 //!   the checksum of every file. A folder without it holds no backup.
 //!
@@ -20,17 +22,22 @@
 mod folder;
 mod pin;
 mod restore;
+mod scope;
+mod seal;
 mod send;
 mod tar;
 
 pub use folder::{BackupFolder, Received};
 pub use restore::restore;
+pub use scope::BackupScope;
+pub use seal::BackupKey;
 
 use crate::catalog::manifest::Manifest;
 use crate::codec::{frame, unframe};
 use crate::error::StoreError;
 use meridian_model::Seq;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Name of the file that says what belongs to a backup.
@@ -45,7 +52,7 @@ const VERSION: u32 = 1;
 const COPY_BYTES: usize = 256 << 10;
 
 /// What a backup holds.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Backup {
     /// When it was begun, in microseconds since 1970.
     pub made: i64,
@@ -54,6 +61,15 @@ pub struct Backup {
     /// Records of other crates beside the collections.
     #[serde(default)]
     records: Vec<SavedRecord>,
+    /// Records that hold secrets, sealed. Programs from before there were any do not restore them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    sealed: Vec<SavedRecord>,
+    /// Secrets that are not in it, by kind.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    left_out: BTreeMap<String, u64>,
+    /// The only tenant that is in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    tenant: Option<String>,
 }
 
 /// A record in a backup; the name in its file is that of the record.
@@ -131,10 +147,25 @@ impl Backup {
         (self.records.len(), self.records.iter().map(|record| record.file.bytes).sum())
     }
 
+    /// How many secrets are sealed in it.
+    pub fn sealed(&self) -> usize {
+        self.sealed.len()
+    }
+
+    /// How many secrets were left out of it, by kind.
+    pub fn left_out(&self) -> &BTreeMap<String, u64> {
+        &self.left_out
+    }
+
+    /// The only tenant that is in it; `None` if it holds all.
+    pub fn tenant(&self) -> Option<&str> {
+        self.tenant.as_deref()
+    }
+
     /// All files.
     fn files(&self) -> impl Iterator<Item = &SavedFile> {
         let of_collections = self.collections.iter().flat_map(|saved| &saved.files);
-        of_collections.chain(self.records.iter().map(|record| &record.file))
+        of_collections.chain(self.records.iter().chain(&self.sealed).map(|record| &record.file))
     }
 }
 

@@ -1,6 +1,7 @@
 //! A data folder made from a backup.
 
 use super::folder::{BackupFolder, checksum_of, read_listing};
+use super::seal::BackupKey;
 use super::{Backup, FILES, Saved, SavedFile, SavedRecord, checksum};
 use crate::catalog;
 use crate::catalog::manifest::Manifest;
@@ -18,21 +19,22 @@ use meridian_model::schema::validate_name;
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::path::Path;
-use std::sync::Arc;
 
 /// Makes the data folder of `options` from the backup in `from`, and opens it once: the files served beside archives
 /// is rebuilt, and each collection must come out at the position and with the events that the backup says.
 ///
 /// The data folder must not exist, or be empty, or hold the beginning of a restore of this very backup. It becomes a
-/// data folder in the last step. `progress` receives the bytes copied.
+/// data folder in the last step. `progress` receives the bytes copied. Secrets come back with the key that sealed them; without it
+/// records are as they were without their secrets.
 ///
 /// # Errors
-/// [`StoreError::Invalid`] where there is no backup or the folder is not empty, [`StoreError::Corrupt`] naming a file
+/// [`StoreError::Invalid`] where there is no backup, the folder is not empty or the key is another one, [`StoreError::Corrupt`] naming a file
 /// of the backup that is not what it was, [`StoreError::Io`].
 pub fn restore(
     from: &Path,
     options: Options,
     seams: Seams,
+    key: Option<&BackupKey>,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Backup, StoreError> {
     let disk = seams.disk.clone();
@@ -47,6 +49,10 @@ pub fn restore(
         locked => Some(locked?),
     };
     let root = options.data.clone();
+    // Before anything is written: a wrong key opens none.
+    if let (Some(key), Some(first)) = (key, backup.sealed.first()) {
+        open_sealed(disk.as_ref(), from, first, key)?;
+    }
     begin(disk.as_ref(), &root, &backup)?;
     // No server may open the folder before the marker is in it.
     let held = disk.lock(&root.join(LOCK)).map_err(|e| match e.kind() {
@@ -56,8 +62,17 @@ pub fn restore(
     for saved in &backup.collections {
         restore_collection(disk.as_ref(), from, &root, saved, progress)?;
     }
+    let put = |record: &SavedRecord, content: &[u8]| {
+        Records::named(disk.clone(), &root, &record.folder)?.put(&record.file.name, content)
+    };
     for record in &backup.records {
-        restore_record(&disk, from, &root, record, progress)?;
+        put(record, &read_record(disk.as_ref(), from, record, progress)?)?;
+    }
+    if let Some(key) = key {
+        // After the others: the whole record takes the place of the one without its secret.
+        for record in &backup.sealed {
+            put(record, &open_sealed(disk.as_ref(), from, record, key)?)?;
+        }
     }
     write_marker(&seams, &root)?;
     let begun = root.join(RESTORING);
@@ -146,21 +161,28 @@ fn copy(
     checksum(source, crc, file.crc32c)
 }
 
-fn restore_record(
-    disk: &Arc<dyn Disk>,
+/// The content of a sealed record.
+fn open_sealed(disk: &dyn Disk, from: &Path, record: &SavedRecord, key: &BackupKey) -> Result<Vec<u8>, StoreError> {
+    let sealed = read_record(disk, from, record, &mut |_| {})?;
+    key.open(&record.folder, &record.file.name, &sealed).ok_or_else(|| {
+        let detail = format!("{} was not sealed with this key", from.join(FILES).join(&record.file.stored).display());
+        Invalid::field("key", detail).into()
+    })
+}
+
+fn read_record(
+    disk: &dyn Disk,
     from: &Path,
-    root: &Path,
     record: &SavedRecord,
     progress: &mut dyn FnMut(u64),
-) -> Result<(), StoreError> {
-    let records = Records::named(disk.clone(), root, &record.folder)?;
+) -> Result<Vec<u8>, StoreError> {
     let mut content = Vec::new();
-    copy(disk.as_ref(), &from.join(FILES).join(&record.file.stored), &record.file, &mut |piece| {
+    copy(disk, &from.join(FILES).join(&record.file.stored), &record.file, &mut |piece| {
         content.extend_from_slice(piece);
         progress(piece.len() as u64);
         Ok(())
     })?;
-    records.put(&record.file.name, &content)
+    Ok(content)
 }
 
 /// Whether the store is what the backup says.

@@ -1,7 +1,7 @@
 //! A backup on its way out of a live store.
 
 use super::tar::TarWriter;
-use super::{Backup, COPY_BYTES, ERROR, FILES, LISTING, Saved, SavedFile, SavedRecord};
+use super::{Backup, BackupScope, COPY_BYTES, ERROR, FILES, LISTING, Saved, SavedFile, SavedRecord};
 use crate::collection::Collection;
 use crate::error::StoreError;
 use crate::part::keys;
@@ -17,7 +17,7 @@ use std::sync::atomic::Ordering;
 const SENT: &str = "the backup";
 
 impl Store {
-    /// Writes a backup of every collection to `out`, as a tar for a backup folder, but for the files of `have`: name and
+    /// Writes a backup of what `scope` names to `out`, as a tar for a backup folder, but for the files of `have`: name and
     /// checksum of those that the folder holds. Each collection has its state at one position, not before this call.
     ///
     /// Writers and readers continue. An error before the first byte is a refusal; one after it is reported in the tar
@@ -28,6 +28,7 @@ impl Store {
     /// of the disk or of `out`, [`StoreError::Closed`] once `cancelled` says so.
     pub fn backup(
         &self,
+        scope: &BackupScope,
         have: &BTreeMap<String, u32>,
         out: &mut dyn Write,
         cancelled: &dyn Fn() -> bool,
@@ -38,8 +39,9 @@ impl Store {
             )
             .into());
         }
-        let collections = self.collections();
-        if let Some(unopened) = self.unopened().into_iter().next() {
+        let mut collections = self.collections();
+        collections.retain(|collection| scope.takes(collection.tenant()));
+        if let Some(unopened) = self.unopened(|tenant| scope.takes(tenant)).into_iter().next() {
             return Err(StoreError::corrupt(&unopened.path, unopened.detail));
         }
         for collection in &collections {
@@ -52,8 +54,8 @@ impl Store {
         // Damage was searched for first: an error before the first byte is a plain refusal.
         let made = self.now();
         let mut tar = TarWriter::new(out);
-        let sent = send_records(&mut tar, &records, made, have, cancelled)
-            .and_then(|records| send(&mut tar, &collections, records, made, have, cancelled));
+        let sent = send_records(&mut tar, &records, scope, made, have, cancelled)
+            .and_then(|begun| send(&mut tar, &collections, begun, have, cancelled));
         match sent {
             Ok(backup) => tar.finish().map(|()| backup).map_err(StoreError::io("send", Path::new(SENT))),
             Err(error) => {
@@ -70,12 +72,11 @@ impl Store {
 fn send(
     tar: &mut TarWriter<'_>,
     collections: &[std::sync::Arc<Collection>],
-    records: Vec<SavedRecord>,
-    made: i64,
+    mut backup: Backup,
     have: &BTreeMap<String, u32>,
     cancelled: &dyn Fn() -> bool,
 ) -> Result<Backup, StoreError> {
-    let mut backup = Backup { made, collections: Vec::new(), records };
+    let made = backup.made;
     for collection in collections {
         // One collection's files are open at a time.
         let pinned = match collection.pin() {
@@ -103,15 +104,26 @@ fn send(
     Ok(backup)
 }
 
-/// Sends the records that others keep.
+/// Sends the records that others keep, and begins the listing with them.
 fn send_records(
     tar: &mut TarWriter<'_>,
     all: &[(String, Records)],
+    scope: &BackupScope,
     made: i64,
     have: &BTreeMap<String, u32>,
     cancelled: &dyn Fn() -> bool,
-) -> Result<Vec<SavedRecord>, StoreError> {
-    let mut sent = Vec::new();
+) -> Result<Backup, StoreError> {
+    let mut backup = Backup { made, tenant: scope.tenant.clone(), ..Backup::default() };
+    let mut send = |kind: &str, folder: &str, name: &str, content: &[u8]| {
+        let crc32c = crc32c::crc32c(content);
+        let stored = format!("{kind}-{:016x}-{crc32c:08x}", keys::hash(0, format!("{folder}/{name}").as_bytes()));
+        if !have.contains_key(&stored) {
+            let written = tar.file(&format!("{FILES}/{stored}"), content, made / 1_000_000);
+            written.map_err(StoreError::io("send", Path::new(SENT)))?;
+        }
+        let file = SavedFile { name: name.to_owned(), stored, bytes: content.len() as u64, crc32c };
+        Ok::<_, StoreError>(SavedRecord { folder: folder.to_owned(), file })
+    };
     for (folder, records) in all {
         for name in records.names()? {
             if cancelled() {
@@ -119,17 +131,21 @@ fn send_records(
             }
             // One that was removed meanwhile is none.
             let Some(content) = records.get(&name)? else { continue };
-            let crc32c = crc32c::crc32c(&content);
-            let stored = format!("record-{:016x}-{crc32c:08x}", keys::hash(0, format!("{folder}/{name}").as_bytes()));
-            if !have.contains_key(&stored) {
-                let written = tar.file(&format!("{FILES}/{stored}"), &content, made / 1_000_000);
-                written.map_err(StoreError::io("send", Path::new(SENT)))?;
+            let part = (scope.part_of)(folder, &name, &content);
+            if let Some(plain) = &part.plain {
+                backup.records.push(send("record", folder, &name, plain)?);
             }
-            let file = SavedFile { name, stored, bytes: content.len() as u64, crc32c };
-            sent.push(SavedRecord { folder: folder.clone(), file });
+            match (part.secret, &scope.key) {
+                (None, _) => {}
+                (Some(_), Some(key)) => {
+                    let sealed = key.seal(folder, &name, &content)?;
+                    backup.sealed.push(send("sealed", folder, &name, &sealed)?);
+                }
+                (Some(kind), None) => *backup.left_out.entry(kind.to_owned()).or_default() += 1,
+            }
         }
     }
-    Ok(sent)
+    Ok(backup)
 }
 
 /// Sends a file and gives its checksum.

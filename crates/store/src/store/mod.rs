@@ -287,7 +287,7 @@ impl Store {
     pub fn problems(&self) -> Vec<Problem> {
         let mut problems = self.inner.problems.clone();
         problems.extend(self.inner.mended.lock().iter().cloned());
-        problems.extend(self.unopened());
+        problems.extend(self.unopened(|_| true));
         for collection in self.collections() {
             problems.extend(collection.problems());
         }
@@ -329,9 +329,10 @@ impl Store {
         self.inner.common.options.ephemeral
     }
 
-    /// Collections that could not be opened.
-    pub(crate) fn unopened(&self) -> Vec<Problem> {
-        self.inner.damaged.lock().values().map(|damaged| damaged.problem.clone()).collect()
+    /// Collections that could not be opened, of the tenants that `of` names.
+    pub(crate) fn unopened(&self, of: impl Fn(&str) -> bool) -> Vec<Problem> {
+        let damaged = self.inner.damaged.lock();
+        damaged.values().filter(|damaged| of(&damaged.tenant)).map(|damaged| damaged.problem.clone()).collect()
     }
 
     /// Microseconds since 1970.

@@ -1,10 +1,11 @@
 //! Backups: what they hold, what breaks them off, what damage does to them.
 
 use crate::world::{Event, World, batch, content, schema};
-use meridian_model::{IdRole, Mode, Schema};
+use meridian_model::{IdRole, Mode, RecordPart, Schema};
 use meridian_store::seams::{CrashStyle, Disk, Random, SeededRandom};
 use meridian_store::{
-    BackupFolder, Collection, Durability, Options, Received, Settings, Store, StoreError, Write, WriteError, restore,
+    BackupFolder, BackupKey, BackupScope, Collection, Durability, Options, Received, Settings, Store, StoreError,
+    Write, WriteError, restore,
 };
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -52,7 +53,7 @@ fn folder(world: &World) -> BackupFolder {
 /// What a store sends to a folder.
 fn sent(world: &World, store: &Store) -> Vec<u8> {
     let mut tar = Vec::new();
-    store.backup(&folder(world).have().unwrap(), &mut tar, &|| false).unwrap();
+    store.backup(&BackupScope::everything(), &folder(world).have().unwrap(), &mut tar, &|| false).unwrap();
     tar
 }
 
@@ -62,7 +63,7 @@ fn receive(world: &World, mut tar: &[u8]) -> Result<Received, StoreError> {
 
 fn restored(world: &World, to: &str) -> Result<Options, StoreError> {
     let options = Options { data: to.into(), ..world.options.clone() };
-    restore(Path::new(KEPT), options.clone(), world.seams(), &mut |_| {}).map(|_| options)
+    restore(Path::new(KEPT), options.clone(), world.seams(), None, &mut |_| {}).map(|_| options)
 }
 
 fn of(store: &Store, name: &str) -> Arc<Collection> {
@@ -219,7 +220,10 @@ fn damage_of_the_store_is_named_instead_of_being_copied() {
         let bytes = world.files(path.to_str().unwrap())[0].1;
         world.disk.flip_bit(&path, random.next_u64() % (bytes * 8)).unwrap();
         let mut tar = Vec::new();
-        let error = store.backup(&folder(&world).have().unwrap(), &mut tar, &|| false).unwrap_err().to_string();
+        let error = store
+            .backup(&BackupScope::everything(), &folder(&world).have().unwrap(), &mut tar, &|| false)
+            .unwrap_err()
+            .to_string();
         assert!(error.contains(path.to_str().unwrap()), "{} is not named: {error}", path.display());
         let told = receive(&world, &tar).unwrap_err().to_string();
         assert!(tar.is_empty() || told.contains(path.to_str().unwrap()), "{told}");
@@ -237,7 +241,7 @@ fn damage_of_an_archive_that_a_backup_meets_is_mended_from_the_cache_while_the_s
         .find(|(path, _)| path.extension().is_some_and(|e| e == "parquet"))
         .unwrap();
     world.disk.flip_bit(&path, bytes / 3 * 8).unwrap();
-    let backup = || store.backup(&Default::default(), &mut Vec::new(), &|| false);
+    let backup = || store.backup(&BackupScope::everything(), &Default::default(), &mut Vec::new(), &|| false);
     let error = backup().unwrap_err().to_string();
     assert!(error.contains(path.to_str().unwrap()), "{error}");
     let given = of(&store, "given");
@@ -278,4 +282,74 @@ fn folders_that_hold_other_things_are_refused() {
     world.disk.heal();
     restored(&world, "/third").unwrap();
     assert!(world.files("/third/RESTORING").is_empty());
+}
+
+/// A backup of which records are told apart by name: a secret, one with a secret in it, one that is none.
+fn with_secrets(key: Option<&BackupKey>) -> BackupScope {
+    let part_of = |_: &str, name: &str, content: &[u8]| match name {
+        "a" => RecordPart::secret("notes", None),
+        "B_2-seen" => RecordPart::secret("marks", Some(b"shown".to_vec())),
+        "empty" => RecordPart::absent(),
+        _ => RecordPart::plain(content),
+    };
+    BackupScope { part_of: Box::new(part_of), key: key.cloned(), ..BackupScope::everything() }
+}
+
+#[test]
+fn secrets_are_left_out_or_sealed_and_come_back_with_their_key_alone() {
+    let world = World::new();
+    let store = store(&world);
+    let (secret, known) = (&b"canary-of-a-record"[..], &b"canary-of-another"[..]);
+    store.records("notes").put("a", secret).unwrap();
+    store.records("notes").put("B_2-seen", known).unwrap();
+    let (ours, theirs) = (BackupKey::parse(&"ab".repeat(32)).unwrap(), BackupKey::parse(&"cd".repeat(32)).unwrap());
+    let backup = |key: Option<&BackupKey>| {
+        let mut tar = Vec::new();
+        store.backup(&with_secrets(key), &folder(&world).have().unwrap(), &mut tar, &|| false).unwrap();
+        assert!(!tar.windows(9).any(|part| part == b"canary-of"), "in clear");
+        receive(&world, &tar).unwrap().backup
+    };
+    let restored = |to: &str, key: Option<&BackupKey>| {
+        let options = Options { data: to.into(), ..world.options.clone() };
+        restore(Path::new(KEPT), options.clone(), world.seams(), key, &mut |_| {})
+            .map(|_| notes(&Store::open(options, world.seams()).unwrap()))
+    };
+    let without = [("B_2-seen".to_owned(), b"shown".to_vec())];
+    let left = backup(None);
+    let counted: Vec<(&str, u64)> = left.left_out().iter().map(|(kind, n)| (kind.as_str(), *n)).collect();
+    assert_eq!((counted, left.sealed()), (vec![("marks", 1), ("notes", 1)], 0));
+    assert_eq!(restored("/1", Some(&ours)).unwrap(), without);
+    let sealed = backup(Some(&ours));
+    assert!(sealed.left_out().is_empty() && sealed.sealed() == 2);
+    assert_eq!(restored("/2", None).unwrap(), without);
+    let error = restored("/3", Some(&theirs)).unwrap_err();
+    assert!(matches!(&error, StoreError::Invalid(wrong) if wrong.field.as_deref() == Some("key")), "{error}");
+    assert!(world.disk.list(Path::new("/3")).is_err(), "nothing was begun");
+    let whole = [("B_2-seen".to_owned(), known.to_vec()), ("a".to_owned(), secret.to_vec())];
+    assert_eq!(restored("/4", Some(&ours)).unwrap(), whole);
+    // Damage of a sealed record is named, and takes nothing else along.
+    let files = world.files("/kept/files/sealed-");
+    let (path, _) = files.last().unwrap();
+    world.disk.flip_bit(path, 77).unwrap();
+    let error = restored("/5", Some(&ours)).unwrap_err().to_string();
+    assert!(error.contains(path.to_str().unwrap()) && error.contains("checksum"), "{error}");
+    assert_eq!(restored("/6", None).unwrap(), without);
+}
+
+#[test]
+fn a_backup_of_a_tenant_has_its_collections_alone() {
+    let world = World::new();
+    let store = store(&world);
+    let other = store.create("other", "given", schema(IdRole::Given), Settings::default()).unwrap();
+    other.write(Write::new(batch(&other.schema(), &events(0, 5)))).unwrap();
+    let scope = BackupScope { tenant: Some("other".to_owned()), ..with_secrets(None) };
+    let mut tar = Vec::new();
+    store.backup(&scope, &folder(&world).have().unwrap(), &mut tar, &|| false).unwrap();
+    let received = receive(&world, &tar).unwrap();
+    assert_eq!(received.backup.tenant(), Some("other"));
+    let saved: Vec<_> = received.backup.collections.iter().map(|saved| (saved.tenant(), saved.name())).collect();
+    assert_eq!(saved, [("other", "given")]);
+    let back = Store::open(restored(&world, "/restored").unwrap(), world.seams()).unwrap();
+    assert!(back.list("t").is_empty());
+    assert_eq!(back.collection("other", "given").unwrap().stats().events, 5);
 }

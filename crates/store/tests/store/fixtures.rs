@@ -12,7 +12,9 @@ use meridian_formats::{BatchLimits, Format, ReadOptions, Unknown};
 use meridian_model::time::format_instant;
 use meridian_model::{Batch, Field, FieldColumn, FieldType, Projection, Schema, Seq, schema_spec};
 use meridian_store::seams::{Clock, ManualClock, RealDisk, Seams, SeededRandom};
-use meridian_store::{BackupFolder, Collection, Options, Settings, Snapshot, Store, Write, WriteError, restore};
+use meridian_store::{
+    BackupFolder, BackupScope, Collection, Options, Settings, Snapshot, Store, Write, WriteError, restore,
+};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -311,7 +313,7 @@ fn back_up(data: &Path, to: &Path) {
     let (store, _) = open(folder.path());
     let backup = BackupFolder::open(Arc::new(RealDisk), to).unwrap();
     let mut tar = Vec::new();
-    store.backup(&backup.have().unwrap(), &mut tar, &|| false).unwrap();
+    store.backup(&BackupScope::everything(), &backup.have().unwrap(), &mut tar, &|| false).unwrap();
     backup.receive(&mut tar.as_slice(), &mut |_| {}).unwrap();
     drop(backup);
     std::fs::remove_file(to.join("LOCK")).unwrap();
@@ -463,7 +465,7 @@ fn backups_of_every_version_are_restored_as_what_was_backed_up() {
         let folder = tempfile::tempdir().unwrap();
         let (backup, data) = (folder.path().join("backup"), folder.path().join("data"));
         copy(&from.join("backup"), &backup);
-        restore(&backup, options(&data), seams(new_year()), &mut |_| {}).unwrap();
+        restore(&backup, options(&data), seams(new_year()), None, &mut |_| {}).unwrap();
         let (store, _) = open(&data);
         assert_eq!(store.check(), [], "{}", from.display());
         let json = |name: &str| std::fs::read(from.join(name)).unwrap();

@@ -1,7 +1,7 @@
 //! Who may read what holds secrets.
 
 use meridian_store::seams::{RealDisk, Seams};
-use meridian_store::{BackupFolder, Options, Store};
+use meridian_store::{BackupFolder, BackupScope, Options, Store};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ fn records_and_backups_are_for_their_owner_alone() {
     let to = folder.path().join("backup");
     let backup = BackupFolder::open(Arc::new(RealDisk), &to).unwrap();
     let mut tar = Vec::new();
-    store.backup(&backup.have().unwrap(), &mut tar, &|| false).unwrap();
+    store.backup(&BackupScope::everything(), &backup.have().unwrap(), &mut tar, &|| false).unwrap();
     backup.receive(&mut tar.as_slice(), &mut |_| {}).unwrap();
     assert_eq!((rights(&to), rights(&to.join("files")), rights(&to.join("BACKUP"))), (0o700, 0o700, 0o600));
     for file in std::fs::read_dir(to.join("files")).unwrap() {

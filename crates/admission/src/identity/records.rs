@@ -1,0 +1,42 @@
+//! What of a registry's records a backup holds.
+//!
+//! Without its secret, a token's record has a digest that no secret is known to have, and a user's one that no password is known to have. So a
+//! restored server knows its tokens and users, lets none of them in, and is not open to everyone.
+
+use super::registry::KINDS;
+use super::{PasswordDigest, Tenant, Token, User, secret};
+use meridian_model::RecordPart;
+use serde::Serialize;
+
+/// What of this record a backup of one tenant holds, or of all.
+pub fn backup_part(only: Option<&str>, name: &str, content: &[u8]) -> RecordPart {
+    let takes = |tenant: &str| only.is_none_or(|only| only == tenant);
+    if name.starts_with(KINDS.session) {
+        // They are short. A restore would also bring back those that have ended since.
+        return RecordPart::absent();
+    }
+    if name.starts_with(KINDS.tenant)
+        && let Ok(tenant) = serde_json::from_slice::<Tenant>(content)
+    {
+        return if takes(&tenant.name) { RecordPart::plain(content) } else { RecordPart::absent() };
+    }
+    // Those of operators belong to no tenant, and so to no backup of one.
+    if name.starts_with(KINDS.token)
+        && let Ok(token) = serde_json::from_slice::<Token>(content)
+    {
+        let without = Token { digest: secret::digest_of_nothing(), ..token };
+        return part(takes(&without.tenant), "tokens", &without);
+    }
+    if name.starts_with(KINDS.user)
+        && let Ok(user) = serde_json::from_slice::<User>(content)
+    {
+        let without = User { password: PasswordDigest::of_nobody(), ..user };
+        return part(takes(&without.tenant), "passwords", &without);
+    }
+    // Whatever it is, it may be a secret; whose, nobody knows.
+    if only.is_none() { RecordPart::secret("unknown credentials", None) } else { RecordPart::absent() }
+}
+
+fn part(taken: bool, kind: &'static str, without: &impl Serialize) -> RecordPart {
+    if taken { RecordPart::secret(kind, serde_json::to_vec(without).ok()) } else { RecordPart::absent() }
+}

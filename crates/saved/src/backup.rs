@@ -1,0 +1,61 @@
+//! What of the records of saved searches a backup holds.
+
+use super::checkpoint::{self, Checkpoint};
+use super::clean_state::{self, CleanState};
+use super::poll::SEEN;
+use super::recovery::is_id;
+use super::registry::SavedSearches;
+use meridian_backend::StoreError;
+use meridian_model::RecordPart;
+use serde_json::{Map, Value};
+use std::collections::BTreeSet;
+
+/// Decides what of each record a backup holds.
+pub struct BackupParts {
+    /// The only tenant, with the ids of its saved searches; `None` for all.
+    only: Option<(String, BTreeSet<String>)>,
+}
+
+impl SavedSearches {
+    /// Decides for a backup of one tenant, or of all. Blocks.
+    ///
+    /// # Errors
+    /// Errors of the disk.
+    pub fn backup_parts(&self, only: Option<&str>) -> Result<BackupParts, StoreError> {
+        let of = |tenant: &str| Ok::<_, StoreError>((tenant.to_owned(), self.ids_of(tenant)?));
+        Ok(BackupParts { only: only.map(of).transpose()? })
+    }
+}
+
+impl BackupParts {
+    /// What of this record the backup holds. A webhook is left out as a whole: an address may be as secret as its secret.
+    pub fn of(&self, name: &str, content: &[u8]) -> RecordPart {
+        let id = name.strip_suffix(SEEN).unwrap_or(name);
+        match (&self.only, name) {
+            (Some((_, ids)), _) if is_id(id) && !ids.contains(id) => RecordPart::absent(),
+            _ if is_id(name) => without_webhook(content),
+            (None, _) => RecordPart::plain(content),
+            (Some((tenant, ids)), checkpoint::RECORD) => reduced(content, |all: Checkpoint| all.only(tenant, ids)),
+            (Some((tenant, ids)), clean_state::RECORD) => reduced(content, |all: CleanState| all.only(tenant, ids)),
+            (Some(_), _) if is_id(id) => RecordPart::plain(content),
+            (Some(_), _) => RecordPart::absent(),
+        }
+    }
+}
+
+fn without_webhook(content: &[u8]) -> RecordPart {
+    // One that does not read may hold anything.
+    let Ok(mut members) = serde_json::from_slice::<Map<String, Value>>(content) else {
+        return RecordPart::secret("saved searches", None);
+    };
+    match members.shift_remove("webhook") {
+        None => RecordPart::plain(content),
+        Some(_) => RecordPart::secret("webhooks", serde_json::to_vec(&members).ok()),
+    }
+}
+
+/// A record of all tenants, without the others.
+fn reduced<T: serde::Serialize + serde::de::DeserializeOwned>(content: &[u8], only: impl Fn(T) -> T) -> RecordPart {
+    let part = serde_json::from_slice(content).and_then(|all| serde_json::to_vec(&only(all)));
+    RecordPart { plain: part.ok(), secret: None }
+}

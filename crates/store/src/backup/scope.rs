@@ -1,0 +1,36 @@
+//! What of a store a backup holds.
+
+use super::seal::BackupKey;
+use meridian_model::RecordPart;
+use std::fmt;
+
+/// Decides by folder, name and content what of a record a backup holds.
+type PartOf = dyn Fn(&str, &str, &[u8]) -> RecordPart + Send + Sync;
+
+/// What a backup holds.
+pub struct BackupScope {
+    /// The only tenant whose collections it holds; `None` for all.
+    pub tenant: Option<String>,
+    /// Decides on the records beside the collections.
+    pub part_of: Box<PartOf>,
+    /// Seals secrets; without a key they are left out.
+    pub key: Option<BackupKey>,
+}
+
+impl BackupScope {
+    /// All collections, and all records as they are.
+    pub fn everything() -> BackupScope {
+        BackupScope { tenant: None, part_of: Box::new(|_, _, content| RecordPart::plain(content)), key: None }
+    }
+
+    /// Whether the collections of this tenant belong to it.
+    pub(super) fn takes(&self, tenant: &str) -> bool {
+        self.tenant.as_ref().is_none_or(|only| only == tenant)
+    }
+}
+
+impl fmt::Debug for BackupScope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BackupScope").field("tenant", &self.tenant).field("key", &self.key).finish_non_exhaustive()
+    }
+}
