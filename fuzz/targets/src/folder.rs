@@ -3,7 +3,7 @@
 use crate::{sealed, world};
 use meridian_model::Projection;
 use meridian_store::seams::{CrashStyle, Disk, MemoryDisk, OpenMode};
-use meridian_store::{BackupFolder, Store};
+use meridian_store::{BackupFolder, BackupScope, Store};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
@@ -149,7 +149,7 @@ pub fn seeds() -> Vec<(&'static str, String, Vec<u8>)> {
     let store = world::open(&MemoryDisk::new()).unwrap();
     world::fill(&store);
     let mut backup = Vec::new();
-    store.backup(&BTreeMap::new(), &mut backup, &|| false).unwrap();
+    store.backup(&BackupScope::everything(), &BTreeMap::new(), &mut backup, &|| false).unwrap();
     seeds.push(("backup", "whole".to_owned(), backup));
     seeds
 }
