@@ -4,6 +4,7 @@ use crate::guard::{HostName, WebOrigin};
 use crate::network::Network;
 use meridian_admission::gate::Settings as Admission;
 use meridian_admission::identity::SessionLimits;
+use meridian_admission::identity::jwt::IssuerSettings;
 use meridian_backend::Durability;
 use meridian_federation::Settings;
 use meridian_saved::SavedSettings;
@@ -90,6 +91,8 @@ pub struct ServerConfig {
     /// Max duration of a stream of events; its client reconnects at its last position.
     pub stream_lifetime: Duration,
 
+    /// Issuers whose JSON Web Tokens are credentials.
+    pub issuers: Vec<IssuerSettings>,
     /// How long sessions of users last.
     pub session: SessionLimits,
 
@@ -161,6 +164,7 @@ impl Default for ServerConfig {
             streams_max: 256,
             stream_objects_max: 8192,
             stream_lifetime: Duration::from_secs(60 * 60),
+            issuers: Vec::new(),
             session: SessionLimits::default(),
             search: Settings::default(),
             saved: SavedSettings::default(),

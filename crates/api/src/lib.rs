@@ -31,6 +31,7 @@ mod files;
 mod groups;
 mod guard;
 mod html;
+mod issuers;
 mod items;
 mod landing;
 mod links;

@@ -2,6 +2,7 @@
 
 use crate::connection::{self, Addresses, Tls};
 use crate::entry::Entry;
+use crate::issuers;
 use crate::quota;
 use crate::sign_in;
 use crate::state::AppState;
@@ -45,6 +46,7 @@ pub async fn serve(
     }
     tending.spawn(quota::count_stored(state.clone()));
     tending.spawn(sign_in::tend(state.clone()));
+    tending.spawn(issuers::tend(state.clone()));
     let (stop, stopping) = watch::channel(false);
     let (mut connections, addresses) = (JoinSet::new(), Addresses::default());
     let mut shutdown = pin!(shutdown);

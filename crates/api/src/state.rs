@@ -5,6 +5,7 @@ use crate::background::Charged;
 use crate::backup;
 use crate::config::ServerConfig;
 use crate::credentials::{InRecords, RECORDS};
+use crate::issuers;
 use crate::live::EventStreams;
 use crate::load::History;
 use crate::metrics::Metrics;
@@ -14,9 +15,10 @@ use crate::sign_in::Passwords;
 use crate::slow::SlowRequests;
 use crate::stream::Readers;
 use meridian_admission::gate::{Gate, Settings};
+use meridian_admission::identity::jwt::Issuers;
 use meridian_admission::identity::{Caller, DEFAULT_TENANT, Fault, Identity, Registry, Throttle};
 use meridian_admission::{ByteBudget, Ledger};
-use meridian_backend::{Backend, Clock, Collection, Damaged, Random, Seams};
+use meridian_backend::{Backend, Clock, Collection, Damaged, Disk, Random, Seams};
 use meridian_federation::Searches;
 use meridian_federation::provider::LocalProvider;
 use meridian_model::policy::access::{Grant, Pattern, Role};
@@ -90,6 +92,8 @@ pub struct StateInner {
     pub backups: Arc<Semaphore>,
     /// Counters.
     pub metrics: Metrics,
+    /// The disk, for files of the operator.
+    pub disk: Arc<dyn Disk>,
     /// The time.
     pub clock: Arc<dyn Clock>,
     /// Randomness.
@@ -122,7 +126,7 @@ impl AppState {
     /// State over a server's collections; clock and randomness come from the same seams as theirs.
     ///
     /// # Errors
-    /// Those of [`Registry::open`].
+    /// Those of [`Registry::open`], and keys of issuers in files that cannot be read.
     pub fn new(backend: Arc<dyn Backend>, seams: &Seams, config: ServerConfig) -> Result<AppState, Fault> {
         AppState::traced(backend, seams, config, Tracer::default())
     }
@@ -137,7 +141,9 @@ impl AppState {
         config: ServerConfig,
         tracer: Tracer,
     ) -> Result<AppState, Fault> {
-        let registry = Arc::new(Registry::open(Arc::new(InRecords(backend.records(RECORDS))))?);
+        let registry = Registry::open(Arc::new(InRecords(backend.records(RECORDS))))?;
+        let registry = Arc::new(registry.trusting(Issuers::new(config.issuers.clone())));
+        issuers::read_files(registry.issuers(), seams.disk.as_ref())?;
         let tenants = registry.clone();
         let ledgers = move |tenant: &str| tenants.ledger(tenant);
         let gate = Gate::new(config.admission());
@@ -177,6 +183,7 @@ impl AppState {
             readers: Readers::default(),
             backups: Arc::new(Semaphore::new(backup::RUNNING_MAX)),
             metrics: Metrics::default(),
+            disk: seams.disk.clone(),
             clock: seams.clock.clone(),
             random: seams.random.clone(),
             places: Places::default(),

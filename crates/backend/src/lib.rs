@@ -33,7 +33,7 @@ pub use turns::PermitTurns;
 pub use view::View;
 
 // The types that this interface uses. They belong to the crates below, of which callers need nothing else.
-pub use meridian_store::seams::{Clock, Random, Seams};
+pub use meridian_store::seams::{Clock, Disk, OpenMode, Random, Seams};
 pub use meridian_store::{
     Act, AuditPage, Audited, Backup, BackupKey, BackupScope, CollectionStats, Damaged, Deleted, Durability, Files,
     Gone, KEY_BYTES_MAX, OnConflict, Problem, Settings, SettingsChange, StoreError, Write, WriteError, Written,

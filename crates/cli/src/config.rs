@@ -7,6 +7,7 @@
 // First, for its macros.
 #[macro_use]
 mod setting;
+mod access;
 mod images;
 mod memory;
 mod observe;
@@ -48,6 +49,8 @@ pub struct Config {
     pub providers: Option<PathBuf>,
     /// The model that labels images of results.
     pub images: ImageSettings,
+    /// Issuers of JSON Web Tokens, as the file has them.
+    pub issuers: Value,
     /// Form of log lines.
     pub log_format: log::Format,
     /// Where monitors are served without a token.
@@ -67,6 +70,7 @@ impl Default for Config {
             shipped: String::new(),
             providers: None,
             images: ImageSettings::default(),
+            issuers: Value::Array(Vec::new()),
             log_format: log::Format::default(),
             metrics_listen: None,
             traces: Traces::default(),
@@ -94,6 +98,7 @@ fn all() -> impl Iterator<Item = &'static Setting> {
     [
         server::SETTINGS,
         tls::SETTINGS,
+        access::SETTINGS,
         sign_in::SETTINGS,
         search::SETTINGS,
         server::PLACES,
@@ -318,6 +323,8 @@ mod tests {
             ("[sign_in]\nsession_idle = \"1s\"", ["sign_in.session_idle", "outside 1m"]),
             ("[sign_in]\nsession_idle = \"30d\"", ["sign_in.session_lifetime", "at least"]),
             ("[tls]\nhandshake_timeout = \"0s\"", ["tls.handshake_timeout", "outside"]),
+            ("[access]\nissuers = 1", ["access.issuers", "[[access.issuers]]"]),
+            ("[[access.issuers]]\nname = \"a\"", ["access.issuers", "issuer 1"]),
             ("[store", ["line 1", "store"]),
         ] {
             let error = Config::parse(text).err().unwrap();

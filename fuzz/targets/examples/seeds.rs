@@ -6,7 +6,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use fuzz_targets::{files_of_store, partials_of_store, trees, world};
+use fuzz_targets::{files_of_store, partials_of_store, signed, trees, world};
 use meridian_formats::{Format, writer};
 use meridian_model::{Batch, Projection, Seq, filter};
 use meridian_query::wire::{Count, NearCircle, Question};
@@ -174,6 +174,27 @@ fn languages() {
     );
 }
 
+fn issuers() {
+    let head = r#"{"alg":"HS256","typ":"JWT"}"#;
+    let claims = r#"{"iss":"a","sub":"mary","aud":["b","meridian"],"exp":1700000000.5,"nbf":0,"scope":"read write","realm":{"roles":["gis"]}}"#;
+    put("jwt", "whole", signed(head, claims));
+    put("jwt", "operator", signed(head, r#"{"iss":"a","sub":"mary","aud":"meridian","exp":9,"operator":true}"#));
+    put("jwt", "none", signed(r#"{"alg":"none"}"#, claims));
+    put(
+        "jwt",
+        "critical",
+        signed(r#"{"alg":"HS256","crit":["b64"],"b64":false,"jwk":{"kty":"oct","k":"AA"}}"#, claims),
+    );
+    put_all(
+        "key_set",
+        [
+            r#"{"keys":[{"kid":"a","kty":"OKP","crv":"Ed25519","alg":"EdDSA","use":"sig","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}]}"#,
+            r#"{"keys":[{"kty":"EC","crv":"P-256","x":"MKBCTNIcKUSDii11ySs3526iDZ8AiTo7Tu6KPAqv7D4","y":"4Etl6SRW2YiLUrN5vfvVHuhp7x8PxltmWWlbbM4IFyM","kid":"1"}]}"#,
+            r#"{"keys":[{"kty":"RSA","n":"u1SU1LfVLPHCozMxH2Mo4lgOEePzNm0tRgeLezV6ffAt0gunVTLw7onLRnrq0_IzW7yWR7QkrmBL7jTKEn5u","e":"AQAB"},{"kty":"oct","k":"AAAA"},{"kty":"new"}]}"#,
+        ],
+    );
+}
+
 fn callers() {
     let token = format!("mrd_0123456789abcdef_{}", "0".repeat(64));
     put("credential", "bearer", format!("Bearer {token}"));
@@ -277,6 +298,7 @@ fn main() {
     formats();
     languages();
     callers();
+    issuers();
     searches();
     questions();
     for (target, name, bytes) in files_of_store() {

@@ -4,7 +4,7 @@ use meridian_admission::identity::{Credential, Registry, Vault};
 use std::sync::Arc;
 
 /// Records in memory, which are only read.
-struct Kept(Vec<(String, Vec<u8>)>);
+pub struct Kept(pub Vec<(String, Vec<u8>)>);
 
 impl Vault for Kept {
     fn all(&self) -> Result<Vec<(String, Vec<u8>)>, String> {

@@ -12,6 +12,7 @@ mod callers;
 mod files;
 mod folder;
 mod formats;
+mod issuers;
 mod languages;
 mod partials;
 mod questions;
@@ -21,6 +22,7 @@ pub mod world;
 
 pub use files::seeds as trees;
 pub use folder::seeds as files_of_store;
+pub use issuers::signed;
 pub use partials::{grouped, seeds as partials_of_store};
 
 /// A parser: its name, which is that of its program and of its folder of inputs, and the function.
@@ -39,6 +41,8 @@ pub const TARGETS: &[Target] = &[
     ("geojson_seq", formats::geojson_seq),
     ("geoparquet", formats::geoparquet),
     ("json_schema", languages::json_schema),
+    ("jwt", issuers::jwt),
+    ("key_set", issuers::key_set),
     ("log", folder::log),
     ("manifest", folder::manifest),
     ("ndjson", formats::ndjson),

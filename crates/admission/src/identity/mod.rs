@@ -4,6 +4,8 @@
 //! What an identity may do is decided by [`meridian_model::policy::access`].
 
 mod credential;
+mod federated;
+pub mod jwt;
 mod password;
 mod records;
 mod registry;
@@ -48,7 +50,7 @@ pub struct Identity {
     /// What the caller may do there.
     pub grant: Grant,
     /// Names the caller in logs and as the owner of searches: `local`, `anonymous`, `socket`, a token's id, or `user:` and
-    /// what the user signs in with.
+    /// what the user signs in with, or `jwt:ISSUER:SUBJECT`.
     pub name: Arc<str>,
     /// Microseconds since 1970 after which the identity is void; `i64::MAX` where it does not expire.
     expires: i64,

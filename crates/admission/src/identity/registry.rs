@@ -1,6 +1,7 @@
 //! All tokens, tenants, users and sessions of a server: how they are read, and what lookups see. Changes of tenants, users
 //! and sessions are in `tenants.rs`, `users.rs` and `sessions.rs`.
 
+use super::jwt::Issuers;
 use super::secret::{Digest, Parts};
 use super::sessions::Sessions;
 use super::{Caller, DEFAULT_TENANT, Identity, Login, Tenant, Token, User, token};
@@ -83,6 +84,8 @@ pub enum Unknown {
     Expired,
     /// Its tenant is suspended or gone.
     Suspended,
+    /// It is a JSON Web Token, and this is wrong with it. Never a part of it.
+    Jwt(&'static str),
 }
 
 /// A token to be made.
@@ -99,6 +102,8 @@ pub struct NewToken {
 /// The tokens, tenants, users and sessions of a server.
 pub struct Registry {
     pub(super) vault: Arc<dyn Vault>,
+    /// Whose JSON Web Tokens are believed.
+    pub(super) issuers: Issuers,
     /// What lookups read. A change replaces it as a whole.
     pub(super) now: ArcSwap<State>,
     /// Apart from the rest: they begin and end often.
@@ -166,18 +171,19 @@ impl Registry {
         for stale in taken.load(&state, sessions) {
             vault.remove(&stale).map_err(Fault::Vault)?;
         }
-        Ok(Registry { vault, now: ArcSwap::from_pointee(state), sessions: taken, changing: Mutex::default() })
+        let (issuers, now) = (Issuers::new(Vec::new()), ArcSwap::from_pointee(state));
+        Ok(Registry { vault, issuers, now, sessions: taken, changing: Mutex::default() })
     }
 
     /// Whether no credential exists: the server is then open to programs on its own machine.
     pub fn is_empty(&self) -> bool {
         let state = self.now.load();
-        state.tokens.is_empty() && state.users.is_empty()
+        state.tokens.is_empty() && state.users.is_empty() && self.issuers.is_empty()
     }
 
-    /// The caller that a token's text stands for.
+    /// The caller that the text of a token stands for: one of this server, or a JSON Web Token.
     pub fn caller(&self, text: &str, now: i64) -> Result<Caller, Unknown> {
-        let parts = Parts::read(token::PREFIX, text).ok_or(Unknown::Credential)?;
+        let Some(parts) = Parts::read(token::PREFIX, text) else { return self.of_issuer(text, now) };
         let state = self.now.load();
         let known =
             state.tokens.get(parts.id).filter(|known| parts.matches(&known.digest)).ok_or(Unknown::Credential)?;

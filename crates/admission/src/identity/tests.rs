@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 #[derive(Default)]
-struct Memory {
+pub(super) struct Memory {
     records: Mutex<BTreeMap<String, Vec<u8>>>,
     full: AtomicBool,
 }
@@ -37,7 +37,7 @@ impl Vault for Memory {
 
 const NOW: i64 = 1_000_000;
 
-fn registry() -> (Arc<Memory>, Registry) {
+pub(super) fn registry() -> (Arc<Memory>, Registry) {
     let vault = Arc::new(Memory::default());
     (vault.clone(), Registry::open(vault).unwrap())
 }

@@ -49,7 +49,11 @@ pub fn identify(
                 None => state.registry.anonymous().map_or_else(|| absent(NEEDED), Ok)?,
             },
             Credential::Malformed => return Err(unauthorized(MALFORMED)),
-            Credential::Token(text) => state.registry.caller(&text, state.now()).map_err(|_| unauthorized(UNKNOWN))?,
+            Credential::Token(text) => state.registry.caller(&text, state.now()).map_err(|why| {
+                // For the operator. Clients are told the same in all cases: it would help them guess.
+                tracing::debug!(?why, "a credential is refused");
+                unauthorized(UNKNOWN)
+            })?,
         },
     };
     let mut tenants = headers.get_all(&TENANT).iter();

@@ -24,6 +24,7 @@ mod hostile;
 mod http2;
 mod http2_attacks;
 mod intake;
+mod jwt;
 mod limits;
 mod lines;
 mod live;

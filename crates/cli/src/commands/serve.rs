@@ -165,7 +165,11 @@ async fn serve(mut config: Config) -> Result<(), Failure> {
         tracing::error!("{problem}");
     }
     let hosts = Hosts::new(&config.server, address);
-    let refused = |e: Fault| Failure::Refused(format!("cannot open {}: {e}", config.store.data.display()));
+    let refused = |e: Fault| match e {
+        // Of a file that the settings name.
+        Fault::Invalid(setting) => Failure::Usage(format!("--config: {setting}")),
+        other => Failure::Refused(format!("cannot open {}: {other}", config.store.data.display())),
+    };
     let memory = config.memory_text();
     let (tracer, sender) = traces::start(&config.traces, &seams)?;
     let backend = Embedded::new(store.clone());

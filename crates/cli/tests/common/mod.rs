@@ -116,11 +116,18 @@ impl Server {
     /// Starts `meridian serve` on a free port with these arguments.
     #[track_caller]
     pub fn start_with(args: &[&str]) -> Server {
+        Server::start_logging("", args)
+    }
+
+    /// The same with a filter of log lines: that of `MERIDIAN_LOG`.
+    #[track_caller]
+    pub fn start_logging(filter: &str, args: &[&str]) -> Server {
         static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
         let n = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let log = std::env::temp_dir().join(format!("meridian-test-{}-{n}.log", std::process::id()));
         let mut child = command(&["serve", "--listen", "127.0.0.1:0"])
             .args(args)
+            .envs((!filter.is_empty()).then_some(("MERIDIAN_LOG", filter)))
             .stdout(Stdio::piped())
             .stderr(std::fs::File::create(&log).unwrap())
             .spawn()

@@ -1,0 +1,122 @@
+//! The keys of an issuer. The algorithm belongs to the key: what the head of a token names must be the same.
+
+use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, KeyAlgorithm, PublicKeyUse};
+use jsonwebtoken::{Algorithm, DecodingKey};
+use serde::Deserialize;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use std::path::PathBuf;
+
+/// Max bytes of a key set, and of other documents of an issuer.
+pub const DOCUMENT_BYTES_MAX: usize = 256 << 10;
+/// Max keys of an issuer.
+const KEYS_MAX: usize = 100;
+/// Min bytes of a secret: as many as its digest has (RFC 7518, 3.2).
+const SECRET_BYTES_MIN: usize = 32;
+
+/// Where the keys of an issuer are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KeySource {
+    /// A JSON Web Key Set at this URL.
+    Url(String),
+    /// The same in a file.
+    File(PathBuf),
+    /// A file that holds the secret of HS256.
+    Secret(PathBuf),
+}
+
+/// A JSON Web Key Set. Its keys are read one by one: one of an unknown kind is no error (RFC 7517, 5).
+#[derive(Deserialize)]
+struct Document {
+    keys: Vec<Value>,
+}
+
+/// A key and its algorithm.
+pub(super) struct Key {
+    pub id: Option<String>,
+    pub algorithm: Algorithm,
+    pub key: DecodingKey,
+    /// Of what it was read from, to tell whether it is the same.
+    digest: [u8; 32],
+}
+
+impl PartialEq for Key {
+    fn eq(&self, other: &Key) -> bool {
+        (&self.id, self.algorithm, self.digest) == (&other.id, other.algorithm, other.digest)
+    }
+}
+
+/// The keys of an issuer.
+#[derive(Default, PartialEq)]
+pub(super) struct KeySet(Vec<Key>);
+
+impl KeySet {
+    /// Reads the document of a source. Keys of other uses or algorithms are left out.
+    pub fn read(source: &KeySource, document: &[u8]) -> Result<KeySet, String> {
+        if let KeySource::Secret(_) = source {
+            // Editors end a file with a line end; other bytes are the secret's.
+            let secret = document.strip_suffix(b"\n").unwrap_or(document);
+            let secret = secret.strip_suffix(b"\r").unwrap_or(secret);
+            if secret.len() < SECRET_BYTES_MIN {
+                return Err(format!("the secret has {} bytes: expected {SECRET_BYTES_MIN} or more", secret.len()));
+            }
+            let (key, digest) = (DecodingKey::from_secret(secret), Sha256::digest(secret).into());
+            return Ok(KeySet(vec![Key { id: None, algorithm: Algorithm::HS256, key, digest }]));
+        }
+        if document.len() > DOCUMENT_BYTES_MAX {
+            return Err(format!("the key set has more than {DOCUMENT_BYTES_MAX} bytes"));
+        }
+        let set: Document =
+            serde_json::from_slice(document).map_err(|e| format!("it is not a JSON Web Key Set: {e}"))?;
+        if set.keys.len() > KEYS_MAX {
+            return Err(format!("it has {} keys: at most {KEYS_MAX} are read", set.keys.len()));
+        }
+        let keys: Vec<Key> = set.keys.into_iter().filter_map(Key::read).collect();
+        if keys.is_empty() {
+            return Err("it has no key for signatures by RS256, ES256 or EdDSA (Ed25519)".to_owned());
+        }
+        Ok(KeySet(keys))
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The key for a token that names this key, or none, and this algorithm.
+    pub fn find(&self, id: Option<&str>, algorithm: Algorithm) -> Option<&Key> {
+        let mut of_algorithm = self.0.iter().filter(|key| key.algorithm == algorithm);
+        match id {
+            Some(id) if self.0.iter().any(|key| key.id.is_some()) => {
+                of_algorithm.find(|key| key.id.as_deref() == Some(id))
+            }
+            // Without a name there must be no choice.
+            _ => of_algorithm.next().filter(|_| of_algorithm.next().is_none()),
+        }
+    }
+}
+
+impl Key {
+    fn read(value: Value) -> Option<Key> {
+        let digest = Sha256::digest(value.to_string()).into();
+        let jwk: Jwk = serde_json::from_value(value).ok()?;
+        let (algorithm, named) = match &jwk.algorithm {
+            AlgorithmParameters::RSA(_) => (Algorithm::RS256, KeyAlgorithm::RS256),
+            AlgorithmParameters::EllipticCurve(key) if key.curve == EllipticCurve::P256 => {
+                (Algorithm::ES256, KeyAlgorithm::ES256)
+            }
+            AlgorithmParameters::OctetKeyPair(key) if key.curve == EllipticCurve::Ed25519 => {
+                (Algorithm::EdDSA, KeyAlgorithm::EdDSA)
+            }
+            // A shared secret is none that stands in a public document.
+            _ => return None,
+        };
+        let signs = jwk.common.public_key_use.as_ref().is_none_or(|of| *of == PublicKeyUse::Signature);
+        let fits = jwk.common.key_algorithm.is_none_or(|of| of == named);
+        if !signs || !fits {
+            return None;
+        }
+        let key = DecodingKey::from_jwk(&jwk).ok()?;
+        Some(Key { id: jwk.common.key_id, algorithm, key, digest })
+    }
+}

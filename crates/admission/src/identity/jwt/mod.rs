@@ -1,0 +1,194 @@
+//! Callers with a JSON Web Token (RFC 7519) of an issuer that the operator trusts.
+//!
+//! What a token says is believed once its signature is that of one of the issuer's keys. What its holder may do follows from
+//! the operator's rules alone. `keys.rs` reads the keys, `verify.rs` checks a token, `rules.rs` has the rules, `signatures.rs`
+//! the cryptography. Keys are read again from time to time ([`Issuers::take_keys`]).
+
+mod keys;
+mod rules;
+mod signatures;
+#[cfg(test)]
+mod tests;
+mod verify;
+
+pub use keys::{DOCUMENT_BYTES_MAX, KeySource};
+pub use rules::Rule;
+
+use super::{Caller, Unknown};
+use arc_swap::ArcSwap;
+use keys::KeySet;
+use meridian_model::policy::access::Grant;
+use parking_lot::Mutex;
+use quick_cache::sync::Cache;
+use sha2::{Digest, Sha256};
+use std::collections::{BTreeSet, HashMap};
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::sync::Notify;
+use verify::Expected;
+
+/// Max bytes of a token.
+pub const TOKEN_BYTES_MAX: usize = 16 << 10;
+/// Max tokens that are remembered as verified, of all issuers together.
+const VERIFIED_MAX: usize = 10_000;
+
+/// An issuer, as the operator describes it.
+#[derive(Debug, Clone)]
+pub struct IssuerSettings {
+    /// Names it in logs and callers: `jwt:NAME:SUBJECT`.
+    pub name: String,
+    /// What the claim `iss` must be.
+    pub issuer: String,
+    /// One of these must be in the claim `aud`.
+    pub audiences: BTreeSet<String>,
+    /// Where its keys are.
+    pub keys: KeySource,
+    /// How far the issuer's clock may be off.
+    pub skew: Duration,
+    /// How often keys are read again.
+    pub refresh: Duration,
+    /// Min time between two readings, where tokens name unknown keys or a reading failed.
+    pub refresh_min: Duration,
+    /// What its tokens give. The first rule that matches counts; a token that none matches gives nothing.
+    pub rules: Vec<Rule>,
+}
+
+/// All issuers, and the tokens of theirs that were verified.
+pub struct Issuers {
+    all: Vec<Issuer>,
+    /// Callers by the SHA-256 of their token, so that a token is verified once.
+    verified: Cache<[u8; 32], Remembered>,
+    /// Counts changes of keys: what an older number remembers is verified again.
+    keys_version: AtomicU64,
+    /// For each tenant what its callers hold, which is set when the tenant is suspended. As many as the rules name.
+    ends: Mutex<HashMap<Arc<str>, Arc<AtomicBool>>>,
+}
+
+/// A caller whose token was verified by the keys of a version.
+#[derive(Clone)]
+struct Remembered {
+    caller: Caller,
+    keys_version: u64,
+}
+
+/// An issuer and its keys.
+pub struct Issuer {
+    settings: IssuerSettings,
+    keys: ArcSwap<KeySet>,
+    /// A token named a key that is not known.
+    wants_keys: Notify,
+}
+
+/// What a verified token says of its holder.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Verified {
+    /// `jwt:ISSUER:SUBJECT`.
+    pub name: String,
+    /// `None` for an operator.
+    pub tenant: Option<String>,
+    pub grant: Grant,
+    /// Microseconds since 1970 until which it is good, the skew included.
+    pub expires: i64,
+}
+
+impl Issuers {
+    /// Issuers without keys yet.
+    pub fn new(all: Vec<IssuerSettings>) -> Issuers {
+        signatures::install();
+        let issuer = |settings| Issuer { settings, keys: ArcSwap::default(), wants_keys: Notify::new() };
+        Issuers {
+            all: all.into_iter().map(issuer).collect(),
+            verified: Cache::new(VERIFIED_MAX),
+            keys_version: AtomicU64::new(0),
+            ends: Mutex::default(),
+        }
+    }
+
+    /// Each of them.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &Issuer> {
+        self.all.iter()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// Replaces an issuer's keys by those of this document: a JSON Web Key Set (RFC 7517), or the bytes of a secret.
+    ///
+    /// # Errors
+    /// What is wrong with it; then the old keys stay.
+    pub fn take_keys(&self, issuer: &Issuer, document: &[u8]) -> Result<(), String> {
+        let keys = KeySet::read(&issuer.settings.keys, document)?;
+        if **issuer.keys.load() != keys {
+            issuer.keys.store(keys.into());
+            // After the keys: who reads the new version finds them.
+            self.keys_version.fetch_add(1, Ordering::Release);
+        }
+        Ok(())
+    }
+
+    /// The caller that a token stands for: one that was verified before, or `make` of what it says.
+    pub(super) fn caller(
+        &self,
+        text: &str,
+        now: i64,
+        make: impl FnOnce(Verified, Arc<AtomicBool>) -> Result<Caller, Unknown>,
+    ) -> Result<Caller, Unknown> {
+        if text.len() > TOKEN_BYTES_MAX {
+            return Err(Unknown::Jwt("it has too many bytes"));
+        }
+        // Before the keys: a token that is verified while they change is verified again the next time.
+        let keys_version = self.keys_version.load(Ordering::Acquire);
+        let digest: [u8; 32] = Sha256::digest(text.as_bytes()).into();
+        if let Some(remembered) = self.verified.get(&digest)
+            && remembered.keys_version == keys_version
+            // Expired, or its tenant was suspended since, and may be in use again.
+            && !remembered.caller.is_void(now)
+        {
+            return Ok(remembered.caller);
+        }
+        let verified = verify::verify(&self.all, text, Expected::Credential, now)?;
+        // Before `make` looks whether the tenant is suspended: a suspension from now on ends what is made.
+        let end = self.end_of(verified.tenant.as_deref().unwrap_or_default());
+        let caller = make(verified, end)?;
+        self.verified.insert(digest, Remembered { caller: caller.clone(), keys_version });
+        Ok(caller)
+    }
+
+    /// Ends what the callers of a tenant do. Their tokens stay good.
+    pub(super) fn end(&self, tenant: &str) {
+        if let Some(end) = self.ends.lock().remove(tenant) {
+            end.store(true, Ordering::Relaxed);
+        }
+    }
+
+    fn end_of(&self, tenant: &str) -> Arc<AtomicBool> {
+        self.ends.lock().entry(tenant.into()).or_default().clone()
+    }
+}
+
+impl Issuer {
+    /// The operator's settings.
+    pub fn settings(&self) -> &IssuerSettings {
+        &self.settings
+    }
+
+    /// How many keys it has.
+    pub fn key_count(&self) -> usize {
+        self.keys.load().len()
+    }
+
+    /// Completes when a token named a key that is not known.
+    pub async fn wants_keys(&self) {
+        self.wants_keys.notified().await;
+    }
+}
+
+impl fmt::Debug for Issuers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.all.iter().map(|issuer| &issuer.settings.name)).finish()
+    }
+}

@@ -1,0 +1,97 @@
+//! What the tokens of an issuer give: the operator's rules.
+
+use meridian_model::policy::access::Grant;
+use serde_json::{Map, Value};
+
+/// Tokens with this claim give these rights.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rule {
+    /// The claim: its name, or a JSON Pointer (RFC 6901) to one within others; `None` for every token.
+    pub claim: Option<String>,
+    /// What the claim must be, or hold if it is a list.
+    pub value: String,
+    /// The tenant; `None` for operators.
+    pub tenant: Option<String>,
+    /// The rights.
+    pub grant: Grant,
+}
+
+impl Rule {
+    /// Whether it is for a token with these claims.
+    pub(super) fn matches(&self, claims: &Map<String, Value>) -> bool {
+        let Some(claim) = &self.claim else { return true };
+        let found = match claim.strip_prefix('/').and_then(|rest| Some((rest, rest.split('/').next()?))) {
+            None => claims.get(claim),
+            Some((rest, first)) => {
+                let within = claims.get(&first.replace("~1", "/").replace("~0", "~"));
+                within.and_then(|value| value.pointer(&rest[first.len()..]))
+            }
+        };
+        match found {
+            // RFC 8693, 4.2: a list with spaces between.
+            Some(Value::String(scopes)) if claim == "scope" => scopes.split(' ').any(|scope| scope == self.value),
+            Some(Value::Array(list)) => list.iter().any(|value| self.is(value)),
+            Some(value) => self.is(value),
+            None => false,
+        }
+    }
+
+    fn is(&self, value: &Value) -> bool {
+        match value {
+            Value::String(text) => *text == self.value,
+            Value::Bool(_) | Value::Number(_) => {
+                let text = value.to_string();
+                text == self.value
+            }
+            _ => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use meridian_model::policy::access::Role;
+    use serde_json::json;
+
+    #[test]
+    fn a_rule_names_a_claim_and_a_value_of_it() {
+        let claims = json!({
+            "groups": ["gis", "all"], "org": "harbour", "level": 3, "scope": "openid meridian.read",
+            "https://example.org/role": "writer", "realm_access": { "roles": ["admin"], "a/b": "c" }, "o": { "groups": "gis" }
+        });
+        let claims = claims.as_object().unwrap();
+        let matches = |claim: &str, value: &str| {
+            let grant = Grant::over_all(Role::Reader);
+            Rule { claim: Some(claim.to_owned()), value: value.to_owned(), tenant: None, grant }.matches(claims)
+        };
+        for (claim, value) in [
+            ("groups", "gis"),
+            ("org", "harbour"),
+            ("level", "3"),
+            ("scope", "meridian.read"),
+            ("https://example.org/role", "writer"),
+            ("/realm_access/roles", "admin"),
+            ("/realm_access/a~1b", "c"),
+            ("/org", "harbour"),
+        ] {
+            assert!(matches(claim, value), "{claim} {value}");
+        }
+        for (claim, value) in [
+            ("groups", "gi"),
+            ("groups", "gis,all"),
+            ("org", "Harbour"),
+            ("org", ""),
+            ("scope", "meridian"),
+            ("scope", ""),
+            ("realm_access", "admin"),
+            ("/realm_access", "admin"),
+            ("/realm_access/roles/1", "admin"),
+            ("/", "admin"),
+            ("o", "gis"),
+            ("absent", ""),
+        ] {
+            assert!(!matches(claim, value), "{claim} {value}");
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! Whether a token is what it claims to be.
+
+use super::super::Unknown;
+use super::{Issuer, Verified};
+use jsonwebtoken::errors::ErrorKind;
+use jsonwebtoken::{Header, Validation, dangerous};
+use serde_json::{Map, Value};
+use std::collections::HashSet;
+use std::time::Duration;
+
+/// Max bytes of a subject, which goes to logs.
+const SUBJECT_BYTES_MAX: usize = 255;
+/// Max seconds since 1970 that a claim of time is read as: the year 9999.
+const SECONDS_MAX: f64 = 253_402_300_799.0;
+/// Types of tokens that are credentials; others are for other things of the same issuer (RFC 8725, 3.11).
+const TYPES: [&str; 2] = ["jwt", "at+jwt"];
+
+/// What a token is shown for.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Expected {
+    /// As the credential of a request.
+    Credential,
+}
+
+/// Verifies a token of one of these issuers at a time in microseconds since 1970.
+pub(super) fn verify(issuers: &[Issuer], text: &str, expected: Expected, now: i64) -> Result<Verified, Unknown> {
+    let header = jsonwebtoken::decode_header(text).map_err(|_| Unknown::Jwt("its head cannot be read"))?;
+    check_header(&header)?;
+    // Before it is verified, the claim only says whose keys to try.
+    let claims: Map<String, Value> =
+        dangerous::insecure_decode_claims(text).map_err(|_| Unknown::Jwt("its claims cannot be read"))?;
+    let of_it = |issuer: &&Issuer| claims.get("iss").is_some_and(|iss| *iss == *issuer.settings.issuer);
+    let issuer = issuers.iter().find(of_it).ok_or(Unknown::Jwt("its issuer is not trusted"))?;
+    let keys = issuer.keys.load();
+    let Some(key) = keys.find(header.kid.as_deref(), header.alg) else {
+        issuer.wants_keys.notify_one();
+        return Err(Unknown::Jwt("its key is not known, or not for its algorithm"));
+    };
+    let settings = &issuer.settings;
+    let mut validation = Validation::new(key.algorithm);
+    validation.set_issuer(&[&settings.issuer]);
+    validation.aud = Some(match expected {
+        Expected::Credential => settings.audiences.iter().cloned().collect::<HashSet<_>>(),
+    });
+    validation.set_required_spec_claims(&["exp", "iss", "aud", "sub"]);
+    // The library asks the machine's clock; the caller has one.
+    validation.validate_exp = false;
+    let token = jsonwebtoken::decode::<Map<String, Value>>(text, &key.key, &validation).map_err(|e| why(e.kind()))?;
+    let claims = token.claims;
+    let skew = micros(settings.skew);
+    let expires = time(&claims, "exp")?.ok_or(Unknown::Jwt("it does not expire"))?.saturating_add(skew);
+    if now >= expires {
+        return Err(Unknown::Expired);
+    }
+    if time(&claims, "nbf")?.is_some_and(|begins| now < begins.saturating_sub(skew)) {
+        return Err(Unknown::Jwt("it is not valid yet"));
+    }
+    let subject = claims.get("sub").and_then(Value::as_str).unwrap_or_default();
+    if subject.is_empty() || subject.len() > SUBJECT_BYTES_MAX || subject.chars().any(char::is_control) {
+        return Err(Unknown::Jwt("its subject is not a short text"));
+    }
+    let rule = settings.rules.iter().find(|rule| rule.matches(&claims)).ok_or(Unknown::Jwt("no rule is for it"))?;
+    let name = format!("jwt:{}:{subject}", settings.name);
+    Ok(Verified { name, tenant: rule.tenant.clone(), grant: rule.grant.clone(), expires })
+}
+
+fn why(kind: &ErrorKind) -> Unknown {
+    Unknown::Jwt(match kind {
+        ErrorKind::InvalidSignature => "its signature is wrong",
+        ErrorKind::InvalidAudience => "it is for another audience",
+        _ => "iss, sub, aud or exp is missing or malformed",
+    })
+}
+
+/// Refuses a head that asks for more than a plain signature. Keys in it, or named by it, are not looked at.
+fn check_header(header: &Header) -> Result<(), Unknown> {
+    // RFC 7515, 4.1.11: extensions that must be understood, and are not.
+    if header.crit.is_some() || header.enc.is_some() || header.zip.is_some() {
+        return Err(Unknown::Jwt("its head asks for what is not supported"));
+    }
+    let Some(named) = &header.typ else { return Ok(()) };
+    let named = named.to_ascii_lowercase();
+    match TYPES.contains(&named.strip_prefix("application/").unwrap_or(&named)) {
+        true => Ok(()),
+        false => Err(Unknown::Jwt("its type is not that of a credential")),
+    }
+}
+
+/// A claim of time in microseconds since 1970: seconds, which may have decimals (RFC 7519, 2).
+fn time(claims: &Map<String, Value>, name: &str) -> Result<Option<i64>, Unknown> {
+    let Some(value) = claims.get(name) else { return Ok(None) };
+    match value.as_f64() {
+        Some(seconds) if (0.0..=SECONDS_MAX).contains(&seconds) => Ok(Some((seconds * 1e6) as i64)),
+        _ => Err(Unknown::Jwt("a claim of time is not a number of seconds since 1970")),
+    }
+}
+
+fn micros(time: Duration) -> i64 {
+    i64::try_from(time.as_micros()).unwrap_or(i64::MAX)
+}

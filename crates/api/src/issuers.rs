@@ -1,0 +1,93 @@
+//! The keys of issuers of JSON Web Tokens: read at the start, and again from time to time.
+//!
+//! Keys that cannot be read leave those that are there. A token that names an unknown key is refused, and has the keys read again,
+//! though not more often than the operator says: the client's next attempt finds them.
+
+use crate::state::AppState;
+use meridian_admission::identity::jwt::{DOCUMENT_BYTES_MAX, Issuer, Issuers, KeySource};
+use meridian_backend::{Disk, OpenMode};
+use meridian_federation::provider;
+use meridian_model::Invalid;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use tokio::task::JoinSet;
+use tokio::time::{Duration, Instant, sleep_until};
+
+/// Max time for a document of an issuer to arrive.
+const FETCH: Duration = Duration::from_secs(10);
+
+/// Reads the keys that are in files.
+///
+/// # Errors
+/// What is wrong with a file: a server whose operator named keys must not start without them.
+pub fn read_files(issuers: &Issuers, disk: &dyn Disk) -> Result<(), Invalid> {
+    for issuer in issuers.iter() {
+        let (KeySource::File(path) | KeySource::Secret(path)) = &issuer.settings().keys else { continue };
+        let taken = read_file(disk, path).and_then(|document| issuers.take_keys(issuer, &document));
+        let wrong = |why| {
+            let name = &issuer.settings().name;
+            Invalid::new(format!("access.issuers: issuer {name:?}: {}: {why}", path.display()))
+        };
+        taken.map_err(wrong)?;
+    }
+    Ok(())
+}
+
+fn read_file(disk: &dyn Disk, path: &Path) -> Result<Vec<u8>, String> {
+    let read = || {
+        let file = disk.open(path, OpenMode::Read)?;
+        // One byte more than may be: a longer file is refused as such, and not read in full.
+        let bytes = usize::try_from(file.len()?).unwrap_or(usize::MAX).min(DOCUMENT_BYTES_MAX + 1);
+        let mut document = vec![0; bytes];
+        file.read_at(0, &mut document)?;
+        Ok::<_, io::Error>(document)
+    };
+    read().map_err(|e| format!("it cannot be read: {e}"))
+}
+
+/// Reads the keys of all issuers again and again, until it is dropped.
+pub async fn tend(state: AppState) {
+    let mut each = JoinSet::new();
+    for n in 0..state.registry.issuers().iter().len() {
+        each.spawn(tend_one(state.clone(), n));
+    }
+    while each.join_next().await.is_some() {}
+}
+
+async fn tend_one(state: AppState, n: usize) {
+    let issuers = state.registry.issuers();
+    let Some(issuer) = issuers.iter().nth(n) else { return };
+    let settings = issuer.settings();
+    loop {
+        let begun = Instant::now();
+        let document = document(issuer, &state.disk).await;
+        let again = match document.and_then(|document| issuers.take_keys(issuer, &document)) {
+            Ok(()) => settings.refresh,
+            Err(why) => {
+                let (issuer, keys) = (&*settings.name, issuer.key_count());
+                tracing::warn!(issuer, keys, why, "keys could not be read: those that were read before stay");
+                settings.refresh_min
+            }
+        };
+        // Not sooner, however many tokens name unknown keys.
+        sleep_until(begun + settings.refresh_min).await;
+        tokio::select! {
+            () = sleep_until(begun + again) => {}
+            () = issuer.wants_keys() => {
+                tracing::info!(issuer = &*settings.name, "a token names an unknown key: keys are read again");
+            }
+        }
+    }
+}
+
+async fn document(issuer: &Issuer, disk: &Arc<dyn Disk>) -> Result<Vec<u8>, String> {
+    match &issuer.settings().keys {
+        KeySource::Url(url) => provider::document(url, FETCH, DOCUMENT_BYTES_MAX).await.map(Vec::from),
+        KeySource::File(path) | KeySource::Secret(path) => {
+            let (disk, path) = (disk.clone(), path.clone());
+            let read = tokio::task::spawn_blocking(move || read_file(&*disk, &path));
+            read.await.map_err(|e| e.to_string())?
+        }
+    }
+}

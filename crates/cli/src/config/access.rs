@@ -1,0 +1,219 @@
+//! The settings of who may come in: issuers of JSON Web Tokens.
+
+use super::setting::Setting;
+use crate::units;
+use meridian_admission::identity::jwt::{IssuerSettings, KeySource, Rule};
+use meridian_model::policy::access::{Grant, Pattern, Role};
+use meridian_model::schema::validate_name;
+use serde::Deserialize;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::time::Duration;
+use toml::Value;
+
+/// Max issuers, and max rules of one.
+const ISSUERS_MAX: usize = 100;
+const RULES_MAX: usize = 1_000;
+
+pub(super) const SETTINGS: &[Setting] = &[Setting {
+    key: "access.issuers",
+    help: "Trusted issuers of JSON Web Tokens; in place of this line, a section [[access.issuers]] for each: see docs/access.md.",
+    get: |c| c.issuers.clone(),
+    set: |c, v| {
+        c.server.issuers = issuers(v)?;
+        c.issuers = v.clone();
+        Ok(())
+    },
+}];
+
+/// An issuer, as the file has it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct IssuerText {
+    name: String,
+    issuer: String,
+    audience: OneOrMore,
+    /// A URL, or a file.
+    keys: Option<String>,
+    secret: Option<PathBuf>,
+    skew: Option<String>,
+    refresh: Option<String>,
+    refresh_min: Option<String>,
+    #[serde(default)]
+    rules: Vec<RuleText>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum OneOrMore {
+    One(String),
+    More(BTreeSet<String>),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RuleText {
+    claim: Option<String>,
+    value: Option<String>,
+    tenant: Option<String>,
+    role: String,
+    collections: Option<String>,
+}
+
+fn issuers(value: &Value) -> Result<Vec<IssuerSettings>, String> {
+    let list = value.as_array().ok_or("expected sections, as in [[access.issuers]]")?;
+    if list.len() > ISSUERS_MAX {
+        return Err(format!("there are {} issuers: expected at most {ISSUERS_MAX}", list.len()));
+    }
+    let mut all: Vec<IssuerSettings> = Vec::new();
+    for (n, one) in list.iter().enumerate() {
+        let text: Result<IssuerText, _> = one.clone().try_into();
+        let text = text.map_err(|e: toml::de::Error| format!("issuer {}: {}", n + 1, e.message()))?;
+        let name = text.name.clone();
+        let issuer = issuer(text).map_err(|why| format!("issuer {name:?}: {why}"))?;
+        if all.iter().any(|other| other.name == issuer.name || other.issuer == issuer.issuer) {
+            return Err(format!("issuer {name:?}: there is another with this name or this issuer"));
+        }
+        all.push(issuer);
+    }
+    Ok(all)
+}
+
+fn issuer(text: IssuerText) -> Result<IssuerSettings, String> {
+    validate_name("name", &text.name).map_err(|e| e.to_string())?;
+    if text.issuer.is_empty() {
+        return Err("issuer: expected what its tokens have as the claim iss".to_owned());
+    }
+    let audiences = match text.audience {
+        OneOrMore::One(audience) => BTreeSet::from([audience]),
+        OneOrMore::More(audiences) => audiences,
+    };
+    if audiences.is_empty() || audiences.contains("") {
+        return Err("audience: expected what its tokens for this server have in the claim aud".to_owned());
+    }
+    let keys = match (text.keys, text.secret) {
+        (Some(keys), None) => key_set(keys)?,
+        (None, Some(secret)) => KeySource::Secret(secret),
+        _ => return Err("expected either keys (an https URL or a file) or secret (a file)".to_owned()),
+    };
+    let skew = within("skew", text.skew, "60s", ["0s", "1h"])?;
+    let refresh = within("refresh", text.refresh, "15m", ["10s", "7d"])?;
+    let refresh_min = within("refresh_min", text.refresh_min, "30s", ["1s", "1h"])?;
+    if refresh < refresh_min {
+        return Err("refresh: must be at least refresh_min".to_owned());
+    }
+    if text.rules.is_empty() || text.rules.len() > RULES_MAX {
+        return Err(format!(
+            "rules: expected 1 to {RULES_MAX}, each a section [[access.issuers.rules]]; without one its tokens give nothing"
+        ));
+    }
+    let rules = text.rules.into_iter().enumerate();
+    let rules = rules.map(|(n, text)| rule(text).map_err(|why| format!("rule {}: {why}", n + 1)));
+    let rules = rules.collect::<Result<_, _>>()?;
+    Ok(IssuerSettings { name: text.name, issuer: text.issuer, audiences, keys, skew, refresh, refresh_min, rules })
+}
+
+/// Keys that come over a network without TLS could be anyone's.
+fn key_set(text: String) -> Result<KeySource, String> {
+    let loopback = ["http://127.0.0.1", "http://localhost", "http://[::1]"];
+    let rest = loopback.iter().find_map(|start| text.strip_prefix(start));
+    let is_local = rest.is_some_and(|rest| rest.starts_with([':', '/']));
+    match text.split_once("://") {
+        Some(("https", _)) => Ok(KeySource::Url(text)),
+        Some(_) if is_local => Ok(KeySource::Url(text)),
+        Some(_) => Err(format!("keys: {text:?}: expected an https URL, or a file")),
+        None => Ok(KeySource::File(PathBuf::from(text))),
+    }
+}
+
+fn rule(text: RuleText) -> Result<Rule, String> {
+    let role: Role = text.role.parse().map_err(|e: meridian_model::Invalid| e.to_string())?;
+    let collections: Pattern = match &text.collections {
+        Some(pattern) => pattern.parse().map_err(|e: meridian_model::Invalid| e.to_string())?,
+        None => Pattern::all(),
+    };
+    if text.claim.is_some() != text.value.is_some() {
+        return Err("expected claim and value, or neither for every token".to_owned());
+    }
+    match (&text.tenant, role) {
+        (Some(_), Role::Operator) => return Err("tenant: an operator belongs to none: leave it out".to_owned()),
+        (None, Role::Operator) => {}
+        (None, _) => return Err("tenant: expected the tenant that its holders belong to".to_owned()),
+        (Some(tenant), _) => validate_name("tenant", tenant).map_err(|e| e.to_string())?,
+    }
+    let (claim, value) = (text.claim, text.value.unwrap_or_default());
+    Ok(Rule { claim, value, tenant: text.tenant, grant: Grant { role, collections } })
+}
+
+fn within(name: &str, text: Option<String>, default: &str, [min, max]: [&str; 2]) -> Result<Duration, String> {
+    let text = text.as_deref().unwrap_or(default);
+    let value = units::duration(text).map_err(|e| format!("{name}: {e}"))?;
+    match units::duration(min)? <= value && value <= units::duration(max)? {
+        true => Ok(value),
+        false => Err(format!("{name}: {text:?} is outside {min} to {max}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = r#"
+        name = "login"
+        issuer = "https://login.example.org/"
+        audience = "meridian"
+        keys = "https://login.example.org/jwks.json"
+        [[rules]]
+        claim = "groups"
+        value = "gis"
+        tenant = "harbour"
+        role = "writer"
+        collections = "ships*"
+        [[rules]]
+        role = "operator"
+        claim = "groups"
+        value = "operations"
+    "#;
+
+    fn read(text: &str) -> Result<Vec<IssuerSettings>, String> {
+        let table: toml::Table = text.parse().unwrap();
+        issuers(&Value::Array(vec![Value::Table(table)]))
+    }
+
+    #[test]
+    fn an_issuer_has_keys_an_audience_and_rules() {
+        let one = read(GOOD).unwrap().remove(0);
+        assert_eq!(one.keys, KeySource::Url("https://login.example.org/jwks.json".to_owned()));
+        assert_eq!((one.skew, one.refresh), (Duration::from_secs(60), Duration::from_secs(900)));
+        assert_eq!(one.rules[0].tenant.as_deref(), Some("harbour"));
+        assert!(one.rules[0].grant.collections.covers("ships-2") && one.rules[1].grant.role == Role::Operator);
+        let file = GOOD.replace("keys = \"https://login.example.org/jwks.json\"", "secret = \"/etc/key\"");
+        assert_eq!(read(&file).unwrap()[0].keys, KeySource::Secret("/etc/key".into()));
+        assert!(read(&GOOD.replace("https://login.example.org/jwks.json", "http://127.0.0.1:8080/keys")).is_ok());
+    }
+
+    #[test]
+    fn mistakes_name_the_issuer_the_rule_and_the_field() {
+        for (from, to, words) in [
+            ("audience = \"meridian\"", "", ["issuer 1", "audience"]),
+            ("audience = \"meridian\"", "audience = []", ["\"login\"", "audience"]),
+            ("keys = ", "key = ", ["issuer 1", "key"]),
+            ("keys = \"https", "keys = \"http", ["\"login\"", "https URL"]),
+            ("keys = \"https://login.", "keys = \"http://127.0.0.1.", ["\"login\"", "https URL"]),
+            ("name = \"login\"", "name = \"log in\"", ["\"log in\"", "name"]),
+            ("role = \"writer\"", "role = \"owner\"", ["rule 1", "not a role"]),
+            ("tenant = \"harbour\"", "", ["rule 1", "tenant"]),
+            ("role = \"operator\"", "role = \"operator\"\ntenant = \"a\"", ["rule 2", "belongs to none"]),
+            ("value = \"gis\"", "", ["rule 1", "claim and value"]),
+            ("collections = \"ships*\"", "collections = \"a b\"", ["rule 1", "is not a name"]),
+            ("audience =", "skew = \"2h\"\naudience =", ["\"login\"", "skew"]),
+            ("audience =", "refresh = \"10s\"\naudience =", ["\"login\"", "refresh_min"]),
+            ("audience =", "secret = \"/etc/key\"\naudience =", ["\"login\"", "either keys"]),
+        ] {
+            let error = read(&GOOD.replacen(from, to, 1)).unwrap_err();
+            assert!(words.iter().all(|word| error.contains(word)), "{to}: {error}");
+        }
+        let twice: Vec<Value> = vec![Value::Table(GOOD.parse().unwrap()), Value::Table(GOOD.parse().unwrap())];
+        assert!(issuers(&Value::Array(twice)).unwrap_err().contains("another"));
+    }
+}
