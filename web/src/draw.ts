@@ -81,7 +81,7 @@ export class Draw {
     if (this.kind !== 'polygon') return;
     const ring = this.corners.filter((p, i) => i === 0 || p[0] !== this.corners[i - 1][0] || p[1] !== this.corners[i - 1][1]);
     if (ring.length < 3) return this.events.state(this.kind, 'A polygon needs at least three corners.', false);
-    if (selfCrossing(ring)) return this.events.state(this.kind, 'The sides cross each other: take corners back with Backspace, or Escape to begin again.', true);
+    if (selfCrossing(ring)) return this.events.state(this.kind, 'The sides cross each other: remove corners with Backspace, or Escape to begin again.', true);
     this.end({ kind: 'polygon', ring });
   }
 

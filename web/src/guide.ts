@@ -8,9 +8,9 @@ export function noCollections(): HTMLElement {
   const box = make('div');
   box.append(
     make('h2', '', 'No collections yet'),
-    make('p', '', 'This server holds no events. Load a file and it becomes a collection; its schema is read off the file:'),
+    make('p', '', 'This server holds no events. Load a file and it becomes a collection; its schema is derived from the file:'),
     command(`meridian load earthquakes earthquakes.csv --url ${location.origin}`),
-    make('p', 'muted', 'GeoJSON, NDJSON, CSV, GeoParquet and Arrow files are understood. Then reload this page.'),
+    make('p', 'muted', 'GeoJSON, NDJSON, CSV, GeoParquet and Arrow files are accepted. Then reload this page.'),
   );
   return box;
 }

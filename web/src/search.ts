@@ -50,8 +50,8 @@ function leave(): void {
 
 /** Starts a search. With `push`, "back" returns to the question before. */
 function ask(question: Question, push: boolean): void {
-  if (!asksForSomething(question)) return form.problem({ text: 'Nothing is asked: type keywords, an address or an author, or draw a place.', field: 'keywords' });
-  if (question.providers?.length === 0) return form.problem({ text: 'Nobody is to be asked: tick at least one source.', field: '' });
+  if (!asksForSomething(question)) return form.problem({ text: 'The question is empty: type keywords, an address or an author, or draw a place.', field: 'keywords' });
+  if (question.providers?.length === 0) return form.problem({ text: 'No source is selected: tick at least one.', field: '' });
   leave();
   const hash = `#${toHash(question)}`;
   if (push && location.hash !== hash) history.pushState(null, '', hash);

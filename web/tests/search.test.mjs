@@ -318,7 +318,7 @@ describe('the search page', { timeout: 900_000 }, () => {
   it('says what is wrong with a question, in the words of the server, at its field', async () => {
     await show('');
     await page.click('#go');
-    assert.match(await page.textContent('#question-problem'), /^Nothing is asked/);
+    assert.match(await page.textContent('#question-problem'), /^The question is empty/);
     await page.fill('#keywords', '(flood');
     await page.keyboard.press('Enter');
     await page.waitForSelector('#question-problem:not([hidden])');

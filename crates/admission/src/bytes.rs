@@ -43,6 +43,7 @@ impl ByteBudget {
     /// Guarantees each tenant a part in proportion to its weight: half of the budget in all.
     pub fn guarantee(&self, weights: impl IntoIterator<Item = (Arc<str>, u32)>) {
         self.budget.pool.lock().guarantee(weights);
+        // Other parts may be larger now: waiting callers check again.
         self.budget.freed.notify_waiters();
     }
 
@@ -121,7 +122,7 @@ impl ByteBudget {
         tokio::time::timeout_at(until, wait).await.ok()
     }
 
-    /// What the tenant could have if all others returned what they hold.
+    /// The bytes that the tenant could have if all others returned theirs.
     fn limit_here(&self) -> usize {
         self.budget.pool.lock().limit_of(&self.tenant)
     }
@@ -159,7 +160,7 @@ impl ByteShare {
         self.bytes += more;
     }
 
-    /// Returns bytes to the budget; at most those that it has.
+    /// Returns bytes to the budget; at most its own.
     pub fn shrink(&mut self, less: usize) {
         let less = less.min(self.bytes);
         self.bytes -= less;
@@ -169,7 +170,7 @@ impl ByteShare {
         budget.freed.notify_waiters();
     }
 
-    /// Splits off a part as a share of its own; at most what it has.
+    /// Splits off a part as a separate share; at most its own bytes.
     pub fn split(&mut self, bytes: usize) -> ByteShare {
         let bytes = bytes.min(self.bytes);
         self.bytes -= bytes;

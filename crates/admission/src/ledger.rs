@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// What the server knows of a tenant while it runs. A tenant has one ledger, which all its callers share.
+/// The server's account of a tenant while it runs. A tenant has one ledger, which all its callers share.
 #[derive(Debug)]
 pub struct Ledger {
     tenant: Arc<str>,
@@ -23,7 +23,7 @@ pub struct Ledger {
     accounts: Mutex<Accounts>,
     /// Bytes of stored events, as they were last counted.
     stored: AtomicU64,
-    /// What is used at a time, by [`Quota`].
+    /// Current use, by [`Quota`].
     held: [AtomicU64; Quota::ALL.len()],
     /// Nanoseconds of processor time, since the start.
     processor: AtomicU64,
@@ -68,13 +68,15 @@ impl Ledger {
         self.weight.load(Ordering::Relaxed)
     }
 
-    /// Sets weight and quotas, from now on. What was used stays on the account.
+    /// Sets weight and quotas, from now on. Past use stays on the account.
     pub fn set(&self, weight: u32, quotas: &Quotas) {
         self.weight.store(weight, Ordering::Relaxed);
         let now = self.origin.elapsed();
         let Accounts { quotas: before, balances } = &mut *self.accounts.lock();
+        // Up to now the old quotas hold.
         balances.settle(before, now);
         *before = quotas.clone();
+        // Relaxed: a request at this very moment may still follow the old quotas.
         self.limited.store(!quotas.is_empty(), Ordering::Relaxed);
     }
 
@@ -106,7 +108,7 @@ impl Ledger {
         self.accounts.lock().quotas.limit(quota)
     }
 
-    /// Admits a request: charges it, unless one of the quotas of what is used over time is used up. Returns its place among the
+    /// Admits a request: charges it, unless one of the quotas of use over time is used up. Returns its place among the
     /// requests at a time.
     ///
     /// # Errors
@@ -116,6 +118,7 @@ impl Ledger {
             return Ok(None);
         }
         let now = self.origin.elapsed();
+        // Held before the rates are checked: a refusal below drops the place again.
         let place = self.hold(Quota::ConcurrentRequests)?;
         let Accounts { quotas: limits, balances } = &mut *self.accounts.lock();
         let rates = [Quota::RequestsPerSecond]
@@ -125,6 +128,7 @@ impl Ledger {
         if let Some(exceeded) = rates.max_by_key(|exceeded| exceeded.wait) {
             return Err(self.refuse(exceeded));
         }
+        // After the checks: a refused request costs nothing, so retries do not prolong the wait.
         balances.charge(limits, Quota::RequestsPerSecond, 1, now);
         Ok(Some(place))
     }
@@ -137,13 +141,14 @@ impl Ledger {
         if !self.limited.load(Ordering::Relaxed) {
             return Ok(());
         }
+        // Before the rate: a full tenant would wait in vain.
         self.within(Quota::StoredBytes, || self.stored())?;
         let Accounts { quotas, balances } = &mut *self.accounts.lock();
         let checked = balances.check(quotas, Quota::EventsPerSecond, self.origin.elapsed());
         checked.map_err(|exceeded| self.refuse(exceeded))
     }
 
-    /// Charges what was used over time.
+    /// Charges use over time.
     pub fn charge(&self, quota: Quota, amount: u64) {
         if self.limited.load(Ordering::Relaxed) {
             let now = self.origin.elapsed();
@@ -152,11 +157,12 @@ impl Ledger {
         }
     }
 
-    /// Takes a place among those at a time.
+    /// Takes a place of a quota of current use.
     ///
     /// # Errors
     /// The quota, where all its places are taken.
     pub fn hold(self: &Arc<Ledger>, quota: Quota) -> Result<Held, Exceeded> {
+        // Also without a limit: one that is set later finds the places already held.
         let before = self.held[quota as usize].fetch_add(1, Ordering::AcqRel);
         let held = Held { ledger: self.clone(), quota };
         // Counted first and checked after: two at once can never take the last place both.
@@ -226,13 +232,13 @@ impl Ledger {
         self.turned_away[refusal as usize].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// What is held at a time of a quota that has places.
+    /// Places held of a quota of current use.
     pub fn held(&self, quota: Quota) -> u64 {
         self.held[quota as usize].load(Ordering::Relaxed)
     }
 
-    /// What is used of each quota that is set: its limit, and what is used at a time, stored, or in debt of a second's worth.
-    /// `None` where that is not known.
+    /// Each quota that is set, its limit, and its use: current, stored, or the debt of a quota by the second. `None` if
+    /// that is unknown.
     pub fn used(&self) -> Vec<(Quota, u64, Option<u64>)> {
         let now = self.origin.elapsed();
         let Accounts { quotas, balances } = &mut *self.accounts.lock();
@@ -246,7 +252,7 @@ impl Ledger {
     }
 }
 
-/// A place among what a tenant uses at a time, given back when dropped.
+/// A place of a quota of current use, given back when dropped.
 #[derive(Debug)]
 pub struct Held {
     ledger: Arc<Ledger>,

@@ -34,7 +34,7 @@ pub struct Received {
 }
 
 impl Received {
-    /// The share alone, for what was parsed from the bytes.
+    /// The share alone, for the events parsed from the bytes.
     pub fn into_held(self) -> Vec<ByteShare> {
         self.held
     }
@@ -86,7 +86,7 @@ pub async fn receive_up_to(state: &Scope, headers: &HeaderMap, mut body: Body, l
             continue;
         }
         if arrived > bytes.capacity() {
-            // All of a declared length at once: what is not written to yet is no memory, and nothing is copied. Else
+            // All of a declared length at once: pages not written yet take no memory, and nothing is copied. Else
             // exactly as much as was taken: the usual doubling would allocate memory that no share covers.
             let capacity = length.map_or(held.bytes(), |length| length as usize);
             bytes.reserve_exact(capacity.max(arrived) - bytes.len());
@@ -139,7 +139,7 @@ async fn frame(body: &mut Body) -> Option<Result<Bytes, axum::Error>> {
     }
 }
 
-/// Reads and discards a body that is not wanted, if it is small; whether nothing is left of it. A large one is left: the
+/// Reads and discards an unwanted body, if it is small; whether nothing of it is left. A large one is left: the
 /// connection then ends with the response, and lingers so that the client can read it (`connection/wire.rs`).
 pub async fn read_if_small(headers: &HeaderMap, body: &mut Body) -> bool {
     // A client that sent `Expect: 100-continue` has sent no body yet; reading the body would make it send.

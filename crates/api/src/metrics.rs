@@ -29,6 +29,7 @@ impl Histogram {
     pub fn record(&self, duration: Duration) {
         let seconds = duration.as_secs_f64();
         let at = BUCKETS_S.iter().position(|&bound| seconds <= bound).unwrap_or(BUCKETS_S.len());
+        // Relaxed: a scrape may see a bucket without its sum, which the next scrape corrects.
         self.buckets[at].fetch_add(1, Ordering::Relaxed);
         self.sum_us.fetch_add(duration.as_micros() as u64, Ordering::Relaxed);
     }
@@ -116,6 +117,7 @@ impl Metrics {
         let counted = path.and_then(|number| self.routes.get()?.get(number));
         let metrics = counted.map_or(&self.unmatched, |(_, metrics)| metrics);
         let Some(method) = METHODS.iter().position(|m| m == method) else { return };
+        // Allocated at its first use: most routes see few methods and statuses.
         let statuses = metrics.by_method[method].get_or_init(|| (0..500).map(|_| OnceLock::new()).collect());
         if let Some(histogram) = statuses.get(usize::from(status.as_u16().saturating_sub(100))) {
             histogram.get_or_init(Histogram::default).record(duration);

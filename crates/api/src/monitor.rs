@@ -1,7 +1,7 @@
 //! A listener for monitors alone: `/metrics`, `/healthz` and `/readyz`, without a token.
 //!
 //! It is apart from the clients' one, so that a monitor needs no credential and finds the metrics while clients use up all
-//! connections. Who reaches its address reads them.
+//! connections. Every client that reaches its address can read them.
 
 use crate::guard::Guard;
 use crate::operation;
@@ -39,6 +39,7 @@ pub async fn serve_monitors(listener: TcpListener, state: AppState) -> io::Resul
     let mut connections = tokio::task::JoinSet::new();
     loop {
         while connections.try_join_next().is_some() {}
+        // Before `accept`: further monitors wait in the backlog and take no memory here.
         let place = places.clone().acquire_owned().await.map_err(io::Error::other)?;
         let stream = match listener.accept().await {
             Ok((stream, _)) => stream,
@@ -75,7 +76,7 @@ async fn answer(state: AppState, guard: &Guard, request: hyper::Request<Incoming
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         return Problem::new(Kind::MethodNotAllowed, "expected GET").into_response();
     }
-    // Nobody's view: it says how many collections are not well, and not which.
+    // The view of `nobody`: it shows the number of damaged collections, not their names.
     let nobody = state.callers.nobody.clone();
     let scope = Scope::new(state, nobody);
     match request.uri().path() {

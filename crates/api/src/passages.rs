@@ -1,4 +1,4 @@
-//! `/tracks`: which objects passed, and when each was first and last seen.
+//! `/tracks`: the objects that passed, with the first and last time of each.
 
 use crate::contract::{TrackSummary, Tracks};
 use crate::entry::Path;

@@ -17,7 +17,7 @@ pub const NARROWER: &str = "bbox=, datetime= or filter=";
 /// How often the stored bytes of tenants are counted.
 const COUNT_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What a route uses of its caller's tenant.
+/// The use that a route makes of its caller's tenant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Use {
     /// Nothing: the administration of a tenant must work whatever it has used.
@@ -41,8 +41,8 @@ fn use_of(route: &Route) -> Use {
     }
 }
 
-/// Admits a request by the quotas of its caller's tenant. Returns its place among the requests at a time, for as long as
-/// its response takes.
+/// Admits a request by the quotas of its caller's tenant. Returns its place among the concurrent requests, for as long
+/// as its response takes.
 ///
 /// # Errors
 /// 429 with the quota that is used up.
@@ -53,6 +53,7 @@ pub fn enter(state: &AppState, route: &Route, caller: &Identity) -> Result<Optio
         Use::Nothing => return Ok(None),
         Use::Reading => &[Quota::ScannedBytesPerSecond, Quota::ResultBytesPerSecond],
         Use::Adding => {
+            // Before the body is read. It is checked again once the body has arrived.
             ledger.within(Quota::StoredBytes, || ledger.stored()).map_err(exceeded)?;
             &[Quota::EventsPerSecond]
         }
@@ -99,7 +100,7 @@ fn problem(exceeded: Exceeded, detail: String, retry: Option<Duration>) -> Probl
     }
 }
 
-/// Counts what tenants with a quota store, for as long as it is polled.
+/// Counts the stored bytes of tenants with a quota, for as long as it is polled.
 pub async fn count_stored(state: AppState) {
     let mut ticks = interval(COUNT_INTERVAL);
     loop {
@@ -108,12 +109,13 @@ pub async fn count_stored(state: AppState) {
     }
 }
 
-/// Counts what a tenant stores, if there is a quota for it.
+/// Counts the stored bytes of a tenant, if there is a quota for them.
 pub fn count_of(state: &AppState, tenant: &str) {
     state.registry.ledger(tenant).iter().for_each(|ledger| count(state, ledger));
 }
 
 fn count(state: &AppState, ledger: &Ledger) {
+    // Counting walks all collections of the tenant, so it is done only where it matters.
     if ledger.limit(Quota::StoredBytes).is_some() {
         ledger.set_stored(stored(state, ledger));
     }

@@ -1,4 +1,4 @@
-//! What is known of a request before its handler reads it: arrival time, id, deadline and base URL.
+//! A request before its handler reads it: arrival time, id, deadline and base URL.
 
 use crate::entry::{Dispatch, Lease, Peer, is_forwarded};
 use crate::params::format::{self, Format, PAGES};

@@ -11,10 +11,10 @@ use axum::http::Method;
 
 /// Groups of operations.
 pub const TAGS: &[(&str, &str)] = &[
-    ("Capabilities", "What the server is and does."),
+    ("Capabilities", "The server's description and capabilities."),
     ("Collections", "Named sets of events with one schema each."),
     ("Events", "Events of a collection: OGC API - Features parts 1 to 4."),
-    ("Analysis", "Aggregates and densities, answered from the index where it can."),
+    ("Analysis", "Aggregates and densities, answered from the index where possible."),
     ("Tiles", "Vector tiles: OGC API - Tiles part 1."),
     ("Places", "The places profile, on the collection places."),
     ("Searches", "One question to many sources, answered in packets as results arrive."),
@@ -133,7 +133,7 @@ pub const ROUTES: &[Route] = &[
     route!(GET "/collections", read Collections, Interactive, Handler::of(collections::list);
         "getCollections" "Collections" "The collections", &["f"], None, 200 "Every collection with its extent and links.", json_or_page!("CollectionList")),
     route!(GET "/collections/{c}", read Collection, Interactive, Handler::of(collections::get);
-        "getCollection" "Collections" "One collection", &["f"], None, 200 "Its extent, systems of coordinates, settings and links.", json_or_page!("Collection")),
+        "getCollection" "Collections" "One collection", &["f"], None, 200 "Its extent, coordinate reference systems, settings and links.", json_or_page!("Collection")),
     route!(PUT "/collections/{c}", manage Collection, Write, Handler::of(collections::put);
         "createCollection" "Collections" "Create a collection, or change the settings of an existing one", &["durability", "retention", "retention_bytes", "confirm"], Some(SCHEMA_BODY), 201 "The collection is created.", json!("Collection")),
     route!(PATCH "/collections/{c}", manage Collection, Write, Handler::of(collections::patch);
@@ -147,13 +147,13 @@ pub const ROUTES: &[Route] = &[
     route!(GET "/collections/{c}/items", read Collection, Interactive, Handler::of(items::get);
         "getFeatures" "Events" "Events that match", &["bbox", "bbox-crs", "crs", "datetime", "limit", "token", "filter", "history", "filter-lang", "filter-crs", "near", "radius", "nearest", "properties", "sortby", "consistency", "track", "simplify", "explain", "timeout", "Meridian-Timeout", "f-events", "queryable"], None, 200 "A page of events; in the bulk formats without `limit`, all of them.", EVENTS),
     route!(POST "/collections/{c}/items", write Collection, Write, Handler::of(items::write::post);
-        "createFeatures" "Events" "Write events, all of them or none", &["Idempotency-Key", "Content-Crs", "Prefer"], Some(RequestBody { description: "Events in one of the formats.", media_types: &[("application/geo+json", "Features"), ("application/json", "Features"), ("application/geo+json-seq", "Text"), ("application/x-ndjson", "Text"), ("text/csv", "Text"), ("application/vnd.apache.arrow.stream", "Binary")] }), 201 "They are written: how many, and their position in the log. One feature also gives its `Location`.", WRITTEN),
+        "createFeatures" "Events" "Write events, all of them or none", &["Idempotency-Key", "Content-Crs", "Prefer"], Some(RequestBody { description: "Events in one of the formats.", media_types: &[("application/geo+json", "Features"), ("application/json", "Features"), ("application/geo+json-seq", "Text"), ("application/x-ndjson", "Text"), ("text/csv", "Text"), ("application/vnd.apache.arrow.stream", "Binary")] }), 201 "The number of written events, and their position in the log. For one feature, `Location` has its URL.", WRITTEN),
     route!(DELETE "/collections/{c}/items", write Collection, Write, Handler::of(items::write::delete);
-        "deleteFeatures" "Events" "Delete the events that match a filter", &["filter", "history", "filter-lang", "filter-crs", "bbox", "bbox-crs", "datetime", "near", "radius", "timeout", "Meridian-Timeout", "queryable"], None, 200 "How many were deleted.", DELETED),
+        "deleteFeatures" "Events" "Delete the events that match a filter", &["filter", "history", "filter-lang", "filter-crs", "bbox", "bbox-crs", "datetime", "near", "radius", "timeout", "Meridian-Timeout", "queryable"], None, 200 "The number of deleted events.", DELETED),
     route!(GET "/collections/{c}/items/{id}", read Collection, Interactive, Handler::of(items::feature::get);
         "getFeature" "Events" "One event", &["crs", "timeout", "Meridian-Timeout", "f"], None, 200 "The event.", EVENT),
     route!(PUT "/collections/{c}/items/{id}", write Collection, Write, Handler::of(items::feature::put);
-        "replaceFeature" "Events" "Replace an event (or create it, where ids are given)", &["Content-Crs", "Prefer"], Some(FEATURE_BODY), 204 "It is replaced.", &[]),
+        "replaceFeature" "Events" "Replace an event, or create it if ids are given", &["Content-Crs", "Prefer"], Some(FEATURE_BODY), 204 "It is replaced.", &[]),
     route!(PATCH "/collections/{c}/items/{id}", write Collection, Write, Handler::of(items::feature::patch);
         "updateFeature" "Events" "Change some properties of an event", &["Content-Crs", "Prefer"], Some(RequestBody { description: "A JSON Merge Patch of the event.", media_types: &[("application/merge-patch+json", "Patch"), ("application/geo+json", "Patch"), ("application/json", "Patch")] }), 204 "It is changed.", &[]),
     route!(DELETE "/collections/{c}/items/{id}", write Collection, Write, Handler::of(items::feature::delete);
@@ -165,9 +165,9 @@ pub const ROUTES: &[Route] = &[
     route!(GET "/collections/{c}/density", read Collection, Interactive, Handler::of(analysis::density);
         "getDensity" "Analysis" "Counts on a grid", &["f-json", "bbox", "bbox-crs", "width", "height", "datetime", "filter", "history", "filter-lang", "filter-crs", "near", "radius", "explain", "timeout", "Meridian-Timeout", "queryable"], None, 200 "Counts row by row from the north-west.", &[("application/json", "DensityAnswer")]),
     route!(GET "/collections/{c}/tracks", read Collection, Interactive, Handler::of(passages::get);
-        "getTracks" "Analysis" "Which objects passed, and when each was first and last seen", &["f-json", "bbox", "bbox-crs", "datetime", "limit", "after", "filter", "filter-lang", "filter-crs", "near", "radius", "timeout", "Meridian-Timeout", "queryable"], None, 200 "A page of objects in order of their names, each with the number of its events that match.", &[("application/json", "Tracks")]),
+        "getTracks" "Analysis" "The objects that passed, with the first and last time of each", &["f-json", "bbox", "bbox-crs", "datetime", "limit", "after", "filter", "filter-lang", "filter-crs", "near", "radius", "timeout", "Meridian-Timeout", "queryable"], None, 200 "A page of objects in order of their names, each with the number of its events that match.", &[("application/json", "Tracks")]),
     route!(GET "/collections/{c}/stream", read Collection, Stream, Handler::of(live::get);
-        "followEvents" "Events" "Events as they are acknowledged: Server-Sent Events, or a WebSocket where the request asks for an upgrade", &["bbox", "bbox-crs", "crs", "datetime", "near", "radius", "filter", "filter-lang", "filter-crs", "properties", "when", "after", "Last-Event-ID"], None, 200 "Events with their positions, for as long as the stream lasts.", &[("text/event-stream", "Text")]),
+        "followEvents" "Events" "Events as they are acknowledged, as Server-Sent Events, or over a WebSocket if the request asks for an upgrade", &["bbox", "bbox-crs", "crs", "datetime", "near", "radius", "filter", "filter-lang", "filter-crs", "properties", "when", "after", "Last-Event-ID"], None, 200 "Events with their positions, for as long as the stream lasts.", &[("text/event-stream", "Text")]),
     route!(GET "/collections/{c}/tiles", read Collection, Interactive, Handler::of(tiles::list);
         "meridian.collection.vector.getTileSetsList" "Tiles" "The vector tilesets of a collection", &["f"], None, 200 "Tilesets, with a TileJSON-like description.", json_or_page!("TileSetList")),
     route!(GET "/collections/{c}/tiles/{tileMatrixSetId}", read Collection, Interactive, Handler::of(tiles::tileset);
@@ -201,17 +201,17 @@ pub const ROUTES: &[Route] = &[
     route!(DELETE "/searches/{id}", read Search, Interactive, Handler::of(searches::delete);
         "stopSearch" "Searches" "Stop a search", &[], None, 204 "It is stopped.", &[]),
     route!(GET "/searches/{id}/packets", read Search, Stream, Handler::of(searches::packets::get);
-        "getPackets" "Searches" "The packets of a search as they are produced: Server-Sent Events, or a WebSocket where the request asks for an upgrade", &["after", "Last-Event-ID"], None, 200 "Packets, the last of them `complete`.", &[("text/event-stream", "Text")]),
+        "getPackets" "Searches" "The packets of a search as they are produced, as Server-Sent Events, or over a WebSocket if the request asks for an upgrade", &["after", "Last-Event-ID"], None, 200 "Packets, the last of them `complete`.", &[("text/event-stream", "Text")]),
     route!(POST "/saved-searches", write SavedSearch, Write, Handler::of(searches::saved::post);
         "saveSearch" "Searches" "Save a search: it runs from now on" , &[], Some(RequestBody { description: "A name, a question, a webhook, seconds between polls of outside sources; see docs/saved-searches.md.", media_types: &[("application/json", "SavedSearch")] }), 201 "The search is saved: its id, and the URL of its packets.", json!("SavedSearchAnswer")),
     route!(GET "/saved-searches", read SavedSearch, Interactive, Handler::of(searches::saved::list);
         "getSavedSearches" "Searches" "The saved searches", &["limit", "after"], None, 200 "A page of them in order of their ids.", json!("SavedSearchList")),
     route!(GET "/saved-searches/{id}", read SavedSearch, Interactive, Handler::of(searches::saved::get);
-        "getSavedSearch" "Searches" "The status of a saved search", &[], None, 200 "The question, what was sent, and the state of its webhook and its polls.", json!("SavedSearchAnswer")),
+        "getSavedSearch" "Searches" "The status of a saved search", &[], None, 200 "The question, the counts of packets, and the state of its webhook and its polls.", json!("SavedSearchAnswer")),
     route!(DELETE "/saved-searches/{id}", write SavedSearch, Interactive, Handler::of(searches::saved::delete);
         "deleteSavedSearch" "Searches" "Delete a saved search", &[], None, 204 "It is deleted.", &[]),
     route!(GET "/saved-searches/{id}/packets", read SavedSearch, Stream, Handler::of(searches::saved::stream);
-        "getSavedPackets" "Searches" "The packets of a saved search as they are produced: Server-Sent Events, or a WebSocket where the request asks for an upgrade", &["after", "Last-Event-ID"], None, 200 "Packets, for as long as the saved search exists.", &[("text/event-stream", "Text")]),
+        "getSavedPackets" "Searches" "The packets of a saved search as they are produced, as Server-Sent Events, or over a WebSocket if the request asks for an upgrade", &["after", "Last-Event-ID"], None, 200 "Packets, for as long as the saved search exists.", &[("text/event-stream", "Text")]),
     route!(GET "/providers", read Search, Interactive, Handler::of(searches::providers);
         "getProviders" "Searches" "The providers that a search can ask, and their state", &[], None, 200 "Names, breakers, budgets.", json!("ProviderList")),
     route!(POST "/tokens", manage Tokens, Write, Handler::of(access::tokens::post);
@@ -221,15 +221,15 @@ pub const ROUTES: &[Route] = &[
     route!(DELETE "/tokens/{id}", manage Tokens, Reserved, Handler::of(access::tokens::delete);
         "revokeToken" "Access" "Revoke a token", &[], None, 204 "It is revoked.", &[]),
     route!(POST "/tenants", manage Server, Write, Handler::of(access::tenants::post);
-        "createTenant" "Access" "Create a tenant", &[], Some(RequestBody { description: "Its name, and what is set.", media_types: &[("application/json", "NewTenant")] }), 201 "The tenant.", json!("TenantInfo")),
+        "createTenant" "Access" "Create a tenant", &[], Some(RequestBody { description: "Its name and settings.", media_types: &[("application/json", "NewTenant")] }), 201 "The tenant.", json!("TenantInfo")),
     route!(GET "/tenants", read Server, Reserved, Handler::of(access::tenants::list);
         "getTenants" "Access" "The tenants of the server", &[], None, 200 "Their settings and sizes.", json!("TenantList")),
     route!(PATCH "/tenants/{t}", manage Server, Write, Handler::of(access::tenants::patch);
-        "updateTenant" "Access" "Change a tenant: weight, suspension, what callers without a credential may read", &[], Some(RequestBody { description: "The changes; everything else stays.", media_types: &[("application/merge-patch+json", "NewTenant"), ("application/json", "NewTenant")] }), 200 "The changed tenant.", json!("TenantInfo")),
+        "updateTenant" "Access" "Change a tenant: weight, suspension, collections that are readable without a credential", &[], Some(RequestBody { description: "The changes; everything else stays.", media_types: &[("application/merge-patch+json", "NewTenant"), ("application/json", "NewTenant")] }), 200 "The changed tenant.", json!("TenantInfo")),
     route!(DELETE "/tenants/{t}", manage Server, Reserved, Handler::of(access::tenants::delete);
         "deleteTenant" "Access" "Remove a suspended tenant with its tokens, its users and all its data", &[], None, 204 "It is removed.", &[]),
     route!(POST "/users", manage Tokens, Write, Handler::of(access::users::post);
-        "createUser" "Access" "Create a user, who signs in with a name and a password", &[], Some(RequestBody { description: "Its name and password, its role, its tenant (operators only), the collections that it covers.", media_types: &[("application/json", "NewUser")] }), 201 "The user.", json!("UserInfo")),
+        "createUser" "Access" "Create a user that signs in with a name and a password", &[], Some(RequestBody { description: "Its name and password, its role, its tenant (operators only), the collections that it covers.", media_types: &[("application/json", "NewUser")] }), 201 "The user.", json!("UserInfo")),
     route!(GET "/users", read Tokens, Reserved, Handler::of(access::users::list);
         "getUsers" "Access" "The users of the tenant; for operators, of all tenants", &[], None, 200 "Their names and rights.", json!("UserList")),
     route!(PATCH "/users/{name}", manage Tokens, Write, Handler::of(access::users::patch);
@@ -239,13 +239,13 @@ pub const ROUTES: &[Route] = &[
     route!(GET "/login", open, Interactive, Handler::of(sign_in::page);
         "getLoginPage" "Access" "The page to sign in", &["next"], None, 200 "The page.", &[("text/html", "Page")]),
     route!(POST "/login", open, Write, Handler::of(sign_in::post);
-        "signIn" "Access" "Sign in: the response sets the cookie of a new session", &[], Some(RequestBody { description: "Name and password, as JSON or as a form of this server's own page.", media_types: &[("application/json", "SignIn"), ("application/x-www-form-urlencoded", "SignIn")] }), 200 "Who is signed in, and the session's CSRF token.", json!("Session")),
+        "signIn" "Access" "Sign in: the response sets the cookie of a new session", &[], Some(RequestBody { description: "Name and password, as JSON or as a form of this server's own page.", media_types: &[("application/json", "SignIn"), ("application/x-www-form-urlencoded", "SignIn")] }), 200 "The signed-in user, and the session's CSRF token.", json!("Session")),
     route!(POST "/logout", open, Write, Handler::of(sign_in::logout);
         "signOut" "Access" "Sign out: the session ends", &[], Some(RequestBody { description: "Nothing, or a form with the CSRF token.", media_types: &[("application/x-www-form-urlencoded", "SignOut")] }), 204 "It has ended.", &[]),
     route!(POST "/password", open, Write, Handler::of(sign_in::change);
-        "changePassword" "Access" "Choose another password: for a user who has signed in, whose other sessions end", &[], Some(RequestBody { description: "The password of now, and the new one.", media_types: &[("application/json", "PasswordChange"), ("application/x-www-form-urlencoded", "PasswordChange")] }), 200 "It is changed, and the session is a new one.", json!("Session")),
+        "changePassword" "Access" "Change the password of the signed-in user; its other sessions end", &[], Some(RequestBody { description: "The current password, and the new one.", media_types: &[("application/json", "PasswordChange"), ("application/x-www-form-urlencoded", "PasswordChange")] }), 200 "It is changed, and the session is a new one.", json!("Session")),
     route!(GET "/session", open, Interactive, Handler::of(sign_in::session);
-        "getSession" "Access" "Who is signed in", &[], None, 200 "The user, and the session's CSRF token.", json!("Session")),
+        "getSession" "Access" "The signed-in user", &[], None, 200 "The user, and the session's CSRF token.", json!("Session")),
     route!(GET "/audit", read Audit, Reserved, Handler::of(audit::list::get);
         "getAudit" "Access" "The record of administrative acts in the tenant; for operators, in all tenants" , &["acts-after", "acts-limit", "datetime", "f-lines"], None, 200 "A page of it, oldest first.", &[("application/json", "AuditPage"), ("application/x-ndjson", "Text")]),
     route!(POST "/backup", manage Server, Reserved, Handler::of(backup::post);
@@ -253,11 +253,11 @@ pub const ROUTES: &[Route] = &[
     route!(GET "/metrics", read Server, Reserved, Handler::of(operation::metrics);
         "getMetrics" "Operation" "Counters in the Prometheus text format", &[], None, 200 "The counters.", &[("text/plain", "Text")]),
     route!(GET "/admin/load", read Server, Reserved, Handler::of(load::get);
-        "getLoad" "Operation" "Who runs, who waits, who is refused and why", &["f", "refresh"], None, 200 "What the server does now, and what was slow.", json_or_page!("Load")),
+        "getLoad" "Operation" "Running, waiting and refused requests, with the reasons", &["f", "refresh"], None, 200 "The current load, and the slow requests of the last minutes.", json_or_page!("Load")),
     route!(GET "/healthz", open, Reserved, Handler::of(operation::health);
         "getHealth" "Operation" "Whether the process is alive", &[], None, 200 "It is.", json!("Health")),
     route!(GET "/readyz", open, Reserved, Handler::of(operation::ready);
-        "getReady" "Operation" "Whether the server takes requests", &[], None, 200 "It does; 503 while it shuts down or when its store is damaged.", json!("Health")),
+        "getReady" "Operation" "Whether the server accepts requests", &[], None, 200 "It accepts requests; 503 while it shuts down or if its store is damaged.", json!("Health")),
     route!(GET "/version", open, Reserved, Handler::of(operation::version);
         "getVersion" "Operation" "Name and version", &[], None, 200 "Both.", json!("Version")),
     route!(GET "/map", open, Interactive, Handler::of(pages::map);
@@ -282,8 +282,8 @@ mod tests {
         let mut text = String::from(
             "# Routes\n\nFrom the route table; `MERIDIAN_WRITE_DOCS=1 cargo test --workspace --lib routes` regenerates it.\n\n\
              *Needs* is the access that a caller must have; `open` routes need none. *Class* says when a request takes its permit to run:\n\
-             `interactive` before anything else, `write` once its body has arrived, `stream` only while it sends, `reserved` from permits\n\
-             of its own, so that an overloaded server can still be monitored.\n",
+             `interactive` first, `write` once its body has arrived, `stream` only while it sends. `reserved` has separate permits, so that an\n\
+             overloaded server can still be monitored.\n",
         );
         for (tag, about) in TAGS {
             let _ = write!(text, "\n## {tag}\n\n{about}\n\n| Route | Needs | Class | |\n|---|---|---|---|\n");
@@ -313,7 +313,7 @@ mod tests {
     fn what_changes_data_is_never_open() {
         for route in ROUTES {
             let safe = route.method == Method::GET;
-            // Who signs in has no access yet, who signs out may have none any more, and a password is its user's own.
+            // A user who signs in has no access yet, one who signs out may have lost it, and a password is its user's own.
             let signs = ["/login", "/logout", "/password"].contains(&route.path);
             assert!(safe || signs || route.access != Access::Open, "{} {}", route.method, route.path);
             assert!(

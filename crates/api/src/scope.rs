@@ -1,4 +1,4 @@
-//! What a request may touch: the server, as its caller sees it.
+//! The scope of a request: the server, as its caller sees it.
 
 use crate::entry::CHALLENGE;
 use crate::entry::Dispatch;

@@ -53,11 +53,13 @@ pub async fn serve(
     loop {
         let (stream, address) = tokio::select! {
             () = shutdown.as_mut() => break,
+            // { => Ended tasks stay in the set until they are joined.
             Some(_) = connections.join_next(), if !connections.is_empty() => {
                 state.metrics.connections_open.store(connections.len(), Ordering::Relaxed);
                 continue;
             }
             stream = operators(control.as_ref()) => {
+                // Outside the limits: the operator must reach a server that is full.
                 connections.spawn(connection::serve_owner(stream, entry.clone(), stopping.clone()));
                 continue;
             }

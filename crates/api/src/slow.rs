@@ -7,9 +7,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use tokio::time::Duration;
 
-/// Max requests that are remembered.
+/// Max requests kept.
 const KEPT_MAX: usize = 256;
-/// How long they are, in microseconds.
+/// How long they are kept, in microseconds.
 const KEPT_US: i64 = 15 * 60 * 1_000_000;
 
 /// A request that took longer than `log.slow`.
@@ -27,9 +27,9 @@ pub struct SlowRequest {
     pub status: u16,
     /// Its id.
     pub request: String,
-    /// What the server took for it, without the time of its client.
+    /// The server's time for it, without that of its client.
     pub took: Duration,
-    /// What each stage took, by [`Stage`].
+    /// The time of each stage, by [`Stage`].
     pub stages: [Option<Duration>; Stage::ALL.len()],
     /// Bytes of events read.
     pub bytes_read: u64,
@@ -58,6 +58,7 @@ impl SlowRequests {
             while kept.front().is_some_and(|first| first.at < now - KEPT_US) {
                 kept.pop_front();
             }
+            // Copied, so that sorting does not hold the lock that ending requests need.
             kept.iter().cloned().collect()
         };
         recent.sort_by_key(|request| std::cmp::Reverse(request.took));

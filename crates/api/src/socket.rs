@@ -52,6 +52,7 @@ impl Upgrade {
                 () = disconnected => {}
                 () = void(caller, state) => {}
             }
+            // After the last message: a server that stops waits for this.
             drop(open);
         })
     }

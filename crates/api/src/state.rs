@@ -42,7 +42,7 @@ pub struct Callers {
     pub socket: Caller,
     /// A program on this machine, while no token exists.
     pub local: Caller,
-    /// Everybody else, on routes that need no access.
+    /// Any other caller, on routes that need no access.
     pub nobody: Caller,
 }
 
@@ -54,7 +54,7 @@ impl Callers {
         Callers {
             socket: caller(Grant::over_all(Role::Operator), "socket"),
             local: caller(Grant::over_all(Role::Operator), "local"),
-            // Not charged to a tenant, which has no part in what it does.
+            // Not charged to a tenant: no tenant is behind these requests.
             nobody: Arc::new(Identity::new(DEFAULT_TENANT, nothing, "nobody")),
         }
     }
@@ -84,7 +84,7 @@ pub struct StateInner {
     pub bodies: ByteBudget,
     /// Bytes of responses that clients have not taken yet, and of the queries parked meanwhile.
     pub answers: ByteBudget,
-    /// Memory for what queries collect before they can answer.
+    /// Memory that queries collect before they can answer.
     pub memory: ByteBudget,
     /// The clients with a streamed response.
     pub readers: Readers,
@@ -98,7 +98,7 @@ pub struct StateInner {
     pub clock: Arc<dyn Clock>,
     /// Randomness.
     pub random: Arc<dyn Random>,
-    /// What the places profile keeps between requests.
+    /// State of the places profile between requests.
     pub places: Places,
     /// Federated searches.
     pub searches: Arc<Searches>,
@@ -116,7 +116,7 @@ pub struct StateInner {
     pub stopwatch: Stopwatch,
     /// The slow requests of the last minutes.
     pub slow: SlowRequests,
-    /// What tenants had used a while ago.
+    /// Earlier use of tenants.
     pub load_history: History,
     request_prefix: u64,
     requests: AtomicU64,
@@ -147,6 +147,7 @@ impl AppState {
         let tenants = registry.clone();
         let ledgers = move |tenant: &str| tenants.ledger(tenant);
         let gate = Gate::new(config.admission());
+        // Before the first request: flushes of the opened store are charged from the start.
         let background = Arc::new(Charged::new(gate.clone(), registry.clone()));
         backend.charge_to(background.clone());
         let searches = Searches::new(
@@ -213,7 +214,7 @@ impl AppState {
         Ok(state)
     }
 
-    /// Guarantees each tenant its part of what all share; called when tenants were created, changed or removed.
+    /// Guarantees each tenant its part of all shared pools; called after tenants were created, changed or removed.
     pub fn share_out(&self) {
         let weights: Vec<_> =
             self.registry.ledgers().iter().map(|ledger| (ledger.tenant().clone(), ledger.weight())).collect();

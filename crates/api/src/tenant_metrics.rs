@@ -1,4 +1,4 @@
-//! Metrics by tenant: those that use the most processor time by name, the others together.
+//! Metrics by tenant: the ones with the most processor time by name, the others together.
 
 use crate::state::AppState;
 use meridian_admission::Ledger;
@@ -8,12 +8,12 @@ use std::collections::HashMap;
 use std::fmt::Write;
 use std::sync::Arc;
 
-/// Tenants that are named: each is a label, of which a monitoring system should not get any number.
+/// Max named tenants: each is a label, and a monitoring system needs a bound on labels.
 const NAMED_MAX: usize = 20;
 /// The label of all others.
 const OTHER: &str = "other";
 
-/// What is shown of a tenant.
+/// The metrics of a tenant.
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
 struct Figures {
     processor_s: f64,

@@ -89,6 +89,7 @@ pub async fn tile(
         let answer = read.value;
         let mut headers = HeaderMap::new();
         respond::set_read_headers(&mut headers, &read.head, shared.now(), "immediate");
+        // The next write may change any tile, so browsers must ask each time.
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
         let kind = match answer.kind {
             TileKind::Empty => return Ok((StatusCode::NO_CONTENT, headers).into_response()),

@@ -11,7 +11,7 @@ use meridian_observe::{self as observe, Count, Current, Measured, Span, Stage, W
 use std::sync::Arc;
 use tokio::time::{Duration, Instant};
 
-/// A request that is being worked for. It has ended once this is dropped: with the last byte of its response, or when its
+/// A running request. It has ended once this is dropped: with the last byte of its response, or when its
 /// client left.
 pub struct Tracked {
     state: AppState,
@@ -20,7 +20,7 @@ pub struct Tracked {
     arrived: Instant,
     work: Arc<Work>,
     span: Span,
-    /// What it is a part of.
+    /// The work that it is a part of.
     current: Current,
     /// The query string, if the operator wants it in the log.
     literals: Option<String>,
@@ -58,7 +58,7 @@ impl Tracked {
         self.status = Some(status);
     }
 
-    /// The head of the response is ready. Adds what the stages of a read took to it.
+    /// The head of the response is ready. Adds the times of a read's stages to it.
     pub fn set_head(&mut self, response: &mut Response) {
         self.set_status(response.status());
         let is_read = [Stage::Plan, Stage::Scan].iter().any(|stage| self.work.took(*stage).is_some());
@@ -82,7 +82,7 @@ impl Tracked {
     fn note_if_slow(&self, status: u16) {
         let took = self.arrived.elapsed();
         let waited: Duration = [Stage::Body, Stage::Send].iter().filter_map(|stage| self.work.took(*stage)).sum();
-        // What the client takes for its part is not the server's. Streams are long by design.
+        // The client's time is not the server's. Streams are long by design.
         let own = took.saturating_sub(waited);
         let limit = self.state.config.slow;
         if limit.is_zero() || own < limit || self.route.class == Class::Stream {
@@ -91,6 +91,7 @@ impl Tracked {
         let ms = |took: Duration| took.as_micros() as f64 / 1000.0;
         let stage = |stage| self.work.took(stage).map(ms);
         let count = |count| Some(self.work.count(count)).filter(|n| *n > 0);
+        // This may run on any task or thread that drops the response: the log line needs the request's id.
         self.current.clone().run(|| {
             tracing::warn!(
                 target: "meridian_api::slow",
@@ -137,7 +138,7 @@ impl Tracked {
 
 impl Drop for Tracked {
     fn drop(&mut self) {
-        // 499 is what proxies log of a client that left before the head of its response.
+        // Proxies log 499 for a client that left before the head of its response.
         let status = self.status.map_or(499, |status| status.as_u16());
         self.note_if_slow(status);
         if !self.span.is_recorded() {

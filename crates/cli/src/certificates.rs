@@ -44,7 +44,7 @@ impl TlsFiles {
     /// Reads the files; `None` if none are configured.
     ///
     /// # Errors
-    /// With the file and what is wrong with it.
+    /// With the file and its error.
     pub fn open(&self) -> Result<Option<Certificates>, Failure> {
         let (certificate, key) = match (&self.certificate, &self.key) {
             (None, None) => return Ok(None),
@@ -74,7 +74,7 @@ impl Certificates {
         self.tls.clone()
     }
 
-    /// What an operator should know of the certificate's end.
+    /// The warning about the certificate's end, if it is near.
     pub fn warning(&self) -> Option<String> {
         let not_after = self.not_after?;
         let now = Timestamp::now().as_second();
@@ -95,6 +95,7 @@ impl Certificates {
         let mut hangup = signal(SignalKind::hangup())?;
         Ok(async move {
             let mut ticks = interval(READ_INTERVAL);
+            // After a suspended machine wakes, one read is enough.
             ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
             let mut reminded = Instant::now();
             loop {
@@ -102,6 +103,7 @@ impl Certificates {
                     _ = ticks.tick() => false,
                     heard = hangup.recv() => heard.is_some(),
                 };
+                // Reading files blocks, and a network folder may hang.
                 self = match tokio::task::spawn_blocking(move || self.read_again(asked)).await {
                     Ok(read) => read,
                     Err(e) => return tracing::error!(error = %e, "the files of TLS are no longer followed"),
@@ -120,7 +122,7 @@ impl Certificates {
         }
     }
 
-    /// Uses what the files hold, if it is new and fits together. Otherwise the certificate stays.
+    /// Uses the files' content, if it is new and fits together. Otherwise the certificate stays.
     fn read_again(mut self, asked: bool) -> Certificates {
         let read = read(&self.certificate, &self.key);
         if read.as_ref().is_ok_and(|pair| *pair == self.last) {
@@ -131,7 +133,7 @@ impl Certificates {
         }
         let parsed = read.and_then(|pair| {
             let parsed = parse(&self.certificate, &self.key, &pair);
-            // Told once, however often it is read.
+            // Reported once, however often it is read.
             self.last = pair;
             parsed
         });

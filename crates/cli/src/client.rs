@@ -1,4 +1,4 @@
-//! The API as commands ask it: of a running server, or of a data folder that this process serves to itself.
+//! The API as commands use it: a running server, or a data folder that this process serves to itself.
 //!
 //! Both answer the same requests with the same code, so that `--data` and `--url` cannot differ.
 
@@ -22,7 +22,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-/// What answers requests.
+/// The side that answers requests.
 pub struct Client {
     server: Server,
     /// Where a folder is served by this process.
@@ -54,6 +54,8 @@ impl Client {
     pub fn for_owner(target: &Target) -> Result<Client, Failure> {
         match target {
             Target::Server(address) => Ok(Client { server: Server::at(address)?, own: None }),
+            // { => A served folder is locked, so it cannot be opened a second time. Its owner reaches the server by the
+            // socket.
             Target::Folder(folder) if control::is_served(folder) => {
                 Ok(Client { server: Server::on_socket(folder), own: None })
             }
@@ -136,7 +138,9 @@ impl Own {
         // They wait for a server: this process asks its question and ends.
         config.saved.enabled = false;
         let failed = |e: io::Error| Failure::Refused(format!("cannot serve the folder to this command: {e}"));
+        // The server needs its own threads: this one blocks while it waits for answers.
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(failed)?;
+        // A port chosen by the system cannot collide with a server's or another command's.
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).map_err(failed)?;
         let url = format!("http://{}", listener.local_addr().map_err(failed)?);
         let (stop, stopped) = oneshot::channel();
@@ -152,6 +156,7 @@ impl Own {
 
     fn close(self) -> Result<(), Failure> {
         let _ = self.stop.send(());
+        // The server first: its last writes must be in the store before that is closed.
         let _ = self.runtime.block_on(self.served);
         self.runtime.shutdown_timeout(Duration::from_secs(1));
         Ok(self.store.close()?)

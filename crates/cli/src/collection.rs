@@ -86,8 +86,8 @@ impl CollectionTarget {
         Ok(())
     }
 
-    /// Changes settings of the collection that is there; one that would remove events is refused with their number, unless
-    /// `yes` says that they may go.
+    /// Changes settings of the existing collection; a change that would remove events is refused with their number,
+    /// unless `yes` is set.
     pub fn change(&self, named: &SettingsChange, yes: bool) -> Result<(), Failure> {
         let removes = match &self.inner {
             Inner::Folder { collection: Some(collection), .. } => change_here(collection, named, yes)?,
@@ -170,6 +170,7 @@ fn change_here(collection: &Collection, named: &SettingsChange, yes: bool) -> Re
     if after == before {
         return Ok(None);
     }
+    // Not counted if confirmed: counting walks the trees.
     let removes = if yes { 0 } else { collection.removed_by(&after)? };
     if removes > 0 {
         return Ok(Some(removes));

@@ -1,8 +1,8 @@
 //! The settings of `meridian serve`: one table of names, meanings, limits and defaults.
 //!
-//! The file is TOML. Every setting is checked when the server starts, and a mistake names the key. The
-//! same table prints the defaults (`meridian serve --show-config`), so that what is documented is what is read.
-//! The table is in the files beneath, by section; here it is read and shown.
+//! The file is TOML. Every setting is checked when the server starts, and a mistake names the key. The same table
+//! prints the defaults (`meridian serve --show-config`), so that the documented settings are the parsed ones. The table
+//! is in the files beneath, by section; here it is read and shown.
 
 // First, for its macros.
 #[macro_use]
@@ -55,7 +55,7 @@ pub struct Config {
     pub log_format: log::Format,
     /// Where monitors are served without a token.
     pub metrics_listen: Option<SocketAddr>,
-    /// What is recorded of requests, and where it is sent.
+    /// The recording of requests, and its receiver.
     pub traces: Traces,
 }
 
@@ -83,7 +83,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// What the server may take of memory, by purpose, and in all.
+    /// Max memory of the server, by purpose, and in all.
     pub fn memory_text(&self) -> String {
         let budget = memory::budget(self);
         let each: Vec<String> =
@@ -145,6 +145,7 @@ impl Config {
             };
             config.take(section, content)?;
         }
+        // After all sections: their settings may be in any order in the file.
         config.server.search.providers =
             shipped::load(&config.shipped, config.providers.as_deref()).map_err(|e| format!("search: {e}"))?;
         config.server.search.images = Classifier::load(&config.images).map_err(|e| format!("search.images.{e}"))?;
@@ -152,7 +153,7 @@ impl Config {
         Ok(config)
     }
 
-    /// Sets what a section says, and what the sections within it say.
+    /// Sets the settings of a section and of the sections within it.
     fn take(&mut self, section: &str, content: &toml::Table) -> Result<(), String> {
         for (name, value) in content {
             let key = format!("{section}.{name}");
@@ -169,7 +170,7 @@ impl Config {
         Ok(())
     }
 
-    /// What no single setting can say.
+    /// Checks across settings.
     fn check(&self) -> Result<(), String> {
         if self.store.memory_bytes < 2 * self.store.batch_bytes {
             return Err(format!(

@@ -1,4 +1,4 @@
-//! The control socket of a data folder. Only the folder's owner can open it, and is so an operator.
+//! The control socket of a data folder. Only the folder's owner can open it, and is an operator.
 
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
@@ -8,7 +8,7 @@ use ureq::unversioned::transport::{Buffers, ConnectionDetails, Connector, LazyBu
 
 /// Its name in the folder.
 const NAME: &str = "control.sock";
-/// Under which it is bound, before only its owner may open it.
+/// Its name while others might still open it.
 const UNFINISHED: &str = "control.sock.new";
 
 /// Listens on the socket of a folder. The caller holds the folder's lock, so a socket that is there is a dead one.
@@ -24,6 +24,7 @@ pub fn listen(folder: &Path) -> io::Result<UnixListener> {
     let listener = with_short_path(folder, UNFINISHED, |path| UnixListener::bind(path))?;
     std::fs::set_permissions(at(UNFINISHED), std::fs::Permissions::from_mode(0o600))?;
     std::fs::rename(at(UNFINISHED), at(NAME))?;
+    // As tokio requires of a listener that it takes over.
     listener.set_nonblocking(true)?;
     Ok(listener)
 }
@@ -77,6 +78,7 @@ impl Transport for SocketTransport {
     }
 
     fn transmit_output(&mut self, amount: usize, timeout: NextTimeout) -> Result<(), ureq::Error> {
+        // Set for each call: the time left until the request's deadline is shorter each time.
         self.stream.set_write_timeout(timeout.not_zero().map(|after| *after))?;
         self.stream.write_all(&self.buffers.output()[..amount])?;
         Ok(())

@@ -65,7 +65,9 @@ fn config(token: Option<HeaderValue>, tls: TlsConfig) -> Config {
         .timeout_per_write(Some(Duration::from_secs(120)))
         .user_agent(concat!("meridian/", env!("CARGO_PKG_VERSION")));
     let Some(mut token) = token else { return config.build() };
+    // Debug output of a request, as in an error, then omits it.
     token.set_sensitive(true);
+    // By middleware, so that no request can forget it.
     let show = move |mut request: Request<SendBody<'_>>, next: MiddlewareNext<'_>| {
         request.headers_mut().insert("authorization", token.clone());
         next.handle(request)
@@ -223,6 +225,7 @@ impl Server {
         let request = self.agent.post(self.address(path, &[])).content_type("application/json");
         let response = request.send(document.to_string()).map_err(|e| self.unreachable(&e))?;
         // A wrong search is the user's mistake, and has the exit code of one.
+        // Read before the response is consumed.
         let mistaken = response.status() == 400;
         let body = accept(response).and_then(read).map_err(|failure| match failure {
             Failure::Refused(why) if mistaken => Failure::Usage(why),
@@ -246,6 +249,7 @@ impl Server {
         let (why, problem) = refused(response);
         Err(match (status, problem["first"].as_u64()) {
             (410, Some(first)) => NoEvents::Gone { first, why },
+            // => A proxy in front of a server that restarts answers 502 or 504.
             (429 | 502..=504, _) => NoEvents::NotNow(why),
             _ => NoEvents::Refused(why),
         })
@@ -277,7 +281,7 @@ impl Server {
             }
             let response = match request.send(body) {
                 Ok(response) => response,
-                // It will not be another next time.
+                // The certificate will be the same next time.
                 Err(error) if trust::fault(&error).is_some() => return Err(self.unreachable(&error)),
                 // The server may have taken it: the key makes sending again safe.
                 Err(_) if attempt < ATTEMPTS => {
@@ -287,10 +291,10 @@ impl Server {
                 Err(error) => return Err(self.unreachable(&error)),
             };
             let after = response.headers().get("retry-after").and_then(|v| v.to_str().ok()?.parse().ok());
-            // Without a time to come back, waiting does not help: a quota of what is stored, say.
+            // Without `Retry-After` waiting does not help, as with a quota of stored bytes.
             let busy = response.status() == 503 || response.status() == 429 && after.is_some();
             if busy && attempt < ATTEMPTS {
-                // Bounded, since a proxy may state an hour and nobody waits for that at a terminal.
+                // Bounded, since a proxy may state an hour, and no user waits for that at a terminal.
                 std::thread::sleep(Duration::from_secs(after.unwrap_or(1u64).clamp(1, 30)));
                 continue;
             }
@@ -327,7 +331,7 @@ impl Server {
     }
 }
 
-/// What became of a posted batch.
+/// The outcome of a posted batch.
 #[derive(Debug)]
 pub enum Posted {
     /// It is in; the server's receipt.
@@ -341,9 +345,9 @@ pub enum Posted {
 /// Why a stream of events could not be had.
 #[derive(Debug)]
 pub enum NoEvents {
-    /// What was asked for is kept no longer: this is the first number that can be had.
+    /// The requested packet is no longer kept: this is the first available number.
     Gone { first: u64, why: Failure },
-    /// It may be had later: the server cannot be reached, or is too busy.
+    /// It may be available later: the server cannot be reached, or is too busy.
     NotNow(Failure),
     /// The server has said no.
     Refused(Failure),

@@ -1,4 +1,4 @@
-//! What the machine has, for defaults that follow it.
+//! The resources of the machine, for defaults that follow it.
 
 use std::ffi::{c_int, c_long};
 use std::path::Path;

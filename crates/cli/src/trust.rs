@@ -1,4 +1,4 @@
-//! Which servers this program speaks to over https, and what it says where it does not.
+//! The servers that this program trusts over https, and the message for those it does not.
 
 use crate::failure::Failure;
 use std::net::IpAddr;
@@ -31,6 +31,7 @@ pub fn tls(ca: Option<&Path>) -> Result<TlsConfig, Failure> {
                 Err(e) => Err(wrong(format!("it is not PEM: {e}"))),
             });
             let found: Vec<Certificate<'static>> = items.filter_map(Result::transpose).collect::<Result<_, _>>()?;
+            // Without this check every server would be refused, and the file not named.
             if found.is_empty() {
                 return Err(wrong("it has no certificate: expected -----BEGIN CERTIFICATE-----".to_owned()));
             }
@@ -42,7 +43,7 @@ pub fn tls(ca: Option<&Path>) -> Result<TlsConfig, Failure> {
     Ok(tls.unversioned_rustls_crypto_provider(provider).build())
 }
 
-/// What is wrong with the server's TLS, as a sentence; `None` if something else is.
+/// The error of the server's TLS, as a sentence; `None` if the error is another one.
 pub fn fault(error: &ureq::Error) -> Option<String> {
     use rustls::{CertificateError as Cert, Error};
     let inner = match error {
@@ -56,7 +57,7 @@ pub fn fault(error: &ureq::Error) -> Option<String> {
             "no trusted authority has signed its certificate: --ca-file, or MERIDIAN_CA, names a file with the one to trust"
                 .to_owned()
         }
-        // `openssl req -x509` makes such a certificate unless it is told otherwise.
+        // `openssl req -x509` makes such a certificate unless an option says otherwise.
         Error::InvalidCertificate(Cert::Other(wrong)) if wrong.to_string().contains("CaUsedAsEndEntity") => {
             "its certificate is that of an authority: expected one of a server, with the basic constraint CA:FALSE".to_owned()
         }
@@ -70,6 +71,7 @@ pub fn fault(error: &ureq::Error) -> Option<String> {
 pub fn warn_of_plain_token(base: &str) {
     static WARNED: Once = Once::new();
     if let Some(host) = base.strip_prefix("http://").map(host_of).filter(|host| !is_this_machine(host)) {
+        // A command may open several connections: one warning is enough.
         WARNED.call_once(|| {
             eprintln!("meridian: warning: the token goes to {host} without TLS, so others on the way can read it: use https://");
         });

@@ -1,8 +1,8 @@
-//! Batches sent to a server, in pieces that it takes.
+//! Batches sent to a server, in pieces that it accepts.
 //!
-//! A batch over the server's limit goes in halves. The first half carries the key of the whole and the second a key of
-//! its own, so that a resumed load finds under the key of a batch how much of it was sent at once: all of it, or the
-//! part that an earlier, lower or higher limit let pass. Whatever the limits were, nothing is sent twice.
+//! A batch over the server's limit goes in halves. The first half carries the key of the whole and the second its own
+//! key, so that a resumed load finds under the key of a batch how much of it was sent at once: all of it, or the part
+//! that an earlier, lower or higher limit let pass. Whatever the limits were, nothing is sent twice.
 
 use crate::failure::Failure;
 use crate::http::{Posted, Server};
@@ -11,7 +11,7 @@ use meridian_model::{Batch, Seq};
 use serde_json::Value;
 use std::cell::Cell;
 
-/// What became of the events of a batch.
+/// The outcome of a batch's events.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Taken {
     /// Now in the collection.
@@ -20,7 +20,7 @@ pub struct Taken {
     pub before: u64,
 }
 
-/// What the server says to one request.
+/// The server's answer to one request.
 enum Said {
     /// The events are in.
     Taken(Taken),
@@ -64,7 +64,7 @@ impl<'a> Upload<'a> {
     fn piece(&self, batch: &Batch, key: &str, depth: u32) -> Result<Sent, Failure> {
         let rows = batch.rows() as u64;
         let body = encode(batch)?;
-        // What is known to be too large is not sent, and so it is not known either whether it went through before.
+        // A body known to be too large is not sent, so it is unknown whether it went through before.
         let said = match body.len() <= self.limit.get() {
             true => Some(self.post(&body, key, rows)?),
             false => None,
@@ -115,6 +115,7 @@ impl<'a> Upload<'a> {
             Posted::TooLarge { limit, why } => {
                 // A body within the limit is refused where its events take more once they are read.
                 let limit = limit.map_or(body.len() - 1, |limit| limit.min(body.len() - 1));
+                // Kept for the next batches, so that each is not sent once in vain.
                 self.limit.set(self.limit.get().min(limit));
                 Ok(Said::TooLarge(why))
             }
@@ -129,7 +130,7 @@ fn encode(batch: &Batch) -> Result<Vec<u8>, Failure> {
     let mut out = Vec::with_capacity(batch.bytes());
     let mut writer =
         meridian_formats::writer(Format::Arrow, batch.schema(), None).map_err(|e| failed(e.to_string()))?;
-    // Made ids are the server's to make: without sequence numbers none are written.
+    // The server generates the ids: without sequence numbers none are written.
     let seqs: &[Seq] = &[];
     writer.start(&mut out).map_err(|e| failed(e.to_string()))?;
     writer.write(batch, seqs, &mut out).map_err(|e| failed(e.to_string()))?;

@@ -120,7 +120,7 @@ fn a_server_that_comes_back_is_followed_without_loss_or_repeat() {
     write(&server, "flood four");
     assert_eq!([follow.title(), follow.title()], ["flood three", "flood four"]);
     send(follow.child.id(), "INT");
-    follow.says("4 results: go on with: meridian search --follow --name \"floods\" --after 3");
+    follow.says("4 results: continue with: meridian search --follow --name \"floods\" --after 3");
     assert_eq!(follow.ended(), Some(0));
 
     // It stays, and is followed from where that was, and then until it is deleted.

@@ -40,7 +40,7 @@ export async function offer(question: () => Question | null, name: (q: Question)
     server.save($<HTMLInputElement>('save-name').value.trim(), asked, poll(), forever).then(
       (path) => {
         const link = (to: string): HTMLElement => make('a', '', to, { href: to, target: '_blank', rel: 'noopener' });
-        $('saved').replaceChildren('Saved as ', link(path), '. What is new comes at ', link(`${path}/packets`), '.');
+        $('saved').replaceChildren('Saved as ', link(path), '. New results are at ', link(`${path}/packets`), '.');
         $('saved').hidden = false;
         $('save-cancel').focus();
       },

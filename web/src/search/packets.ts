@@ -121,7 +121,7 @@ export async function follow(id: string, signal: AbortSignal, take: (packet: Pac
       if (signal.aborted || (error instanceof Problem && error.status >= 400 && error.status < 500)) throw error;
     }
     if (signal.aborted) throw new DOMException('the search was cancelled', 'AbortError');
-    if (tries >= TRIES) throw new Problem('The connection to the server is lost', 'What had come is shown below. The search itself may have gone on.', 0, '');
+    if (tries >= TRIES) throw new Problem('The connection to the server is lost', 'The results received are shown below. The search itself may have continued.', 0, '');
     waiting(true);
     await pause(Math.min(50 * 2 ** tries, 4000), signal);
   }

@@ -49,7 +49,7 @@ export function say(run: Run, titles: Titles, now: number): Said {
     return {
       tone: 'busy',
       headline: `${found} so far. ${asked.length - open.length} of ${some(asked.length, 'source')} ${asked.length === 1 ? 'has' : 'have'} answered.`,
-      awaited: open.length ? `Still waiting for ${list(open.map((source) => titles(source.name)))}.` : 'All have answered; the search is ending.',
+      awaited: open.length ? `Still waiting for ${list(open.map((source) => titles(source.name)))}.` : 'All sources have answered; the search is ending.',
       lacking: lines(missing),
       figures: figures(run, now),
     };
@@ -69,7 +69,7 @@ export function say(run: Run, titles: Titles, now: number): Said {
   }
   const lacks = missing.length + open.length;
   const stopped = run.stopped ? 'Cancelled. ' : '';
-  if (run.outcome === 'lost') return { ...end, tone: 'bad', headline: `Not complete: the connection was lost. ${found} had come; more may be missing.` };
+  if (run.outcome === 'lost') return { ...end, tone: 'bad', headline: `Not complete: the connection was lost. ${found} were received; more may be missing.` };
   if (run.outcome === 'absent') return { ...end, tone: 'bad', headline: `${stopped}No answer: none of ${some(asked.length, 'source')} answered. There may be results all the same.` };
   return { ...end, tone: 'warn', headline: `${stopped}Partial: ${found}, but not everything. ${lacks} of ${some(asked.length, 'source')} ${lacks === 1 ? 'is' : 'are'} missing:` };
 }

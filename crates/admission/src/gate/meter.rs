@@ -52,11 +52,12 @@ impl Meter {
         self.slice.lock().began = Some((Instant::now(), thread_time()));
     }
 
-    /// Called often by the thread that works. After a slice its time is charged; where another question has more right to
-    /// the slot, the thread then waits for its next turn, or until `over` says that the work is no longer wanted.
+    /// Called often by the thread that works. After a slice its time is charged; if another query has more right to the
+    /// slot, the thread then waits for its next turn, or until `over` says that the work is no longer wanted.
     pub fn tick(&self, over: &dyn Fn() -> bool) {
         let mut slice = self.slice.lock();
         let Some((since, began)) = slice.began.filter(|_| !slice.closed) else { return };
+        // Wall time bounds processor time and is cheap to read. The thread's processor clock is a system call.
         if since.elapsed() < self.gate.0.slice {
             return;
         }
@@ -64,6 +65,7 @@ impl Meter {
         self.gate.0.processors.add(ran);
         let used = ran + std::mem::take(&mut slice.uncharged) + self.take_helpers();
         self.ledger.add_processor_time(used);
+        // The gate's lock is released before the wait.
         let seat = {
             let mut state = self.gate.0.state.lock();
             match state.admission.slice(self.ticket, used) {
@@ -71,6 +73,7 @@ impl Meter {
                 Verdict::Pause => {
                     let seat = Arc::new(Seat::default());
                     state.seat(self.ticket, Waiter::Thread(seat.clone()));
+                    // Seated first: the rules may give this very thread the slot at once.
                     self.gate.carry_out(&mut state, false);
                     Some(seat)
                 }
@@ -78,6 +81,7 @@ impl Meter {
         };
         if let Some(seat) = seat {
             self.gate.0.waits.notify_one();
+            // No event wakes a paused thread whose client has gone, so it checks at intervals.
             while !seat.wait(PAUSE_CHECK) {
                 if over() {
                     // The work ends at its next check: it needs no slot for that.
@@ -94,6 +98,7 @@ impl Meter {
     /// Charges work that a helper did on another thread.
     pub fn charge(&self, used: Duration) {
         let nanos = u64::try_from(used.as_nanos()).unwrap_or(u64::MAX);
+        // Relaxed: a sum that guards nothing. A slice that misses it leaves it to the next.
         self.helpers.fetch_add(nanos, Ordering::Relaxed);
     }
 
@@ -116,6 +121,7 @@ impl Meter {
     pub(super) fn close(&self, more: Duration) {
         let mut slice = self.slice.lock();
         slice.end();
+        // A pause that was cut short has given the slot back already.
         if !std::mem::replace(&mut slice.closed, true) {
             let used = slice.uncharged + self.take_helpers() + more;
             self.ledger.add_processor_time(used);

@@ -2,7 +2,7 @@
 //!
 //! A request enters with its [`Account`] and gets a [`Permit`], which stands for a processor slot. Work on a thread is
 //! measured by the permit's [`Meter`]: it charges processor time slice by slice, and blocks its thread while another
-//! question has more right to the slot. A permit is given back when dropped, and what it used is charged.
+//! query has more right to the slot. A permit is given back when dropped, and what it used is charged.
 //!
 //! The rules are pure and behind one lock, which is held for well under a microsecond. A thread that takes the lock
 //! carries out what the rules decided: it wakes the waiters whose wait is over.
@@ -88,10 +88,12 @@ impl Gate {
 
     /// A permit, if a slot is free and no question waits.
     pub fn try_enter(&self, account: &Account) -> Option<Permit> {
+        // Without the lock. An outdated value is harmless: `is_free` decides under the lock.
         if self.0.contended.load(Ordering::Relaxed) {
             return None;
         }
         let now = Instant::now();
+        // Any deadline will do, as this entry never waits.
         let ask = self.ask(account, now + Duration::from_secs(1), false);
         let mut state = self.0.state.lock();
         if !state.admission.is_free() {
@@ -138,7 +140,7 @@ impl Gate {
         self.bill(ledger, thread_time().saturating_sub(began));
     }
 
-    /// What runs and waits.
+    /// Running and waiting requests.
     pub fn counts(&self) -> Counts {
         self.0.state.lock().admission.counts()
     }
@@ -161,7 +163,7 @@ impl Gate {
         self.0.refused.load(Ordering::Relaxed)
     }
 
-    /// Refuses what waited too long and adapts the number of slots, for as long as it is polled.
+    /// Refuses requests that waited too long and adapts the number of slots, for as long as it is polled.
     pub async fn tend(&self) {
         let mut sample = self.0.processors.sample();
         let mut sampled = Instant::now();
@@ -169,6 +171,7 @@ impl Gate {
             // An idle server is not woken: nothing expires, and slots beyond the processors are gone.
             if !self.0.contended.load(Ordering::Relaxed) && self.0.state.lock().capacity.is_min() {
                 self.0.waits.notified().await;
+                // The idle time says nothing about the load that begins now.
                 (sample, sampled) = (self.0.processors.sample(), Instant::now());
             }
             tokio::time::sleep(EXPIRY_INTERVAL).await;
@@ -193,6 +196,7 @@ impl Gate {
                 Entry::Run(ticket) => return Ok(self.permit(account, ticket)),
                 Entry::Wait(ticket) => {
                     let (tell, turn) = oneshot::channel();
+                    // Seated before the rules run: they may decide on this very waiter.
                     state.seat(ticket, Waiter::Task(tell));
                     self.carry_out(&mut state, false);
                     (ticket, turn)
@@ -204,6 +208,7 @@ impl Gate {
         let mut place = Place { gate: self, ticket: Some(ticket) };
         // The sender is dropped only with the gate.
         turn.await.unwrap_or(Err(Refusal::Waited))?;
+        // The slot belongs to the permit from here on, which gives it back.
         place.ticket = None;
         Ok(self.permit(account, ticket))
     }
@@ -231,6 +236,7 @@ impl Gate {
     fn carry_out(&self, state: &mut State, expire: bool) {
         let now = self.now();
         loop {
+            // Slots first: a waiter that can run now must not be refused for its wait.
             let turn = state.admission.next(now).or_else(|| if expire { state.admission.expire(now) } else { None });
             let (ticket, outcome) = match turn {
                 Some(Turn::Run(ticket)) => (ticket, Ok(())),
@@ -242,6 +248,7 @@ impl Gate {
                 waiter.wake(outcome);
             }
         }
+        // Under the lock, so that the flag follows the last change. Relaxed: readers only use it as a hint.
         self.0.contended.store(state.admission.is_contended(), Ordering::Relaxed);
     }
 
@@ -249,6 +256,7 @@ impl Gate {
     fn leave(&self, ticket: Ticket, used: Duration) {
         let mut state = self.0.state.lock();
         state.admission.leave(ticket, used);
+        // The number of the ticket is used again: the next waiter must not find this one in its place.
         if let Some(waiter) = state.waiters.get_mut(ticket.0 as usize) {
             *waiter = None;
         }

@@ -1,4 +1,4 @@
-//! What the processors do: time that threads ran, and time that they waited to run.
+//! The load of the processors: time that threads ran, and time that they waited to run.
 
 use rustix::time::{ClockId, clock_gettime};
 use std::cell::RefCell;
@@ -26,7 +26,7 @@ thread_local! {
 struct Delay {
     /// `None` on systems without one.
     schedstat: Option<File>,
-    /// What it said last.
+    /// Its last value.
     before: Duration,
 }
 
@@ -41,6 +41,7 @@ impl Delay {
     /// The delay since the last call: from the second number of `schedstat`, in nanoseconds.
     fn take(&mut self) -> Duration {
         let mut text = [0; 96];
+        // The kernel renders this file again for each read at offset 0.
         let read = self.schedstat.as_ref().and_then(|file| file.read_at(&mut text, 0).ok()).unwrap_or(0);
         let text = std::str::from_utf8(&text[..read]).unwrap_or_default();
         let nanos = text.split_ascii_whitespace().nth(1).and_then(|number| number.parse().ok()).unwrap_or(0);
@@ -89,6 +90,7 @@ impl Sample {
     /// Shares of the time since an earlier sample: that the program used of the processors, and that its metered threads
     /// waited for one.
     pub(super) fn since(&self, earlier: &Sample) -> (f64, f64) {
+        // Read each time: the affinity of the process, or the limit of its control group, can change while it runs.
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let passed = self.at.saturating_duration_since(earlier.at).as_secs_f64() * processors as f64;
         let program = self.program.saturating_sub(earlier.program).as_secs_f64();

@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 
 type Outcome = Result<(), Refusal>;
 
-/// One that waits for a slot.
+/// A task or thread that waits for a slot.
 #[derive(Debug)]
 pub(super) enum Waiter {
     Task(oneshot::Sender<Outcome>),
@@ -16,7 +16,7 @@ pub(super) enum Waiter {
 }
 
 impl Waiter {
-    /// Tells it how its wait ended.
+    /// Wakes it with the outcome of its wait.
     pub(super) fn wake(self, outcome: Outcome) {
         match self {
             // A task that has left hears nothing, and has given up its place.
@@ -43,6 +43,7 @@ impl Seat {
     pub(super) fn wait(&self, longest: Duration) -> bool {
         let mut called = self.called.lock();
         if !*called {
+            // A spurious wake-up returns false, and the caller waits again.
             self.changed.wait_for(&mut called, longest);
         }
         std::mem::take(&mut *called)

@@ -11,14 +11,14 @@ use meridian_backend::Act;
 use meridian_observe as observe;
 use std::net::IpAddr;
 
-/// What a handler adds to the record of its act, as an extension of its response. It must hold no secret.
+/// A handler's additions to the record of its act, as an extension of its response. It must hold no secret.
 #[derive(Debug, Clone, Default)]
 pub struct Note {
     /// The tenant that the act concerns, where it is not the caller's.
     pub tenant: Option<String>,
-    /// What was created, as a path.
+    /// The created thing, as a path.
     pub target: Option<String>,
-    /// What was asked for, in words.
+    /// The request, in words.
     pub change: Option<String>,
 }
 
@@ -35,24 +35,25 @@ pub fn act_of(
         Resource::Places => Some(places::COLLECTION.to_owned()),
         _ => None,
     };
-    // What is done to the server concerns no tenant, or one that the handler names.
+    // An act on the server concerns no tenant, or one that the handler names.
     let tenant = if resource == Resource::Server { String::new() } else { caller.tenant.to_string() };
     Some(Act { tenant, collection, ..super::act((route.id, path), caller, (client, request)) })
 }
 
-/// Runs the handler of an act between its two lines. An act that has begun comes to its end, whatever its client does.
+/// Runs the handler of an act between its two lines. A started act is completed, whatever its client does.
 pub async fn recorded(
     state: AppState,
     mut act: Act,
     handled: impl Future<Output = Response> + Send + 'static,
 ) -> Response {
-    // On a task of its own: a client that disconnects would end this one between two steps.
+    // On a separate task: a client that disconnects would end this one between two steps.
     let ended = tokio::spawn(observe::within(observe::current(), async move {
         match state.audit.record(act.clone()).await {
             Ok(n) => act.began = Some(n),
             Err(problem) => return problem.into_response(),
         }
         let mut response = handled.await;
+        // The handler alone knows these: they depend on what it found.
         if let Some(Note { tenant, target, change }) = response.extensions_mut().remove() {
             act.tenant = tenant.unwrap_or(act.tenant);
             act.target = target.unwrap_or(act.target);

@@ -1,4 +1,4 @@
-//! `GET /audit`: operators read all of it, admins what concerns their tenant and the collections that they see.
+//! `GET /audit`: operators read all of it, admins the acts on their tenant and the collections that they see.
 
 use crate::contract::{AuditPage, Link};
 use crate::errors;
@@ -32,6 +32,7 @@ pub async fn get(state: Scope, context: Context) -> Result<Response> {
     let wanted = move |line: &Audited| {
         may_see(&caller, line) && times.as_ref().is_none_or(|times| (times.start..=times.end).contains(&line.time))
     };
+    // The log filters while it reads, so that a page is full even if few lines are the caller's.
     let page = tokio::task::spawn_blocking(move || log.page(after, limit, &wanted));
     let page = page.await.map_err(Problem::internal)?.map_err(errors::store_problem)?;
     let next = page.next.map(|after| next_url(&context, (after, limit), datetime.as_deref(), format));

@@ -1,8 +1,8 @@
 //! The record of administrative acts.
 //!
 //! The entry point records every request to a row whose access is *manage*: a line before the handler runs, and one with the
-//! status of its response. If the first cannot be written, the handler does not run. What other code does, such as signing in,
-//! it records by [`Audit::record`] and [`Audit::refused`].
+//! status of its response. If the first cannot be written, the handler does not run. Other code, such as sign-in,
+//! records its acts by [`Audit::record`] and [`Audit::refused`].
 
 mod acts;
 pub mod list;
@@ -31,7 +31,7 @@ pub fn act((name, target): (&str, &str), caller: &Caller, (client, request): (Op
     }
 }
 
-/// What writes the audit log of a server.
+/// The writer of a server's audit log.
 pub struct Audit {
     log: Arc<dyn AuditLog>,
     clock: Arc<dyn Clock>,
@@ -39,7 +39,7 @@ pub struct Audit {
 }
 
 impl Audit {
-    /// What writes this log.
+    /// A writer of this log.
     pub fn new(log: Arc<dyn AuditLog>, clock: Arc<dyn Clock>) -> Audit {
         Audit { log, clock, refusals: Mutex::default() }
     }
@@ -68,6 +68,7 @@ impl Audit {
         let Some(unrecorded) = self.refusals.lock().take(self.clock.now()) else { return };
         act.unrecorded = unrecorded;
         let log = self.log.clone();
+        // Not awaited: a refusal need not wait for the disk.
         drop(tokio::task::spawn_blocking(move || {
             if let Err(error) = log.append(&act) {
                 tracing::warn!(%error, "a refused attempt could not be recorded");

@@ -65,6 +65,7 @@ pub async fn get(state: Scope, Path(name): Path<String>, context: Context) -> Re
 /// `PUT /collections/{c}`: creates a collection. If it exists with this schema, the request changes the settings that
 /// it names.
 pub async fn put(state: Scope, Path(name): Path<String>, context: Context, body: Body) -> Result<Response> {
+    // Before the body is received: the request cannot succeed, whatever the schema.
     validate_name("collection", &name).map_err(|e| Problem::invalid_parameter("collection", e))?;
     let mut params = Params::parse(context.query.as_deref())?;
     let named = settings::take(&mut params)?;
@@ -216,7 +217,7 @@ fn describe(context: &Context, collection: &dyn Collection) -> Described {
     links.extend([
         link(format!("{root}/schema"), "describedby", SCHEMA_JSON, "What the collection holds"),
         link(format!("{root}/schema"), links::REL_SCHEMA, SCHEMA_JSON, "What the collection holds"),
-        link(format!("{root}/queryables"), links::REL_QUERYABLES, SCHEMA_JSON, "What a filter may name"),
+        link(format!("{root}/queryables"), links::REL_QUERYABLES, SCHEMA_JSON, "The properties that a filter may use"),
         link(format!("{root}/aggregate"), "related", "application/json", "Counts and other aggregates"),
     ]);
     if schema.geometry.is_some() {
@@ -251,7 +252,7 @@ fn describe_damaged(context: &Context, damaged: &Damaged) -> Described {
         title: damaged.name.clone(),
         status: Some(CollectionStatus::Damaged),
         description: Some(damaged.to_string()),
-        links: vec![link(root, "self", "application/json", "Why it is not served")],
+        links: vec![link(root, "self", "application/json", "The reason why it is not served")],
         ..Described::default()
     }
 }

@@ -87,7 +87,7 @@ pub fn read(collection: &dyn Collection, change: Map<String, Value>) -> Result<(
     Ok((named, fields))
 }
 
-/// What the record of a change says of it.
+/// The record of a change, in words.
 pub fn note(named: &SettingsChange, fields: &[Field]) -> Note {
     let mut words = Vec::new();
     if let Some(retention) = named.retention {
@@ -128,6 +128,7 @@ pub fn put(state: &AppState, collection: &dyn Collection, named: SettingsChange,
         return Err(Problem::new(Kind::Conflict, detail).with("field", "durability"));
     }
     let named = SettingsChange { durability: None, ..named };
+    // A repeated PUT must succeed without a confirmation.
     match named.of(&before) == before {
         true => Ok(()),
         false => apply(collection, Vec::new(), &named, confirmed),
@@ -154,6 +155,7 @@ pub fn apply(
 }
 
 fn confirm(collection: &dyn Collection, settings: &Settings, confirmed: Option<u64>) -> Result<()> {
+    // Counted now, and compared with what the client has seen: late events may have raised it.
     let count = collection.removed_by(settings).map_err(errors::store_problem)?;
     if count <= confirmed.unwrap_or(0) {
         return Ok(());

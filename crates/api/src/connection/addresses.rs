@@ -13,7 +13,7 @@ const HANDSHAKES_MAX: usize = 64;
 #[derive(Debug, Clone, Default)]
 pub struct Addresses(Arc<Mutex<HashMap<IpAddr, Open>>>);
 
-/// What one address has open.
+/// The open connections of one address.
 #[derive(Debug)]
 struct Open {
     connections: usize,
@@ -44,6 +44,7 @@ impl Addresses {
         if connections >= max {
             return None;
         }
+        // After the check: a refused address leaves no entry.
         let new = || Open { connections: 0, handshakes: Arc::new(Semaphore::new(HANDSHAKES_MAX)) };
         let entry = open.entry(address).or_insert_with(new);
         entry.connections += 1;
@@ -56,6 +57,7 @@ impl Drop for Counted {
         let mut open = self.addresses.0.lock();
         if let Some(entry) = open.get_mut(&self.address) {
             entry.connections -= 1;
+            // With its last connection, so that the table has at most as many entries as there are connections.
             if entry.connections == 0 {
                 open.remove(&self.address);
             }
@@ -63,7 +65,7 @@ impl Drop for Counted {
     }
 }
 
-/// What is counted as one client: an address of IPv4, a /64 of IPv6, which is what one site gets (RFC 6177).
+/// The unit counted as one client: an address of IPv4, a /64 of IPv6, as one site gets at least that (RFC 6177).
 fn network(peer: IpAddr) -> IpAddr {
     match peer.to_canonical() {
         IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() >> 64 << 64)),

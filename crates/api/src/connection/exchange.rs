@@ -36,6 +36,7 @@ pub async fn run(
 ) -> Ended {
     let is_head = *request.method() == Method::HEAD;
     let answer = async {
+        // The library bounds the bytes of a head, not its fields.
         if request.headers().len() > FIELDS_MAX {
             return head_too_large().into_response();
         }
@@ -131,6 +132,7 @@ async fn send(
     for name in &CONNECTION_FIELDS {
         parts.headers.remove(name);
     }
+    // The library of HTTP/1.1 adds this field, that of HTTP/2 does not.
     if let Ok(date) = HeaderValue::from_str(&httpdate::fmt_http_date(now)) {
         parts.headers.insert(header::DATE, date);
     }
@@ -144,12 +146,14 @@ async fn send(
         return Sent::Done;
     }
     loop {
+        // Also while the body has nothing to send: a reset must end the query at once.
         let frame = tokio::select! {
             frame = poll_fn(|cx| body.as_mut().poll_frame(cx)) => frame,
             _ = poll_fn(|cx| stream.poll_reset(cx)) => return Sent::Done,
         };
         match frame {
             Some(Ok(frame)) => {
+                // Trailers: no handler makes any.
                 let Ok(data) = frame.into_data() else { continue };
                 match push(&mut stream, data, body.is_end_stream(), stall).await {
                     Ok(true) => return Sent::Done,
@@ -189,6 +193,7 @@ async fn push(stream: &mut SendStream<Bytes>, mut data: Bytes, last: bool, stall
             },
             room => room,
         };
+        // Progress: the client gets the whole time again.
         until = Instant::now() + stall;
         let part = data.split_to(room.min(data.len()));
         let ends = last && data.is_empty();

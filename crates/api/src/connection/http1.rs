@@ -33,6 +33,7 @@ where
     let ended = tokio::select! {
         ended = serving.as_mut() => ended,
         _ = stop => {
+            // Ends the connection after the response in progress. The server's grace period bounds that.
             serving.as_mut().graceful_shutdown();
             serving.await
         }

@@ -1,10 +1,10 @@
 //! HTTP/2 over one connection (RFC 9113).
 //!
-//! The library below speaks frames and flow control. What it leaves open is decided here, by the rules of HTTP/1.1: how
+//! The library below speaks frames and flow control. The rest is decided here, by the rules of HTTP/1.1: how
 //! long a head may take, how long a client may take nothing of a response, how long a connection may be idle. Each
 //! stream is a task of its connection: it ends with it.
 //!
-//! Attacks that are made of cheap frames are bounded by these numbers. The client gets `ENHANCE_YOUR_CALM` and the
+//! These numbers bound attacks by cheap frames. The client gets `ENHANCE_YOUR_CALM` and the
 //! connection ends:
 //! - streams that are reset as soon as they are opened (CVE-2023-44487): [`RESETS_PENDING_MAX`], [`CANCELLED_MAX`];
 //! - heads in endless `CONTINUATION` frames (CVE-2024-27316), and heads that unfold to more than [`HEAD_BYTES_MAX`];
@@ -55,7 +55,7 @@ where
     let mut streams: JoinSet<Ended> = JoinSet::new();
     let (mut answered, mut cancelled) = (0u64, 0u64);
     let mut closing = false;
-    // When the connection has been idle for long enough: it is told to close, and dropped if it does not.
+    // When the connection has been idle for long enough: it is asked to close, and dropped if it does not.
     let mut idle_until = Instant::now() + head_timeout;
     loop {
         tokio::select! {
@@ -72,6 +72,7 @@ where
                     Ok(Ended::Cancelled) => cancelled += 1,
                     Ok(Ended::Answered) | Err(_) => answered += 1,
                 }
+                // The allowance grows with the answers: a map that is used for hours takes back many in all.
                 if cancelled > CANCELLED_MAX + answered {
                     connection.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
                 }
@@ -127,7 +128,7 @@ impl Alive {
         let Some(pings) = &mut self.pings else { return std::future::pending().await };
         loop {
             tokio::select! {
-                // An answer that is there counts, however late it is looked at.
+                // An answer that has arrived counts, however late this task runs.
                 biased;
                 pong = poll_fn(|cx| pings.poll_pong(cx)), if self.waiting => {
                     self.waiting = false;

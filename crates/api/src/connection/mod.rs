@@ -1,4 +1,4 @@
-//! Connections: what is spoken over one, and what is refused before a request is there.
+//! Connections: their protocols, and refusals before a request is there.
 //!
 //! The layers, from below: a stream that does not stall (`stall.rs`), TLS if it is configured (`tls.rs`), HTTP/1.1
 //! (`http1.rs` over `wire.rs`) or HTTP/2 (`http2.rs`, one request in `exchange.rs`). Above them is the entry point,
@@ -39,7 +39,7 @@ pub async fn serve(
         return http1::serve(Stalling::new(stream, config.write_stall), from, &entry, stopping).await;
     };
     let secured = async {
-        // Told from the first byte, before the limits: a handshake that never comes takes no place.
+        // Decided by the first byte, before the limits: a handshake that never comes takes no place.
         if !plain::speaks_tls(&stream).await? {
             plain::refuse(stream).await;
             return Ok(None);
@@ -47,6 +47,7 @@ pub async fn serve(
         let stream = Stalling::new(stream, config.write_stall);
         tls.shake_hands(stream, counted.handshakes()).await.map(Some)
     };
+    // One deadline for first byte, turn and handshake: a silent client holds its connection no longer.
     let secured = tokio::select! {
         secured = tokio::time::timeout(config.handshake_timeout, secured) => secured,
         // No request has begun.
@@ -61,6 +62,7 @@ pub async fn serve(
             return tracing::debug!(client = %address, error, "no TLS handshake");
         }
     };
+    // A client that negotiates nothing speaks HTTP/1.1.
     if stream.get_ref().1.alpn_protocol() == Some(tls::H2) {
         http2::serve(stream, from, &entry, stopping).await;
     } else {
@@ -68,7 +70,7 @@ pub async fn serve(
     }
 }
 
-/// Serves a client of the control socket, who owns the data folder.
+/// Serves a client of the control socket: the owner of the data folder.
 pub async fn serve_owner(stream: UnixStream, entry: Arc<Entry>, stopping: watch::Receiver<bool>) {
     let from = Connection { peer: Peer::Socket, secure: false };
     let stream = Stalling::new(stream, entry.state().config.write_stall);

@@ -26,7 +26,7 @@ const FAR_FUTURE: Duration = Duration::from_secs(253_402_300_799);
 pub const H2: &[u8] = b"h2";
 const HTTP_1_1: &[u8] = b"http/1.1";
 
-/// What the server shows its clients: a certificate, those of the authorities between, and its private key.
+/// The server's identity: a certificate, the certificates of the authorities between, and the private key.
 #[derive(Debug, Clone)]
 pub struct Certificate {
     key: Arc<CertifiedKey>,
@@ -121,6 +121,7 @@ impl Tls {
         let mut config = rustls::ServerConfig::builder_with_provider(Arc::new(default_provider()))
             .with_safe_default_protocol_versions()?
             .with_no_client_auth()
+            // Asked at each handshake, so that a new certificate needs no new acceptor.
             .with_cert_resolver(current.clone());
         config.alpn_protocols = vec![H2.to_vec(), HTTP_1_1.to_vec()];
         let handshakes = Arc::new(Semaphore::new(HANDSHAKES_MAX));

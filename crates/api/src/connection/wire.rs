@@ -49,6 +49,7 @@ pub struct Exchange(Option<Exchanges>);
 impl Exchanges {
     /// Records that a request has arrived.
     pub fn begin(&self) -> Exchange {
+        // Relaxed: only the task of this connection counts and reads.
         self.0.count.fetch_add(1, Ordering::Relaxed);
         Exchange(Some(self.clone()))
     }
@@ -65,7 +66,7 @@ impl Exchange {
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             self.0 = None;
         }
-        // Only refusals say so, those whose request has a body that is not worth reading.
+        // Only refusals set it, if the request's body is not worth reading.
         if let Some(exchanges) = self.0.as_ref().filter(|_| response.headers().contains_key(header::CONNECTION)) {
             exchanges.0.closes.store(true, Ordering::Relaxed);
         }
@@ -113,7 +114,7 @@ pub struct Wire<S> {
     flushed: u32,
     /// The request line, in what was read since then.
     line: RequestLine,
-    /// What is left of the problem document that replaces a response of the library.
+    /// The unsent rest of the problem document that replaces a response of the library.
     refusal: Option<Bytes>,
     linger: Option<Linger>,
 }
@@ -187,10 +188,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
                 Poll::Ready(Ok(())) if !buf.filled().is_empty() => {
                     linger.bytes = linger.bytes.saturating_sub(buf.filled().len());
                 }
+                // return Poll::Ready(()), => The client has closed, or the stream has failed.
                 Poll::Ready(_) => return Poll::Ready(()),
                 Poll::Pending => break,
             }
         }
+        // Past the byte limit nothing more is read, but the client still has its time to read the refusal.
         linger.until.as_mut().poll(cx)
     }
 }

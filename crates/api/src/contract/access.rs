@@ -76,7 +76,7 @@ pub struct TenantList {
 pub struct UserInfo {
     /// Its name, unique in its tenant.
     pub name: String,
-    /// What it signs in with: the name, with `TENANT/` before it in another tenant than the default one.
+    /// The login: the name, with `TENANT/` before it in another tenant than the default one.
     pub login: String,
     /// The tenant that it belongs to; absent for an operator.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -98,12 +98,12 @@ pub struct UserList {
     pub users: Vec<UserInfo>,
 }
 
-/// Who is signed in; only `sign_in` is there where nobody is.
+/// The signed-in user; only `sign_in` is present if there is none.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct Session {
     /// Whether there are users, who sign in at `/login`.
     pub sign_in: bool,
-    /// What the user signed in with.
+    /// The user's login.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
     /// The tenant that it belongs to; absent for an operator.

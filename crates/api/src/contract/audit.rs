@@ -23,12 +23,12 @@ pub struct AuditLine {
     pub from: String,
     /// The operation, by its name in this description.
     pub act: String,
-    /// What was acted on, as a path.
+    /// The object of the act, as a path.
     pub target: String,
     /// The collection, where it is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub collection: Option<String>,
-    /// What was asked for, in words.
+    /// The request, in words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub change: Option<String>,
     /// The status of the response; absent in the line that says that the act began.

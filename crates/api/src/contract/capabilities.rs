@@ -53,7 +53,7 @@ pub struct ProblemDetails {
     pub title: String,
     /// HTTP status.
     pub status: u16,
-    /// What is wrong, and what was expected.
+    /// The error, and the expected value.
     pub detail: String,
     /// The parameter or property at fault.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -24,7 +24,7 @@ pub struct Collection {
     pub id: String,
     /// Its title; its name where it has none.
     pub title: String,
-    /// What it is about, or why it is not served.
+    /// Its subject, or the reason why it is not served.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// `damaged` where it cannot be opened; then only its name and links are known.
@@ -48,7 +48,7 @@ pub struct Collection {
     /// Bytes on disk and in memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
-    /// What an acknowledged event survives.
+    /// The failures that an acknowledged event survives.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>", extend("enum" = ["ephemeral", "local", "replicated"]))]
     pub durability: Option<Durability>,

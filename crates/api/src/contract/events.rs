@@ -55,7 +55,7 @@ pub struct PageTail {
     /// Events of all pages, where that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub number_matched: Option<u64>,
-    /// What may be missing because files are damaged.
+    /// Parts that may be missing because files are damaged.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<Missing>,
 }
@@ -63,7 +63,7 @@ pub struct PageTail {
 /// Something that is missing.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Missing {
-    /// What is damaged.
+    /// The damage.
     pub detail: String,
 }
 
@@ -78,7 +78,7 @@ pub struct Written {
     pub duplicates: u64,
     /// Position of the write in the log.
     pub position: String,
-    /// What a lenient write left out.
+    /// The values dropped by a lenient write.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub left_out: Option<LeftOut>,
 }

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// What the server is doing now, and for whom.
+/// The server's current work, and the tenants behind it.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Load {
     /// When this was so.
@@ -12,7 +12,7 @@ pub struct Load {
     /// Seconds that recent figures cover; absent where there are none yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window_s: Option<f64>,
-    /// Requests that compute, and those that wait for it.
+    /// Requests that compute, and requests that wait.
     pub requests: RequestLoad,
     /// Open connections.
     pub connections: Level,
@@ -123,8 +123,8 @@ pub struct QuotaLoad {
     pub quota: &'static str,
     /// Its limit.
     pub limit: u64,
-    /// What is used of it: now, in all, or, of a quota by the second, what is not made up for yet, which may be more than
-    /// the limit. Absent where it holds for each request alone.
+    /// Its use: current, in all, or, for a quota by the second, the unpaid use, which may exceed the limit. Absent if it
+    /// holds for each request alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub used: Option<u64>,
 }

@@ -45,7 +45,7 @@ pub struct Link {
     /// Media type of what is there.
     #[serde(rename = "type")]
     pub media_type: Cow<'static, str>,
-    /// What is there, in words.
+    /// The content behind the link, in words.
     pub title: Cow<'static, str>,
     /// Whether the address has variables.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,4 +1,4 @@
-//! Step 4 of the entry point: who calls, and whether the caller has the access that a row needs.
+//! Step 4 of the entry point: the caller, and whether it has the access that a row needs.
 
 use super::forwarded::is_forwarded;
 use super::path::decoded;
@@ -21,10 +21,11 @@ static TENANT: HeaderName = HeaderName::from_static("meridian-tenant");
 pub static CHALLENGE: HeaderValue =
     HeaderValue::from_static("Bearer realm=\"meridian\", Basic realm=\"meridian\", charset=\"UTF-8\"");
 
-/// Finds out who sends a request. A row that needs no access is served to callers without a credential too, as nobody.
+/// Identifies the caller of a request. A row that needs no access is also served to callers without a credential, as
+/// `nobody`.
 ///
 /// # Errors
-/// 401 where the credential stands for nobody, or there is none and one is needed. 403 where a page that is not known to be of this
+/// 401 if the credential is invalid, or if one is needed and absent. 403 where a page that is not known to be of this
 /// server uses a session.
 pub fn identify(
     state: &AppState,
@@ -60,6 +61,7 @@ pub fn identify(
     match (tenants.next(), tenants.next()) {
         (None, _) => Ok(caller),
         (Some(tenant), None) => within(state, caller, tenant),
+        // A proxy and this server might each pick another of the two.
         (Some(_), Some(_)) => Err(Problem::parameter("Meridian-Tenant", "the request has more than one: expected one")),
     }
 }
@@ -122,6 +124,7 @@ fn credential(headers: &HeaderMap) -> Credential<'_> {
     match (values.next(), values.next()) {
         (None, _) => Credential::Absent,
         (Some(value), None) => Credential::of_header(value.as_bytes()),
+        // Which of the two a proxy has checked is unknown.
         (Some(_), Some(_)) => Credential::Malformed,
     }
 }
@@ -133,6 +136,7 @@ fn is_local(arrival: &Arrival, method: &Method, uri: &Uri, headers: &HeaderMap) 
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
     address.to_canonical().is_loopback()
         && is_loopback_name(host)
+        // An absolute target counts instead of `Host` (RFC 9112, 3.2.2).
         && uri.authority().is_none_or(|authority| is_loopback_name(authority.as_str()))
         && !is_forwarded(headers)
         && !is_read_by_another_origin(method, headers)
@@ -152,6 +156,7 @@ fn is_loopback_name(authority: &str) -> bool {
     };
     let name = host.trim_end_matches('.').to_ascii_lowercase();
     name == "localhost"
+        // Browsers resolve every name under `localhost` to loopback (RFC 6761, 6.3).
         || name.ends_with(".localhost")
         || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.to_canonical().is_loopback())
 }

@@ -1,8 +1,8 @@
-//! Who sent a request, and how, as proxies say in its head.
+//! The client of a request and its connection, as proxies state them in its head.
 //!
 //! Anybody can write these headers, so each statement is believed only if it comes from a proxy in the settings. Every
 //! proxy adds the other end of its own connection at the end of the list. The list is therefore read from its end, for
-//! as long as the hops are proxies in the settings. What stands before the first other hop is that client's own claim.
+//! as long as the hops are proxies in the settings. Anything before the first other hop is that client's own claim.
 //!
 //! Two forms are known: `Forwarded` (RFC 7239), and `X-Forwarded-For` with `X-Forwarded-Proto`. A proxy sets one and may
 //! pass on what a client wrote into the other, so both must name the same client.
@@ -64,7 +64,7 @@ pub fn client(peer: Client, proxies: &[Network], headers: &HeaderMap) -> Result<
             "Forwarded and X-Forwarded-For name different clients: the proxy must remove the one that it does not set",
         )),
         (Some(client), _) | (None, Some(client)) => Ok(client),
-        // A proxy that tells nobody's address may still tell how it is reached.
+        // A proxy that states no address may still state how it is reached.
         (None, None) => Ok(Client { secure: protocols(headers).last().is_some_and(is_https), ..peer }),
     }
 }
@@ -77,7 +77,7 @@ fn walk(peer: Client, trusted: impl Fn(IpAddr) -> bool, hops: Vec<Hop>) -> Clien
         client.secure = hop.secure.unwrap_or(false);
         match hop.from {
             Some(from) => client.address = from,
-            // Hidden on purpose (`unknown`, `_hidden`) or not readable: what stands before it could be anybody's.
+            // Hidden on purpose (`unknown`, `_hidden`) or not readable: anything before it could be anybody's claim.
             None => return client,
         }
         if !trusted(client.address) {
@@ -148,7 +148,7 @@ fn node(text: &str) -> Option<IpAddr> {
 /// Splits at a separator that is not within quotes.
 ///
 /// # Errors
-/// 400 at a quote that is not closed: a client could so hide what the proxy adds after it.
+/// 400 at a quote that is not closed: a client could hide the proxy's statement behind it.
 fn split(field: &[u8], separator: u8) -> Result<Vec<&[u8]>> {
     let (mut quoted, mut escaped) = (false, false);
     let parts = field.split(|&byte| {

@@ -29,7 +29,7 @@ impl Lease {
     /// Takes the permit for a run. Where there is none, because the body had to arrive first or an earlier run used
     /// it, waits for one until `deadline`.
     pub async fn run(&self, state: &AppState, deadline: Instant) -> Result<Run> {
-        // Taken in a statement of its own, so that the lock is not held over the wait.
+        // Taken in a separate statement, so that the lock is not held over the wait.
         let held = self.0.permit.lock().take();
         let permit = match held {
             Some(permit) => permit,

@@ -1,4 +1,4 @@
-//! The single entry point: what happens to every request before its handler, in this order.
+//! The single entry point: the steps of every request before its handler, in this order.
 //!
 //! 1. It is observed: counted, timed and given an id. Its client is found, which proxies may name (`forwarded.rs`).
 //! 2. Its host and origin are checked (`guard`).
@@ -115,7 +115,7 @@ pub struct Dispatch {
     pub arrival: Arrival,
     /// Its id.
     pub id: Arc<str>,
-    /// Who sends it.
+    /// Its caller.
     pub caller: Caller,
     /// The variable segments of its path.
     pub segments: Segments,
@@ -149,6 +149,7 @@ impl Entry {
         let (mut observation, current) =
             Observation::begin(&self.state, request.method(), request.uri(), request.headers());
         let is_head = *request.method() == Method::HEAD;
+        // The connection's own value, for a refusal before a proxy's statement is read.
         let mut secure = connection.secure;
         let mut response = match self.arrival(connection, observation.arrived, request.headers()) {
             Ok(arrival) => {
@@ -198,12 +199,14 @@ impl Entry {
             Ok(place) => place,
             Err(problem) => return Box::pin(refuse(problem.into_response(), request)).await,
         };
+        // Ends the span here: admission and handler have their own.
         drop(access);
         // The near query is not tracked beyond its own span: it would cost as much as its answer.
         let mut tracked = match &row.handler {
             Handler::Near => None,
             Handler::Boxed(_) => Some(observation.track(row, &caller, request.uri())),
         };
+        // After the quotas: a request over its own tenant's quota must not use the queue that all share.
         let gate = self.gate(row.route.class);
         let account = Entry::account(&caller, request.headers());
         let permit = match row.route.class {
@@ -296,6 +299,7 @@ impl Entry {
         let row = found.row(method)?;
         if *method != Method::GET && !request.body().is_end_stream() {
             let media_types = row.route.body.map_or(&[][..], |body| body.media_types);
+            // Any page can make a browser send a form without asking first, so its origin must be stated.
             if types::check(method, headers, media_types)? == types::Sender::MayBeForm {
                 self.guard.of_own_page(headers)?;
             }
@@ -304,6 +308,7 @@ impl Entry {
         let caller = caller::identify(&self.state, &self.guard, arrival, row.route.access, (method, uri, headers))?;
         if let Err(problem) = caller::allow(&caller, row.route.access, &found.segments) {
             let from = (arrival.client, observation.id());
+            // A refused act never reaches its handler, where the others are recorded.
             let act = audit::act_of(row.route, &caller, from, (uri.path(), &found.segments));
             if let Some(act) = act {
                 self.state.audit.refused(Act { status: Some(problem.status().as_u16()), ..act });
@@ -317,6 +322,7 @@ impl Entry {
     fn gate(&self, class: Class) -> &Gate {
         match class {
             Class::Reserved => &self.state.reserved,
+            // &self.state.gate, => One gate for all: separate ones would each fill the processors.
             Class::Interactive | Class::Write | Class::Stream => &self.state.gate,
         }
     }

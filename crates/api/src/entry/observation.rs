@@ -1,4 +1,4 @@
-//! What metrics, logs and traces need of a request, from its arrival to the head of its response.
+//! The data of a request for metrics, logs and traces, from its arrival to the head of its response.
 
 use super::Row;
 use crate::metrics::Active;
@@ -30,7 +30,7 @@ pub struct Observation<'a> {
     id: Option<HeaderValue>,
     trace: Option<HeaderValue>,
     span: Span,
-    /// What log lines are told of.
+    /// The work that log lines name.
     current: Current,
     /// Empty where the log level does not need it.
     url_path: String,
@@ -77,6 +77,7 @@ impl<'a> Observation<'a> {
     /// Records that the head of the response is ready, and adds the request's id to it.
     pub fn end(self, mut response: Response) -> Response {
         let Observation { state, active, arrived, client, path, method, id, trace, mut span, current, url_path } = self;
+        // The request counts as running until its head is ready: its body may take as long as its client.
         drop(active);
         let elapsed = arrived.elapsed();
         let status = response.status();
@@ -115,7 +116,7 @@ impl<'a> Observation<'a> {
     }
 }
 
-/// The span of the caller. Two of them are none: which is meant cannot be told.
+/// The span of the caller. Two of them count as none: the meant one is unknown.
 fn parent(headers: &HeaderMap) -> Option<Parent> {
     let mut parents = headers.get_all(&PARENT).iter();
     match (parents.next(), parents.next()) {

@@ -1,4 +1,4 @@
-//! The body of a response on its way out: it is charged to the tenant, holds the request's place among those at a time,
+//! The body of a response on its way out: it is charged to the tenant, holds the request's place of the quota,
 //! and ends once the credential of its caller is revoked or has expired.
 
 use super::revocation::ticks;
@@ -30,7 +30,7 @@ pub fn charged(
     tracked: Option<Tracked>,
 ) -> Response {
     if let Some(bytes) = response.body().size_hint().exact() {
-        // What is small is sent at once.
+        // A small response is sent at once, so there is nothing to hold, check or measure meanwhile.
         let is_traced = tracked.as_ref().is_some_and(Tracked::is_recorded);
         if bytes <= SMALL_BYTES || (place.is_none() && !is_traced) {
             charge(state, &caller, bytes);
@@ -45,7 +45,7 @@ pub fn charged(
     })
 }
 
-/// Charges what is sent, to the quota and as processor time.
+/// Charges sent bytes, to the quota and as processor time.
 fn charge(state: &AppState, caller: &Caller, bytes: u64) {
     caller.ledger.charge(Quota::ResultBytesPerSecond, bytes);
     // A small response is part of what every request is charged.
@@ -78,6 +78,7 @@ impl HttpBody for Charged {
             }
         }
         let frame = Pin::new(&mut self.body).poll_frame(cx);
+        // By frame: a client that leaves early pays for the bytes that were sent.
         if let Poll::Ready(Some(Ok(frame))) = &frame {
             let bytes = frame.data_ref().map_or(0, Bytes::len) as u64;
             charge(&self.state, &self.caller, bytes);

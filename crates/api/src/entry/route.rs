@@ -13,7 +13,7 @@ pub enum Access {
     Needs(Action, Resource),
 }
 
-/// What is acted on.
+/// The object of the action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resource {
     /// The collection that the path names.
@@ -37,13 +37,13 @@ pub enum Resource {
 /// How a request is admitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Class {
-    /// By permits of its own, so that an overloaded server can still be monitored.
+    /// By separate permits, so that an overloaded server can still be monitored.
     Reserved,
     /// By a permit before anything else is done.
     Interactive,
     /// By a permit once the body has arrived and there is room for it: a slow sender holds none.
     Write,
-    /// By a permit for each read, with none in between. The number of open streams has a bound of its own.
+    /// By a permit for each read, with none in between. The number of open streams has its own bound.
     Stream,
 }
 
@@ -80,7 +80,7 @@ pub struct Route {
     pub body: Option<RequestBody>,
     /// Status code of success.
     pub status: u16,
-    /// What success means.
+    /// The meaning of success.
     pub answer: &'static str,
     /// Media types of the response and the component that describes each.
     pub produces: &'static [(&'static str, &'static str)],

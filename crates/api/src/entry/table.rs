@@ -43,7 +43,8 @@ impl Table {
         let mut table = Table { paths: Router::new(), rows: Vec::new() };
         for route in routes {
             let row = Row { route, handler: (route.handler)() };
-            // The matcher holds one entry per path; methods are told apart below it, so that a wrong one is 405 and not
+            // The matcher holds one entry per path; methods are distinguished below it, so that a wrong one is 405 and
+            // not
             // 404.
             match table.rows.iter_mut().find(|at| at.path == route.path) {
                 Some(at) => at.rows.push(row),

@@ -1,5 +1,5 @@
-//! How a request without a valid credential is refused: a person is led to the sign-in page, a page's script and a program
-//! are told.
+//! How a request without a valid credential is refused: a browser gets the sign-in page, a page's script and a program
+//! get 401.
 
 use crate::problem::{Kind, Problem};
 use crate::state::AppState;
@@ -23,6 +23,7 @@ pub fn respond(problem: Problem, state: &AppState, method: &Method, uri: &Uri, h
         let page = format!("/login?next={}", utf8_percent_encode(asked, PLAIN));
         let mut response = StatusCode::SEE_OTHER.into_response();
         crate::respond::insert(response.headers_mut(), header::LOCATION, &page);
+        // After sign-in the same URL is a page, so no cache may keep the redirect.
         crate::respond::insert(response.headers_mut(), header::CACHE_CONTROL, "no-store");
         return response;
     }

@@ -137,7 +137,7 @@ pub(super) fn authority_of(url: &str) -> Option<&str> {
     rest.split(['/', '?', '#']).next()
 }
 
-/// Splits the port off an authority; `None` if what follows the host is not a port.
+/// Splits the port off an authority; `None` if the host is followed by anything but a port.
 fn split(authority: &[u8]) -> Option<(&[u8], Option<u16>)> {
     let end = match authority.first()? {
         b'[' => authority.iter().position(|&byte| byte == b']')? + 1,

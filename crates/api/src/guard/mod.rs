@@ -35,7 +35,7 @@ pub struct Guard {
     public: Option<WebOrigin>,
     /// The directive that every page's policy ends with.
     frame_ancestors: String,
-    /// What browsers are told to do after a response over TLS, if anything.
+    /// The instruction to browsers after a response over TLS, if any.
     hsts: Option<HeaderValue>,
 }
 
@@ -67,8 +67,9 @@ impl Guard {
         self.page_origin(host, headers)
     }
 
-    /// Checks that a page of this server sent the request, and that the browser says so. For what any page could make a
-    /// browser send: forms, and upgrades with its cookies. Origins in the settings do not count, nor do programs.
+    /// Checks that a page of this server sent the request, and that the browser says so. For requests that any page can
+    /// make a browser send: forms, and upgrades with its cookies. Origins in the settings do not count, nor do
+    /// programs.
     ///
     /// # Errors
     /// 403

@@ -2,7 +2,7 @@
 //!
 //! A page of another origin can send a body without a preflight request, but only of the three types that forms have,
 //! or without a type. A route that accepts none of these cannot be reached by forms, whatever headers the browser
-//! sends. Only routes that name the type of forms take it, and only from pages that are known to be of this server.
+//! sends. Only routes that name the type of forms accept it, and only from pages of this server.
 
 use crate::problem::{Kind, Problem, Result};
 use axum::http::{HeaderMap, HeaderValue, Method, header};
@@ -13,7 +13,7 @@ const FORMS: [&str; 3] = ["application/x-www-form-urlencoded", "multipart/form-d
 /// The type of forms that a route can name.
 const FORM: &str = FORMS[0];
 
-/// What can send a body.
+/// The possible senders of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sender {
     /// A program, or a page that asked before.
@@ -22,7 +22,7 @@ pub enum Sender {
     MayBeForm,
 }
 
-/// Checks that a body has a type that its route accepts; else 415. `media_types` are those in the route's
+/// Checks that a body has a type that its route accepts; else 415. `media_types` are the types in the route's
 /// description. The route may accept related ones, which its handler checks.
 pub fn check(method: &Method, headers: &HeaderMap, media_types: &[(&str, &str)]) -> Result<Sender> {
     let mut values = headers.get_all(header::CONTENT_TYPE).iter();

@@ -7,7 +7,7 @@ fn trail() -> [(&'static str, String); 1] {
     [("Meridian", "/".to_owned())]
 }
 
-/// What is wrong with an attempt before.
+/// The error of the previous attempt.
 fn alert(wrong: Option<&str>) -> String {
     let Some(wrong) = wrong else { return String::new() };
     let mut sentence = wrong.chars();
@@ -33,7 +33,7 @@ pub fn form(next: &str, name: &str, wrong: Option<&str>) -> String {
     page("Sign in", &trail(), &body)
 }
 
-/// For someone who has signed in: to go on, to sign out, to choose another password; with what is wrong with the last.
+/// For a signed-in user: to continue, to sign out, to choose another password; with the error of the last attempt.
 pub fn signed_in(login: &str, csrf_token: &str, next: &str, wrong: Option<&str>) -> String {
     let token = format!("<input type=\"hidden\" name=\"csrf_token\" value=\"{}\">", escape(csrf_token));
     let body = format!(

@@ -1,4 +1,4 @@
-//! `explain=true`: what a query visits and prunes, instead of its result.
+//! `explain=true`: the visited and pruned parts of a query, instead of its result.
 
 use super::ItemsRequest;
 use crate::contract::{Account, ExplainedItems};

@@ -118,17 +118,19 @@ pub async fn patch(
     }
     let mut intake = Intake::of_event(&context.headers, &id)?;
     if change.get("geometry").is_none_or(Value::is_null) {
-        // The geometry that is kept is in the store's reference system, whatever the system of the body.
+        // The kept geometry is in the store's reference system, whatever the system of the body.
         intake.options.crs = Crs::Crs84;
     }
     let run = room::admit(&state, &context.lease, &*collection, deadline).await?;
     stream::run(run, move |control| {
         let bounds = Bounds::of(&state, control);
+        // Without a lock: a patch computes from a version, and starts again if another write replaced that version.
         for _ in 0..PATCHES_MAX {
             let Read { head, value: found } = collection.event(&id).map_err(errors::store_problem)?;
             let (batch, seq) = found.ok_or_else(|| no_event(&name, &id))?;
             let writer = FeatureWriter::new(&head.schema, None).map_err(Problem::internal)?;
             let mut text = Vec::new();
+            // Patched as text, so that numbers keep all their digits and the result passes the same checks as any body.
             writer.rows(&batch, &[seq]).feature(0, &mut text);
             let mut event: Value = serde_json::from_slice(&text).map_err(Problem::internal)?;
             merge(&mut event, change.clone());
@@ -159,6 +161,7 @@ pub async fn delete(state: Scope, Path((name, id)): Path<(String, String)>, cont
     stream::run(run, move |_| {
         let deleted = collection.delete(std::slice::from_ref(&id));
         let deleted = deleted.map_err(|e| errors::write_problem(&*collection, e))?;
+        // Not checked before the deletion: another client could delete the event in between.
         if deleted.deleted == 0 {
             return Err(no_event(&name, &id));
         }
@@ -219,7 +222,7 @@ fn replace(
     Ok(response)
 }
 
-/// A made id is the event's position in the log, so an event that is written again would get another id.
+/// A generated id is the event's position in the log, so an event that is written again would get another id.
 fn only_given_ids(collection: &dyn Collection, what: &str) -> Result<()> {
     if collection.schema().id == IdRole::Given {
         return Ok(());
@@ -227,7 +230,7 @@ fn only_given_ids(collection: &dyn Collection, what: &str) -> Result<()> {
     Err(Problem::new(
         Kind::Conflict,
         format!(
-            "the ids of this collection are made by the server, one for each event written, so an event cannot be {what}: delete it and write it again"
+            "the server generates the ids of this collection, one for each event written, so an event cannot be {what}: delete it and write it again"
         ),
     ))
 }

@@ -1,5 +1,4 @@
-//! What a request's headers say of its body: the reference system, and whether values that cannot be stored may be
-//! left out.
+//! The headers about a request's body: its reference system, and whether values that cannot be stored may be dropped.
 
 use crate::contract::LeftOut;
 use crate::params::crs::{self, Crs};
@@ -48,7 +47,7 @@ impl Intake {
         }
     }
 
-    /// What was left out, for the receipt of a lenient write.
+    /// The dropped values, for the receipt of a lenient write.
     pub(super) fn left_out(&self, report: &Report) -> Option<LeftOut> {
         let left_out = LeftOut { heights: report.heights_dropped, ids: report.ids_dropped };
         self.lenient.then_some(left_out)

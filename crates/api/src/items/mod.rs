@@ -81,6 +81,7 @@ impl ItemsRequest {
         let question_id = question_hash(std::iter::once(collection.name()).chain(terms.iter().map(String::as_str)));
         let token =
             token.map(|t| Token::decode(&t).and_then(|t| t.check(state.view().tenant(), question_id).map(|()| t)));
+        // After the query is known: a token is valid for the query that it was made for.
         let token = token.transpose().map_err(|e| Problem::invalid_parameter("token", e))?;
         let names: Option<Vec<&str>> = properties.as_ref().map(|p| p.iter().map(String::as_str).collect());
         let projection = meridian_query::select(&schema, names.as_deref())

@@ -112,6 +112,7 @@ impl Page {
         let text = serde_json::to_vec(&tail).map_err(Problem::internal)?;
         out.push(b']');
         out.push(b',');
+        // Without its opening brace: the head has opened the document already.
         out.extend_from_slice(&text[1..]);
         Ok(())
     }
@@ -166,6 +167,7 @@ fn matched(
     }
     let predicate = &request.items.predicate;
     let max = if predicate.as_cut().is_some() { MATCHED_CUT_MAX } else { MATCHED_TESTED_MAX };
+    // The same snapshot as the page, so that the count agrees with its events.
     let at = At { seq: Some(rows.head().seq), ..request.at() };
     let count = |predicate| collection.count(at, predicate, max, control).map_err(errors::query_problem);
     match request.items.order {
@@ -178,7 +180,7 @@ fn matched(
     }
 }
 
-/// What a response may lack because files are damaged.
+/// Parts that a response may lack because files are damaged.
 fn missing(head: &Head) -> Vec<Missing> {
     head.missing.iter().map(|problem| Missing { detail: problem.detail.clone() }).collect()
 }

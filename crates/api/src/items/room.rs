@@ -18,6 +18,7 @@ pub(crate) async fn admit(
     collection: &dyn Collection,
     deadline: Instant,
 ) -> Result<Run> {
+    // One end for all rounds of the loop, so that a write that is overtaken each time does not wait for ever.
     let until = deadline.min(Instant::now() + collection.room_wait());
     loop {
         wait(collection, until).await?;

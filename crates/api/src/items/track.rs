@@ -46,6 +46,7 @@ pub(super) async fn answer(
     request: ItemsRequest,
     track: TrackRequest,
 ) -> Result<Response> {
+    // The other formats have events as rows, while a track is one feature.
     if request.format != Format::Json {
         return Err(Problem::parameter("f", "a track is served as json only"));
     }

@@ -43,6 +43,7 @@ pub async fn post(state: Scope, Path(name): Path<String>, context: Context, body
     let key = idempotency_key(&context.headers)?;
     // Received before a permit is asked for: a slow sender would hold it for as long as it takes to send.
     let received = body::receive(&state, &context.headers, body).await?;
+    // Again, after the body: another write may have used up the quota while this one arrived.
     state.may_write()?;
     let format = format_of(&context.headers)?;
     let intake = Intake::of(&context.headers, format)?;
@@ -57,7 +58,7 @@ pub async fn post(state: Scope, Path(name): Path<String>, context: Context, body
             let bounds = Bounds::of(&state, &run.control);
             let ParsedBody { write, report, .. } = write_of(received, format, &intake, &*collection, key, &bounds)?;
             let append = collection.append(write, deadline).map_err(refuse)?;
-            // While the write is queued it has no thread and needs no permit: the queue has a bound of its own.
+            // While the write is queued it has no thread and needs no permit: the queue has its own bound.
             drop(run);
             (report, append.await.map_err(refuse)?)
         } else {
@@ -112,6 +113,8 @@ async fn large(
         let stage = match into.has_room() {
             true => Stage::Queued(into.append(write, deadline).map_err(|e| errors::write_problem(&*into, e))?),
             false => {
+                // Parsed columns can be larger than the body: the difference is reserved, or waiting writes would
+                // exceed the budget.
                 held.push(body::reserve(&shared, write.batch.bytes().saturating_sub(body_bytes))?);
                 Stage::NeedsRoom(write, held)
             }
@@ -141,7 +144,7 @@ struct ParsedBody {
     held: Vec<ByteShare>,
 }
 
-/// What the response to a write says of its body.
+/// The part of a write's response about its body.
 struct BodyReport {
     /// Whether the body was one Feature rather than a list, and the id in it.
     single: bool,
@@ -166,7 +169,7 @@ fn write_of(
     Ok(ParsedBody { write, report, held: received.into_held() })
 }
 
-/// `DELETE /collections/{c}/items?filter=…`: deletes what matches and says how many.
+/// `DELETE /collections/{c}/items?filter=…`: deletes the matching events and returns their number.
 pub async fn delete(state: Scope, Path(name): Path<String>, context: Context) -> Result<Response> {
     let collection = state.collection(&name)?;
     let schema = collection.schema();
@@ -174,6 +177,7 @@ pub async fn delete(state: Scope, Path(name): Path<String>, context: Context) ->
     let timeout = params.take_timeout()?;
     let conditions = params.remaining().filter(|n| !["filter-lang", "history"].contains(n)).count();
     let question = take_selection(params, &schema)?;
+    // A forgotten parameter must not empty a collection.
     if conditions == 0 {
         return Err(Problem::parameter(
             "filter",
@@ -257,7 +261,7 @@ impl Bounds {
     }
 }
 
-/// Parses a body as one batch, and reports what was left out of it. gzip and zstd are recognised by content.
+/// Parses a body as one batch, and reports what it dropped. gzip and zstd are recognised by content.
 pub(super) fn read_batch(
     received: &Received,
     format: Format,
@@ -283,6 +287,7 @@ pub(super) fn read_batch(
         },
     };
     let control = bounds.control.clone();
+    // Parsing is the one step that no query checks: its deadline must hold here too.
     let watch = Watch::new(move || control.check().is_ok());
     let options = ReadOptions { watch: Some(watch), input_bytes: bounds.unfolded_bytes, ..options };
     let bytes = received.bytes.clone();
@@ -297,6 +302,7 @@ pub(super) fn read_batch(
     let limits = BatchLimits { rows: BATCH_EVENTS_MAX, bytes: bytes_max };
     let batch = reader.next_batch(&limits).map_err(failed)?;
     let batch = batch.ok_or_else(|| Problem::invalid_body(Invalid::new("the body holds no events")))?;
+    // A request is one batch, stored completely or not at all.
     if reader.next_batch(&limits).map_err(failed)?.is_some() {
         return Err(Problem::new(
             Kind::TooLarge,

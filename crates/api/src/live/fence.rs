@@ -1,8 +1,8 @@
-//! Entries and exits: what a request's conditions mean for objects that move.
+//! Entries and exits: the meaning of a request's conditions for moving objects.
 //!
-//! What is reported of an event depends only on what was written before it: whether the previous event of its object
-//! matched. That state is cached for some objects and read from the store for the others. So a stream reports the
-//! same whenever its client connected, and however many objects there are.
+//! The report of an event depends only on earlier writes: whether the previous event of its object matched. That state
+//! is cached for some objects and read from the store for the others. So a stream reports the same whenever its client
+//! connected, and however many objects there are.
 
 use crate::errors;
 use crate::problem::Result;
@@ -42,11 +42,12 @@ impl Fence {
                 // An event without an object never enters or leaves: its previous state counts as the same.
                 None => is,
                 Some(object) => {
+                    // Read from the store rather than assumed: the stream may have begun after the object entered.
                     if !self.cached.knows(object) {
                         self.cached.restore(state(prior.as_ref(), predicate, batch, row, *seq, object)?);
                     }
                     let passage = self.cached.pass(object, batch.interval(row).1, if is { INSIDE } else { &[] });
-                    // Older than what is known of its object: it changes nothing.
+                    // Older than the known state of its object: it changes nothing.
                     if passage.late {
                         continue;
                     }
@@ -79,7 +80,7 @@ fn state(
     }))
 }
 
-/// Adds the sequence numbers to a batch whose ids are made of them, where a filter reads the id.
+/// Adds the sequence numbers to a batch whose ids are generated from them, if a filter reads the id.
 pub(super) fn numbered(batch: Batch, seqs: &[Seq], predicate: &Predicate) -> Batch {
     match predicate.reads_id() && batch.schema().id == IdRole::Made {
         true => batch.with_seqs(seqs.iter().map(|seq| seq.0).collect()),

@@ -33,7 +33,7 @@ const PERMIT_WAIT: Duration = Duration::from_secs(30);
 /// An event for the client: its position, and its feature as JSON.
 pub(super) type SentEvent = (Seq, Vec<u8>);
 
-/// What a stream sends next.
+/// The next message of a stream.
 pub(super) enum Update {
     /// Events, at least one.
     Events(Vec<SentEvent>),
@@ -65,7 +65,7 @@ pub(super) struct Follower {
     fence: Option<Fence>,
     /// Everything up to this position was read.
     at: Seq,
-    /// The read in progress: what is left of it is sent before anything newer is read.
+    /// The read in progress: its rest is sent before anything newer is read.
     changes: Option<Box<dyn Changes>>,
     notifications: watch::Receiver<()>,
     ends: Instant,
@@ -186,10 +186,11 @@ impl Follower {
         }
     }
 
-    /// Checks that the collection is still the one that is followed.
+    /// Checks that the collection is still the followed one.
     fn check_collection(&self) -> Update {
         let now = self.state.view().collection(self.collection.name());
         match now {
+            // => By the time of creation: a new collection may have the old name.
             Some(now) if now.created() == self.collection.created() => Update::KeepAlive(self.at),
             _ => Update::End(self.end("gone", "the collection was removed or renamed")),
         }
@@ -197,6 +198,7 @@ impl Follower {
 
     /// Reads on from the position. The position moves past every event read, whether or not it matches.
     fn read(&mut self) -> Result<Option<Update>> {
+        // Bounded, so that a stream with a narrow filter gives its permit back between reads.
         for _ in 0..READS_MAX {
             let mut changes = match self.changes.take() {
                 Some(changes) => changes,
@@ -213,7 +215,7 @@ impl Follower {
                 return Ok(None);
             };
             self.account.ledger.charge(Quota::ScannedBytesPerSecond, batch.bytes() as u64);
-            // The client may take long over what is sent now, and maintenance should not wait for it.
+            // The client may take long to read this, and maintenance should not wait for it.
             changes.park();
             self.changes = Some(changes);
             if !Arc::ptr_eq(batch.schema(), &self.schema) {

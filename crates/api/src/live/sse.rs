@@ -19,8 +19,7 @@ use tokio::sync::mpsc;
 /// The body of a stream's response.
 pub(super) struct SseBody {
     chunks: mpsc::Receiver<Bytes>,
-    /// Sent after the last chunk. It has a slot of its own, because the queue is full when a slow client is
-    /// disconnected.
+    /// Sent after the last chunk. It has its own slot, because the queue is full when a slow client is disconnected.
     last: Arc<Mutex<Option<Bytes>>>,
 }
 

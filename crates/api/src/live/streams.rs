@@ -18,7 +18,7 @@ use tokio::sync::watch;
 /// The open streams.
 #[derive(Debug)]
 pub struct EventStreams {
-    /// One notifier for each followed collection, by its name. It carries no events: those are read from the store.
+    /// One notifier for each followed collection, by its name. It carries no events: streams read them from the store.
     notifiers: Mutex<HashMap<Arc<str>, watch::Sender<()>>>,
     /// Slots, by tenant.
     slots: Mutex<Pool<Arc<str>>>,
@@ -72,6 +72,7 @@ impl EventStreams {
     /// # Errors
     /// 503 where the server has none, 429 where the caller's tenant may have no more.
     pub(super) fn enter(&self, scope: &Scope) -> Result<StreamSlot> {
+        // The tenant's own quota first: its 429 names a cause that the client can change.
         let place = scope.caller().ledger.hold(Quota::Streams).map_err(|exceeded| quota::exceeded(scope, exceeded))?;
         let max = scope.config.streams_max;
         let tenant = scope.caller().tenant.clone();
@@ -88,7 +89,7 @@ impl EventStreams {
     /// call: later ones are notified.
     pub(super) fn subscribe(&self, collection: &str) -> watch::Receiver<()> {
         let mut notifiers = self.notifiers.lock();
-        // Nobody removes a notifier when its last stream ends, so each new stream does.
+        // A notifier stays when its last stream ends, so each new stream removes such ones.
         notifiers.retain(|_, notifier| notifier.receiver_count() > 0);
         match notifiers.get(collection) {
             Some(notifier) => notifier.subscribe(),

@@ -1,4 +1,4 @@
-//! What tenants had used some time ago: without it, a page could only show sums since the start.
+//! Earlier use of tenants: without it, a page could only show sums since the start.
 
 use meridian_admission::Ledger;
 use meridian_admission::gate::Refusal;
@@ -33,7 +33,7 @@ pub fn refused(ledger: &Ledger) -> [u64; REASONS] {
 /// Processor time, and refusals by reason.
 type Used = (Duration, [u64; REASONS]);
 
-/// What each tenant had used at a moment.
+/// The use of each tenant at a moment.
 #[derive(Debug, Clone)]
 pub struct Sample {
     /// When.
@@ -54,7 +54,7 @@ impl Sample {
     }
 }
 
-/// The last samples, taken when someone looks.
+/// The last samples, taken on request.
 #[derive(Debug, Default)]
 pub struct History(Mutex<VecDeque<Sample>>);
 
@@ -69,6 +69,7 @@ impl History {
             let used = |ledger: &Arc<Ledger>| (ledger.tenant().clone(), (ledger.processor_time(), refused(ledger)));
             samples.push_back(Sample { at: now, used: Arc::new(ledgers.iter().map(used).collect()) });
         }
+        // Over less than a second the average would be mostly noise.
         samples.front().filter(|oldest| now - oldest.at >= Duration::from_secs(1)).cloned()
     }
 }

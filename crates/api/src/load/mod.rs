@@ -1,4 +1,4 @@
-//! `/admin/load`: who runs, who waits, who is refused and why; what tenants hold and use; what was slow.
+//! `/admin/load`: running, waiting and refused requests with reasons, the use of tenants, and slow requests.
 //!
 //! A document for programs and a page without a script, which its browser asks for again every two seconds. Both cost the
 //! same whatever the number of requests: tenants and slow requests are listed up to a bound.
@@ -68,6 +68,7 @@ fn of(state: &AppState) -> Load {
         .filter(|tenant| !tenant.is_idle())
         .collect();
     tenants.sort_by(|a, b| b.weight_of_load().total_cmp(&a.weight_of_load()).then_with(|| a.name.cmp(&b.name)));
+    // Memory is looked up after this: it walks the collections of each listed tenant.
     tenants.truncate(LISTED_MAX);
     tenants.iter_mut().for_each(|tenant| tenant.memory = memory_of(state, &tenant.name));
     let (counts, metrics) = (state.gate.counts(), &state.metrics);

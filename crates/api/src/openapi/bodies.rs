@@ -85,7 +85,7 @@ fn sign_in() -> Value {
         "required": ["name", "password"],
         "additionalProperties": false,
         "properties": {
-            "name": { "type": "string", "description": "What the user signs in with: the name, with `TENANT/` before it in another tenant than the default one." },
+            "name": { "type": "string", "description": "The user's login: the name, with `TENANT/` before it in another tenant than the default one." },
             "password": { "type": "string", "format": "password" },
             "next": { "type": "string", "description": "Path on this server to go to; forms only." },
         },
@@ -133,7 +133,7 @@ fn quotas() -> Value {
     json!({
         "type": "object",
         "additionalProperties": false,
-        "description": "Limits on what the tenant uses; null in a change lifts one. What is not named stays.",
+        "description": "Limits on the tenant's use; null in a change removes one. Unnamed ones stay.",
         "properties": Quota::ALL.map(limit).into_iter().collect::<Map<_, _>>(),
     })
 }

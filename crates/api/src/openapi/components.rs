@@ -99,7 +99,7 @@ fn parameters() -> Value {
         ("track", "An object's id: its events as one line.", text()),
         (
             "after",
-            "For objects and saved searches: only those whose names sort after this one; a `next` link has it. For packets: only those with greater numbers. For streams: only events after this position, which an event or the response to a write contains.",
+            "For objects and saved searches: only names that sort after this one; a `next` link has it. For packets: only greater numbers. For streams: only events after this position, which an event or the response to a write contains.",
             text(),
         ),
         (
@@ -114,7 +114,7 @@ fn parameters() -> Value {
         ),
         (
             "explain",
-            "Return what the query visits and prunes instead of its result.",
+            "Return the visited and pruned parts of the index instead of the result.",
             json!({ "type": "boolean", "default": false }),
         ),
         (
@@ -136,7 +136,7 @@ fn parameters() -> Value {
         ("height", "Rows of the grid.", json!({ "type": "integer", "minimum": 1, "maximum": 4096 })),
         (
             "durability",
-            "What an acknowledged event survives.",
+            "The failures that an acknowledged event survives.",
             json!({ "type": "string", "enum": ["ephemeral", "local", "replicated"], "default": "local" }),
         ),
         ("retention", "Age, by event time, from which events are dropped (ISO 8601 duration).", text()),
@@ -193,24 +193,21 @@ fn parameters() -> Value {
         "queryable".into(),
         json!({
             "name": "queryable", "in": "query", "required": false, "style": "form", "explode": true,
-            "description": "Any queryable as a parameter of its own name: events whose property has this value.",
+            "description": "Any queryable as a parameter of the same name: events whose property has this value.",
             "schema": { "type": "object", "additionalProperties": { "type": "string" } }
         }),
     );
     for (name, description) in [
         (
             "Idempotency-Key",
-            "A key for this write: sent again with the same events, it changes nothing; with others, it is refused (422).",
+            "A key for this write. Sent again with the same events, it changes nothing; with others, it is refused (422).",
         ),
         ("Content-Crs", "Coordinate reference system of a GeoJSON body: a URI in angle brackets; CRS84 without it."),
-        (
-            "Prefer",
-            "`handling=lenient` accepts a body without the heights and ids that cannot be stored, and counts them.",
-        ),
+        ("Prefer", "`handling=lenient` accepts a body, drops heights and ids that cannot be stored, and counts them."),
         ("Meridian-Timeout", "Deadline in milliseconds."),
         (
             "Last-Event-ID",
-            "The last packet, or the position of the last event, that the client has: the response starts after it.",
+            "The last packet, or the position of the last event, that the client has. The response starts after it.",
         ),
     ] {
         all.insert(name.into(), parameter(name, "header", description, text()));

@@ -80,6 +80,7 @@ fn make(state: &Scope) -> Result<Arc<dyn Collection>> {
     }
     let settings = Settings { durability: state.config.places_durability, ..Settings::default() };
     match state.view().create(COLLECTION, schema(), settings) {
+        // state.collection(COLLECTION), => `PUT /collections/places` does not take this lock.
         Err(StoreError::Exists { .. }) => state.collection(COLLECTION),
         made => made.map_err(errors::store_problem),
     }

@@ -90,14 +90,16 @@ impl ResultStore for InCollections {
             .collection(name)
             .ok_or_else(|| format!("there is no collection {name:?} any more: its results are not kept"))?;
         let not_kept = |e: &dyn std::fmt::Display| format!("results could not be kept in {name:?}: {e}");
+        // Results arrive long after the search was admitted: the right to write may have ended.
         if view.caller().is_void(self.clock.now()) {
             return Err(not_kept(&"the credential of the search was revoked or has expired"));
         }
+        // Each time: one search can store many pages.
         view.caller().ledger.check_write().map_err(|e| not_kept(&e))?;
         let (batch, left_out) =
             batch(collection.schema(), search, provider, found, self.clock.now()).map_err(|e| not_kept(&e))?;
         if batch.rows() > 0 {
-            // A result that is found again replaces its earlier version, and its retention starts anew.
+            // A result that is found again replaces its earlier version, and its retention starts again.
             let (events, bytes) = (batch.rows() as u64, batch.bytes() as u64);
             collection.write(Write::new(batch).replacing()).map_err(|e| not_kept(&e))?;
             view.caller().ledger.charge_write(events, bytes);
@@ -126,7 +128,7 @@ fn schema() -> Schema {
     }
 }
 
-/// Results as events; those that cannot be stored are left out, and the first error is returned.
+/// Results as events; results that cannot be stored are dropped, and the first error is returned.
 fn batch(
     schema: Arc<Schema>,
     search: &str,
@@ -138,6 +140,7 @@ fn batch(
     let mut left_out = None;
     for found in found {
         if let Err(mistake) = event(&mut builder, search, provider, found, now) {
+            // Its fields so far must not become part of the next event.
             builder.abandon_event();
             left_out.get_or_insert(mistake);
         }

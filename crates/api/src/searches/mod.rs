@@ -34,6 +34,7 @@ pub async fn post(state: Scope, context: Context, body: Body) -> Result<Response
             format!("the body is not JSON ({e}): expected a question such as {{\"keywords\":\"flood\"}}"),
         )
     })?;
+    // Its share of the memory for bodies is not needed while the request waits for a permit.
     drop(received);
     context.lease.enter(&state, deadline).await?;
     // The question's own timeout takes precedence over the header.

@@ -45,7 +45,7 @@ pub async fn get(
 ) -> Result<Response> {
     let from = position(&context)?.unwrap_or(0);
     let search = find(&state, &context, &id)?;
-    // An `EventSource` reconnects until a 204 tells it that there is nothing more.
+    // An `EventSource` reconnects until it gets a 204.
     if socket.is_none() && search.outbox.is_over_before(from) {
         return Ok(respond::no_content());
     }
@@ -59,6 +59,7 @@ pub(super) fn position(context: &Context) -> Result<Option<u64>> {
     params.finish()?;
     let wrong = |name: &str, text: &str| Problem::parameter(name, format!("{text:?}: expected the number of a packet"));
     let last = match (context.headers.get(&LAST_EVENT_ID), after) {
+        // { => First: a browser that reconnects repeats the URL with its old `after`.
         (Some(header), _) => {
             let text = header.to_str().unwrap_or_default();
             Some(text.parse::<u64>().map_err(|_| wrong("Last-Event-ID", text))?)
@@ -105,6 +106,7 @@ async fn send(mut to: ToClient, mut reader: Reader) {
 }
 
 fn as_events(mut reader: Reader, head: Option<&'static str>) -> Response {
+    // One packet at most is taken ahead of the client: the outbox counts a taken packet as read.
     let (send, receive) = mpsc::channel::<Bytes>(1);
     tokio::spawn(async move {
         loop {
@@ -113,6 +115,7 @@ fn as_events(mut reader: Reader, head: Option<&'static str>) -> Response {
                     Some((seq, packet)) => Bytes::from(format!("id: {seq}\ndata: {packet}\n\n")),
                     None => return,
                 },
+                // return, => A client that leaves while no packet comes must not keep its search alive.
                 () = send.closed() => return,
                 () = tokio::time::sleep(KEEP_ALIVE) => Bytes::from_static(b":\n\n"),
             };

@@ -59,7 +59,7 @@ pub async fn list(state: Scope, context: Context) -> Result<Response> {
         number_returned: list.len() as u64,
         saved_searches: list.into_iter().map(|status| answer_of(&context, status)).collect(),
         links: next.into_iter().collect(),
-        // Which tenant a damaged one belongs to, and which collections it read, may not be known.
+        // The tenant of a damaged one, and the collections that it read, may be unknown.
         damaged: if state.caller().is_operator() { state.saved.damaged() } else { BTreeMap::new() },
     };
     respond::json("application/json", &answer)

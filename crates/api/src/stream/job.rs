@@ -25,7 +25,8 @@ pub trait Source: Send {
     /// Writes the next events to the sink; `false` when the response is complete.
     fn step(&mut self, sink: &mut Sink, control: &Control) -> Result<bool>;
 
-    /// Releases what can be read again, before a wait of unknown length. Returns the bytes that are still held.
+    /// Releases everything that can be read again, before a wait of unknown length. Returns the bytes that are still
+    /// held.
     fn park(&mut self) -> usize;
 }
 
@@ -41,7 +42,7 @@ pub(super) struct Job {
     pub(super) state: AppState,
     pub(super) deadline: Instant,
     pub(super) arrived: Instant,
-    /// What its threads work for.
+    /// The work that its threads belong to.
     pub(super) current: Current,
 }
 
@@ -59,6 +60,7 @@ impl Job {
         permit: Permit,
         open: impl FnOnce(&mut Sink, &Control) -> Result<Option<Box<dyn Source>>>,
     ) {
+        // The meter measures the thread on which it begins.
         permit.meter().begin();
         match open(&mut self.sink, &self.control) {
             Ok(None) => match self.sink.end() {
@@ -103,6 +105,7 @@ impl Job {
 
     /// Waits for the client without a thread or a permit.
     fn park(mut self, permit: Permit) {
+        // Before anything else: from here on the query waits for its client.
         let (gate, account) = permit.release();
         let held = self.source.as_mut().map_or(0, |source| source.park());
         // Before the wait, so that a query that does not fit into the memory for responses fails instead of being parked.
@@ -155,6 +158,7 @@ impl Job {
 /// Waits until half of the pipe is free. A client that reads too slowly is disconnected.
 async fn wait(state: &AppState, pipe: &Pipe, deadline: Instant) -> Result<()> {
     let rate = state.config.answer_rate_min;
+    // A full pipe takes this long at the min rate; a rate of 0 sets no limit.
     let at_rate = Duration::from_secs((pipe.bytes() as u64).checked_div(rate).unwrap_or(u64::from(u32::MAX)));
     let stalled = Instant::now() + state.config.write_stall.saturating_add(at_rate);
     let slow = match tokio::time::timeout_at(deadline.min(stalled), pipe.room()).await {
@@ -175,7 +179,7 @@ async fn wait(state: &AppState, pipe: &Pipe, deadline: Instant) -> Result<()> {
     Err(Problem::new(Kind::DeadlineExceeded, slow))
 }
 
-/// Waits for a permit for a query that goes on. It is no longer interactive: otherwise many slow clients that wake
+/// Waits for a permit for a query that continues. It is no longer interactive: otherwise many slow clients that wake
 /// together would starve new requests.
 async fn resume(state: &AppState, gate: &Gate, account: &Account, deadline: Instant) -> Result<Permit> {
     let account = Account { class: account.class.max(Class::Batch), ..account.clone() };

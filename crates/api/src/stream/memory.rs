@@ -1,4 +1,4 @@
-//! What a query collects is taken from the part of its tenant.
+//! The memory of a query comes from the part of its tenant.
 
 use meridian_admission::{ByteBudget, ByteShare};
 use meridian_query::MemoryPool;
@@ -22,6 +22,7 @@ impl QueryMemory {
 impl MemoryPool for QueryMemory {
     fn take(&self, bytes: u64) -> bool {
         let mut share = self.share.lock();
+        // The share grows to a total, while the query asks for more: a sum that overflows is refused.
         let wanted = usize::try_from(bytes).ok().and_then(|bytes| share.bytes().checked_add(bytes));
         wanted.is_some_and(|bytes| share.try_grow(bytes))
     }

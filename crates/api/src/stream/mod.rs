@@ -45,14 +45,14 @@ impl Drop for CancelOnDrop {
     }
 }
 
-/// What a query needs to run: its deadline, its cancel flag and its permit.
+/// The requisites of a running query: its deadline, its cancel flag and its permit.
 pub struct Run {
     /// Deadline and cancellation of the query.
     pub control: Control,
     deadline: Instant,
     permit: Permit,
     turns: Arc<PermitTurns>,
-    /// What its threads work for.
+    /// The work that its threads belong to.
     current: Current,
 }
 
@@ -86,6 +86,7 @@ pub async fn run<T: Send + 'static>(run: Run, work: impl FnOnce(&Control) -> Res
         outcome
     })
     .await;
+    // Contained here: the panic of one query must not end its connection.
     let outcome = outcome.unwrap_or_else(|e| Err(Problem::internal(format!("a query panicked: {e}"))));
     drop(guard);
     outcome
@@ -127,6 +128,7 @@ pub async fn stream_blocking(
 }
 
 fn connect(state: &AppState, permit: &Permit, control: &Control) -> (Arc<Pipe>, Reader) {
+    // At least one chunk: a pipe of none would always be full, and its query never run.
     let capacity = state.config.chunks_waiting_max.max(1) * sink::chunk_bytes(state);
     let answers = state.answers.of(permit.account().ledger.tenant());
     let pipe = Arc::new(Pipe::new(capacity, answers));

@@ -20,7 +20,7 @@ pub(super) struct Pipe {
     state: Mutex<State>,
     /// Bytes at which the pipe counts as full.
     capacity: usize,
-    /// What its chunks are taken from.
+    /// The budget of its chunks.
     answers: ByteBudget,
     /// Notifies the writer of free space, of a cut, and of a reader that disconnected.
     room: Notify,
@@ -33,7 +33,7 @@ struct State {
     chunks: VecDeque<Bytes>,
     bytes: usize,
     end: End,
-    /// What the parked query holds, counted against the memory for responses.
+    /// The bytes that the parked query holds, counted against the memory for responses.
     parked: Option<ByteShare>,
     reader: Option<Waker>,
     reader_gone: bool,
@@ -54,7 +54,7 @@ enum End {
     Refused(Problem),
 }
 
-/// Nobody takes chunks any more: the reader disconnected, or the response has ended.
+/// No reader takes chunks any more: it disconnected, or the response has ended.
 #[derive(Debug)]
 pub(super) struct ReaderGone;
 
@@ -190,6 +190,7 @@ impl Pipe {
     /// How long the reader has taken nothing; `None` if nothing waits for it.
     pub(super) fn idle(&self) -> Option<Duration> {
         let state = self.state.lock();
+        // A client is idle only while something waits for it: a slow query is not its fault.
         let waits = !state.chunks.is_empty() || state.parked.is_some();
         waits.then(|| state.taken_at.elapsed())
     }
@@ -234,6 +235,7 @@ impl Pipe {
         if let Some(chunk) = state.chunks.pop_front() {
             state.bytes -= chunk.len();
             state.taken_at = Instant::now();
+            // At half, not at any space: each run of the query costs a permit and a thread.
             let room = state.bytes <= self.capacity / 2;
             drop(state);
             if room {

@@ -108,7 +108,7 @@ pub(super) fn disconnected() -> Problem {
 
 /// Splits bytes into chunks that count against the memory for responses until the connection releases them.
 ///
-/// Each chunk has an allocation of its own. The connection may still hold one after a cut, and this must not keep the
+/// Each chunk has its own allocation. The connection may still hold one after a cut, and this must not keep the
 /// others in memory.
 pub(super) fn charged(state: &AppState, answers: &ByteBudget, mut bytes: Vec<u8>) -> Result<Vec<Bytes>> {
     if bytes.is_empty() {
@@ -126,6 +126,7 @@ pub(super) fn charged(state: &AppState, answers: &ByteBudget, mut bytes: Vec<u8>
         ));
     };
     let chunk_bytes = chunk_bytes(state);
+    // Up to two chunks in one: a copy would cost more than the finer steps save.
     if bytes.len() <= 2 * chunk_bytes {
         return Ok(vec![Bytes::from_owner(Charged { bytes, _share: Some(share) })]);
     }

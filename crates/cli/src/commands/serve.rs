@@ -90,6 +90,7 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
         }
         other => return Err(Failure::Usage(format!("--role {other}: expected all, gateway, owner or scan"))),
     }
+    // The pages of the program arrive while the data folder is opened.
     machine::read_program_ahead();
     if machine::memory().is_some_and(|bytes| bytes < LITTLE_MEMORY) {
         machine::return_memory_soon(Duration::from_millis(10));
@@ -144,7 +145,7 @@ async fn serve(mut config: Config) -> Result<(), Failure> {
     // Before the listener: a signal that comes early must not find the default handler.
     let stop = stop_signal()?;
     let certificates = config.tls.open()?;
-    // The port first, so that a wrong address is told before a large log is read back.
+    // The port first, so that a wrong address is reported before a large log is replayed.
     let listener = TcpListener::bind(&config.listen)
         .await
         .map_err(|e| Failure::Usage(format!("--listen {}: cannot listen there: {e}", config.listen)))?;
@@ -174,6 +175,7 @@ async fn serve(mut config: Config) -> Result<(), Failure> {
     let (tracer, sender) = traces::start(&config.traces, &seams)?;
     let backend = Embedded::new(store.clone());
     let state = AppState::traced(backend, &seams, config.server, tracer).map_err(refused)?;
+    // Decided after the folder is open, which holds the tokens, and before the first connection.
     let open = state.registry.is_empty();
     if open && !address.ip().to_canonical().is_loopback() {
         return Err(Failure::Usage(format!(
@@ -234,6 +236,7 @@ async fn serve(mut config: Config) -> Result<(), Failure> {
     }
     let monitoring = monitors.map(|listener| tokio::spawn(meridian_api::serve_monitors(listener, state.clone())));
     let served = meridian_api::serve(listener, control, tls, state, stop).await;
+    // After the server: monitors see the shutdown until its end.
     if let Some(monitoring) = monitoring {
         monitoring.abort();
     }
@@ -244,7 +247,9 @@ async fn serve(mut config: Config) -> Result<(), Failure> {
         control::remove(folder);
     }
     let closing = store.clone();
+    // Also after a failure: closing flushes the memory trees, so that the next start replays no log.
     let closed = tokio::task::spawn_blocking(move || closing.close()).await;
+    // After closing: the first error must not skip the clean end.
     served.map_err(|e| Failure::Refused(format!("the server stopped: {e}")))?;
     closed.map_err(|e| Failure::Refused(format!("closing the data folder failed: {e}")))??;
     say("stopped; everything is on disk");

@@ -1,4 +1,4 @@
-//! The settings of `[search.images]`: the model that looks at images of results, and what that may cost.
+//! The settings of `[search.images]`: the model that labels images of results, and its limits.
 
 use super::setting::{KIB, MIB, Setting, size, text, within};
 use crate::units;
@@ -56,8 +56,8 @@ pub(super) const SETTINGS: &[Setting] = &[
         help: "Min score of a label, from 0 to 1.",
         get: |c| Value::Float(c.images.score_min),
         set: |c, v| {
-            let least = number(v).filter(|n| (0.0..=1.0).contains(n)).ok_or("expected a number from 0 to 1")?;
-            c.images.score_min = least;
+            let min = number(v).filter(|n| (0.0..=1.0).contains(n)).ok_or("expected a number from 0 to 1")?;
+            c.images.score_min = min;
             Ok(())
         },
     },

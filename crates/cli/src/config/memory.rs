@@ -1,4 +1,4 @@
-//! Defaults that follow the memory there is, so that a server in a small control group is not ended for want of it.
+//! Defaults that follow the available memory, so that a server in a small control group is not killed for lack of it.
 
 use super::Config;
 use super::setting::{GIB, MIB};
@@ -10,7 +10,7 @@ const SEGMENT_ROWS_USUAL: u32 = 1_700_000;
 
 /// Scales the settings for memory by `memory`, the bytes that the process may use. Above 8 GiB only the cache grows.
 pub(super) fn fit(config: &mut Config, memory: u64) {
-    let share = |part: u64, least: u64, most: u64| (memory / part / MIB * MIB).clamp(least * MIB, most * MIB);
+    let share = |part: u64, min: u64, max: u64| (memory / part / MIB * MIB).clamp(min * MIB, max * MIB);
     let store = &mut config.store;
     // The first half gibibyte is for the program, trees of segments, and a merge.
     store.cache_bytes = (memory.saturating_sub(GIB / 2) / 4 / MIB * MIB).clamp(64 * MIB, 64 * GIB);
@@ -27,7 +27,7 @@ pub(super) fn fit(config: &mut Config, memory: u64) {
     config.server.search.answer_bytes_total = share(16, 32, 256) as usize;
 }
 
-/// What the server may take of memory, by purpose, in bytes: the settings that bound it.
+/// Max memory of the server, by purpose, in bytes: the settings that bound it.
 pub(super) fn budget(config: &Config) -> Vec<(&'static str, u64)> {
     let (server, store) = (&config.server, &config.store);
     vec![

@@ -1,4 +1,4 @@
-//! What a setting is: a key with its meaning, and how its value is shown, read and held to its limits.
+//! A setting: a key with its meaning, and how its value is shown, read and checked against its limits.
 
 use super::Config;
 use crate::units;
@@ -70,7 +70,7 @@ macro_rules! duration {
     };
 }
 
-/// A list of texts, each of a form of its own.
+/// A list of texts, each with its own form.
 macro_rules! list {
     ($key:literal, $help:literal, $($place:ident).+) => {
         Setting {

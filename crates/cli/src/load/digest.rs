@@ -16,7 +16,7 @@ pub struct Digest {
 }
 
 impl Digest {
-    /// Starts an input. The salt is 0, but where a load is to count as new.
+    /// Starts an input. The salt is 0, unless the load is to count as new.
     pub fn new(salt: u64) -> Digest {
         Digest { hash: XxHash3_128::new(), ordinal: 0, salt }
     }
@@ -29,7 +29,7 @@ impl Digest {
             arrow_ipc::writer::StreamWriter::try_new(Hashed(&mut self.hash), &record.schema()).map_err(failed)?;
         writer.write(&record).and_then(|()| writer.finish()).map_err(failed)?;
         drop(writer);
-        // Two batches without rows between them would have the same digest; the ordinal tells them apart.
+        // Two batches without rows between them would have the same digest; the ordinal distinguishes them.
         let ordinal = self.ordinal;
         self.ordinal += 1;
         Ok(format!("load:{:032x}:{ordinal}{}", self.hash.finish_128(), salt_text(self.salt)))

@@ -135,6 +135,7 @@ pub fn run(args: &LoadArgs) -> Result<(), Failure> {
     let mut total = Counts::default();
     for path in &args.files {
         let source = Source::open(path, format)?;
+        // One file for all inputs: each line names its input.
         let options = ReadOptions { rejects: rejects.as_ref().map(|r| r.of(&source.name)), ..options.clone() };
         let base = match (&args.track, place.schema(), &given) {
             (None, Some(schema), _) => schema,
@@ -159,7 +160,7 @@ pub fn run(args: &LoadArgs) -> Result<(), Failure> {
         let mut into = Into { place: &mut place, schema: &schema, settings: &settings, from: &name, args };
         let counts = load(source, base, &options, &mut into)?;
         if given.is_some() {
-            // Asked for by its schema, it is there even where the input holds nothing.
+            // A requested schema creates the collection even if the input has no events.
             into.make()?;
         }
         total.written += counts.written;
@@ -195,7 +196,7 @@ impl Into<'_> {
         Ok(())
     }
 
-    /// Writes a batch; a collection that was made for it does not stay where the batch is refused.
+    /// Writes a batch; a collection created for it is removed if the batch is refused.
     fn write(&mut self, batch: Batch, key: String) -> Result<Taken, Failure> {
         if self.place.schema().is_some() {
             return self.place.write(batch, key);
@@ -288,7 +289,7 @@ fn with_object(schema: &Schema, object: Option<&str>) -> Result<Schema, Failure>
     Ok(schema)
 }
 
-/// Whether what the command line says of a new collection fits the one that is there.
+/// Whether the command line's description of a new collection fits the existing one.
 fn fits(there: &Schema, lines: &Schema, given: Option<&Schema>, args: &LoadArgs) -> Result<(), String> {
     if args.track.is_some() && !same_events(there, lines) {
         return Err("and holds other fields than the lines of this input".to_owned());
@@ -343,6 +344,8 @@ fn load(source: Source, base: Arc<Schema>, options: &ReadOptions, into: &mut Int
             let batch = batch.map_err(|e| bad(&name, &e, counts))?;
             let key = digest.key(&batch).map_err(|e| Failure::Bad(format!("{name}: {e}")))?;
             let rows = batch.rows() as u64;
+            // The key covers everything up to here, so a repeated load finds its batches by content, not by position in
+            // the file.
             let taken = into.write(batch, key).map_err(|e| stopped(&name, e, counts))?;
             counts.written += taken.written;
             counts.before += taken.before;
@@ -352,6 +355,7 @@ fn load(source: Source, base: Arc<Schema>, options: &ReadOptions, into: &mut Int
         let outcome: Result<(), Failure> = receive.into_iter().try_for_each(&mut take);
         (outcome, reading.join().unwrap_or_default())
     });
+    // Before the outcome is returned: the user sees how far a failed load came.
     progress.end(report.skipped + u64::from(outcome.is_err()));
     surplus::tell(&name, &report);
     outcome?;

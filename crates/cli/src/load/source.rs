@@ -1,4 +1,4 @@
-//! The bytes of an input: files and pipes, counted, decompressed, told apart.
+//! The bytes of an input: files and pipes, counted, decompressed, with their format detected.
 
 use crate::failure::Failure;
 use meridian_formats::{EventReader, Format, ReadError, ReadOptions, decompress, peek};
@@ -59,7 +59,7 @@ impl Source {
                 Failure::Usage(format!("{name}: the format cannot be detected from the content: give it with --format"))
             })?;
         let sample_is_all = sample.len() < SAMPLE_BYTES;
-        // What was decompressed has no end to begin from: it is taken into memory, within limits.
+        // Decompressed data cannot be read from its end, as Parquet needs: it is read into memory, within limits.
         let lies_plain = size.is_some_and(|size| size >= 4) && format == Format::GeoParquet && is_parquet(path);
         let parquet = lies_plain.then(|| File::open(path)).transpose().map_err(broken)?;
         // Parquet is read in pieces from its end, so bytes read so far do not show progress.
@@ -117,6 +117,7 @@ struct Counted<R> {
 impl<R: Read> Read for Counted<R> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         let n = self.inner.read(out)?;
+        // Relaxed: only the progress display reads it.
         self.read.fetch_add(n as u64, Ordering::Relaxed);
         Ok(n)
     }

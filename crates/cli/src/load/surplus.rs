@@ -1,4 +1,4 @@
-//! What becomes of events that cannot be taken as they stand, and what is told of it.
+//! The treatment of events that cannot be stored unchanged, and its report.
 
 use super::LoadArgs;
 use crate::failure::Failure;

@@ -82,7 +82,7 @@ pub struct TrackReader {
     ended: bool,
 }
 
-/// The line in hand.
+/// The current line.
 struct Track {
     object: Value,
     points: Vec<(f64, f64)>,
@@ -148,7 +148,7 @@ impl TrackReader {
         Ok(())
     }
 
-    /// Ends the line in hand.
+    /// Ends the current line.
     fn close(&mut self) -> Result<(), Invalid> {
         let Some(track) = self.open.take() else { return Ok(()) };
         if let Some(shape) = line(&track.points) {
@@ -161,6 +161,7 @@ impl TrackReader {
         }
         values.push(Value::Int(points));
         for (i, (low, high)) in track.values.into_iter().enumerate() {
+            // Both are fields of the line already: its object, its start and end.
             if i == self.object || Some(i) == self.instant {
                 continue;
             }
@@ -196,6 +197,7 @@ impl EventReader for TrackReader {
             self.open = None;
             return Err(match error {
                 ReadError::Invalid(mut mistakes) => {
+                    // A mistake of a line comes from its positions: the last one read is the nearest line to name.
                     mistakes.iter_mut().for_each(|m| m.line = m.line.or(Some(self.positions.line())));
                     ReadError::Invalid(mistakes)
                 }

@@ -1,4 +1,4 @@
-//! Bounds repeated lines: of each message one a second is written, and the others are counted.
+//! Bounds repeated lines: one line a second of each message is written, and the others are counted.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -7,10 +7,10 @@ use tracing::Level;
 
 /// A message is written again after this time.
 const QUIET: Duration = Duration::from_secs(1);
-/// Max messages that are remembered.
+/// Max messages kept.
 const MESSAGES_MAX: usize = 512;
 
-/// What a message says, to tell of it once more: its level, target and text.
+/// A message, for a later report: its level, target and text.
 pub type Said = (Level, &'static str, String);
 
 /// Messages written in the last second.
@@ -23,10 +23,10 @@ struct Recent {
     said: Said,
 }
 
-/// What to do with a line.
+/// The decision on a line.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Told {
-    /// Write it, and say how many like it were not.
+    /// Write it, with the number of suppressed lines like it.
     Write { suppressed: u64 },
     /// Do not write it.
     Suppress,

@@ -39,7 +39,7 @@ impl fmt::Display for Format {
     }
 }
 
-/// What an event says.
+/// The content of an event.
 #[derive(Debug, Default)]
 pub struct Message {
     /// Its message.
@@ -89,9 +89,9 @@ pub struct Line<'a> {
     pub level: Level,
     pub target: &'a str,
     pub message: &'a Message,
-    /// What the thread worked for.
+    /// The work of the thread.
     pub of: Current,
-    /// How many like it were not written.
+    /// The number of suppressed lines like it.
     pub suppressed: u64,
 }
 

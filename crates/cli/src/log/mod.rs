@@ -19,10 +19,10 @@ use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::{Context, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-/// Interval at which suppressed lines are told where no further one comes.
+/// Interval at which suppressed lines are reported if no further one comes.
 const TELL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Starts logging, and returns the work that tells how many lines were suppressed, for as long as it is polled.
+/// Starts logging, and returns the task that reports how many lines were suppressed, for as long as it is polled.
 pub fn start(format: Format) -> impl Future<Output = ()> + Send {
     let lines = Lines(Arc::new(Inner {
         format,

@@ -25,26 +25,26 @@ const BATCH_WAIT: Duration = Duration::from_secs(1);
 const EXPORT_MAX: Duration = Duration::from_secs(10);
 /// Pause before the first retry; doubled for each further one.
 const RETRY: Duration = Duration::from_millis(500);
-/// Max time at the end of the server for what is in the queue.
+/// Max time at the end of the server for the spans in the queue.
 const LAST_MAX: Duration = Duration::from_secs(3);
 /// Headers for the collector, such as a token, as OpenTelemetry names them: `name=value,name=value`, percent-encoded.
 const HEADERS: &str = "OTEL_EXPORTER_OTLP_HEADERS";
 
-/// Sends what is recorded, until it is stopped.
+/// Sends recorded spans, until it is stopped.
 pub struct Sender {
     stop: oneshot::Sender<()>,
     task: tokio::task::JoinHandle<()>,
 }
 
 impl Sender {
-    /// Sends what is in the queue, within a few seconds, and ends.
+    /// Sends the spans in the queue, within a few seconds, and ends.
     pub async fn stop(self) {
         let _ = self.stop.send(());
         let _ = self.task.await;
     }
 }
 
-/// A tracer by these settings, and what sends its spans; none where nothing is recorded.
+/// A tracer by these settings, and the sender of its spans; none if nothing is recorded.
 ///
 /// # Errors
 /// An endpoint that is no URL, or headers that are none.
@@ -73,6 +73,7 @@ struct Queue {
 
 impl SpanSink for Queue {
     fn take(&self, span: EndedSpan) {
+        // Never waits: a request must not be delayed by its trace.
         if self.queue.try_send(span).is_err() {
             self.dropped.fetch_add(1, Ordering::Relaxed);
         }
@@ -84,7 +85,7 @@ impl SpanSink for Queue {
     }
 }
 
-/// Sends batches until it is stopped, and then what is left.
+/// Sends batches until it is stopped, and then the rest.
 async fn send(
     collector: Collector,
     mut waiting: mpsc::Receiver<EndedSpan>,
@@ -97,6 +98,7 @@ async fn send(
             _ = &mut stopped => break,
             _ = waiting.recv_many(&mut batch, BATCH_MAX) => {}
         }
+        // Counted from the first span, so that a trickle of spans cannot delay it further.
         let until = Instant::now() + BATCH_WAIT;
         while batch.len() < BATCH_MAX && !is_over {
             let room = BATCH_MAX - batch.len();
@@ -110,7 +112,7 @@ async fn send(
         let max = if is_over { LAST_MAX } else { EXPORT_MAX };
         collector.take(&mut batch, &sink, max).await;
     }
-    // No more are taken; what waits is sent while there is time.
+    // No more are accepted; waiting spans are sent while there is time.
     waiting.close();
     let until = Instant::now() + LAST_MAX;
     while waiting.recv_many(&mut batch, BATCH_MAX).await > 0 {
@@ -163,10 +165,11 @@ impl Collector {
             let answer = request.header(CONTENT_TYPE, "application/x-protobuf").body(body.clone()).send().await;
             match answer.map(|answer| answer.status()) {
                 Ok(status) if status.is_success() => return Ok(()),
-                // Those that OTLP lets a client repeat.
+                // Any status but those that OTLP lets a client repeat.
                 Ok(status) if ![429, 502, 503, 504].contains(&status.as_u16()) => {
                     return Err(format!("it answered {status}"));
                 }
+                // {} => Retried until the caller's time is over: a collector may restart.
                 Ok(_) | Err(_) => {}
             }
             tokio::time::sleep(pause).await;

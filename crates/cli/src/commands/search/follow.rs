@@ -61,7 +61,7 @@ pub fn run(args: &SearchArgs) -> Result<(), Failure> {
     };
     if question.contains_key("keep") {
         return Err(Failure::Usage(
-            "--keep: what a saved search finds is not kept: expected --follow or --keep".to_owned(),
+            "--keep: results of a saved search are not kept: expected --follow or --keep".to_owned(),
         ));
     }
     let (_, server) = server_of(args)?;
@@ -77,6 +77,7 @@ pub fn run(args: &SearchArgs) -> Result<(), Failure> {
         false => format!("follows saved search {:?} ({}); Ctrl-C ends it", saved.name, saved.id),
     });
     let (reader, id, after) = (server.clone(), saved.id.clone(), args.following.after);
+    // A separate thread: a read of the stream blocks, and Ctrl-C must end the command meanwhile.
     std::thread::spawn(move || read(&reader, &id, after, &send));
     let mut progress = Progress::default();
     let outcome = follow(&events, &mut progress, &mut show);
@@ -130,6 +131,7 @@ fn follow(events: &Receiver<FollowEvent>, progress: &mut Progress, show: &mut Sh
             Ok(FollowEvent::Failed(failure)) => return Err(failure),
             Ok(FollowEvent::Stop) | Err(_) => return Ok(()),
         };
+        // Before the packet is shown: the command to continue must not repeat it.
         progress.last = packet["seq"].as_u64();
         match packet["kind"].as_str() {
             Some("results") => show.results(&packet),
@@ -156,14 +158,14 @@ fn report_state(packet: &Value, show: &Show) -> bool {
     provider == "meridian"
 }
 
-/// Deletes what was made for the time being, and says how to go on with what stays.
+/// Deletes a temporary saved search, or says how to continue with a permanent one.
 fn farewell(server: &Server, saved: &Saved, progress: &Progress) -> String {
     if progress.deleted {
         return "the saved search was deleted on the server".to_owned();
     }
     if !saved.passing {
         let after = progress.last.map(|last| format!(" --after {last}")).unwrap_or_default();
-        return format!("go on with: meridian search --follow --name {:?}{after}", saved.handle());
+        return format!("continue with: meridian search --follow --name {:?}{after}", saved.handle());
     }
     match server.delete(&["saved-searches", &saved.id]) {
         Ok(true) => "the saved search is deleted".to_owned(),

@@ -1,4 +1,4 @@
-//! Ctrl-C and SIGTERM, for commands that end well before they end.
+//! Ctrl-C and SIGTERM, for commands that clean up before they end.
 
 use crate::failure::Failure;
 use tokio::runtime::Builder;
@@ -7,7 +7,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 /// Exit code of a program that a second Ctrl-C ended.
 pub const INTERRUPTED: i32 = 130;
 
-/// Calls `first` at the first signal, on a thread of its own; a second signal ends this program, whatever it does.
+/// Calls `first` at the first signal, on a separate thread; a second signal ends this program, whatever it does.
 pub fn at_interrupt(first: impl FnOnce() + Send + 'static) -> Result<(), Failure> {
     let failed = |e: std::io::Error| Failure::Refused(format!("cannot watch for signals: {e}"));
     let runtime = Builder::new_current_thread().enable_all().build().map_err(failed)?;
@@ -18,6 +18,7 @@ pub fn at_interrupt(first: impl FnOnce() + Send + 'static) -> Result<(), Failure
     };
     std::thread::spawn(move || {
         runtime.block_on(either(&mut interrupt, &mut terminate));
+        // On its own thread, so that a second signal is noticed while the first one's work hangs.
         std::thread::spawn(first);
         runtime.block_on(either(&mut interrupt, &mut terminate));
         std::process::exit(INTERRUPTED);

@@ -104,7 +104,7 @@ fn show_all(server: &Server, id: &str, show: &mut Show) -> Result<Option<Value>,
     let path = ["searches", id, "packets"];
     let mut packets = Packets::of_search(server, &path);
     while !show.reader_has_gone() {
-        // Nothing is lost by a connection that breaks, so there is nothing to tell.
+        // A broken connection loses nothing, so there is nothing to report.
         let StreamEvent::Packet(packet) = packets.next()? else { continue };
         match packet["kind"].as_str() {
             Some("results") => show.results(&packet),

@@ -1,5 +1,5 @@
-//! The packets of a search, or of a saved one, as Server-Sent Events: a connection that breaks is made again, and goes on where
-//! it was.
+//! The packets of a search, or of a saved one, as Server-Sent Events: a broken connection is reopened, and continues
+//! where it was.
 
 use crate::failure::Failure;
 use crate::http::{NoEvents, Server};
@@ -34,7 +34,7 @@ pub struct Packets<'a> {
     broken: Option<(Instant, u32)>,
 }
 
-/// What comes of a stream.
+/// An event of a stream.
 pub enum StreamEvent {
     /// The next packet: each once, in order.
     Packet(Value),
@@ -59,7 +59,7 @@ impl<'a> Packets<'a> {
         Packets { due, may_lack: true, patience: SAVED_PATIENCE, ..Packets::of_search(server, path) }
     }
 
-    /// What comes next; waits for it.
+    /// The next event; waits for it.
     pub fn next(&mut self) -> Result<StreamEvent, Failure> {
         loop {
             let Some(lines) = &mut self.lines else {
@@ -83,7 +83,7 @@ impl<'a> Packets<'a> {
             }
             let (since, _) = self.broken.get_or_insert((Instant::now(), 0));
             if since.elapsed() > self.patience {
-                return Err(Failure::Refused(format!("the connection broke again and again, at last so: {why}")));
+                return Err(Failure::Refused(format!("the connection broke repeatedly, last with: {why}")));
             }
             return Ok(StreamEvent::Broke(why));
         }
