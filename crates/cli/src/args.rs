@@ -1,4 +1,4 @@
-//! What several commands take: where to work, and which events.
+//! Arguments of several commands: where to work, and which events.
 
 use crate::failure::Failure;
 use crate::trust::Address;
@@ -85,6 +85,7 @@ impl SelectionArgs {
             out.push(("datetime", datetime.clone()));
         }
         if let Some(text) = &self.filter {
+            // Here as well as on the server: the error then names the option, and comes before a folder is opened.
             filter::parse_text(text).map_err(|e| Failure::option("--filter", &e))?;
             out.push(("filter", text.clone()));
         }

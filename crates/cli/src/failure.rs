@@ -4,7 +4,7 @@ use meridian_model::Invalid;
 use meridian_store::{StoreError, WriteError};
 use std::fmt;
 
-/// Why a command did not do what was asked. The variants are the exit codes.
+/// The failure of a command. The variants are the exit codes.
 #[derive(Debug)]
 pub enum Failure {
     /// Exit code 1: it ran and the answer is bad (a bad line in a file, a damaged segment).

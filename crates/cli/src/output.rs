@@ -13,6 +13,7 @@ pub fn with_stdout(write: impl FnOnce(&mut dyn Write) -> Result<(), Failure>) ->
     let mut out = Watched { inner: BufWriter::with_capacity(1 << 16, io::stdout().lock()), gone: false };
     let outcome = write(&mut out);
     let flushed = out.flush();
+    // First: the error of a write to a closed pipe is no failure of the command.
     if out.gone {
         return Ok(());
     }
@@ -20,7 +21,7 @@ pub fn with_stdout(write: impl FnOnce(&mut dyn Write) -> Result<(), Failure>) ->
     flushed.map_err(|e| unwritable(&e))
 }
 
-/// Copies an answer, telling a broken answer from a full disk.
+/// Copies an answer; a broken answer and a full disk are different errors.
 pub fn copy(from: &mut dyn Read, to: &mut dyn Write) -> Result<u64, Failure> {
     let mut buffer = vec![0; 1 << 16];
     let mut bytes = 0;

@@ -238,7 +238,7 @@ fn what_cannot_be_followed_is_said() {
         let words = if n == 1 { "already" } else { "2 saved searches" };
         run(&["fire", "--follow", "--name", "floods"]).ended(2).says(&["--name", words]);
     }
-    run(&["--follow"]).ended(2).says(&["--follow: nothing is asked"]);
+    run(&["--follow"]).ended(2).says(&["--follow: expected a question"]);
     run(&["--follow", "--name", "fires"]).ended(2).says(&["there is no saved search \"fires\""]);
     run(&["fire", "--follow", "--after", "1"]).ended(2).says(&["--after"]);
     run(&["fire", "--follow", "--keep", "x"]).ended(2).says(&["--keep"]);

@@ -152,7 +152,7 @@ impl Question {
         };
         // A time or a medium alone would ask every provider for everything it has.
         if question.keywords.is_none() && question.place.is_none() && question.author.is_none() {
-            return Err(Invalid::field("keywords", "nothing is asked: expected keywords, a place or an author"));
+            return Err(Invalid::field("keywords", "the question is empty: expected keywords, a place or an author"));
         }
         Ok(question)
     }
@@ -358,8 +358,8 @@ mod tests {
         let ring = json!([[0, 0], [1, 0], [1, 1], [0, 0]]);
         for (question, field, part) in [
             (json!([]), None, "expected an object"),
-            (json!({}), Some("keywords"), "nothing is asked"),
-            (json!({"start": "2026-01-01"}), Some("keywords"), "nothing is asked"),
+            (json!({}), Some("keywords"), "the question is empty"),
+            (json!({"start": "2026-01-01"}), Some("keywords"), "the question is empty"),
             (json!({"keyword": "a"}), Some("keyword"), "expected one of keywords"),
             (json!({"keywords": "(a"}), Some("keywords"), "not closed"),
             (json!({"keywords": 5}), Some("keywords"), "expected a text"),

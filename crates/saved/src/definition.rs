@@ -206,7 +206,7 @@ mod tests {
         let hook = |hook: Value| json!({"keywords": "a", "webhook": hook});
         for (given, field, part) in [
             (json!([]), None, "expected an object"),
-            (json!({"name": "a"}), Some("keywords"), "nothing is asked"),
+            (json!({"name": "a"}), Some("keywords"), "the question is empty"),
             (json!({"name": 5, "keywords": "a"}), Some("name"), "a text"),
             (json!({"question": 5}), Some("question"), "an object"),
             (json!({"question": {"keywords": "a"}, "keywords": "b"}), Some("keywords"), "beside it"),

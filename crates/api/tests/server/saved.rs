@@ -154,7 +154,7 @@ fn pages_of_them_and_mistakes() {
     assert_eq!(listed, ids);
     for (body, field, part) in [
         ("flood", None, "not JSON"),
-        ("{}", Some("keywords"), "nothing is asked"),
+        ("{}", Some("keywords"), "the question is empty"),
         ("{\"question\":{\"keywords\":\"(a\"}}", Some("keywords"), "not closed"),
         ("{\"keywords\":\"a\",\"when\":[\"left\"]}", Some("when"), "enter, inside and exit"),
         ("{\"keywords\":\"a\",\"poll_s\":60}", Some("poll_s"), "none to poll"),

@@ -1,4 +1,4 @@
-//! `meridian audit`: who changed what.
+//! `meridian audit`: the record of administrative acts.
 
 use crate::args::TargetArgs;
 use crate::client::Client;
@@ -76,7 +76,7 @@ fn pages(
     }
 }
 
-/// Prints a row for each act: that it began is shown only where nothing says how it ended.
+/// Prints a row for each act: its beginning is shown only if its end is missing.
 fn table(client: &Client, args: &AuditArgs) -> Result<(), Failure> {
     let columns = ["time", "who", "from", "tenant", "act", "target", "status", "change"];
     let mut rows: BTreeMap<u64, Vec<String>> = BTreeMap::new();
@@ -88,6 +88,7 @@ fn table(client: &Client, args: &AuditArgs) -> Result<(), Failure> {
                 Value::String(text) => text.clone(),
                 other => other.to_string(),
             };
+            // The line of its end replaces the line of its beginning.
             if let Some(began) = act["began"].as_u64() {
                 rows.remove(&began);
             }

@@ -47,9 +47,10 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
     if std::fs::read_dir(&args.data).is_ok_and(|mut names| names.next().is_none()) {
         return Err(Failure::Usage(format!("{} is empty: there is nothing to check", args.data.display())));
     }
-    // Nothing is let go, flushed or merged meanwhile.
+    // No event expires and nothing is flushed or merged meanwhile.
     let options = Options { background: false, ..Options::at(&args.data) };
     let store = Store::open(options, Seams::real())?;
+    // Before the check, which then reports only the damage that is left.
     let repairs = if args.repair { store.repair() } else { Vec::new() };
     repairs.iter().for_each(tell);
     let problems = store.check();
@@ -65,6 +66,7 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
             "the collection {name} accepts no writes: `meridian check --repair` keeps its readable parts, and deletes nothing"
         ));
     }
+    // Read while the store is open; printed only if nothing is wrong.
     let last_act = store.audit().last();
     // Closing would flush: a check changes nothing.
     drop(store);
@@ -72,7 +74,7 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
     if problems.is_empty() && missing > 0 {
         let data = args.data.display();
         return Err(Failure::Bad(format!(
-            "{data}: repaired, and the rest is in order, but for what is missing as said"
+            "{data}: repaired; the rest is in order, except for the missing parts listed above"
         )));
     }
     if problems.is_empty() {

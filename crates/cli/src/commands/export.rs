@@ -60,6 +60,7 @@ pub fn run(args: &ExportArgs) -> Result<(), Failure> {
     let mut answer = client.stream(&["collections", &args.collection, "items"], &parameters)?;
     let partial = partial_name(&args.file);
     let outcome = write(&mut answer, form, &partial, &args.file);
+    // Before the error is returned: a partial file must not stay.
     if outcome.is_err() {
         let _ = std::fs::remove_file(&partial);
     }
@@ -74,7 +75,7 @@ fn partial_name(file: &Path) -> PathBuf {
     file.with_file_name(name)
 }
 
-/// What becomes of the server's answer on its way into the file.
+/// The conversion of the server's answer on its way into the file.
 #[derive(Clone, Copy)]
 enum Form {
     AsItComes,
@@ -93,6 +94,7 @@ fn write(answer: &mut dyn std::io::Read, form: Form, partial: &Path, file: &Path
         Form::ArrowFile => arrow_file(answer, &mut out)?,
     }
     out.flush().map_err(failed)?;
+    // Before the rename: after a crash the name must not belong to an unwritten file.
     out.get_ref().sync_all().map_err(failed)?;
     let bytes = out.get_ref().metadata().map_err(failed)?.len();
     std::fs::rename(partial, file).map_err(failed)?;

@@ -1,4 +1,4 @@
-//! `meridian token`: who may do what.
+//! `meridian token`: tokens and their rights.
 
 use crate::args::TargetArgs;
 use crate::client::Client;

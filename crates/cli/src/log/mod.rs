@@ -85,7 +85,7 @@ impl Lines {
         flood.count(key.finish(), Instant::now(), || (*metadata.level(), metadata.target(), message.text.clone()))
     }
 
-    /// Tells of what was suppressed and has stopped.
+    /// Reports messages that were suppressed and have stopped.
     fn tell(&self) {
         let stopped = self.0.flood.lock().unwrap_or_else(PoisonError::into_inner).stopped(Instant::now());
         for ((level, target, text), suppressed) in stopped {

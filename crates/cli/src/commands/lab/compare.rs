@@ -17,7 +17,7 @@ Examples:
 
 Waits count from the intended time; a question without a sound answer counts as never answered.
 
-What is repeated decides: three or more trials of each side that took turns (trials.repeats), three or more runs in each folder, or
+Repeats decide: three or more trials of each side that took turns (trials.repeats), three or more runs in each folder, or
 three or more trials of one run each, with an allowance for what runs differ by themselves. Fewer decide nothing. Of comparisons of
 a server with itself at most 5 % call it different anywhere.
 
@@ -50,7 +50,8 @@ pub fn run(args: &CompareArgs) -> Result<(), Failure> {
         say(&format!("\n{}", write(out, &sides, &report).map_err(failure)?.display()));
     }
     match report.not_decided() {
-        // What shares nothing, or says nothing of its target, is no comparison; without repeats there is still something to look at.
+        // Without shared requests, or with a void run, there is no comparison; without repeats the ratios are still
+        // useful.
         Some(why) if args.fail_if_slower || report.rows.is_empty() || !report.void.is_empty() => {
             Err(Failure::Bad(format!("not decided: {why}")))
         }

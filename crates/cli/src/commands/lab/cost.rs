@@ -1,4 +1,4 @@
-//! `meridian lab cost`: what a satisfied user costs, over sizes.
+//! `meridian lab cost`: the cost of a satisfied user, over sizes.
 
 use crate::failure::Failure;
 use crate::output::say;

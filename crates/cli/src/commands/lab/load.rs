@@ -34,10 +34,10 @@ pub struct LoadArgs {
 }
 
 impl LoadArgs {
-    /// The scenario as it is to be run.
+    /// The scenario to run.
     pub fn scenario(&self) -> Result<Scenario, Failure> {
         let mut scenario = Scenario::load(&self.scenario, &self.sets).map_err(failure)?;
-        // What a run leaves can be run again from anywhere.
+        // The scenario in a results folder can be run again from any folder.
         let whole = |ca: &PathBuf| std::path::absolute(ca).unwrap_or_else(|_| ca.clone());
         driver::trust(&mut scenario, self.ca.as_ref().map(whole).as_deref(), self.insecure).map_err(failure)?;
         Ok(scenario)

@@ -36,7 +36,7 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     let out = args.load.folder(&scenario.name);
     let live = if args.live { Some(Server::start(&scenario.name).map_err(failure)?) } else { None };
     if let Some(live) = &live {
-        // Not among the results: what reads those is not to meet it.
+        // On standard error: programs that read the results must not get it.
         eprintln!("live: {}", live.url());
     }
     let options = Options {
@@ -106,7 +106,7 @@ fn table(outcome: &Outcome, out: &Path) {
     let lab = &outcome.run.lab;
     say("");
     say(&format!(
-        "latency counts from the intended time and is of sound answers; naive99 is what a client without a schedule would report\n\
+        "latency counts from the intended time, over sound answers; naive99 is the figure that a client without a schedule would report\n\
          the lab: {:.2} cores, {:.1} us a request; {:.2} % of sends over 1 ms late, 99th percentile {:.2} ms, max {:.1} ms",
         lab.cpu,
         lab.cpu_us_per_request,

@@ -1,4 +1,4 @@
-//! `meridian lab simulate`: what a scenario would do, without a server.
+//! `meridian lab simulate`: the behaviour of a scenario, without a server.
 
 use super::failure;
 use crate::failure::Failure;

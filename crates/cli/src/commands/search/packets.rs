@@ -99,6 +99,7 @@ impl<'a> Packets<'a> {
             let last = self.due.and_then(|due| due.checked_sub(1));
             match self.server.events(self.path, last) {
                 Ok(stream) => {
+                    // `broken` stays: only a packet shows that the new connection works.
                     self.lines = Some(Box::new(BufReader::new(stream)));
                     self.connected = Instant::now();
                     return Ok(self.broken.is_some().then_some(StreamEvent::Mended));
@@ -117,13 +118,13 @@ impl<'a> Packets<'a> {
         }
     }
 
-    /// A packet of an event's data; `None` of one that has been seen.
+    /// A packet from an event's data; `None` if it was seen before.
     fn take(&mut self, data: &str) -> Result<Option<Value>, Failure> {
-        let wrong = || Failure::Refused("what came is no packet of a search".to_owned());
+        let wrong = || Failure::Refused("the event is no packet of a search".to_owned());
         let packet: Value = serde_json::from_str(data).map_err(|_| wrong())?;
         let seq = packet["seq"].as_u64().ok_or_else(wrong)?;
         let due = self.due.unwrap_or(seq);
-        // A gap without notice is an error: results would be missing and nobody would know.
+        // A gap without notice is an error: results would be missing silently.
         if seq > due {
             return Err(Failure::Bad(format!("packet {due} is missing: {seq} came")));
         }

@@ -1,4 +1,4 @@
-//! The saved search that is followed: made for the time being, made to stay, or there already.
+//! The followed saved search: temporary, permanent, or an existing one.
 
 use super::follow::FollowArgs;
 use crate::failure::Failure;
@@ -17,7 +17,7 @@ pub struct Saved {
     pub id: String,
     /// What people call it.
     pub name: String,
-    /// Whether it goes when it is followed no longer.
+    /// Whether it is deleted when it is no longer followed.
     pub passing: bool,
 }
 
@@ -29,15 +29,15 @@ impl Saved {
             (Some(""), _) => Err(Failure::Usage("--name: expected a name".to_owned())),
             (Some(name), true) => Saved::there(server, args, name),
             (None, true) => Err(Failure::Usage(
-                "--follow: nothing is asked: expected a question, or --name with the name or id of a saved search"
+                "--follow: expected a question, or --name with the name or id of a saved search"
                     .to_owned(),
             )),
             (_, false) if args.after.is_some() => Err(Failure::Usage(
-                "--after: a saved search that is new has no packets yet: leave it away, or the question".to_owned(),
+                "--after: a saved search that is new has no packets yet: omit it, or the question".to_owned(),
             )),
             (Some(name), false) => match find(server, name)? {
                 Some(_) => Err(Failure::Usage(format!(
-                    "--name: there is a saved search {name:?} already: leave the question away to follow it, or take another name"
+                    "--name: there is a saved search {name:?} already: omit the question to follow it, or use another name"
                 ))),
                 None => Saved::made(server, args, question, name.to_owned(), false),
             },
@@ -71,7 +71,7 @@ impl Saved {
 
     fn there(server: &Server, args: &FollowArgs, name: &str) -> Result<Saved, Failure> {
         if args.poll.is_some() || !args.when.is_empty() {
-            let why = "--poll and --when are of a saved search that is new: without a question, one that is there is followed";
+            let why = "--poll and --when need a question: without one, an existing saved search is followed";
             return Err(Failure::Usage(why.to_owned()));
         }
         let found = find(server, name)?;
@@ -91,7 +91,7 @@ impl Saved {
         Ok(Saved { id: text("id").ok_or_else(wrong)?, name: text("name").unwrap_or_default(), passing })
     }
 
-    /// What `--name` takes for it.
+    /// Its value for `--name`.
     pub fn handle(&self) -> &str {
         if self.name.is_empty() { &self.id } else { &self.name }
     }

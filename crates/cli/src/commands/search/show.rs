@@ -1,4 +1,4 @@
-//! What a person, or a script, sees of a search while it runs and when it has ended.
+//! The output of a search for people and scripts, while it runs and at its end.
 
 use crate::failure::Failure;
 use crate::units::count_text;
@@ -24,7 +24,7 @@ pub struct Show {
 }
 
 impl Show {
-    /// Of a search as it was begun: its sources.
+    /// The sources of a started search.
     pub fn new(format: &str, begun: &Value) -> Show {
         let names = begun["providers"].as_object().into_iter().flatten().map(|(name, _)| (name.clone(), None));
         let bar = ProgressBar::no_length();
@@ -67,6 +67,7 @@ impl Show {
             }
             lines.push('\n');
         }
+        // The status line shares the terminal: it is cleared while results are printed.
         let printed = self.bar.suspend(|| {
             let mut out = io::stdout().lock();
             out.write_all(lines.as_bytes()).and_then(|()| out.flush())
@@ -84,14 +85,14 @@ impl Show {
         self.tell_awaited();
     }
 
-    /// Says what a packet of another kind has to say.
+    /// Prints the message of a packet of another kind.
     pub fn remark(&mut self, packet: &Value) {
         if let Some(detail) = packet["detail"].as_str() {
             self.say(detail);
         }
     }
 
-    /// Says something on standard error, in a line of its own.
+    /// Prints a line on standard error.
     pub fn say(&self, text: &str) {
         self.bar.suspend(|| eprintln!("{}", plain(text)));
     }
@@ -171,7 +172,7 @@ fn line(provider: &str, width: usize, feature: &Value) -> String {
     format!("{time:<16}  {provider:<width$}  {headline}{link}")
 }
 
-/// What a source wrote, in one line and without signs that would steer a terminal.
+/// A source's text, in one line and without characters that would control a terminal.
 fn plain(text: &str) -> String {
     let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     text.split_whitespace().collect::<Vec<_>>().join(" ")
