@@ -72,6 +72,7 @@ pub async fn aggregate(state: Scope, Path(name): Path<String>, context: Context)
             };
             serde_json::to_vec(&explained).map_err(Problem::internal)?
         } else {
+            // Written without a tree of values: there may be many groups.
             let mut out = Vec::with_capacity(64 + 96 * answer.groups.len());
             match format {
                 Format::Csv => groups::write_csv(answer, &question, schema, control, &mut out)?,

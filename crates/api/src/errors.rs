@@ -67,6 +67,7 @@ pub fn store_problem(error: StoreError) -> Problem {
         StoreError::Damaged(damaged) => damaged_problem(&damaged),
         StoreError::Corrupt { path, detail } => {
             tracing::error!(path = %path.display(), detail, "events that a query needs cannot be read");
+            // The name alone: clients have no need of the server's paths.
             let file = path.file_name().unwrap_or_default().to_string_lossy();
             let detail = format!(
                 "events that this needs cannot be read ({file}: {detail}): `meridian check --repair` keeps what can be read, and reports what is missing"

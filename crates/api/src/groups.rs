@@ -24,6 +24,7 @@ pub fn write_json(
     control: &Control,
     out: &mut Vec<u8>,
 ) -> Result<()> {
+    // Quoted once, not for each group.
     let names: Vec<String> = functions.iter().map(|f| Value::from(f.name(schema)).to_string()).collect();
     out.extend_from_slice(b"{\"groups\":[");
     for (i, group) in answer.groups.iter().enumerate() {
@@ -54,6 +55,7 @@ fn write_group(group: &Group, functions: &[Function], names: &[String], out: &mu
         write!(out, "\"by\":{by},").map_err(Problem::internal)?;
     }
     write!(out, "\"count\":{}", group.count).map_err(Problem::internal)?;
+    // The count stands above in every group, whether requested or not.
     for ((function, name), value) in functions.iter().zip(names).zip(&group.values) {
         if *function == Function::Count {
             continue;

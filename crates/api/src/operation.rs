@@ -190,6 +190,7 @@ pub async fn ready(state: Scope) -> Result<Response> {
     if state.stopping.load(Ordering::Relaxed) {
         return Err(Problem::new(Kind::Overloaded, "the server is shutting down"));
     }
+    // The probe writes to the disk, so it runs only after a write met a full one.
     if state.backend.met_full_disk() {
         let backend = state.backend.clone();
         let full = tokio::task::spawn_blocking(move || backend.full_disk()).await.map_err(Problem::internal)?;

@@ -44,6 +44,7 @@ pub async fn get(state: Scope, Path(name): Path<String>, context: Context) -> Re
         let encode = observe::stage(Stage::Encode);
         let mut page_links = vec![links::link(&url, "self", Format::Json.media_type(), "This document")];
         if let Some(last) = answer.passages.last().filter(|_| answer.more) {
+            // By object, not by number of rows: new events between two pages must not move the next one.
             let next = links::with(&links::without(&url, "after"), "after", &text_of(&last.object));
             page_links.push(links::link(next, "next", Format::Json.media_type(), "The next objects"));
         }
@@ -67,6 +68,7 @@ fn summary(passage: &Passage) -> TrackSummary {
         ByValue::Int(n) => Value::from(*n),
         other => Value::from(text_of(other)),
     };
+    // An event without a start or an end.
     let open = |t: i64| t == i64::MIN || t == i64::MAX;
     let instant = |t: i64| (!open(t)).then(|| time::format_instant(t));
     TrackSummary { object, count: passage.count, first: instant(passage.first), last: instant(passage.last) }

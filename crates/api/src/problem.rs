@@ -23,13 +23,13 @@ pub enum Kind {
     InvalidBody,
     /// The request has no `Host`, or more than one.
     InvalidHost,
-    /// What proxies say of the client cannot be believed.
+    /// The proxies' statements about the client are malformed or contradict each other.
     InvalidForwarding,
     /// The request is for another host.
     Misdirected,
     /// A page of another origin tries to change something.
     CrossOrigin,
-    /// The request needs a credential, or shows one that stands for nobody.
+    /// The request needs a credential, or shows an invalid one.
     Unauthorized,
     /// The caller may see this, but not do it.
     Forbidden,

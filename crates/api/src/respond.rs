@@ -29,7 +29,7 @@ pub fn json(media_type: &'static str, document: &impl Serialize) -> Result<Respo
     Ok(([(header::CONTENT_TYPE, HeaderValue::from_static(media_type))], bytes).into_response())
 }
 
-/// What pages made on the server may load: nothing. They contain no script, so that text in an event can never become
+/// Pages made on the server may load nothing. They contain no script, so that text in an event can never become
 /// one. Which origins may embed them is added to every policy in one place (`guard`).
 const PLAIN_POLICY: &str =
     "default-src 'none'; style-src 'unsafe-inline'; img-src 'self' data:; form-action 'self'; base-uri 'none'";
@@ -79,7 +79,7 @@ pub fn set_read_headers(headers: &mut HeaderMap, head: &Head, now: i64, consiste
     }
 }
 
-/// Writes `Server-Timing`: what each stage took, where it is known.
+/// Writes `Server-Timing`: the time of each stage, if known.
 pub fn set_timing(headers: &mut HeaderMap, stages: &[(&str, Option<Duration>)]) {
     let mut text = String::new();
     for (name, took) in stages {

@@ -53,7 +53,7 @@ pub async fn serve(
     loop {
         let (stream, address) = tokio::select! {
             () = shutdown.as_mut() => break,
-            // { => Ended tasks stay in the set until they are joined.
+            // Ended tasks stay in the set until they are joined.
             Some(_) = connections.join_next(), if !connections.is_empty() => {
                 state.metrics.connections_open.store(connections.len(), Ordering::Relaxed);
                 continue;

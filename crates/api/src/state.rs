@@ -171,6 +171,7 @@ impl AppState {
             audit: Audit::new(backend.audit(), seams.clock.clone()),
             registry,
             gate,
+            // A gate of its own: a full server must still answer health checks and operators.
             reserved: Gate::new(Settings {
                 slots: RESERVED_MAX,
                 slots_max: RESERVED_MAX,
@@ -205,6 +206,7 @@ impl AppState {
             stopwatch: Arc::new(move || u64::try_from(ticks.elapsed()).unwrap_or(0) * 1_000),
             slow: SlowRequests::default(),
             load_history: History::default(),
+            // Random, so that the ids of two runs differ in logs.
             request_prefix: seams.random.next_u64(),
             requests: AtomicU64::new(0),
             backend,

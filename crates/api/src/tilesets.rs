@@ -133,6 +133,7 @@ pub fn tileset(context: &Context, collection: &str, schema: &Schema, bbox: Optio
         }),
         ..TileSet::default()
     };
+    // In a list, the members of TileJSON would repeat the document of each tileset.
     if !whole {
         return described;
     }

@@ -54,7 +54,7 @@ impl Client {
     pub fn for_owner(target: &Target) -> Result<Client, Failure> {
         match target {
             Target::Server(address) => Ok(Client { server: Server::at(address)?, own: None }),
-            // { => A served folder is locked, so it cannot be opened a second time. Its owner reaches the server by the
+            // A served folder is locked, so it cannot be opened a second time. Its owner reaches the server by the
             // socket.
             Target::Folder(folder) if control::is_served(folder) => {
                 Ok(Client { server: Server::on_socket(folder), own: None })

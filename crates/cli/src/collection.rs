@@ -95,6 +95,7 @@ impl CollectionTarget {
             Inner::Server(server, _) => {
                 let path = ["collections", self.name.as_str()];
                 let described = server.find_json(&path, &[])?.ok_or_else(|| self.missing())?;
+                // Durability is fixed at creation, so a named one can only be compared.
                 if let Some(asked) = named.durability.map(durability_name)
                     && described["durability"] != asked
                 {

@@ -249,7 +249,7 @@ impl Server {
         let (why, problem) = refused(response);
         Err(match (status, problem["first"].as_u64()) {
             (410, Some(first)) => NoEvents::Gone { first, why },
-            // => A proxy in front of a server that restarts answers 502 or 504.
+            // A proxy in front of a server that restarts answers 502 or 504.
             (429 | 502..=504, _) => NoEvents::NotNow(why),
             _ => NoEvents::Refused(why),
         })

@@ -61,6 +61,7 @@ impl Classifier {
         // A malformed file must be an error, even if the parser panics.
         let read = catch_unwind(|| open(settings, classes)).unwrap_or_else(|_| Err("it cannot be read".to_owned()));
         let mut classifier = read.map_err(wrong)?;
+        // A model that parses may still lack an operator at run time: it must fail here, not at the first search.
         let tried = catch_unwind(AssertUnwindSafe(|| classifier.try_out()));
         let scores = tried.unwrap_or_else(|_| Err("it fails at its first image".to_owned())).map_err(wrong)?;
         if scores.len() != classifier.classes.len() {
@@ -87,6 +88,7 @@ impl Classifier {
 
     /// Labels an image. The error is a sentence. Waits for one of the model's threads.
     pub fn labels(&self, image: &[u8]) -> Result<Labels, String> {
+        // On the model's threads, so that images never take more processors than the settings say.
         let scores = self.threads.run(|| {
             let Shape { height, width, .. } = self.shape;
             let image = picture::middle(image, width as u32, height as u32, self.settings.pixels_max)?;
@@ -100,6 +102,7 @@ impl Classifier {
             .map(|(class, score)| Label { label: class.clone(), score: (score * 1_000.0).round() / 1_000.0 })
             .collect();
         labels.sort_by(|a, b| b.score.total_cmp(&a.score));
+        // After sorting: the best ones stay.
         labels.truncate(self.settings.top);
         Ok(Labels { model: self.name.clone(), labels })
     }
@@ -120,8 +123,9 @@ impl Classifier {
         if !self.softmax {
             return Ok(raw.collect());
         }
-        let greatest = raw.clone().fold(f64::NEG_INFINITY, f64::max);
-        let powers: Vec<f64> = raw.map(|score| (score - greatest).exp()).collect();
+        let max = raw.clone().fold(f64::NEG_INFINITY, f64::max);
+        // Less the max, so that no power overflows; the quotients are the same.
+        let powers: Vec<f64> = raw.map(|score| (score - max).exp()).collect();
         let sum: f64 = powers.iter().sum();
         Ok(powers.into_iter().map(|power| power / sum).collect())
     }
@@ -150,6 +154,7 @@ impl std::fmt::Debug for Classifier {
 fn open(settings: &ImageSettings, classes: Vec<String>) -> Result<Classifier, String> {
     let path = &settings.model;
     let bytes = read(path, MODEL_BYTES_MAX)?;
+    // The operator may choose any classifier, so no operator is left out of the build.
     let model = ModelOptions::with_all_ops().load(bytes).map_err(|e| match e.to_string() {
         why if why.contains("external data") => format!("it has its weights in other files, expected one file: {why}"),
         why => format!("it is not an ONNX model that runs here: {why}"),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 /// The header with trace, span and flags.
 pub const TRACEPARENT: &str = "traceparent";
-/// The header with what vendors add; passed on as it is.
+/// The header with the vendors' entries; passed on unchanged.
 pub const TRACESTATE: &str = "tracestate";
 
 /// Longest `tracestate` that is passed on; a longer one is left out, as the standard allows beyond 512 characters (3.3.1.5).
@@ -37,6 +37,7 @@ impl Parent {
         let (trace, span, flags) = (rest.get(1..33)?, rest.get(34..50)?, rest.get(51..53)?);
         let dashes = [0, 33, 50].iter().all(|at| rest.as_bytes()[*at] == b'-');
         let (trace, span, flags) = (hex(trace)?, hex(span)? as u64, hex(flags)?);
+        // An all-zero id is invalid (3.2.2.3 and 3.2.2.4).
         if !is_complete || !dashes || trace == 0 || span == 0 {
             return None;
         }

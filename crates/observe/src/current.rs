@@ -26,7 +26,7 @@ impl fmt::Display for RequestId {
     }
 }
 
-/// What a thread works for.
+/// The work of a thread.
 #[derive(Debug, Clone, Default)]
 pub struct Current {
     /// The request.
@@ -89,6 +89,7 @@ struct Swapped<'a>(&'a mut Current);
 
 impl<'a> Swapped<'a> {
     fn new(current: &'a mut Current) -> Swapped<'a> {
+        // Swapped, not cloned: a poll must not count references for each value that it carries.
         CURRENT.with_borrow_mut(|held| std::mem::swap(held, current));
         Swapped(current)
     }

@@ -156,6 +156,7 @@ impl Drop for Span {
     fn drop(&mut self) {
         if let Some(open) = self.0.take() {
             let Open { place, mut ended } = *open;
+            // A span that was split off has its end already.
             if ended.end == 0 {
                 // A clock that was set back makes no span of negative length.
                 ended.end = place.now().max(ended.start);

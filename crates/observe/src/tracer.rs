@@ -1,4 +1,4 @@
-//! Which traces are recorded, and what their spans are numbered.
+//! Which traces are recorded, and the numbers of their spans.
 
 use crate::context::Parent;
 use crate::span::{EndedSpan, Kind, Span};
@@ -18,11 +18,11 @@ pub trait SpanSink: fmt::Debug + Send + Sync {
     /// Takes one.
     fn take(&self, span: EndedSpan);
 
-    /// What became of them.
+    /// Counts of their outcomes.
     fn figures(&self) -> Figures;
 }
 
-/// What became of ended spans, since the start.
+/// Outcomes of ended spans, since the start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Figures {
     /// Sent to the collector, which took them.
@@ -88,7 +88,7 @@ impl Tracer {
         self.0.is_some()
     }
 
-    /// What became of the spans; `None` where nothing is recorded.
+    /// Outcomes of the spans; `None` if nothing is recorded.
     pub fn figures(&self) -> Option<Figures> {
         self.0.as_ref().map(|inner| inner.sink.figures())
     }
@@ -104,6 +104,7 @@ impl Tracer {
         let Some(tracer) = &self.0 else { return (None, Span::none()) };
         match parent() {
             Some(parent) => {
+                // The clock is read only for a caller that records: most requests have none.
                 let sampled = parent.sampled && tracer.parents.admits((tracer.clock)());
                 let left = sampled.then(|| Arc::new(AtomicU32::new(SPANS_MAX)));
                 let Parent { trace, span, state, .. } = parent;
@@ -112,6 +113,7 @@ impl Tracer {
                 (Some(span.current().trace.filter(|_| span.is_recorded()).unwrap_or(above)), span)
             }
             None => {
+                // The lower half of the id is also the draw: a request that is not recorded costs one number.
                 let low = tracer.number();
                 if tracer.below.is_some_and(|below| low >= below) {
                     return (None, Span::none());
@@ -148,7 +150,7 @@ impl Trace {
         self.left.is_some()
     }
 
-    /// What a request that this work makes passes on.
+    /// The parent that a request of this work passes on.
     pub fn to_pass_on(&self) -> Parent {
         Parent { trace: self.id, span: self.span, sampled: self.is_recorded(), state: self.state.clone() }
     }
@@ -168,6 +170,7 @@ impl Trace {
 
     fn open(&self, name: Cow<'static, str>, kind: Kind, parent_is_remote: bool) -> Span {
         let Some(left) = &self.left else { return Span::none() };
+        // Relaxed: a count alone. Spans of one trace may end on many threads.
         let taken = left.try_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
         if taken.is_err() {
             return Span::none();
@@ -208,6 +211,7 @@ impl PerSecond {
     fn admits(&self, now: u64) -> bool {
         let second = (now / 1_000_000_000) & u64::from(u32::MAX);
         let taken = self.state.try_update(Ordering::Relaxed, Ordering::Relaxed, |state| {
+            // Second and count in one number: two requests at the turn of a second cannot reset it twice.
             let count = if state >> 32 == second { state & u64::from(u32::MAX) } else { 0 };
             (count < u64::from(self.max)).then_some(second << 32 | (count + 1))
         });

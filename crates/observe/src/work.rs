@@ -1,4 +1,4 @@
-//! What a request costs, by stage: one measurement for its `Server-Timing`, the log of slow requests and its spans.
+//! The cost of a request by stage: one measurement for its `Server-Timing`, the log of slow requests and its spans.
 
 use crate::current::Current;
 use crate::span::Span;
@@ -53,11 +53,11 @@ named! {
 }
 
 named! {
-    /// What a query visits and reads.
+    /// The visits and reads of a query.
     Count {
         /// Memory trees and segments of the snapshot.
         Parts "parts",
-        /// Nodes that their bounds ruled out.
+        /// Parts excluded by their bounds.
         PartsPruned "parts_pruned",
         /// Tree nodes whose box was tested.
         NodesVisited "nodes_visited",
@@ -99,7 +99,7 @@ impl Work {
         Work { stopwatch, stages: Default::default(), counts: Default::default() }
     }
 
-    /// What a stage took; `None` where it did not happen.
+    /// The time of a stage; `None` if it did not happen.
     pub fn took(&self, stage: Stage) -> Option<Duration> {
         let nanos = self.stages[stage as usize].load(Ordering::Relaxed);
         (nanos > 0).then(|| Duration::from_nanos(nanos))
@@ -107,7 +107,7 @@ impl Work {
 
     /// Adds to a stage.
     pub fn add(&self, stage: Stage, nanos: u64) {
-        // What happened took some time, however short.
+        // Never 0, which stands for a stage that did not happen.
         self.stages[stage as usize].fetch_add(nanos.max(1), Ordering::Relaxed);
     }
 
@@ -144,7 +144,7 @@ impl Current {
 }
 
 impl Measured {
-    /// Adds to what the work visited and read.
+    /// Adds to the counts of the work.
     pub fn count(&mut self, counts: &[(Count, u64)]) {
         for (count, n) in counts {
             if let Some((work, _)) = &self.began {
@@ -158,6 +158,7 @@ impl Measured {
     pub fn split_off(&mut self, first: Stage, nanos: u64) {
         if let Some((work, began)) = &mut self.began {
             work.add(first, nanos);
+            // The rest counts from there, so that no time is counted twice.
             *began += nanos;
         }
         self.span.split_off(first.name(), nanos);

@@ -1,4 +1,4 @@
-//! What a request shows to say who sends it.
+//! The `Authorization` header of a request.
 
 /// The credential of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -74,7 +74,7 @@ impl Identity {
         Identity { tenant, ledger, grant, name: name.into(), expires, gives_until, revoked: None }
     }
 
-    /// The same identity in another tenant, for operators, who belong to none.
+    /// The same identity in another tenant; operators belong to none.
     pub fn within(&self, ledger: &Arc<Ledger>) -> Identity {
         let (expires, gives_until, revoked) = (self.expires, self.gives_until, self.revoked.clone());
         Identity { expires, gives_until, revoked, ..Identity::of(ledger, self.grant.clone(), &self.name) }

@@ -1,4 +1,4 @@
-//! Passwords, and what is kept of them.
+//! Passwords and their stored form.
 //!
 //! A password is hashed with Argon2id (RFC 9106) with the parameters that OWASP advises: 19 MiB of memory, two passes, one
 //! lane. That takes some 30 ms of a processor. The hash is a PHC string, which names its parameters, so that hashes made
@@ -64,7 +64,7 @@ impl Password {
 
     /// Whether it has this hash; some 30 ms of work.
     pub fn has(&self, digest: &PasswordDigest) -> bool {
-        // The parameters are those that the hash names.
+        // With the hash's own parameters, not today's: they may have changed since.
         let hash = PasswordHash::new(&digest.0);
         hash.is_ok_and(|hash| Argon2::default().verify_password(self.0.as_bytes(), &hash).is_ok())
     }
@@ -75,7 +75,7 @@ fn hasher() -> Result<Argon2<'static>, String> {
     Ok(Argon2::new(Algorithm::Argon2id, Version::V0x13, params))
 }
 
-/// What is kept of a password: a PHC string.
+/// The stored form of a password: a PHC string.
 #[derive(Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(transparent)]
 pub struct PasswordDigest(String);

@@ -75,7 +75,7 @@ impl From<Invalid> for Fault {
     }
 }
 
-/// Why a credential stands for nobody. Callers are told the same for all of them.
+/// Why a credential is invalid. Callers get the same answer for all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unknown {
     /// It is not the text of a token or session, or there is none of it.
@@ -236,6 +236,7 @@ impl Registry {
         }
         let (token, text) =
             Token::make(tenant, &new.grant, now, new.expires).map_err(|e| Fault::Vault(e.to_string()))?;
+        // Before the record is written: afterwards nothing may fail, or a valid token would exist that nobody holds.
         let known = state.known(token.clone()).ok_or_else(|| Fault::Vault("a digest that was just made".to_owned()))?;
         self.write(KINDS.token, &token.id, &token)?;
         let mut state = State::clone(&state);
@@ -268,6 +269,7 @@ impl Registry {
         self.remove(KINDS.token, id)?;
         state.tokens.remove(id);
         self.now.store(Arc::new(state));
+        // Streams and searches hold the caller, not the token.
         known.caller.revoke();
         Ok(())
     }

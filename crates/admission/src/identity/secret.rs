@@ -1,4 +1,4 @@
-//! Random secrets that stand for a caller: the text that a client shows, and what is kept of it.
+//! Random secrets that stand for a caller: the text that a client shows, and its stored form.
 //!
 //! The text reads `PREFIX ID _ SECRET`: the id finds the record and names it in lists and logs, the secret is 256 random bits
 //! in hexadecimal. Only its SHA-256 is kept. A slow hash would protect nothing: a random secret cannot be guessed from

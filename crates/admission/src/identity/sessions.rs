@@ -161,6 +161,7 @@ impl Registry {
     ) -> Result<Option<(Arc<Session>, String)>, Fault> {
         let _changing = self.changing.lock();
         let state = self.now.load();
+        // The check took some 30 ms without the lock; the password may have changed since.
         let Some(user) = state.users.get(login).filter(|user| user.password.is_still(password)) else {
             return Ok(None);
         };
@@ -170,6 +171,7 @@ impl Registry {
         let record = Record { id, user, stamp, created: now, seen: now, expires, digest };
         let Some(session) = state.session(login, record) else { return Ok(None) };
         self.make_room(login)?;
+        // The record first: a session that works must survive a restart.
         self.write(KINDS.session, &session.record.id, &session.record)?;
         let session = Arc::new(session);
         self.sessions.0.write().insert(session.record.id.clone(), session.clone());
@@ -207,6 +209,7 @@ impl Registry {
         if !self.now.load().serves(&session.caller) {
             return Err(Unknown::Suspended);
         }
+        // Requests of one session run at once: a slower one must not set the time back.
         session.seen.fetch_max(now, Ordering::Relaxed);
         Ok(session)
     }
@@ -241,6 +244,7 @@ impl Registry {
             let behind = session.seen.load(Ordering::Relaxed) - session.recorded.load(Ordering::Relaxed);
             behind >= micros(limits.idle) / BEHIND
         };
+        // Collected first: no request may wait for a disk under the lock of the map.
         let moved: Vec<_> = self.sessions.0.read().values().filter(moved).cloned().collect();
         self.forget(&over)?;
         for session in moved {

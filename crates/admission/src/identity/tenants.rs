@@ -89,6 +89,7 @@ impl Registry {
         }
         let of_tenant = |known: &Arc<Known>| known.token.tenant == name;
         let revoked: Vec<Arc<Known>> = state.tokens.values().filter(|known| of_tenant(known)).cloned().collect();
+        // The tenant's own record goes last: after a fault or a crash, the removal can be repeated.
         for known in &revoked {
             self.remove(KINDS.token, &known.token.id)?;
         }

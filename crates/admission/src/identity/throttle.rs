@@ -60,6 +60,7 @@ impl Throttle {
         let mut tables = self.0.lock();
         let familiar = address.is_some_and(|address| tables.familiar.of(&(login.to_owned(), address), now).is_some());
         let login_counts = (!familiar).then(|| login.to_owned());
+        // Both tables are asked before either counts: a refused attempt does not lengthen the wait.
         let wait_login = login_counts.as_ref().map_or(0, |login| tables.logins.wait(login, now));
         let wait_address = address.map_or(0, |address| tables.addresses.wait(&address, now));
         let wait = wait_login.max(wait_address);
@@ -135,6 +136,7 @@ impl<K: Eq + Hash> Counts<K> {
 
     fn count(&mut self, key: K, now: i64) {
         let before = self.of(&key, now).map_or(0, |count| count.attempts);
+        // A known key needs no room.
         if self.counts.len() >= ENTRIES_MAX && !self.counts.contains_key(&key) {
             self.halve(now);
         }
@@ -170,7 +172,7 @@ impl<K: Eq + Hash> Counts<K> {
     }
 }
 
-/// What attempts are counted for: an IPv4 address, or the /64 of an IPv6 address, all of which is one client's.
+/// The unit in which attempts are counted: an IPv4 address, or the /64 of an IPv6 address, which one client has whole.
 fn block(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {

@@ -31,7 +31,7 @@ pub struct User {
     /// Whether it may not sign in.
     #[serde(default)]
     pub disabled: bool,
-    /// What is kept of its password.
+    /// The stored form of its password.
     pub(super) password: PasswordDigest,
     /// Renewed with every change: a session is void once it has another stamp than its user, even where a crash kept its
     /// record.

@@ -21,11 +21,11 @@ pub struct NewUser {
     pub tenant: Option<String>,
     /// Its rights.
     pub grant: Grant,
-    /// What is kept of its password.
+    /// The stored form of its password.
     pub password: PasswordDigest,
 }
 
-/// A change of a user; what is absent stays.
+/// A change of a user; absent settings stay.
 #[derive(Debug, Clone, Default)]
 pub struct UserChange {
     /// Other rights.
@@ -54,8 +54,8 @@ impl Registry {
         self.now.load().users.get(login).cloned()
     }
 
-    /// What is kept of a user's password, if the user may sign in; a digest that no password has, if not. Checking either
-    /// takes the same time.
+    /// The stored form of a user's password, if the user may sign in; a digest that no password has, if not. Checking
+    /// either takes the same time.
     pub fn password(&self, login: Option<&Login>) -> PasswordDigest {
         let state = self.now.load();
         let user = login.and_then(|login| state.users.get(login)).filter(|user| !user.disabled);
@@ -116,6 +116,7 @@ impl Registry {
         }
         user.password = change.password.unwrap_or(user.password);
         user.disabled = change.disabled.unwrap_or(user.disabled);
+        // Sessions hold the stamp: a record of a session that outlives the change is void.
         user.stamp = random()?;
         self.put_user(&state, user.clone())?;
         self.end_sessions(|session| session.login() == login);

@@ -21,7 +21,7 @@ use meridian_model::policy::quota::Quota;
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
 
-/// What is set; what is absent stays.
+/// The given settings; absent ones stay.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Asked {
@@ -31,12 +31,12 @@ struct Asked {
     /// `null` takes the right away.
     #[serde(default, deserialize_with = "present")]
     anonymous: Option<Option<String>>,
-    /// Those that are named; `null` lifts one.
+    /// The named quotas; `null` removes one.
     #[serde(default)]
     quotas: BTreeMap<String, Option<u64>>,
 }
 
-/// Tells a member that is null from one that is absent.
+/// Distinguishes a null member from an absent one.
 fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<String>>, D::Error> {
     Option::deserialize(deserializer).map(Some)
 }
@@ -52,7 +52,7 @@ struct Change {
 const EXPECTED: &str = "an object such as {\"name\":\"harbour\",\"weight\":2}";
 
 impl Asked {
-    /// What the record of the act says of it.
+    /// The record of the act, in words.
     fn note(&self, tenant: &str) -> Note {
         let or_none = |value: Option<String>| value.unwrap_or_else(|| "none".to_owned());
         let mut words = Vec::new();
@@ -129,6 +129,7 @@ pub async fn patch(state: Scope, Path(name): Path<String>, context: Context, bod
     let tenant =
         super::change(&state, move |state| state.registry.change_tenant(&of, |tenant| change.make(tenant))).await?;
     state.share_out();
+    // A new quota holds at once, not from the next round of counting.
     quota::count_of(&state, &name);
     if tenant.suspended {
         state.searches.stop_of(&name, false);
@@ -146,7 +147,7 @@ pub async fn delete(state: Scope, Path(name): Path<String>, context: Context) ->
     if name == DEFAULT_TENANT {
         return Err(Problem::new(Kind::Conflict, "the default tenant cannot be removed"));
     }
-    // Suspended first: nothing may be written behind the removal, and a slip of the hand shows before data is gone.
+    // Suspended first: nothing may be written during the removal, and a mistake shows before data is gone.
     if !tenant.suspended {
         return Err(Problem::new(Kind::Conflict, format!("the tenant {name:?} is in use: suspend it first")));
     }
@@ -161,6 +162,7 @@ pub async fn delete(state: Scope, Path(name): Path<String>, context: Context) ->
         for collection in shared.backend.list(&of) {
             shared.backend.remove(&of, collection.name()).map_err(errors::store_problem)?;
         }
+        // A damaged collection may hold events that a repair can save, so its tenant stays.
         match shared.backend.damaged(&of).first() {
             Some(damaged) => Err(errors::damaged_problem(damaged)),
             None => shared.registry.remove_tenant(&of).map_err(errors::access_problem),

@@ -16,7 +16,7 @@ use meridian_model::policy::access::{Grant, Pattern, Role};
 use meridian_model::{schema_json, time};
 use serde::Deserialize;
 
-/// What is asked for.
+/// The body of a request.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Asked {
@@ -46,7 +46,7 @@ pub async fn post(state: Scope, context: Context, body: Body) -> Result<Response
     Ok(response)
 }
 
-/// What the record of the act says of it.
+/// The record of the act, in words.
 fn note(token: &Token) -> Note {
     let until =
         token.expires.map_or_else(|| "without end".to_owned(), |t| format!("until {}", time::format_instant(t)));

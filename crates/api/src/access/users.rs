@@ -28,7 +28,7 @@ struct Asked {
     password: String,
 }
 
-/// What a change sets; what is absent stays.
+/// The settings of a change; absent ones stay.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct AskedChange {
@@ -116,7 +116,7 @@ pub async fn delete(state: Scope, Path(name): Path<String>, context: Context) ->
     Ok(respond::no_content())
 }
 
-/// What the record of the act says of it.
+/// The record of the act, in words.
 fn note(user: &User, password: bool) -> Note {
     let state = if user.disabled { ", disabled" } else { "" };
     let secret = if password { ", a new password" } else { "" };
@@ -127,7 +127,7 @@ fn note(user: &User, password: bool) -> Note {
     }
 }
 
-/// A user of the caller's tenant; for operators who name no other one, also an operator.
+/// A user of the caller's tenant. An operator that names no tenant also finds operators.
 fn find(state: &Scope, name: &str) -> Result<Arc<User>> {
     let caller = state.caller();
     let user = state.registry.user(&Login::of(&caller.tenant, name));

@@ -188,7 +188,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
                 Poll::Ready(Ok(())) if !buf.filled().is_empty() => {
                     linger.bytes = linger.bytes.saturating_sub(buf.filled().len());
                 }
-                // return Poll::Ready(()), => The client has closed, or the stream has failed.
+                // The client has closed, or the stream has failed.
                 Poll::Ready(_) => return Poll::Ready(()),
                 Poll::Pending => break,
             }

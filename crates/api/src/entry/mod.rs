@@ -322,7 +322,7 @@ impl Entry {
     fn gate(&self, class: Class) -> &Gate {
         match class {
             Class::Reserved => &self.state.reserved,
-            // &self.state.gate, => One gate for all: separate ones would each fill the processors.
+            // One gate for all: separate ones would each fill the processors.
             Class::Interactive | Class::Write | Class::Stream => &self.state.gate,
         }
     }

@@ -31,6 +31,7 @@ pub fn page_of(
             let _ = write!(body, "<p>{} events. ", super::grouped(returned as u64));
         }
     }
+    // A URL with two formats would be refused.
     let bare = links::without(url, "f");
     body.push_str("As ");
     for (i, word) in ["json", "csv", "ndjson", "geojsonseq", "arrow", "parquet"].iter().enumerate() {

@@ -142,6 +142,7 @@ fn order(
 pub async fn get(state: Scope, Path(name): Path<String>, context: Context) -> Result<Response> {
     let collection = state.collection(&name)?;
     let mut request = ItemsRequest::take(&state, &context, &*collection)?;
+    // A bulk response lasts as long as its client reads; a page must be short.
     let default = if request.is_streamed() { state.config.timeout_stream } else { state.config.timeout_default };
     let deadline = context.deadline(request.timeout, default)?;
     let run = context.lease.run(&state, deadline).await?;

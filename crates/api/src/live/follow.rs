@@ -190,7 +190,7 @@ impl Follower {
     fn check_collection(&self) -> Update {
         let now = self.state.view().collection(self.collection.name());
         match now {
-            // => By the time of creation: a new collection may have the old name.
+            // By the time of creation: a new collection may have the old name.
             Some(now) if now.created() == self.collection.created() => Update::KeepAlive(self.at),
             _ => Update::End(self.end("gone", "the collection was removed or renamed")),
         }

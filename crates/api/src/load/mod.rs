@@ -52,6 +52,7 @@ pub async fn get(state: Scope, context: Context) -> Result<Response> {
     };
     let headers = response.headers_mut();
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    // A header, since the policy of the page forbids scripts.
     if format == Format::Html && is_live {
         headers.insert(HeaderName::from_static("refresh"), REFRESH_S.clone());
     }

@@ -121,6 +121,7 @@ fn refused(tenant: &TenantLoad) -> String {
     if all == 0 {
         return String::new();
     }
+    // The first sample has no earlier one to compare with.
     let recent = tenant.refused_of_late.as_ref().unwrap_or(&tenant.refused);
     let mut out = String::from("<ul class=\"why\">");
     for (reason, n) in recent {
@@ -195,6 +196,7 @@ fn head(out: &mut String, names: &[&str]) {
 
 /// A cell; `value` is HTML already.
 fn cell(out: &mut String, name: &str, value: &str) {
+    // Without a child element, `td:empty` hides the cell on a narrow screen.
     let (open, close) = if value.is_empty() { ("", "") } else { ("<div>", "</div>") };
     let _ = write!(out, "<td data-name=\"{name}\">{open}{value}{close}</td>");
 }

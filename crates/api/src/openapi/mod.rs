@@ -82,6 +82,7 @@ pub fn document(version: Version, server: &str, collections: &[(String, Arc<Sche
         "components": components,
     });
     match version {
+        // The document is in the terms of 3.1, most of which 3.0 shares; the others are translated.
         Version::V30 => dialect::lower(&mut document),
         Version::V31 => document["jsonSchemaDialect"] = json!("https://spec.openapis.org/oas/3.1/dialect/base"),
     }
@@ -108,6 +109,7 @@ fn describe(operation: &Route, path: &str) -> Value {
         }
         responses.insert(status.to_string(), more);
     }
+    // Every operation can be refused, for reasons that its route does not list.
     responses.insert("default".to_owned(), reference("responses", "Problem"));
     let mut described = json!({
         "operationId": operation.id,

@@ -35,6 +35,7 @@ impl Params {
 
     /// Takes a parameter, if the request has it.
     pub fn take(&mut self, name: &'static str) -> Option<String> {
+        // Also where the request lacks it: the message about an unknown parameter lists all that the route takes.
         self.known.push(name);
         self.take_other(name)
     }

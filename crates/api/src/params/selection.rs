@@ -173,6 +173,7 @@ fn take_queryables<'a>(terms: &mut Terms, params: &mut Params, schema: &'a Schem
     let mut found = Vec::new();
     for name in queryable_names(schema) {
         let Some(text) = params.take_other(name) else { continue };
+        // Part of the query's identity: a page token must not fit a query with another value.
         terms.0.push(format!("{name}={text}"));
         let wrong = |expected: &str| Problem::parameter(name, format!("{text:?} is not {expected}"));
         let property = Operand::Property(name.to_owned());

@@ -80,7 +80,7 @@ fn make(state: &Scope) -> Result<Arc<dyn Collection>> {
     }
     let settings = Settings { durability: state.config.places_durability, ..Settings::default() };
     match state.view().create(COLLECTION, schema(), settings) {
-        // state.collection(COLLECTION), => `PUT /collections/places` does not take this lock.
+        // `PUT /collections/places` does not take this lock.
         Err(StoreError::Exists { .. }) => state.collection(COLLECTION),
         made => made.map_err(errors::store_problem),
     }
@@ -227,6 +227,7 @@ pub async fn delete_all(state: Scope, context: Context) -> Result<Response> {
     let shared = state.clone();
     stream::run(run, move |_| {
         if existing(&shared)?.is_some() {
+            // One step, however many places there are.
             shared.view().remove(COLLECTION).map_err(errors::store_problem)?;
         }
         make(&shared).map(drop)

@@ -59,7 +59,7 @@ pub(super) fn position(context: &Context) -> Result<Option<u64>> {
     params.finish()?;
     let wrong = |name: &str, text: &str| Problem::parameter(name, format!("{text:?}: expected the number of a packet"));
     let last = match (context.headers.get(&LAST_EVENT_ID), after) {
-        // { => First: a browser that reconnects repeats the URL with its old `after`.
+        // First: a browser that reconnects repeats the URL with its old `after`.
         (Some(header), _) => {
             let text = header.to_str().unwrap_or_default();
             Some(text.parse::<u64>().map_err(|_| wrong("Last-Event-ID", text))?)
@@ -115,7 +115,7 @@ fn as_events(mut reader: Reader, head: Option<&'static str>) -> Response {
                     Some((seq, packet)) => Bytes::from(format!("id: {seq}\ndata: {packet}\n\n")),
                     None => return,
                 },
-                // return, => A client that leaves while no packet comes must not keep its search alive.
+                // A client that leaves while no packet comes must not keep its search alive.
                 () = send.closed() => return,
                 () = tokio::time::sleep(KEEP_ALIVE) => Bytes::from_static(b":\n\n"),
             };

@@ -155,6 +155,7 @@ fn csv(answer: impl Read, most: u64, out: &mut dyn Write) -> Result<(), Failure>
     if most == u64::MAX {
         return copy(&mut { answer }, out).map(drop);
     }
+    // By record, since a quoted text may hold line breaks.
     let mut reader = csv::ReaderBuilder::new().has_headers(false).from_reader(answer);
     let mut writer = csv::Writer::from_writer(out);
     for record in reader.byte_records().take(most.saturating_add(1) as usize) {

@@ -109,6 +109,7 @@ impl SettingArgs {
         }
         match self.anonymous.as_deref() {
             None => {}
+            // Null removes the right; an absent member keeps it.
             Some("none") => document["anonymous"] = Value::Null,
             Some(pattern) => document["anonymous"] = json!(pattern),
         }

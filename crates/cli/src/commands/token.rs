@@ -37,7 +37,7 @@ enum Command {
 /// Create a token; its text is the last word printed
 #[derive(Args, Debug)]
 struct CreateArgs {
-    /// What its holder may do: reader, writer, admin or operator
+    /// Role of its holder: reader, writer, admin or operator
     #[arg(long, value_name = "ROLE")]
     role: String,
     /// Tenant that it is for [default: default; operators belong to none]

@@ -43,7 +43,7 @@ enum Command {
 struct CreateArgs {
     /// Its name: small letters, digits, - _ . + @
     name: String,
-    /// What it may do: reader, writer, admin or operator
+    /// Its role: reader, writer, admin or operator
     #[arg(long, value_name = "ROLE")]
     role: String,
     /// Tenant that it is for [default: default; operators belong to none]
@@ -120,6 +120,7 @@ fn create(args: &CreateArgs) -> Result<(), Failure> {
         asked["collections"] = json!(collections);
     }
     let client = Client::for_owner(&args.target.resolve())?;
+    // The folder is closed before an error is returned, so that its log is synced.
     let made = client.ask(&["users"], &asked);
     client.close()?;
     let made = made?;
@@ -181,6 +182,7 @@ impl PasswordArgs {
             return first_line(std::fs::File::open(file).map_err(failed)?).map_err(failed);
         }
         let failed = |e| Failure::Refused(format!("the password cannot be read: {e}"));
+        // A pipe cannot answer a prompt.
         if !std::io::stdin().is_terminal() {
             return first_line(std::io::stdin()).map_err(failed);
         }
@@ -194,7 +196,9 @@ impl PasswordArgs {
 
 fn first_line(from: impl std::io::Read) -> std::io::Result<String> {
     let mut line = String::new();
+    // Bounded, since the file may be a device without an end.
     std::io::BufReader::new(from.take(PASSWORD_BYTES_MAX)).read_line(&mut line)?;
+    // Other white space belongs to the password.
     Ok(line.trim_end_matches(['\r', '\n']).to_owned())
 }
 

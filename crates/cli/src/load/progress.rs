@@ -1,4 +1,4 @@
-//! How a load is going: events and bytes a second, mistakes, time left.
+//! The progress of a load: events and bytes a second, mistakes, time left.
 
 use crate::units::{count_text, size_short};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};

@@ -50,6 +50,7 @@ pub struct Message {
 
 impl Message {
     fn add(&mut self, field: &Field, value: Value) {
+        // `tracing` passes the message as a field of this name.
         if field.name() == "message" {
             self.text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         } else {
@@ -113,6 +114,7 @@ impl Line<'_> {
         if !self.message.fields.is_empty() {
             set("fields", Value::Object(self.message.fields.clone()));
         }
+        // The encoder escapes line breaks, so a message cannot forge a line.
         Value::Object(object).to_string()
     }
 

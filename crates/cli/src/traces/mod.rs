@@ -169,7 +169,7 @@ impl Collector {
                 Ok(status) if ![429, 502, 503, 504].contains(&status.as_u16()) => {
                     return Err(format!("it answered {status}"));
                 }
-                // {} => Retried until the caller's time is over: a collector may restart.
+                // Retried until the caller's time is over: a collector may restart.
                 Ok(_) | Err(_) => {}
             }
             tokio::time::sleep(pause).await;

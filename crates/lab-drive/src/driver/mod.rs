@@ -44,7 +44,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::task::{JoinSet, LocalSet};
 
-/// What a run is given beside its scenario.
+/// The inputs of a run beside its scenario.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
     /// The results folder to be.
@@ -76,7 +76,7 @@ pub struct Progress {
     pub in_flight: u32,
 }
 
-/// What came of a run.
+/// The outcome of a run.
 #[derive(Debug)]
 pub struct Outcome {
     /// `run.json`.
@@ -112,6 +112,7 @@ pub fn run(scenario: &Scenario, options: &Options, progress: &mut dyn FnMut(&Pro
     let (stop, counts, mut run, watch) = driver.into_parts();
     drop(runtime);
     let stalls = recorder.stalls();
+    // Tasks held the others. They ended with the runtime, so a clone that is left is a bug.
     let recorder = Rc::try_unwrap(recorder).map_err(|_| LabError::results("a virtual user outlived its trial"))?;
     // Before `outcome?`: also after an error the rows written so far reach the disk.
     let writer = recorder.finish()?;
@@ -216,6 +217,7 @@ impl<'a> Driver<'a> {
                 break;
             }
         }
+        // Before the samplers end: a late interrupt must not stop a run that is over.
         guards.shutdown().await;
         if let Some(sampling) = self.sampling.take() {
             sampling.end();
@@ -250,6 +252,7 @@ impl<'a> Driver<'a> {
         self.run.trials.push(Trial { target, started, measured_us: [plan.measured, plan.cool_down] });
         self.stretch(trial, target, clock, plan, progress).await?;
         if phases.again_s > 0.0 && !self.stop.is_asked() {
+            // The server gets this time to recover: whether it does is the question.
             self.pause(phases.again_after_s).await;
             if !self.stop.is_asked() {
                 let plan = Plan::again(phases, clock.now());
@@ -314,6 +317,7 @@ impl<'a> Driver<'a> {
         if self.prepared.all_closed {
             probe.spawn_local(probe_lateness(Rc::clone(&shared)));
         }
+        // After preparation: its processor time is not the run's.
         self.watch.begin();
         let mut tick = tokio::time::interval(TICK);
         let mut grace = None;

@@ -193,6 +193,7 @@ impl Dispatcher {
         let free = counter.free.borrow_mut().pop();
         if let Some(slot) = free {
             *slot.job.borrow_mut() = Some(job);
+            // The job first, then the wake-up: the user must find it.
             if let Some(waker) = slot.waker.borrow_mut().take() {
                 waker.wake();
             }
@@ -204,6 +205,7 @@ impl Dispatcher {
             let load = &self.load;
             let virtual_user =
                 VirtualUser::new(Rc::clone(&load.shared), Rc::clone(&load.profile), user, load.pool.of(user));
+            // A new connection only if all are busy, so that a slow load opens few.
             virtual_users.spawn_local(work(virtual_user, job, Rc::clone(counter), Rc::clone(&self.last_end)));
         } else if counter.waiting.borrow().len() < WAITING_MAX {
             counter.waiting.borrow_mut().push_back(job);

@@ -29,7 +29,7 @@ pub struct Job {
     pub question: Question,
 }
 
-/// What all users of a population have in common.
+/// State shared by all users of a population.
 #[derive(Debug)]
 pub struct UserProfile {
     /// Index of the target.
@@ -121,11 +121,13 @@ impl VirtualUser {
                 first_intended: (attempt > 0).then_some(job.intended),
                 ..Record::default()
             };
+            // A wait from the previous attempt must not count for this one.
             self.scan.retry_after = None;
             let is_whole = self.ask(&job.question, &mut record).await;
             let ended = record.done.unwrap_or(intended);
             let useful = matches!(record.outcome, Outcome::Sound | Outcome::Partial);
             if is_whole && let Some(same) = profile.other(&shared, &record) {
+                // The scan moves with it: the user needs a fresh one for its next request anyway.
                 let comparison = Comparison { question: job.question, scan: std::mem::take(&mut self.scan), record };
                 if profile.waits {
                     same.settle(&shared, comparison, &profile.limits).await;
@@ -189,6 +191,7 @@ impl VirtualUser {
         if is_whole {
             self.scan.end(now);
         }
+        // Also without a whole answer: a partial one shows how far the server came.
         record.first_result = self.scan.first;
         record.last_result = self.scan.last;
         record.packets = self.scan.packets;

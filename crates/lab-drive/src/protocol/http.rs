@@ -29,7 +29,7 @@ pub struct Http {
     filled: usize,
 }
 
-/// What the head of an answer says.
+/// The head of an answer.
 #[derive(Debug)]
 struct Head {
     length: usize,
@@ -68,6 +68,7 @@ impl Http {
                 return Err(ExchangeError::failed("the head of the answer is larger than 16 KiB"));
             }
             read(stream, &mut self.buffer, &mut self.filled).await?;
+            // Of the first read alone: an interim answer counts, as the server has begun to answer.
             record.first_byte.get_or_insert_with(|| clock.now());
         };
         record.status = head.status;
@@ -88,6 +89,7 @@ impl Http {
             (at, self.filled) = (0, 0);
             match read(stream, &mut self.buffer, &mut self.filled).await {
                 Ok(()) => now = clock.now(),
+                // Such a body ends with its connection (RFC 9112, section 6.3).
                 Err(fault) if fault.detail == CLOSED && framing == Framing::Close => break,
                 Err(fault) if fault.detail == CLOSED => return Err(ExchangeError::failed("the answer broke off")),
                 Err(fault) => return Err(fault),

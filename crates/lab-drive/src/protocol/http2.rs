@@ -188,6 +188,7 @@ async fn stream(sender: SendRequest<bytes::Bytes>, address: &Address, of: &mut E
     let request = head(question, address).ok_or(Wrong::Request("the request cannot be put as one of HTTP/2"))?;
     // Waits for as long as the server allows no further stream.
     let mut sender = sender.ready().await?;
+    // After the wait for a stream: the server has not seen the request before.
     record.was_sent(clock.now());
     let body = question.body();
     let (answer, mut upload) = sender.send_request(request, body.is_empty())?;

@@ -24,7 +24,7 @@ pub struct WebSocket {
     message: Vec<u8>,
 }
 
-/// Room for what comes at once; it grows where a message is larger.
+/// Room for one read; it grows if a message is larger.
 const BUFFER: usize = 2 << 10;
 
 /// The example of RFC 6455, section 1.3: the key keeps caches from answering, and there is none here.
@@ -89,7 +89,7 @@ impl WebSocket {
 
 impl Client for WebSocket {
     async fn open(&mut self) -> Result<(), ExchangeError> {
-        // A stream begins with its question: that it could is all there is to see.
+        // A stream begins with its question, so only the connection can be tried.
         Stream::open(&self.address).await.map(drop)
     }
 
@@ -142,7 +142,7 @@ impl Client for WebSocket {
                             }
                         }
                         if frame.last && (scan.state.is_some() || **unit == ResultUnit::Body) {
-                            // What the other side makes of a farewell does not matter any more.
+                            // The other side's reaction to the close does not matter.
                             let _ = stream.send(&frame_of(CLOSE, &1000_u16.to_be_bytes(), MASK)).await;
                             return Ok(());
                         }
@@ -173,7 +173,7 @@ fn upgrade(question: &Question) -> Vec<u8> {
     out
 }
 
-/// The first frame of what has come, where it is whole.
+/// The first frame of the received bytes, if it is complete.
 fn next_frame(bytes: &[u8]) -> Result<Option<Frame>, &'static str> {
     let mut cursor = Cursor::new(bytes);
     let Some((header, length)) = FrameHeader::parse(&mut cursor).map_err(|_| ODD)? else { return Ok(None) };

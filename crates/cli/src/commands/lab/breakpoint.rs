@@ -95,7 +95,7 @@ fn line(step: &Step) -> String {
 
 fn judged(found: &Found, at_least: Option<f64>) -> Result<(), Failure> {
     match at_least {
-        Ok(()), => Some(load) if found.holds_at(load) => Ok(()), => Ok(()),
+        Some(load) if found.holds_at(load) => Ok(()),
         Some(load) => Err(Failure::Bad(format!("it is not shown that the objectives hold at {load} {}", found.unit))),
         None if found.is_good() => Ok(()),
         None => Err(Failure::Bad("the breakpoint was not found as precisely as requested".to_owned())),

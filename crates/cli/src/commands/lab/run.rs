@@ -58,6 +58,7 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
 }
 
 fn bar() -> ProgressBar {
+    // Control characters would spoil a log file.
     if !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }
@@ -155,6 +156,7 @@ fn row(group: &Group, name: &str, width: usize) {
 }
 
 fn judged(outcome: &Outcome) -> Result<(), Failure> {
+    // Without objectives nothing is judged, and the reasons are on the screen.
     if !outcome.verdicts.is_empty() && !outcome.run.void.is_empty() {
         return Err(Failure::Bad("the run is void: its objectives cannot be judged".to_owned()));
     }

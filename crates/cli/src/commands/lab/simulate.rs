@@ -109,7 +109,7 @@ fn figures(args: &SimulateArgs, path: &Path) -> Result<Option<Figures>, Failure>
     figures.map(Some).map_err(|e| Failure::Usage(format!("{}: {e}", path.display())))
 }
 
-/// The scenario as it is calibrated, and what that may be off.
+/// The calibrated scenario, and the error of the calibration.
 fn calibrated(args: &SimulateArgs, path: &Path, scenario: &Table) -> Result<(Table, f64), Failure> {
     let wrong = |why: String| Failure::Usage(format!("{}: {why}", path.display()));
     let figures = figures(args, path)?;
@@ -162,6 +162,7 @@ fn from_spans(path: &Path, mut scenario: Table, blame: impl Fn(String) -> Failur
     for (key, value) in spans::lay(&mut scenario, &services).map_err(&blame)? {
         say(&format!("{key} = {value}"));
     }
+    // Checked last: numbers that the scenario refuses are shown, then named.
     Scenario::of(scenario).map_err(&blame)?;
     Ok(())
 }

@@ -64,10 +64,11 @@ pub fn run(args: &TestArgs) -> Result<(), Failure> {
     }
 }
 
-/// The declaration in a file, or a shipped one. Whatever is wrong with it is wrong usage.
+/// The declaration in a file, or a shipped one. Any mistake in it counts as wrong usage.
 fn declaration(named: &str) -> Result<Declared, Failure> {
     let path = Path::new(named);
     let text = match shipped::text(named) {
+        // A local file wins, so that a changed copy of a shipped declaration can be tested.
         Some(text) if !path.exists() => text,
         _ => std::fs::read_to_string(path).map_err(|e| {
             let known: Vec<&str> = shipped::all().collect();

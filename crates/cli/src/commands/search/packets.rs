@@ -7,11 +7,11 @@ use serde_json::Value;
 use std::io::{self, BufRead, BufReader, Read};
 use std::time::{Duration, Instant};
 
-/// Pause before a broken connection is made again; it doubles with each further try.
+/// Pause before the first try to reconnect; it doubles with each further try.
 const PAUSE: Duration = Duration::from_millis(100);
 /// Longest pause. A connection that held for longer was a good one.
 const PAUSE_MAX: Duration = Duration::from_secs(5);
-/// Time for which the connection of a search is tried to be made again.
+/// Time for which a broken connection of a search is retried.
 const SEARCH_PATIENCE: Duration = Duration::from_secs(25);
 /// The same for a saved search: servers are repaired and updated meanwhile.
 const SAVED_PATIENCE: Duration = Duration::from_secs(3_600);
@@ -24,13 +24,13 @@ pub struct Packets<'a> {
     path: &'a [&'a str],
     patience: Duration,
     lines: Option<Box<dyn BufRead>>,
-    /// Since when `lines` are there.
+    /// When the connection was made.
     connected: Instant,
     /// Number of the next packet; `None` where any may be the first.
     due: Option<u64>,
-    /// Whether packets may be missing: those of a saved search, which keeps the newest only.
+    /// Whether packets may be missing: a saved search keeps only the newest.
     may_lack: bool,
-    /// Since when, and how often, it was tried to go on.
+    /// Start and number of the tries since the connection broke.
     broken: Option<(Instant, u32)>,
 }
 
@@ -40,20 +40,20 @@ pub enum StreamEvent {
     Packet(Value),
     /// The connection broke, for this reason.
     Broke(String),
-    /// It is made again.
+    /// The connection is made again.
     Mended,
     /// The packet of number `due` is kept no longer; the next one has number `first`.
     Gap { due: u64, first: u64 },
 }
 
 impl<'a> Packets<'a> {
-    /// Those of a search, from the first on: none is missing. After the last, a `complete` one, none is to be asked for.
+    /// The packets of a search, from the first on, without a gap. None follows a packet of kind `complete`.
     pub fn of_search(server: &'a Server, path: &'a [&'a str]) -> Packets<'a> {
         let (patience, connected) = (SEARCH_PATIENCE, Instant::now());
         Packets { server, path, patience, lines: None, connected, due: Some(0), may_lack: false, broken: None }
     }
 
-    /// Those of a saved search, after the one of this number or from the oldest that is kept.
+    /// The packets of a saved search, after this number or from the oldest kept.
     pub fn of_saved(server: &'a Server, path: &'a [&'a str], after: Option<u64>) -> Packets<'a> {
         let due = after.map(|after| after.saturating_add(1));
         Packets { due, may_lack: true, patience: SAVED_PATIENCE, ..Packets::of_search(server, path) }
@@ -163,6 +163,7 @@ fn event(lines: &mut dyn BufRead) -> io::Result<Option<String>> {
                 data.push_str(value.strip_prefix(' ').unwrap_or(value));
                 begun = true;
             }
+            // A comment: the server sends them to keep the connection open.
             ("", _) => {}
             _ => begun = true,
         }

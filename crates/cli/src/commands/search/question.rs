@@ -115,6 +115,7 @@ fn polygon(corners: &str) -> Result<Value, Failure> {
     if ring.len() < 3 {
         return Err(Failure::Usage(format!("--polygon {corners:?}: expected at least three {shape}")));
     }
+    // RFC 7946 wants closed rings; people name each corner once.
     if ring.first() != ring.last() {
         ring.push(ring[0].clone());
     }

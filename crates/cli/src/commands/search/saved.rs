@@ -29,8 +29,7 @@ impl Saved {
             (Some(""), _) => Err(Failure::Usage("--name: expected a name".to_owned())),
             (Some(name), true) => Saved::there(server, args, name),
             (None, true) => Err(Failure::Usage(
-                "--follow: expected a question, or --name with the name or id of a saved search"
-                    .to_owned(),
+                "--follow: expected a question, or --name with the name or id of a saved search".to_owned(),
             )),
             (_, false) if args.after.is_some() => Err(Failure::Usage(
                 "--after: a saved search that is new has no packets yet: omit it, or the question".to_owned(),
@@ -99,6 +98,7 @@ impl Saved {
 
 /// The saved search of this id or name, if any.
 fn find(server: &Server, name: &str) -> Result<Option<Value>, Failure> {
+    // An id has this form. A name may have it too, so a miss falls through to the names.
     if name.len() == 32
         && name.bytes().all(|b| b.is_ascii_hexdigit())
         && let Some(found) = server.find_json(&["saved-searches", name], &[])?
@@ -113,6 +113,7 @@ fn find(server: &Server, name: &str) -> Result<Option<Value>, Failure> {
         let list = page["saved_searches"].as_array().map(Vec::as_slice).unwrap_or_default();
         found.extend(list.iter().filter(|search| search["name"] == name).cloned());
         match list.last().and_then(|last| last["id"].as_str()) {
+            // Only a page with a link has a next one.
             Some(last) if page["links"].as_array().is_some_and(|links| !links.is_empty()) => after = last.to_owned(),
             _ => break,
         }

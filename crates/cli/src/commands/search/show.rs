@@ -68,6 +68,7 @@ impl Show {
             lines.push('\n');
         }
         // The status line shares the terminal: it is cleared while results are printed.
+        // Flushed with each packet: a reader behind a pipe wants results as they arrive.
         let printed = self.bar.suspend(|| {
             let mut out = io::stdout().lock();
             out.write_all(lines.as_bytes()).and_then(|()| out.flush())

@@ -3,7 +3,7 @@
 
 use crate::protocol::scan::BODY_MAX;
 
-/// A message of a server: its kind and what it holds.
+/// A message of a server: its kind and its body.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Message<'a> {
     pub kind: u8,
@@ -12,7 +12,7 @@ pub(super) struct Message<'a> {
     pub length: usize,
 }
 
-/// The first message of what has come, where it is whole.
+/// The first message of the received bytes, if it is complete.
 pub(super) fn next(bytes: &[u8]) -> Result<Option<Message<'_>>, &'static str> {
     let Some((kind, rest)) = bytes.split_first() else { return Ok(None) };
     if !kind.is_ascii_alphanumeric() {
@@ -58,7 +58,7 @@ pub(super) fn columns(body: &[u8]) -> impl Iterator<Item = Option<&[u8]>> {
 pub(super) struct Complaint {
     /// SQLSTATE, five characters.
     pub code: String,
-    /// What it says.
+    /// Its text.
     pub text: String,
 }
 
