@@ -28,7 +28,7 @@ struct Budget {
 }
 
 impl ByteBudget {
-    /// A budget of so many bytes; at least one.
+    /// A budget of this many bytes; at least one.
     pub fn new(limit: usize) -> ByteBudget {
         let (pool, freed) = (Mutex::new(Pool::new(limit.max(1))), Notify::new());
         let budget = Budget { pool, refused: AtomicU64::new(0), freed, queue: tokio::sync::Mutex::new(()) };
@@ -141,7 +141,7 @@ impl ByteShare {
         self.bytes
     }
 
-    /// Grows the share to so many bytes in all, if there is room now; returns whether it has them.
+    /// Grows the share to this many bytes in all, if there is room now; returns whether it has them.
     pub fn try_grow(&mut self, bytes: usize) -> bool {
         let Some(more) = bytes.checked_sub(self.bytes) else { return true };
         let ByteBudget { budget, tenant } = &self.budget;

@@ -29,7 +29,7 @@ pub struct Client {
     own: Option<Own>,
 }
 
-/// A data folder, opened and served on a loopback port that only this process knows of.
+/// A data folder, opened and served on a loopback port that only this process knows.
 struct Own {
     store: Arc<Store>,
     runtime: Runtime,

@@ -36,7 +36,7 @@ impl Table {
         self.rows.push(row);
     }
 
-    /// Drops the rows after the first so many.
+    /// Drops the rows beyond this number.
     pub fn keep(&mut self, rows: usize) {
         self.rows.truncate(rows);
     }

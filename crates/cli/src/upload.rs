@@ -33,7 +33,7 @@ enum Said {
 /// How sending a piece went.
 enum Sent {
     Taken(Taken),
-    /// A larger piece, of so many events, is in under the key of this one.
+    /// A larger piece, of this many events, is stored under the key of this one.
     Larger(u64),
 }
 

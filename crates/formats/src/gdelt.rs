@@ -21,7 +21,7 @@ pub(crate) enum Column {
     Lon,
 }
 
-/// The columns of an export with so many fields a row; `None` where GDELT has no such form.
+/// The columns of an export with this many fields a row; `None` where GDELT has no such form.
 pub(crate) fn columns(fields: usize) -> Option<Vec<Column>> {
     match fields {
         57 => Some(layout(false, false)),

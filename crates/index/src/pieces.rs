@@ -116,7 +116,7 @@ impl Pieces {
         &self.tree.nodes
     }
 
-    /// Reads what [`Pieces::encode`] wrote of so many pieces of so many rows.
+    /// Reads the output of [`Pieces::encode`] for `count` pieces of `rows` rows.
     pub(crate) fn decode(reader: &mut Reader<'_>, count: u32, rows: u32, nodes: Nodes) -> Result<Pieces, IndexError> {
         let len = count as usize;
         let sides = Sides([reader.array(len)?, reader.array(len)?, reader.array(len)?, reader.array(len)?]);

@@ -104,6 +104,7 @@ fn keep<D: Fn(usize) -> f64, E>(
             continue;
         }
         measured += to - from;
+        // Counted in distances, not in spans: one span may measure a million.
         if measured > MEASURED_UNSEEN {
             tick()?;
             measured = 0;

@@ -33,6 +33,7 @@ impl Ints {
     #[inline]
     fn add(&mut self, n: i64) {
         self.count += 1;
+        // 128 bits cannot overflow: it would take 2^64 values.
         self.sum += i128::from(n);
         self.min = self.min.min(n);
         self.max = self.max.max(n);

@@ -178,7 +178,7 @@ impl Registry {
         Ok(Some((session, text)))
     }
 
-    /// Ends the oldest session of a user who has as many as may be. The caller holds `changing`.
+    /// Ends the oldest session of a user at the limit. The caller holds `changing`.
     fn make_room(&self, login: &Login) -> Result<(), Fault> {
         let (count, mut own) = {
             let sessions = self.sessions.0.read();

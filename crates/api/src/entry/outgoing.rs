@@ -15,7 +15,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use tokio::time::{Duration, Interval};
 
-/// A response of so many bytes is sent with the request's fixed charge.
+/// Bytes of a response that the request's fixed charge covers.
 const SMALL_BYTES: u64 = 16 << 10;
 /// Processor time for a byte that is sent, in nanoseconds, the kernel's work included: measured over loopback (decision 031).
 const NANOS_PER_BYTE: u64 = 1;

@@ -194,7 +194,7 @@ fn write_hits(writer: &mut dyn EventWriter, hits: &Hits, crs: Crs, out: &mut Vec
 /// few at a time.
 const STEP_BYTES: usize = 512 << 10;
 
-/// Sets the number of events of later batches from an earlier one, in which so many events took so many bytes.
+/// Sets the number of events of later batches from the events and bytes of an earlier one.
 fn pace(rows: &mut dyn Rows, events: usize, bytes: usize) {
     if let Some(max) = STEP_BYTES.saturating_mul(events).checked_div(bytes) {
         rows.limit_batches(max);

@@ -270,7 +270,7 @@ impl Follower {
         Ok(seqs.iter().zip(selected).enumerate().map(one).collect())
     }
 
-    /// How long a client may take to receive so many bytes.
+    /// Max time for a client to receive this many bytes.
     pub(super) fn send_timeout(&self, bytes: usize) -> Duration {
         let config = &self.state.config;
         let at_rate = (bytes as u64).checked_div(config.answer_rate_min).map(Duration::from_secs);

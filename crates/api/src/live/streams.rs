@@ -45,7 +45,7 @@ impl Drop for StreamSlot {
 }
 
 impl EventStreams {
-    /// No streams yet, and at most so many.
+    /// No streams yet; `streams_max` is their max number.
     pub fn new(streams_max: usize) -> EventStreams {
         EventStreams {
             notifiers: Mutex::default(),

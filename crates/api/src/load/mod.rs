@@ -32,7 +32,7 @@ use tokio::time::{Duration, Instant};
 
 /// Max tenants and slow requests listed.
 const LISTED_MAX: usize = 20;
-/// Browsers ask again after so many seconds.
+/// Seconds after which browsers ask again.
 static REFRESH_S: HeaderValue = HeaderValue::from_static("2");
 
 /// `GET /admin/load`

@@ -142,7 +142,7 @@ pub async fn post(
 async fn begin(state: &Scope, dispatch: &Dispatch, asked: &Asked) -> Result<(Arc<Session>, String)> {
     let (login, client) = (Login::typed(&asked.name), dispatch.arrival.client);
     let digest = checked(state, client, login.as_ref(), &asked.password).await?;
-    // An unknown name takes as long as a wrong password up to here, and is told the same.
+    // An unknown name takes as long as a wrong password up to here, and gets the same answer.
     let login = login.ok_or_else(wrong)?;
     let (session, text) = begin_session(state, login, digest).await?;
     tracing::info!(user = session.login().as_str(), client = client.map(tracing::field::display), "signed in");

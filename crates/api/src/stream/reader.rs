@@ -43,7 +43,7 @@ impl Reader {
         self
     }
 
-    /// This reader, for a response of so many bytes.
+    /// This reader, for a response of this many bytes.
     pub(super) fn with_length(mut self, bytes: u64) -> Reader {
         self.remaining = Some(bytes);
         self

@@ -22,7 +22,7 @@ use tokio::time::{Duration, Instant};
 
 /// Events per step of a deletion by filter.
 const DELETE_STEP_EVENTS: usize = 65_536;
-/// A batch of up to so many bytes may be committed on the caller's thread while commits are quick.
+/// Max bytes of a batch that may be committed on the caller's thread while commits are quick.
 const SMALL_BYTES: usize = 64 << 10;
 
 /// A collection of the store.

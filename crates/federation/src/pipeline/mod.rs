@@ -40,7 +40,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::{Duration, Instant};
 
-/// Results that wait for slow readers hold at most one part in so many of the packet budget.
+/// Results that wait for slow readers hold at most one part in this many of the packet budget.
 const WAITING_SHARE: usize = 4;
 
 /// Work for a stage, for one leg of a search.

@@ -65,11 +65,11 @@ impl Settings {
 /// Client and question: the identity of a search for joining and retries.
 pub(crate) type Key = (String, String);
 
-/// A client that retries early is admitted only while at most one in so many slots is taken. The others are for new
+/// A client that retries early is admitted only while at most one slot in this many is taken. The others are for new
 /// clients and those that retry on time.
 const PLACES_FOR_THE_EARLY: usize = 4;
 
-/// It also requires that work waits at most one in so many of `delay_max`, so that it slows no other search.
+/// It also requires that work waits at most this fraction of `delay_max`, so that it slows no other search.
 const WAIT_FOR_THE_EARLY: u32 = 16;
 
 impl Searches {

@@ -33,7 +33,7 @@ pub(super) struct Registry {
 type RunningKey = (Instant, u64);
 
 impl Registry {
-    /// No searches yet, and at most so many at a time.
+    /// No searches yet; `searches_max` is the max number at a time.
     pub(super) fn new(searches_max: usize) -> Registry {
         Registry {
             all: HashMap::new(),

@@ -19,7 +19,7 @@ use tokio::sync::Mutex;
 /// Longest wait for the other target, and for its turn to be asked.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Where the answers that wait for the other target hold so many bytes, no more do.
+/// Max bytes of answers that wait for the other target.
 const HELD_MAX: usize = 64 << 20;
 
 /// What an answer holds beside its body.

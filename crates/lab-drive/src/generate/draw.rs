@@ -42,9 +42,9 @@ enum Kind {
         weights: WeightedIndex<f64>,
         scatter: Option<Normal<f64>>,
     },
-    /// Rows of values, each as likely as the next.
+    /// Rows of values, equally likely.
     Rows(Arc<[Vec<Value>]>),
-    /// Rows of values in groups: each group is as likely as the next, whatever the number of its rows.
+    /// Rows of values in groups, which are equally likely whatever the number of their rows.
     Grouped(Arc<[Vec<Vec<Value>>]>),
     Cells {
         bounds: [f64; 4],
@@ -98,11 +98,13 @@ impl Source {
                 if *from == 0 || from > to || *to > 24 {
                     return Err(format!("from = {from}, to = {to}: expected levels of 1 to 24, from not above to"));
                 }
+                // The cells of each level, so that every cell is equally likely.
                 let counts = (*from..=*to).map(|z| f64::from(z).exp2() * f64::from(z - 1).exp2());
                 let levels = WeightedIndex::new(counts).map_err(|e| e.to_string())?;
                 (geo::CELL, Kind::Cells { bounds: sound_box(*bounds)?, from: *from, levels })
             }
             Generator::Window { start, lengths } => {
+                // In groups by length: a length with many positions must not be drawn more often.
                 let windows = geo::windows(start, lengths)?;
                 if windows.is_empty() {
                     return Err("lengths is empty: expected at least one".to_owned());
@@ -155,7 +157,7 @@ impl Source {
         Ok(Source { fields, kind })
     }
 
-    /// What `{name.…}` may name, the value of plain `{name}` first.
+    /// The fields of `{name.…}`; plain `{name}` means the first.
     pub fn fields(&self) -> &'static [&'static str] {
         self.fields
     }
@@ -261,7 +263,7 @@ fn event(bounds: [f64; 4], time: std::ops::Range<i64>, objects: u64, name: &str,
     let (lon, lat) = geo::point_in(bounds, random);
     let at = Timestamp::from_microsecond(random.random_range(time)).unwrap_or_default();
     let (object, value) = (random.random_range(0..objects), random.random_range(0.0..100.0));
-    // The id is unlikely to be met again in another run: it is the draw's number and 32 random bits.
+    // The number of the draw and 32 random bits: another run is unlikely to make the same id.
     format!(
         r#"{{"type":"Feature","id":"e{n}-{:08x}","geometry":{{"type":"Point","coordinates":[{lon:.6},{lat:.6}]}},"properties":{{"{name}":"{at:.6}","object":"o{object}","value":{value:.3}}}}}"#,
         random.next_u32()

@@ -30,12 +30,12 @@ pub enum Encoding {
     Sql,
 }
 
-/// Where questions go, as far as it shows in them.
+/// The address of a target, as far as requests contain it.
 #[derive(Debug)]
 pub struct Endpoint<'a> {
     /// Host and port.
     pub host: &'a str,
-    /// What the target's address has after them.
+    /// The path that the target's address ends with.
     pub base: &'a str,
     /// How they are written.
     pub encoding: Encoding,
@@ -101,7 +101,7 @@ struct Entry {
     /// statement.
     middle: Template,
     generators: Vec<usize>,
-    /// The whole, where nothing in it is drawn.
+    /// The whole request, if nothing in it is drawn.
     ready: Option<Question>,
 }
 
@@ -131,6 +131,7 @@ impl Mix {
         let drawn = vec![Vec::new(); sources.len()];
         let mut mix = Mix { entries, weights, sources, drawn, scratch: Vec::new(), body: Vec::new() };
         for at in 0..mix.entries.len() {
+            // Rendered once, so that the lab spends no time on it while it measures.
             if mix.entries[at].generators.is_empty() {
                 mix.entries[at].ready = Some(mix.render(at));
             }
@@ -235,6 +236,7 @@ impl Entry {
         let templates = [&path, &middle].into_iter().chain(&body);
         let mut generators: Vec<usize> = templates.flat_map(Template::generators).collect();
         generators.sort_unstable();
+        // One draw for all placeholders of a generator, so that its fields belong together.
         generators.dedup();
         let request_index = u16::try_from(index).map_err(|_| "there are too many requests".to_owned())?;
         Ok(Entry {
@@ -253,6 +255,7 @@ impl Entry {
 /// A head of HTTP/1.1 from behind its path to before the content length.
 fn headers(target: &Target, request: &Request, host: &str) -> Result<String, String> {
     let mut headers = String::from(" HTTP/1.1\r\n");
+    // A header of the request replaces the target's.
     let own = target.headers.iter().filter(|(name, _)| !request.headers.contains_key(*name));
     let mut has_host = false;
     for (name, value) in own.chain(&request.headers) {
@@ -260,6 +263,7 @@ fn headers(target: &Target, request: &Request, host: &str) -> Result<String, Str
         headers.push_str(&format!("{name}: {value}\r\n"));
     }
     if !has_host {
+        // Behind the request line: `Host` comes first (RFC 9110, section 7.2).
         headers.insert_str(11, &format!("host: {host}\r\n"));
     }
     if let Some(authorization) = target.authorization()? {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MockFile {
-    /// All random values follow from it.
+    /// The seed of all random values.
     #[serde(default = "one")]
     pub seed: u64,
     /// The sources; the first whose path begins a request's path answers it.
@@ -40,8 +40,8 @@ pub struct SourceFile {
     /// Its status.
     #[serde(default = "server_error")]
     pub error_status: u16,
-    /// Calls that are worked on at once, each for its delay; others wait in a queue, first in, first out. 0: no limit. So many workers
-    /// with a delay of so long are a server whose capacity is known.
+    /// Calls served at once, each for its delay; others wait in a queue, first in, first out. 0: no limit. Workers and
+    /// delay together make a server of known capacity.
     #[serde(default)]
     pub workers: usize,
     /// Calls a second beyond which 429 is answered; 0: no limit.
@@ -70,7 +70,7 @@ pub struct StreamFile {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
 pub enum Delay {
-    /// Always as long.
+    /// Constant.
     Fixed {
         /// Milliseconds.
         ms: f64,
@@ -99,18 +99,18 @@ impl Default for Delay {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fault {
-    /// What goes wrong.
+    /// The kind of fault.
     pub kind: Wrong,
     /// Seconds after the start of the mock.
     #[serde(default)]
     pub from_s: f64,
-    /// Until then; for ever where it is left out.
+    /// End of the fault; by default it lasts for ever.
     #[serde(default = "forever")]
     pub to_s: f64,
     /// Share of the calls in that time.
     #[serde(default = "whole")]
     pub share: f64,
-    /// For `slow`: how many times as slow.
+    /// For `slow`: the factor of the delay.
     #[serde(default = "ten_times")]
     pub factor: f64,
 }
@@ -119,7 +119,7 @@ pub struct Fault {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Wrong {
-    /// The delay is many times as long.
+    /// The delay is multiplied by the factor.
     Slow,
     /// The connection is closed without an answer.
     Down,
@@ -172,7 +172,7 @@ fn ten_times() -> f64 {
     10.0
 }
 
-/// More workers than this are none that wait.
+/// Max workers; more could never all be busy.
 const WORKERS_MAX: usize = 100_000;
 /// Largest page that is made.
 const PAGE_MAX: u64 = 64 << 20;
@@ -193,7 +193,7 @@ impl MockFile {
         Ok(file)
     }
 
-    /// The same for a text; `shown` is what messages call it.
+    /// The same for a text; `shown` is its name in messages.
     pub fn parse(text: &str, shown: &str) -> Result<MockFile> {
         let file: MockFile = toml::from_str(text).map_err(|e| crate::scenario::mistake(shown, text, &e))?;
         file.check().map_err(|e| LabError::scenario(format!("{shown}: {e}")))?;

@@ -206,7 +206,8 @@ static TEXT: LazyLock<String> = LazyLock::new(|| {
     text
 });
 
-/// A text of so many bytes. It is put together from pieces and not sign by sign, for all sources wait while a page is made.
+/// A text of this many bytes. It is made from pieces, not character by character: all sources wait while a page is
+/// made.
 fn words(random: &mut rand_pcg::Pcg64, count: usize) -> String {
     let mut text = String::with_capacity(count);
     while text.len() < count {

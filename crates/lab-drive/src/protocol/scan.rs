@@ -128,7 +128,7 @@ impl Scan {
         }
     }
 
-    /// One row of an answer in rows, of so many bytes; `text` writes it if checks need the whole.
+    /// One row of an answer in rows, of this many bytes; `text` writes it if checks need the whole.
     pub fn row(&mut self, bytes: usize, now: Micros, text: impl FnOnce(&mut Vec<u8>)) {
         self.bytes += bytes as u64;
         if let Some(body) = &mut self.body {

@@ -11,23 +11,23 @@ use std::path::PathBuf;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
 pub enum Arrival {
-    /// So many users, each with one request in flight and a think time between an answer and the next request.
+    /// A number of users, each with one request in flight and a think time between an answer and the next request.
     Closed {
         /// Users.
         users: u32,
         /// Pause after each answer.
         #[serde(default)]
         think_s: f64,
-        /// Whether the pause is always that long, or that long in the mean.
+        /// Distribution of the pause.
         #[serde(default)]
         think: Think,
     },
-    /// So many a second, evenly.
+    /// A fixed rate, evenly spaced.
     Constant {
         /// Requests a second.
         rate: f64,
     },
-    /// So many a second in the mean, independent of each other.
+    /// A fixed mean rate; arrivals are independent of each other.
     Poisson {
         /// Requests a second.
         rate: f64,
@@ -46,7 +46,7 @@ pub enum Arrival {
         /// Length of each step.
         each_s: f64,
     },
-    /// So many in all, at an interval; 0: all at once.
+    /// A number of requests at an interval; 0: all at once.
     Burst {
         /// Requests.
         count: u32,
@@ -73,11 +73,11 @@ pub enum Arrival {
     },
 }
 
-/// How long a user of a closed population thinks.
+/// The think time of a user of a closed population.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Think {
-    /// Always as long.
+    /// Constant.
     #[default]
     Fixed,
     /// Exponentially distributed.
@@ -118,6 +118,7 @@ impl Arrival {
             Arrival::Ramp { from, to } => {
                 positive(&format!("{whose}.from"), *from)?;
                 positive(&format!("{whose}.to"), *to)?;
+                // A ramp may begin or end at 0, but not do both.
                 rate("to (or from)", from.max(*to))
             }
             Arrival::Steps { rates, each_s } => {

@@ -32,7 +32,7 @@ pub struct Check {
     /// Another target that must give the same count (or, without `count` and with `result = "body"`, the same body).
     /// It is asked after the answer, one question at a time; its time is not counted and delays no open arrival.
     pub same_as: Option<String>,
-    /// One in so many answers is compared with `same_as`; 0 counts as 1.
+    /// One answer in this many is compared with `same_as`; 0 counts as 1.
     #[serde(skip_serializing_if = "is_zero")]
     pub same_every: u32,
     /// A text that ends a whole answer; without it the answer counts as partial.

@@ -47,21 +47,21 @@ pub struct Scenario {
     /// Its name in reports; by default the file's name.
     #[serde(default)]
     pub name: String,
-    /// Everything drawn at random follows from it.
+    /// The seed of everything drawn at random.
     #[serde(default = "one")]
     pub seed: u64,
     /// The arrival process of a scenario with one population; `[[population]]` holds it where there are several.
     pub arrival: Option<Arrival>,
-    /// When the load begins, what of it is counted, and when it ends.
+    /// The phases of the load, and which of them are counted.
     #[serde(default)]
     pub phases: Phases,
-    /// How often, and in which order targets take turns.
+    /// Repeats, and the order of targets.
     #[serde(default)]
     pub trials: Trials,
-    /// When to stop early.
+    /// Limits at which the run stops early.
     #[serde(default)]
     pub limits: Limits,
-    /// Which servers; `[target]` for one, `[[target]]` for several.
+    /// The servers; `[target]` for one, `[[target]]` for several.
     #[serde(deserialize_with = "one_or_many")]
     pub target: Vec<Target>,
     /// The requests; several make a mix by their weights.
@@ -76,7 +76,7 @@ pub struct Scenario {
     /// Samples read from the target's machine while it runs.
     #[serde(default, deserialize_with = "one_or_many", skip_serializing_if = "Vec::is_empty")]
     pub sampler: Vec<Sampler>,
-    /// What must hold for the run to end with exit code 0.
+    /// Conditions for exit code 0.
     #[serde(default, deserialize_with = "one_or_many", skip_serializing_if = "Vec::is_empty")]
     pub objective: Vec<Objective>,
 }
@@ -97,7 +97,7 @@ pub struct Phases {
     pub again_after_s: f64,
     /// Length of that repeat; 0: none.
     pub again_s: f64,
-    /// How the target begins, for the reader: `cold` or `warm`. The lab cannot make it so.
+    /// State of the target's caches at the start, for the reader: `cold` or `warm`. The lab only records it.
     pub start: Option<Start>,
 }
 
@@ -121,7 +121,7 @@ impl Default for Phases {
 pub enum Start {
     /// Just started, nothing read.
     Cold,
-    /// Has answered the like before.
+    /// It has answered such requests before.
     Warm,
 }
 
@@ -129,16 +129,16 @@ pub enum Start {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WaitIdle {
-    /// Where its metrics are, in the Prometheus text form.
+    /// URL of its metrics, in the Prometheus text format.
     pub url: String,
     /// The metric, labels included where they matter; the sum over all series of that name.
     pub metric: String,
     /// Idle while the metric is at most this.
     pub at_most: f64,
-    /// It must be so for this long.
+    /// For at least this long.
     #[serde(default = "one_second")]
     pub for_s: f64,
-    /// Give up after this long.
+    /// Max wait.
     #[serde(default = "five_minutes")]
     pub limit_s: f64,
 }
@@ -149,7 +149,7 @@ pub struct WaitIdle {
 pub struct Trials {
     /// Trials of each target.
     pub repeats: u16,
-    /// In which order targets take turns.
+    /// The order of targets.
     pub order: Order,
     /// Pause between trials.
     pub pause_s: f64,
@@ -173,7 +173,7 @@ pub enum Order {
     Shuffled,
 }
 
-/// When to stop early; 0 means no limit.
+/// Limits at which a run stops early; 0 means no limit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {
@@ -195,7 +195,7 @@ impl Default for Limits {
     }
 }
 
-/// One thing to ask.
+/// A request of the mix.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Request {
@@ -214,9 +214,10 @@ pub struct Request {
     pub headers: BTreeMap<String, String>,
     /// The unit of a result in the answer's body.
     pub result: ResultUnit,
-    /// JSON pointer (RFC 6901) of an address in the answer, such as `/packets`: what stands there is asked for next, and is the answer.
+    /// JSON pointer (RFC 6901) of an address in the answer, such as `/packets`: the lab requests it next and takes that
+    /// for the answer.
     pub follow: Option<String>,
-    /// What a sound answer is.
+    /// The conditions of a sound answer.
     pub check: Check,
 }
 
@@ -239,41 +240,41 @@ pub enum ResultUnit {
     Packet,
 }
 
-/// A group of users that is recorded apart.
+/// A group of users with records of its own.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Population {
-    /// What reports call it.
+    /// Its name in reports.
     pub name: String,
     /// Its arrival process.
     pub arrival: Arrival,
-    /// The target it asks; all of the trial's where it is left out.
+    /// The target of its requests; by default that of the trial.
     pub target: Option<String>,
     /// The requests of its mix, by name; all where it is empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub requests: Vec<String>,
-    /// When its users give up; the target's time limit where it is left out.
+    /// When its users give up; by default the target's time limit.
     pub patience_s: Option<f64>,
     /// Most connections at once of an open arrival; what comes beyond waits for one, and counts as not sent when its
     /// patience ends first.
     #[serde(default = "thousand")]
     pub connections: usize,
-    /// What its users do after a useless answer.
+    /// The retries of its users.
     #[serde(default)]
     pub retry: Retry,
 }
 
-/// Trying again after an answer that is of no use (anything but sound or partial).
+/// Retries after a useless answer (neither sound nor partial).
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Retry {
     /// Tries beyond the first.
     pub times: u8,
-    /// Try until it works or the load ends.
+    /// Retry until success or the end of the load.
     pub forever: bool,
     /// Pause before the second try.
     pub wait_s: f64,
-    /// Each pause is this many times the last; 0 counts as 1.
+    /// Factor from one pause to the next; 0 counts as 1.
     pub factor: f64,
     /// No pause is shorter than the seconds of the answer's `Retry-After`.
     pub after: bool,
@@ -309,13 +310,13 @@ impl Default for Request {
 }
 
 impl Request {
-    /// A plain request, called by its path.
+    /// A plain request, named after its path.
     pub(crate) fn plain(method: &str, path: &str) -> Request {
         Request { name: path.to_owned(), method: method.to_owned(), path: path.to_owned(), ..Request::default() }
     }
 }
 
-/// What the requests of access logs are called.
+/// The name of requests from access logs.
 pub(crate) const LOG: &str = "replay";
 
 impl Scenario {

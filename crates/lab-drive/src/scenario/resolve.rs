@@ -1,4 +1,4 @@
-//! Defaults filled in and sense checked: after this the rest of the lab may trust a scenario.
+//! Fills in defaults and checks a scenario, so that the rest of the lab may trust it.
 
 use super::{Arrival, LOG, Population, Request, Retry, Sampler, Scenario, WaitIdle};
 use std::collections::BTreeSet;
@@ -176,6 +176,7 @@ impl Scenario {
     }
 
     fn check_observers(&self) -> Check {
+        // Samples are told apart by this name alone.
         let mut names = BTreeSet::from(["lab", "machine", "target"].map(str::to_owned));
         names.extend(self.target.iter().map(|target| self.sampled_as(target)));
         for sampler in &self.sampler {
@@ -224,6 +225,7 @@ impl Scenario {
     /// The requests of a population's mix, each with its index in the scenario; none where it replays an access log.
     pub fn requests_of<'a>(&'a self, population: &'a Population) -> impl Iterator<Item = (usize, &'a Request)> {
         let wanted = |name: &String| population.requests.is_empty() || population.requests.contains(name);
+        // Numbered before the filter: records refer to the place in the scenario.
         let mix = self.request.iter().enumerate().filter(move |(_, request)| wanted(&request.name));
         mix.filter(move |_| !population.arrival.is_replay())
     }
@@ -266,6 +268,7 @@ fn distinct<'a>(what: &str, names: impl Iterator<Item = &'a str>) -> Check {
 }
 
 fn header_is_sound(whose: &str, name: &str, value: &str) -> Check {
+    // Token of RFC 9110, section 5.6.2. A line break in a value would end the header.
     let token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
     if name.is_empty() || !name.bytes().all(token) || value.bytes().any(|b| b < b' ' && b != b'\t') {
         return Err(format!("{whose}: header {name:?}: expected a name of letters and a value on one line"));

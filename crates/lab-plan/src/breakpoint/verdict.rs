@@ -18,7 +18,7 @@ use std::path::Path;
 const FORMAT_VERSION: u32 = 1;
 /// The file's name.
 const FILE: &str = "breakpoint.json";
-/// A percentile that is so many times as long past the breakpoint as before it breaks abruptly.
+/// Factor by which a percentile grows past an abrupt breakpoint.
 const ABRUPT: f64 = 3.0;
 /// A server whose answers fall below this share of its best under more load gives way.
 const GIVES_WAY: f64 = 0.9;

@@ -85,9 +85,9 @@ pub struct Prices {
 pub struct ServiceLevel {
     /// Its name.
     pub name: String,
-    /// The first packet comes within so many seconds.
+    /// Max seconds until the first packet.
     pub first_s: Option<f64>,
-    /// The whole answer comes within so many seconds.
+    /// Max seconds until the whole answer.
     pub whole_s: Option<f64>,
     /// Every packet comes, whenever.
     #[serde(default)]
@@ -129,7 +129,7 @@ pub enum Model {
     Measured(Machine),
 }
 
-/// Sizes, seeds, patterns and parts together may ask for so many runs.
+/// Max runs that sizes, seeds, patterns and parts together ask for.
 const RUNS_MAX: usize = 20_000;
 /// Sizes that a number of the simulator holds exactly.
 const SIZE_MAX: u64 = 1 << 53;

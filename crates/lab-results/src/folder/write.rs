@@ -18,7 +18,7 @@ use std::path::Path;
 const GROUP_ROWS: usize = 16_384;
 /// Rows of a page: small, so that no push of a few rows has all columns' pages to compress at length.
 const PAGE_ROWS: usize = 2_048;
-/// Samples are kept until there are so many.
+/// Number of samples that are collected before they are written.
 const SAMPLE_ROWS: usize = 4_096;
 
 /// A results folder in the making. Dropped before [`Writer::finish`], it leaves nothing.

@@ -151,7 +151,7 @@ fn short(value: f64) -> String {
     }
 }
 
-/// At most so many decimals, none of them a trailing zero.
+/// At most this many decimals, without trailing zeros.
 fn trimmed(value: f64, decimals: usize) -> String {
     let text = format!("{value:.decimals$}");
     if !text.contains('.') {

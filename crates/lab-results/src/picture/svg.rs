@@ -131,7 +131,7 @@ fn legend_lines(plot: &Plot, width: f64) -> Vec<Vec<(String, &Layer, f64)>> {
     lines
 }
 
-/// A name of at most so many letters.
+/// A name of at most this many letters.
 fn cut(name: String, most: usize) -> String {
     match name.chars().count() > most {
         true => name.chars().take(most.saturating_sub(1)).chain(['…']).collect(),

@@ -78,7 +78,7 @@ pub(super) fn first_paragraph(run: &Run, digest: &Digest) -> String {
 fn empty_in_words(digest: &Digest) -> Option<String> {
     let (mut sound, mut empty) = (0.0, 0.0);
     for series in digest.series.values() {
-        // A long run keeps one in so many.
+        // A long run keeps only a sample of the requests.
         let kept = &series.by_results.points.kept;
         let without = kept.iter().filter(|(results, _)| *results == 0.0).count() as f64;
         sound += series.sound as f64;

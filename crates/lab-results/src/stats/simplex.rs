@@ -1,7 +1,8 @@
 //! The simplex method (Nelder and Mead 1965): the minimum of a function of few numbers, without derivatives.
 
-/// The lowest point found within so many evaluations, with the usual coefficients (reflection 1, expansion 2, contraction and
-/// shrinkage 1/2). `size` is the first step along each number; the search ends where the simplex is a thousandth wide.
+/// The lowest point found within this many evaluations, with the usual coefficients (reflection 1, expansion 2,
+/// contraction and shrinkage 1/2). `size` is the first step along each number; the search ends where the simplex is a
+/// thousandth wide.
 pub fn minimize(start: &[f64], size: f64, evaluations: usize, loss: &mut impl FnMut(&[f64]) -> f64) -> Vec<f64> {
     let n = start.len();
     let mut left = evaluations;

@@ -28,9 +28,10 @@ impl Stall {
 
 /// Users do not notice shorter stops, and shared machines pause for as long now and then.
 const MIN_US: Micros = 200_000;
-/// A stall is so many times the usual time between two answers, or the wait of three quarters of the requests.
+/// Factor from the usual time between two answers, or the wait of three quarters of the requests, to a stall.
 const TIMES: f64 = 10.0;
-/// And so many times as long as a tenth of the requests wait at most: an answer that takes a second is no stall of a second.
+/// Factor from the wait of the fastest tenth of the requests to a stall: an answer that takes a second is no stall of a
+/// second.
 const SERVED: f64 = 3.0;
 /// Requests that must have waited for at least half of it; fewer are enough where gaps of that kind are rare.
 const WAITED: u32 = 3;

@@ -110,6 +110,7 @@ fn values(by: &Values, of_groups: &[u32]) -> Result<ArrayRef, WireError> {
     let of = |group: &u32| by.list.get(*group as usize).unwrap_or(&ByValue::Null);
     if by.list.iter().any(|value| matches!(value, ByValue::Text(_))) {
         let text = |value: &ByValue| if let ByValue::Text(text) = value { Some(text.clone()) } else { None };
+        // With 64-bit offsets: the texts of many groups may exceed 2 GiB.
         let list: LargeStringArray = by.list.iter().map(text).collect();
         let mut numbers = UInt32Builder::with_capacity(of_groups.len());
         of_groups.iter().for_each(|group| match of(group) {
@@ -200,6 +201,7 @@ fn named(what: &str, field: &str) -> String {
 fn ints(envelope: &mut Envelope, name: &str, totals: &[Ints]) {
     let some = |value: fn(&Ints) -> i64| totals.iter().map(|t| (t.count > 0).then(|| value(t))).collect::<Int64Array>();
     envelope.column(named("count", name), Arc::new(totals.iter().map(|t| t.count).collect::<UInt64Array>()));
+    // 128 bits: sums of 64-bit integers do not fit into 64.
     let sums: Decimal128Array = totals.iter().map(|t| t.sum).collect();
     envelope.column(named("sum", name), Arc::new(sums.with_data_type(DataType::Decimal128(38, 0))));
     envelope.column(named("min", name), Arc::new(some(|t| t.min)));
@@ -212,6 +214,7 @@ fn floats(envelope: &mut Envelope, name: &str, totals: &[Floats]) {
         |value: fn(&Floats) -> f64| totals.iter().map(|t| (t.count > 0).then(|| value(t))).collect::<Float64Array>();
     envelope.column(named("count", name), Arc::new(totals.iter().map(|t| t.count).collect::<UInt64Array>()));
     envelope.column(named("sum", name), Arc::new(all(|t| t.sum.parts().0)));
+    // With the rounding error of the sum, so that a merge loses no precision.
     envelope.column(named("lost", name), Arc::new(all(|t| t.sum.parts().1)));
     let scaled: Vec<bool> = totals.iter().map(|t| t.sum.parts().2).collect();
     envelope.column(named("scaled", name), Arc::new(BooleanArray::from(scaled)));

@@ -33,11 +33,11 @@ const BATCH_ROWS: usize = 2048;
 pub struct PartialRows {
     /// The events, with the columns that the question asks for.
     pub batch: Batch,
-    /// A cursor for each event. How many events were given before it is for the merge to say.
+    /// A cursor for each event. The merge counts the events before it.
     pub cursors: Vec<Cursor>,
 }
 
-/// What a partition says once its rows have ended.
+/// The summary of a partition after its last row.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RowsSummary {
     /// Total number of matches over all pages, where it came for free.
@@ -64,7 +64,7 @@ impl PartRows {
         Ok(PartRows { found, left, is_first: true })
     }
 
-    /// What there is to say besides the rows; complete once they have ended.
+    /// The summary besides the rows; complete when they have ended.
     pub fn summary(&self) -> RowsSummary {
         RowsSummary { matched: self.found.number_matched(), stats: self.found.stats() }
     }
@@ -93,6 +93,7 @@ impl Iterator for PartRows {
         let started = self.found.wake();
         let result = self.batch().transpose();
         self.found.worked_since(started);
+        // After an error no row may follow: the merge would take the rest for all.
         if !matches!(result, Some(Ok(_))) {
             self.left = 0;
         }
