@@ -36,6 +36,7 @@ impl Histogram {
 
     fn write(&self, out: &mut String, family: &str, labels: &str) {
         let comma = if labels.is_empty() { "" } else { "," };
+        // Buckets of the text format are cumulative.
         let mut total = 0;
         for (i, bucket) in self.buckets.iter().enumerate() {
             total += bucket.load(Ordering::Relaxed);
@@ -116,6 +117,7 @@ impl Metrics {
     pub fn end(&self, path: Option<usize>, method: &Method, status: StatusCode, duration: Duration) {
         let counted = path.and_then(|number| self.routes.get()?.get(number));
         let metrics = counted.map_or(&self.unmatched, |(_, metrics)| metrics);
+        // Another method is not counted: clients could make any number of labels.
         let Some(method) = METHODS.iter().position(|m| m == method) else { return };
         // Allocated at its first use: most routes see few methods and statuses.
         let statuses = metrics.by_method[method].get_or_init(|| (0..500).map(|_| OnceLock::new()).collect());

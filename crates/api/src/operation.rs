@@ -187,6 +187,7 @@ pub async fn health() -> Result<Response> {
 
 /// `GET /readyz`
 pub async fn ready(state: Scope) -> Result<Response> {
+    // A balancer must stop sending requests while the last ones end.
     if state.stopping.load(Ordering::Relaxed) {
         return Err(Problem::new(Kind::Overloaded, "the server is shutting down"));
     }

@@ -87,6 +87,7 @@ impl Context {
 
     /// Whether a program on this machine sent the request, and not through a proxy.
     pub fn is_local(&self) -> bool {
+        // The control socket is on this machine.
         let Peer::Address(peer) = self.peer else { return true };
         peer.to_canonical().is_loopback() && !is_forwarded(&self.headers)
     }
@@ -114,6 +115,7 @@ fn base_url(state: &AppState, parts: &Parts, secure: bool) -> String {
         .headers
         .get(header::HOST)
         .and_then(|h| h.to_str().ok())
+        // HTTP/2 has the authority in the target (RFC 9113, section 8.3.1).
         .or_else(|| parts.uri.authority().map(|a| a.as_str()))
         .filter(|h| !h.is_empty() && h.bytes().all(|b| b.is_ascii_alphanumeric() || b".-_:[]".contains(&b)));
     let scheme = if secure { "https" } else { "http" };

@@ -100,6 +100,7 @@ impl FromRequestParts<AppState> for Scope {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self> {
+        // Set by the entry point, once the caller's access to the route is checked.
         match parts.extensions.get::<Dispatch>() {
             Some(dispatch) => Ok(Scope::new(state.clone(), dispatch.caller.clone())),
             None => Err(Problem::internal("a request that did not pass the entry point")),

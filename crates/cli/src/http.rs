@@ -1,4 +1,4 @@
-//! A server seen from the command line: requests, refusals and patience.
+//! The HTTP client of the command line: requests, refusals and retries.
 
 use crate::control::SocketConnector;
 use crate::failure::Failure;
@@ -17,13 +17,13 @@ use ureq::{Agent, Body, RequestBuilder, SendBody};
 
 /// Longest answer kept in memory; whole results are streamed instead.
 const ANSWER_BYTES_MAX: u64 = 256 << 20;
-/// How often a write that the server was too busy for is sent again; its key makes that safe.
+/// Max tries of a write while the server is too busy; its key makes them safe.
 const ATTEMPTS: u32 = 8;
 /// Max length of a request's address, in bytes, for this program and for servers.
 const ADDRESS_BYTES_MAX: usize = 65_534;
 /// A body of this size is announced before it is sent.
 const EXPECT_BYTES: usize = 1 << 20;
-/// Longest wait for work that a server was asked for; its own deadline is shorter.
+/// Max wait for requested work; the server's own deadline is shorter.
 const WORK_MAX: Duration = Duration::from_secs(86_400);
 /// Characters that need no encoding in a path.
 const PLAIN: &AsciiSet =
@@ -169,7 +169,8 @@ impl Server {
         let address = self.address(path, parameters);
         if address.len() > ADDRESS_BYTES_MAX {
             return Err(Failure::Usage(format!(
-                "the request's address would have {} bytes, of {ADDRESS_BYTES_MAX} that it may have: --filter may be shorter, or its work shared by several commands",
+                "the request's URL would have {} bytes, of at most {ADDRESS_BYTES_MAX}: shorten --filter, or split it over \
+                 several commands",
                 address.len()
             )));
         }
@@ -185,7 +186,7 @@ impl Server {
         let body = read(accept(response)?)?;
         serde_json::from_slice(&body)
             .map(Some)
-            .map_err(|e| Failure::Refused(format!("{} answered what is not JSON: {e}", self.base)))
+            .map_err(|e| Failure::Refused(format!("{} answered with invalid JSON: {e}", self.base)))
     }
 
     /// Asks for a document and gives its bytes as they come.
@@ -217,7 +218,7 @@ impl Server {
         let response = request.send_empty().map_err(|e| self.unreachable(&e))?;
         let body = read(accept(response)?)?;
         serde_json::from_slice(&body)
-            .map_err(|e| Failure::Refused(format!("{} answered what is not JSON: {e}", self.base)))
+            .map_err(|e| Failure::Refused(format!("{} answered with invalid JSON: {e}", self.base)))
     }
 
     /// Sends a JSON document and returns one. An error that the server finds in it is wrong usage.
@@ -232,7 +233,7 @@ impl Server {
             failure => failure,
         })?;
         serde_json::from_slice(&body)
-            .map_err(|e| Failure::Refused(format!("{} answered what is not JSON: {e}", self.base)))
+            .map_err(|e| Failure::Refused(format!("{} answered with invalid JSON: {e}", self.base)))
     }
 
     /// A stream of Server-Sent Events, from the one after `last` on.
@@ -309,7 +310,7 @@ impl Server {
             let answer = serde_json::from_slice(&read(response)?);
             return answer
                 .map(Posted::Taken)
-                .map_err(|e| Failure::Refused(format!("{} answered what is not JSON: {e}", self.base)));
+                .map_err(|e| Failure::Refused(format!("{} answered with invalid JSON: {e}", self.base)));
         }
         let (why, problem) = refused(response);
         Err(match (status.as_u16(), problem["type"].as_str().unwrap_or_default()) {
@@ -342,7 +343,7 @@ pub enum Posted {
     OtherBody { events: Option<u64>, why: Failure },
 }
 
-/// Why a stream of events could not be had.
+/// The reason why there is no stream of events.
 #[derive(Debug)]
 pub enum NoEvents {
     /// The requested packet is no longer kept: this is the first available number.

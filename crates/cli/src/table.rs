@@ -25,6 +25,7 @@ impl Table {
         let broken = |e: csv::Error| Failure::Refused(format!("the answer broke off: {e}"));
         let mut reader = csv::Reader::from_reader(bytes);
         let mut table = Table::new(reader.headers().map_err(broken)?);
+        // Bounded: all rows are in memory until the widths of the columns are known.
         for record in reader.records().take(ROWS_MAX) {
             table.rows.push(record.map_err(broken)?.iter().map(str::to_owned).collect());
         }

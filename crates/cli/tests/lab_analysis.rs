@@ -107,7 +107,7 @@ fn what_shares_nothing_or_is_void_is_no_comparison() {
     }
     changed("\"void\": [\"the host took 20 %\"]", "\"void\": []");
     changed("\"request\"", "\"another\"");
-    meridian(&["lab", "compare", &one, &other]).ended(1).says(&["nothing is shared"]);
+    meridian(&["lab", "compare", &one, &other]).ended(1).says(&["no request in common"]);
 }
 
 #[test]

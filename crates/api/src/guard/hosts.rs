@@ -109,6 +109,7 @@ impl FromStr for HostName {
 
     /// Parses a name or an address, with an optional port.
     fn from_str(text: &str) -> Result<HostName, String> {
+        // Without brackets, its colons would be taken for a port.
         if let Ok(address) = text.parse::<Ipv6Addr>() {
             return Ok(HostName::of(address.into()));
         }
@@ -124,6 +125,7 @@ impl FromStr for HostName {
             Some(Shape::Name) => host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte)),
             None => false,
         };
+        // A `Host` may end with a colon; a setting that does is a mistake.
         if !plain || port.is_none() && host.len() != text.len() {
             return Err(expected());
         }

@@ -55,6 +55,7 @@ impl RowSink for PlaceWriter {
                 self.texts.push((member, field));
             }
         }
+        // Once for all rows, so that growth copies nothing.
         self.out.reserve(64 + PLACE_BYTES * rows);
         if self.list {
             self.out.extend_from_slice(b"{\"totalPlaces\":");
@@ -96,6 +97,7 @@ fn write_place(
     if let Some((lons, lats)) = batch.points()
         && lons.is_valid(row)
     {
+        // The shortest digits that read back as the same number.
         let mut number = zmij::Buffer::new();
         out.extend_from_slice(b",\"latitude\":");
         out.extend_from_slice(number.format_finite(lats.value(row)).as_bytes());

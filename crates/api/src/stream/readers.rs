@@ -126,6 +126,7 @@ pub(super) fn reserve(state: &AppState, answers: &ByteBudget, bytes: usize) -> O
         if left.is_zero() {
             return None;
         }
+        // Polled: this thread cannot await the notification of the budget.
         state.clock.sleep(left.min(RETRY_INTERVAL));
     }
 }

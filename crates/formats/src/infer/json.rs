@@ -143,6 +143,7 @@ fn members(json: &mut Json<'_>, guess: &mut Guess, options: &ReadOptions) -> Res
     let mut next = 0;
     while let Some(key) = json.key(&mut first)? {
         let column = guess.column(&key, next, options);
+        // Keys mostly come in the same order, so the next column is tried first.
         next = column + 1;
         match json.peek() {
             // Only flat objects: in a feature the geometry has its own member, and properties are no geometries.

@@ -110,6 +110,7 @@ impl FeatureSetter {
             }
         }
         json.end()?;
+        // Checked last: `type` may stand behind the other members.
         if !is_feature {
             return Err(Invalid::field("type", "expected a GeoJSON object of \"type\":\"Feature\""));
         }

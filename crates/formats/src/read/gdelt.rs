@@ -30,6 +30,7 @@ impl Export {
     }
 
     fn set(&mut self, builder: &mut BatchBuilder) -> Result<(), Invalid> {
+        // From the first row, since an export has no header.
         if self.columns.is_empty() {
             let columns = gdelt::columns(self.rows.len()).ok_or_else(|| self.wrong_width("57, 58 or 61"))?;
             let field = |column: &Column| match column {

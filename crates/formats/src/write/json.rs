@@ -31,6 +31,7 @@ pub(crate) fn selection(schema: &Schema, properties: Option<&[String]>) -> Resul
         }
     }
     fields.sort_unstable();
+    // A name given twice would make two members of one name.
     fields.dedup();
     Ok(fields)
 }
@@ -213,6 +214,7 @@ impl EventWriter for JsonEvents {
                 Framing::Lines => {}
             }
             rows.feature(row, out);
+            // Behind each record: without it a reader could not tell a record that was cut.
             if self.framing != Framing::Collection {
                 out.push(b'\n');
             }

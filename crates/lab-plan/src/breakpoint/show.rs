@@ -43,7 +43,7 @@ fn html(found: &Found, svg: &str) -> String {
          the interval holds where that probability is a half.",
         found.started, found.ended, found.program
     );
-    page::tail(&mut out, "How it was measured", &text);
+    page::tail(&mut out, "Measurement", &text);
     out
 }
 

@@ -1,8 +1,8 @@
 //! Two runs, or the two targets of one, compared: request by request, faster, slower or no difference seen.
 //!
 //! Repeats decide: trials that took turns, runs, or the trials of one run of each side. Without repeats nothing is
-//! decided, and a void run is never judged. Of comparisons of a server with itself at most [`ALPHA`] call it different
-//! anywhere (`tests.rs` counts it).
+//! decided, and a void run is never judged. In at most [`ALPHA`] of the comparisons of a server with itself some row
+//! differs (`tests.rs` counts them).
 
 mod show;
 mod sides;
@@ -14,7 +14,8 @@ use crate::stats::compare::{Comparison, REPEATS, Repeats, Undecided, Verdict, gr
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// The share of comparisons of a server with itself in which some row is called faster or slower. Every row has its part of it.
+/// The share of comparisons of a server with itself in which some row is called faster or slower, shared out to the
+/// rows.
 pub const ALPHA: f64 = 0.05;
 /// The compared quantiles.
 const QUANTILES: [f64; 3] = [0.5, 0.95, 0.99];
@@ -32,7 +33,7 @@ pub struct Row {
     pub comparison: Result<Comparison, NotDecided>,
 }
 
-/// Why a row has no verdict.
+/// The reason why a row has no verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotDecided {
     /// A run is void: its figures say nothing about its target.
@@ -51,7 +52,7 @@ impl NotDecided {
             NotDecided::Answers => "not decided: too few answers",
             NotDecided::Repeats(Undecided::Repeats) => "not decided: no repeats",
             NotDecided::Repeats(Undecided::Never) => "not decided: some trials never answered",
-            NotDecided::Repeats(Undecided::Neither) => "not decided: neither answered so many",
+            NotDecided::Repeats(Undecided::Neither) => "not decided: neither answered enough requests",
         }
     }
 }
@@ -62,13 +63,13 @@ impl Row {
         let of = |x: f64| if x.is_finite() { format!("{x:.3}") } else { "for ever".to_owned() };
         match self.comparison.as_ref().map(|comparison| comparison.ratio) {
             Ok(ratio) => (of(ratio.value), format!("{} .. {}", of(ratio.low), of(ratio.high))),
-            // The ratio alone is there to be seen, not to be believed.
+            // The ratio is shown without an interval: it proves nothing.
             Err(_) if self.ms.iter().all(|ms| ms.is_finite()) => (of(self.ms[1] / self.ms[0]), String::new()),
             Err(_) => (String::new(), String::new()),
         }
     }
 
-    /// What there is to say of B.
+    /// The verdict on B, in words.
     pub fn words(&self) -> &'static str {
         match &self.comparison {
             Ok(comparison) => comparison.verdict.words(),
@@ -85,13 +86,13 @@ impl Row {
 /// A and B compared.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Report {
-    /// What A and B are.
+    /// Names of A and B.
     pub names: [String; 2],
-    /// What both were asked, at each quantile.
+    /// The requests of both, at each quantile.
     pub rows: Vec<Row>,
-    /// What the reader has to know before believing them.
+    /// Reservations about the rows.
     pub warnings: Vec<String>,
-    /// Why nothing is judged; empty where rows are.
+    /// Reasons why nothing is judged; empty if rows are.
     pub void: Vec<String>,
 }
 
@@ -149,12 +150,12 @@ impl Sides {
         groups(side(&a, self.a.one_run), side(&b, self.b.one_run), alpha)
     }
 
-    /// What both sides were asked.
+    /// The requests of both sides.
     fn shared(&self) -> impl Iterator<Item = (&Asked, &Waits, &Waits)> {
         self.a.waits.iter().filter_map(move |(asked, of_a)| Some((asked, of_a, self.b.waits.get(asked)?)))
     }
 
-    /// The waits of each repeat: of rounds that both have, where they took turns. What holds no wait is no repeat.
+    /// The waits of each repeat: of rounds that both have, where they took turns. A trial without a wait is no repeat.
     fn repeats(&self, a: &Waits, b: &Waits) -> [Waits; 2] {
         let has = |waits: &Waits, round: &u16| waits.get(round).is_some_and(|ms| !ms.is_empty());
         let kept = |mine: &Waits, other: &Waits| -> Waits {
@@ -176,7 +177,7 @@ impl Sides {
     }
 }
 
-/// Whether there are answers enough for a quantile: ten above it of each side in all, and one of each repeat.
+/// Whether there are enough answers for a quantile: ten above it of each side in all, and one of each repeat.
 fn enough(waits: &[Waits; 2], q: f64) -> bool {
     waits.iter().all(|side| {
         let all: usize = side.values().map(Vec::len).sum();
@@ -198,7 +199,7 @@ impl Report {
             return Some(self.void.join("; "));
         }
         if self.rows.is_empty() {
-            return Some("nothing is shared: A and B were not asked the same".to_owned());
+            return Some("A and B have no request in common".to_owned());
         }
         let whys: Vec<NotDecided> = self.rows.iter().map_while(|row| row.comparison.as_ref().err().copied()).collect();
         (whys.len() == self.rows.len()).then(|| match whys.contains(&NotDecided::Repeats(Undecided::Repeats)) {

@@ -48,7 +48,7 @@ fn too_few_answers_tell_nothing_and_unsound_ones_are_never_fast() {
     every_fifth_unsound(&mut neither);
     every_fifth_unsound(&mut nor);
     let neither = compared(&neither, &nor);
-    assert_eq!(neither.rows[1].words(), "not decided: neither answered so many");
+    assert_eq!(neither.rows[1].words(), "not decided: neither answered enough requests");
     assert!(neither.rows[0].comparison.is_ok() && !neither.slower());
     every_fifth_unsound(&mut b);
     let report = compared(&a, &b);
@@ -69,7 +69,7 @@ fn without_repeats_or_with_nothing_shared_nothing_is_decided() {
     let mut other = side(500, 10.0, 2);
     other.waits = other.waits.into_values().map(|waits| (Asked::default(), waits)).collect();
     let report = compared(&side(500, 10.0, 1), &other);
-    assert!(report.not_decided().unwrap().contains("nothing is shared"), "{}", report.sentence());
+    assert!(report.not_decided().unwrap().contains("no request in common"), "{}", report.sentence());
 }
 
 /// A folder of one trial after the other at these targets; `ms` says how long each of 200 questions of a trial, a target and a

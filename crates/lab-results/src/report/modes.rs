@@ -12,10 +12,10 @@ const TRIALS_MAX: usize = 12;
 const POINTS_MAX: usize = 1_500;
 /// Max bursts reported one by one.
 const BURSTS_MAX: usize = 20;
-/// A band is at least this share of the time line wide before it ends with a short stretch.
+/// Min width of a band before a short stretch ends it, as a share of the time line.
 const NARROW: f64 = 0.0025;
 
-/// The wait of each request of each trial, coloured by what mode it was in, with its growth.
+/// The wait of each request of each trial, coloured by its mode, with its growth.
 pub(super) fn modes(run: &Run, digest: &Digest) -> Vec<Picture> {
     let mut out = Vec::new();
     for (key, trials) in courses(digest) {
@@ -86,7 +86,7 @@ fn drawn(name: &str, course: &Course, timings: &[RequestTiming], most: usize) ->
         caption += &format!("A stall at {from}: nothing was answered for {length}, {} requests waited. ", stall.waited);
     }
     if let Some(first) = course.first_failure {
-        caption += &format!("Request {first} is the first that gets nothing. ");
+        caption += &format!("Request {first} is the first without an answer. ");
     }
     for burst in course.bursts.iter().take(BURSTS_MAX) {
         let start = label(burst.start_s * 1e6, Unit::Micros);
@@ -99,7 +99,7 @@ fn drawn(name: &str, course: &Course, timings: &[RequestTiming], most: usize) ->
         caption += &format!("{} more bursts. ", course.bursts.len() - BURSTS_MAX);
     }
     if caption.is_empty() {
-        caption = "The wait stays what it is.".to_owned();
+        caption = "The wait is constant.".to_owned();
     }
     Some((plot, caption.trim_end().to_owned()))
 }

@@ -1,4 +1,4 @@
-//! The report as one page that needs nothing from outside.
+//! The report as one self-contained page.
 
 use super::digest::Digest;
 use super::pictures::Picture;
@@ -32,8 +32,8 @@ pub(super) fn html(results: &Results, digest: &Digest, pictures: &[Picture]) -> 
     let (header, rows) = words::table(run, digest);
     table(&mut out, &header, &rows);
     out.push_str(
-        "<p>In brackets: where a percentile lies with 95 % confidence, by repeats where there are several trials, otherwise by the \
-         order of the answers of the one, which supposes that neighbours do not depend on each other.</p>",
+        "<p>In brackets: the interval of the percentile with 95 % confidence. With several trials it comes from their repeats. With one \
+         it comes from the order of the answers, which assumes that neighbours are independent.</p>",
     );
     by_request(&mut out, results);
     reasons(&mut out, digest);
@@ -42,8 +42,8 @@ pub(super) fn html(results: &Results, digest: &Digest, pictures: &[Picture]) -> 
     }
     let _ = write!(
         out,
-        "<h2>How it was measured</h2><p>Begun {}, ended {}, by meridian {}.{} Latency runs from the time at which a request was \
-         intended. The lab itself: {:.0} % of a core in the thread that sends, {:.3} % of sends more than a millisecond late.</p>\
+        "<h2>Measurement</h2><p>Begun {}, ended {}, by meridian {}.{} Latency counts from the intended time of a request. \
+         The lab itself: {:.0} % of a core in the thread that sends, {:.3} % of sends more than a millisecond late.</p>\
          <details><summary>The scenario, resolved</summary><pre>{}</pre></details></html>",
         escaped(&run.started),
         escaped(&run.ended),
@@ -56,7 +56,7 @@ pub(super) fn html(results: &Results, digest: &Digest, pictures: &[Picture]) -> 
     out
 }
 
-/// How the target began, where the scenario says so.
+/// The state of the target at the start, if the scenario names it.
 fn start(scenario: &str) -> String {
     let phases = toml::from_str::<toml::Table>(scenario).ok().and_then(|mut table| table.remove("phases"));
     let start = phases.as_ref().and_then(|phases| phases.get("start")?.as_str());
@@ -103,19 +103,19 @@ fn by_request(out: &mut String, results: &Results) {
     }
 }
 
-/// Why answers were not sound, the most frequent first.
+/// Reasons why answers were not sound, the most frequent first.
 pub(super) fn reasons(out: &mut String, digest: &Digest) {
     if digest.reasons.is_empty() {
         return;
     }
-    out.push_str("<h2>What went wrong</h2>");
+    out.push_str("<h2>Failures</h2>");
     let mut reasons: Vec<_> = digest.reasons.iter().collect();
     reasons.sort_by(|a, b| b.1.cmp(a.1).then(a.0.cmp(b.0)));
     let rows: Vec<_> = reasons.into_iter().take(20).map(|(why, n)| vec![why.clone(), words::count(*n)]).collect();
     table(out, &["reason", "requests"], &rows);
 }
 
-/// The beginning of a page: its title, and what a reader should know after ten seconds.
+/// The beginning of a page: its title and a summary.
 pub fn head(title: &str, first_paragraph: &str) -> String {
     let title = escaped(title);
     format!(

@@ -19,7 +19,7 @@ pub(super) struct Picture {
     pub(super) plot: Plot,
 }
 
-/// All pictures that the records and samples have something to show in.
+/// All pictures for which there are records or samples.
 pub(super) fn all(run: &Run, digest: &Digest, samples: &[Sample]) -> Vec<Picture> {
     let mut pictures: Vec<Picture> =
         digest.lines.iter().map(|line| requests(&names(run, digest, line), line.1)).collect();
@@ -102,12 +102,12 @@ fn requests(names: &Names, line: &TimeLine) -> Picture {
         .with("until the first result", "#56b4e9", rows(|bar| bar.sent, |bar| bar.first.unwrap_or(bar.done), good))
         .with("receiving", "#0072b2", rows(|bar| bar.first.unwrap_or(bar.done), |bar| bar.done, good))
         .with("not sound", BAD, rows(|bar| bar.sent, |bar| bar.done, |outcome| outcome != Outcome::Sound));
-    let caption = "A bar runs from when the request was intended to the end of its answer. Bars of one length, one after another, are a \
-                   service at ease; bars that grow are a queue.";
+    let caption = "A bar runs from the intended time of the request to the end of its answer. Bars of one length mean a service without \
+                   a queue; growing bars mean a queue.";
     Picture { name: format!("requests{}", names.file), caption: format!("{caption}{}", names.trial), plot }
 }
 
-/// Points as one of so many clouds of a picture, and its name with the share of them that is shown.
+/// Points as one of `clouds` clouds of a picture, and its name with the share of the points that is drawn.
 fn cloud(name: String, points: &Thinned<(f64, f64)>, clouds: usize) -> (String, Marks) {
     let step = points.kept.len().div_ceil((DRAWN_MAX / clouds.max(1)).max(1)).max(1);
     let marks = Marks::Points(points.kept.iter().step_by(step).copied().collect());
@@ -121,7 +121,7 @@ fn share_shown<T>(thinned: &Thinned<T>) -> String {
     if thinned.step() > 1 { format!(" (1 of {} shown)", thinned.step()) } else { String::new() }
 }
 
-/// Percentile curves, from the intended time and, dashed, as a client without a schedule would have it.
+/// Percentile curves: from the intended time and, dashed, as a client without a schedule would measure.
 fn percentiles(run: &Run, digest: &Digest) -> Option<Picture> {
     let series: Vec<_> = digest.series.iter().filter(|(_, series)| series.latency.len() >= 10).collect();
     let most = series.iter().map(|(_, series)| series.latency.len()).max()?;

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
-    /// The wait stays what it is.
+    /// The wait is constant.
     Flat,
     /// Nothing was answered for a while, though requests waited.
     Stall,

@@ -1,4 +1,4 @@
-//! `meridian lab breakpoint`: up to which load the objectives hold.
+//! `meridian lab breakpoint`: the largest load at which the objectives hold.
 
 use super::failure;
 use super::load::LoadArgs;

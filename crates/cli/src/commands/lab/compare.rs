@@ -18,10 +18,11 @@ Examples:
 Waits count from the intended time; a question without a sound answer counts as never answered.
 
 Repeats decide: three or more trials of each side that took turns (trials.repeats), three or more runs in each folder, or
-three or more trials of one run each, with an allowance for what runs differ by themselves. Fewer decide nothing. Of comparisons of
-a server with itself at most 5 % call it different anywhere.
+three or more trials of one run each, with an allowance for what runs differ by themselves. Fewer decide nothing. When a server is
+compared with itself, at most 5 % of the comparisons find a difference.
 
-Ends with 1 where nothing is shared, where a run is void, and with --fail-if-slower where B is slower or nothing is decided.")]
+Ends with 1 where A and B have no request in common, where a run is void, and with --fail-if-slower where B is slower
+or nothing is decided.")]
 pub struct CompareArgs {
     /// The results folder to compare with, or a folder of several; if it is the only one, the run whose second target is compared with its first
     #[arg(value_name = "A")]

@@ -101,7 +101,7 @@ fn ask(source: &RemoteProvider, question: &Question) -> Result<Raw, Failure> {
     let runtime = runtime.map_err(|e| Failure::Refused(format!("cannot start: {e}")))?;
     runtime.block_on(source.try_once(question)).map_err(|fault| {
         let (Fault::Error(why) | Fault::Refused(why) | Fault::Timeout(why)) = fault;
-        Failure::Refused(format!("the source was asked in vain: {why}"))
+        Failure::Refused(format!("the source gave no answer: {why}"))
     })
 }
 

@@ -109,7 +109,7 @@ fn find(server: &Server, name: &str) -> Result<Option<Value>, Failure> {
     loop {
         let parameters = [("limit", PAGE.to_string()), ("after", after)];
         let page = server.find_json(&["saved-searches"], &parameters)?;
-        let page = page.ok_or_else(|| Failure::Refused("the server knows of no saved searches".to_owned()))?;
+        let page = page.ok_or_else(|| Failure::Refused("the server has no saved searches".to_owned()))?;
         let list = page["saved_searches"].as_array().map(Vec::as_slice).unwrap_or_default();
         found.extend(list.iter().filter(|search| search["name"] == name).cloned());
         match list.last().and_then(|last| last["id"].as_str()) {
