@@ -184,7 +184,7 @@ impl Drop for Leg {
                 (State::Complete, remarks.join("; "))
             }
             // It waited in a queue until the search ended.
-            (None, None) => (State::Timeout, "the search ended before it was asked".to_owned()),
+            (None, None) => (State::Timeout, "the search ended before the provider was asked".to_owned()),
         };
         self.span.set("meridian.results", self.results.get_mut().accepted as u64);
         if matches!(state, State::Error | State::Timeout) {

@@ -178,7 +178,7 @@ async fn answer(
             429 => Failure {
                 refused: true,
                 again: after.or(Some(Duration::from_secs(1))),
-                ..broken(format!("{why}: it is asked too often"))
+                ..broken(format!("{why}: too many requests"))
             },
             401 | 403 => Failure {
                 source_is_broken: false,

@@ -69,14 +69,14 @@ impl RemoteProvider {
                 (Paging::Cursor, Some(cursor)) => Page::Behind(cursor),
                 (Paging::None, _) if is_full && declared.counts => {
                     sink.more(format!(
-                        "there may be more: it gave the {asked} results that it was asked for, and has no second page"
+                        "there may be more: the provider gave the {asked} results requested, and has no second page"
                     ));
                     break;
                 }
                 _ => break,
             };
             if number == declared.pages_max {
-                sink.more(format!("there may be more: it is asked for {number} pages at most"));
+                sink.more(format!("there may be more: at most {number} pages are requested"));
             }
         }
         if let Some(drift) = SchemaDrift::of(sink.question(), declared, &missing)

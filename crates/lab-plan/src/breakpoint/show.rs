@@ -83,10 +83,10 @@ fn plots(found: &Found) -> Vec<Plot> {
     );
     // Dots gather at the top, where the breakpoint's label stands: room for it.
     out_axis.range.1 *= 1.15;
-    let mut out = Plot::new(format!("{}: what comes out", found.name), x.clone(), out_axis);
+    let mut out = Plot::new(format!("{}: throughput", found.name), x.clone(), out_axis);
     if found.is_rate {
         let end = most.min(out.y.range.1);
-        out = out.with("all that is asked", QUIET, Marks::Line(vec![(0.0, 0.0), (end, end)], true));
+        out = out.with("offered load", QUIET, Marks::Line(vec![(0.0, 0.0), (end, end)], true));
     }
     if let Some(law) = &found.law {
         let curve = (0..=200).map(|i| 1.0 + (most - 1.0) * f64::from(i) / 200.0).map(|n| (n, law.throughput(n)));

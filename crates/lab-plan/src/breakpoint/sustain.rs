@@ -138,7 +138,7 @@ fn most_calm(steps: &[Step]) -> Option<f64> {
     measured(steps).filter(|(_, backlog)| !backlog.grows).map(|(load, _)| load).max_by(f64::total_cmp)
 }
 
-/// What can be sustained, and what of the breakpoint cannot.
+/// The sustainable load, and the part of the breakpoint above it.
 pub(super) fn words(found: &Found) -> String {
     let unit = &found.unit;
     let Some(edge) = &found.sustainable else {
@@ -146,7 +146,7 @@ pub(super) fn words(found: &Found) -> String {
         return most.map_or_else(String::new, |most| format!(" No backlog grew, up to {} {unit}.", short(most)));
     };
     let mut text = format!(
-        " No backlog grows up to {} {unit} ({} to {} with 95 % confidence): so much can be sustained.",
+        " The sustainable load, at which no backlog grows, is {} {unit} ({} to {} with 95 % confidence).",
         short(edge.value),
         short(edge.low),
         short(edge.high)

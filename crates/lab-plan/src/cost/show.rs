@@ -118,7 +118,7 @@ impl Priced {
             .collect();
         let title = match kept.is_empty() {
             true => "No size keeps a promise".to_owned(),
-            false => "What a thousand satisfied requests cost".to_owned(),
+            false => "Cost of a thousand satisfied requests".to_owned(),
         };
         let x = Axis::over(&self.size, Unit::Count, Scale::Linear, all().map(|p| p.0));
         let y = Axis::over(
@@ -148,7 +148,7 @@ fn money(sum: f64) -> String {
     }
 }
 
-/// What one machine was measured to do.
+/// The measured capacity of one machine.
 fn words(machine: &Machine) -> String {
     let (law, most) = (&machine.law, machine.users_most);
     let mut text = format!(
@@ -158,11 +158,10 @@ fn words(machine: &Machine) -> String {
     text += &law.words();
     text += &match machine.serves {
         Serves::Workers(workers) => {
-            format!(" Requests are simulated as they come by chance, before {workers} workers that serve as measured.")
+            format!(" Simulated requests arrive at random at {workers} workers with the measured service times.")
         }
         Serves::Shared => {
-            " Requests are simulated as they come by chance, each as quick as was measured with so many at once."
-                .to_owned()
+            " Simulated requests arrive at random, each as fast as measured at that concurrency.".to_owned()
         }
     };
     if !law.fits() {
@@ -175,7 +174,7 @@ fn words(machine: &Machine) -> String {
     text
 }
 
-/// Throughput over users: what was measured, and the law through it.
+/// Throughput over users: the measurements, and the law through them.
 fn curve(machine: &Machine) -> Plot {
     let (law, most) = (&machine.law, machine.users_most);
     let measured: Vec<(f64, f64)> = law.measured().collect();
@@ -184,7 +183,7 @@ fn curve(machine: &Machine) -> Plot {
     let x = Axis::over("users", Unit::Whole, Scale::Linear, fitted.iter().map(|p| p.0));
     let y =
         Axis::over("sound answers a second", Unit::Count, Scale::Linear, measured.iter().chain(&fitted).map(|p| p.1));
-    let mut plot = Plot::new("What one machine does, by how many ask it at once", x, y)
+    let mut plot = Plot::new("Throughput of one machine over its users", x, y)
         .with(law.name(), COLOURS[0], Marks::Line(fitted, !law.fits()))
         .with("measured", COLOURS[1], Marks::Points(measured));
     if let Some(peak) = law.peak_n.filter(|n| *n <= most && law.fits()) {

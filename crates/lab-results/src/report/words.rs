@@ -21,10 +21,10 @@ pub(super) fn first_paragraph(run: &Run, digest: &Digest) -> String {
     let sound = digest.with(Outcome::Sound);
     let mut said = Vec::new();
     if let Some(why) = run.void.first() {
-        said.push(format!("This run is void, so that its figures say nothing about the target: {why}."));
+        said.push(format!("This run is void, and its figures say nothing about the target: {why}."));
     }
     said.push(match run.source.as_str() {
-        "simulate" => "These figures are simulated; no server was asked.".to_owned(),
+        "simulate" => "These figures are simulated, not measured.".to_owned(),
         _ => format!("{} against {}.", run.name, run.targets.join(" and ")),
     });
     said.push(if sound == measured {
@@ -132,8 +132,8 @@ fn modes_in_words(trials: &[(u16, Course)]) -> String {
     if unlike.is_empty() {
         return match others.len() {
             0 => words,
-            1 => format!("{words} The other trial went alike."),
-            n => format!("{words} The other {n} trials went alike."),
+            1 => format!("{words} The other trial was similar."),
+            n => format!("{words} The other {n} trials were similar."),
         };
     }
     let mut said = vec![format!("Trial {}: {}", first + 1, with_first(&words, char::to_lowercase))];
@@ -160,7 +160,7 @@ pub(super) fn summed(course: &Course) -> String {
 fn mode_in_words(course: &Course) -> String {
     let lost: u32 = course.bursts.iter().map(|burst| burst.lost).sum();
     let mut said = match course.stretches.as_slice() {
-        [] => "No request was waited for.".to_owned(),
+        [] => "No request had a wait.".to_owned(),
         [one] if one.mode == Mode::Flat => "The wait stayed flat.".to_owned(),
         [one] if one.mode == Mode::Growing => {
             let growth = one.growth.map_or(0.0, |line| line.slope.value);
@@ -185,7 +185,7 @@ fn mode_in_words(course: &Course) -> String {
     if let Some(first) = course.first_failure {
         let bursts = course.bursts.len();
         said += &format!(
-            " Request {first} was the first that got nothing; {} got nothing in all, in {bursts} burst{}.",
+            " Request {first} was the first without an answer; {} had none in all, in {bursts} burst{}.",
             count(u64::from(lost)),
             if bursts == 1 { "" } else { "s" }
         );
@@ -222,12 +222,12 @@ fn shape_in_words(over_time: &[(f64, f64)]) -> Option<String> {
     ))
 }
 
-/// Said where latency drifted by as much as is felt.
+/// Said where latency drifted noticeably.
 fn drift_in_words(over_time: &[(f64, f64)]) -> Option<String> {
     let seconds: Vec<(f64, f64)> = over_time.iter().map(|(at, latency)| (at / 1e6, *latency)).collect();
     let drift = drift::of(&seconds).filter(|drift| drift.drifts && drift.share.abs() >= FELT)?;
     let (how, share) = (if drift.share > 0.0 { "longer" } else { "shorter" }, drift.share.abs() * 100.0);
-    Some(format!("Answers came to take {how} over the measured phase, by {share:.0} %."))
+    Some(format!("Answers took {how} towards the end of the measured phase, by {share:.0} %."))
 }
 
 /// The table of series: header and rows.

@@ -78,7 +78,7 @@ pub struct Burst {
     pub restart_s: Option<f64>,
 }
 
-/// Requests one after the other that went alike.
+/// Consecutive requests of one mode.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Stretch {
     /// How they went.
