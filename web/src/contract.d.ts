@@ -120,7 +120,7 @@ export interface Link {
    */
   type: string;
   /**
-   * What is there, in words.
+   * The content behind the link, in words.
    */
   title: string;
   /**
@@ -180,7 +180,7 @@ export interface Problem {
    */
   status: number;
   /**
-   * What is wrong, and what was expected.
+   * The error, and the expected value.
    */
   detail: string;
   /**
@@ -244,7 +244,7 @@ export interface Collection {
    */
   title: string;
   /**
-   * What it is about, or why it is not served.
+   * Its subject, or the reason why it is not served.
    */
   description?: string;
   /**
@@ -273,7 +273,7 @@ export interface Collection {
    */
   bytes?: number;
   /**
-   * What an acknowledged event survives.
+   * The failures that an acknowledged event survives.
    */
   durability?: 'ephemeral' | 'local' | 'replicated';
   /**
@@ -419,7 +419,7 @@ export interface FeatureCollection {
    */
   numberMatched?: number;
   /**
-   * What may be missing because files are damaged.
+   * Parts that may be missing because files are damaged.
    */
   missing?: Missing[];
 }
@@ -428,7 +428,7 @@ export interface FeatureCollection {
  */
 export interface Missing {
   /**
-   * What is damaged.
+   * The damage.
    */
   detail: string;
 }
@@ -1396,7 +1396,7 @@ export interface UserInfo {
    */
   name: string;
   /**
-   * What it signs in with: the name, with `TENANT/` before it in another tenant than the default one.
+   * The login: the name, with `TENANT/` before it in another tenant than the default one.
    */
   login: string;
   /**
@@ -1430,7 +1430,7 @@ export interface UserList {
   users: UserInfo[];
 }
 /**
- * Who is signed in; only `sign_in` is there where nobody is.
+ * The signed-in user; only `sign_in` is present if there is none.
  */
 export interface Session {
   /**
@@ -1438,7 +1438,7 @@ export interface Session {
    */
   sign_in: boolean;
   /**
-   * What the user signed in with.
+   * The user's login.
    */
   user?: string;
   /**
@@ -1463,7 +1463,7 @@ export interface Session {
   expires?: string;
 }
 /**
- * What the server is doing now, and for whom.
+ * The server's current work, and the tenants behind it.
  */
 export interface Load {
   /**
@@ -1651,8 +1651,8 @@ export interface QuotaLoad {
    */
   limit: number;
   /**
-   * What is used of it: now, in all, or, of a quota by the second, what is not made up for yet, which may be more than
-   * the limit. Absent where it holds for each request alone.
+   * Its use: current, in all, or, for a quota by the second, the unpaid use, which may exceed the limit. Absent if it
+   * holds for each request alone.
    */
   used?: number;
 }
@@ -1749,7 +1749,7 @@ export interface AuditLine {
    */
   act: string;
   /**
-   * What was acted on, as a path.
+   * The object of the act, as a path.
    */
   target: string;
   /**
@@ -1757,7 +1757,7 @@ export interface AuditLine {
    */
   collection?: string;
   /**
-   * What was asked for, in words.
+   * The request, in words.
    */
   change?: string;
   /**
@@ -1924,7 +1924,7 @@ export interface NewTenant {
    */
   anonymous?: string;
   /**
-   * Limits on what the tenant uses; null in a change lifts one. What is not named stays.
+   * Limits on the tenant's use; null in a change removes one. Unnamed ones stay.
    */
   quotas?: {
     requests_per_second?: number | null;
@@ -1969,7 +1969,7 @@ export interface UserChange {
 }
 export interface SignIn {
   /**
-   * What the user signs in with: the name, with `TENANT/` before it in another tenant than the default one.
+   * The user's login: the name, with `TENANT/` before it in another tenant than the default one.
    */
   name: string;
   password: string;
