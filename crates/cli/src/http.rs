@@ -2,6 +2,7 @@
 
 use crate::control::SocketConnector;
 use crate::failure::Failure;
+use crate::response::{accept, read, refused};
 use crate::trust::{self, Address};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
@@ -15,8 +16,6 @@ use ureq::tls::TlsConfig;
 use ureq::unversioned::resolver::DefaultResolver;
 use ureq::{Agent, Body, RequestBuilder, SendBody};
 
-/// Longest answer kept in memory; whole results are streamed instead.
-const ANSWER_BYTES_MAX: u64 = 256 << 20;
 /// Max tries of a write while the server is too busy; its key makes them safe.
 const ATTEMPTS: u32 = 8;
 /// Max length of a request's address, in bytes, for this program and for servers.
@@ -352,44 +351,6 @@ pub enum NoEvents {
     NotNow(Failure),
     /// The server has said no.
     Refused(Failure),
-}
-
-/// Lets a good answer pass and turns a refusal into its sentence.
-fn accept(response: Response<Body>) -> Result<Response<Body>, Failure> {
-    match response.status().is_success() {
-        true => Ok(response),
-        false => Err(refused(response).0),
-    }
-}
-
-/// The sentence of a refusal, and its problem document (RFC 9457); `null` where it has none.
-fn refused(response: Response<Body>) -> (Failure, Value) {
-    let status = response.status();
-    let body = response.into_body().into_with_config().limit(1 << 20).read_to_vec().unwrap_or_default();
-    let problem: Value = serde_json::from_slice(&body).unwrap_or_default();
-    let failure = Failure::Refused(match reason(&problem) {
-        Some(reason) => format!("refused ({}): {reason}", status.as_u16()),
-        None => format!("refused ({status})"),
-    });
-    (failure, problem)
-}
-
-/// The sentence of a problem document.
-fn reason(problem: &Value) -> Option<String> {
-    let text = |key: &str| problem.get(key).and_then(Value::as_str).filter(|t| !t.is_empty());
-    let detail = text("detail").or(text("title"))?;
-    let line = problem.get("line").and_then(Value::as_u64).map(|n| format!("line {n}: ")).unwrap_or_default();
-    let field = text("field").map(|f| format!("{f}: ")).unwrap_or_default();
-    Some(format!("{line}{field}{detail}"))
-}
-
-fn read(response: Response<Body>) -> Result<Vec<u8>, Failure> {
-    response
-        .into_body()
-        .into_with_config()
-        .limit(ANSWER_BYTES_MAX)
-        .read_to_vec()
-        .map_err(|e| Failure::Refused(format!("the answer broke off: {e}")))
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ mod load;
 mod log;
 mod machine;
 mod output;
+mod response;
 mod schema_arg;
 mod table;
 mod traces;

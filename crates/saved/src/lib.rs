@@ -18,6 +18,7 @@ mod dead_letters;
 mod definition;
 mod event_queue;
 mod fences;
+mod figures;
 mod grid;
 mod index;
 mod ledgers;
@@ -38,8 +39,9 @@ mod tests;
 
 pub use backup::BackupParts;
 pub use definition::{Definition, Webhook};
+pub use figures::SavedFigures;
 pub use ledgers::Ledgers;
-pub use registry::{RECORDS, SavedFigures, SavedSearches};
+pub use registry::{RECORDS, SavedSearches};
 pub use search::SavedSearch;
 pub use settings::{SavedSettings, WebhookSettings};
 pub use status::{DeadLetterReport, PollReport, SavedSearchStatus, WebhookReport};

@@ -56,7 +56,7 @@ pub struct SavedSearches {
     pub(super) progress: Progress,
     /// Events to catch up on.
     pub(super) missed: Mutex<Vec<CatchUp>>,
-    webhooks: Arc<WebhookClient>,
+    pub(super) webhooks: Arc<WebhookClient>,
     pub(super) polls_due: PollSchedule,
     pub(super) registry: Mutex<Registry>,
     /// Matches of events with saved searches.
@@ -116,29 +116,6 @@ pub(super) struct Entry {
     pub(super) slot: Option<u32>,
     /// The task that sends to its webhook.
     pub(super) sender: Option<AbortHandle>,
-}
-
-/// Totals over all saved searches, for monitoring.
-#[derive(Debug, Clone, Copy)]
-pub struct SavedFigures {
-    /// Saved searches.
-    pub searches: usize,
-    /// Events received, and events not processed.
-    pub events: (u64, u64),
-    /// Bytes of queued events.
-    pub queue_bytes: usize,
-    /// Bytes of kept packets.
-    pub packet_bytes: usize,
-    /// Matches of events with saved searches.
-    pub matches: u64,
-    /// Moving objects remembered.
-    pub objects: usize,
-    /// Webhooks: packets sent, failed calls, packets given up.
-    pub webhooks: (u64, u64, u64),
-    /// Bytes of dead letters.
-    pub letter_bytes: usize,
-    /// Polls done.
-    pub polls: u64,
 }
 
 impl SavedSearches {
@@ -378,23 +355,6 @@ impl SavedSearches {
     /// copies.
     pub fn damaged(&self) -> BTreeMap<String, String> {
         self.registry.lock().damaged.clone()
-    }
-
-    /// Totals over all saved searches.
-    pub fn figures(&self) -> SavedFigures {
-        let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        let (received, dropped) = self.event_queue.counts();
-        SavedFigures {
-            searches: self.registry.lock().all.len(),
-            events: (received, dropped + load(&self.left_out)),
-            queue_bytes: self.event_queue.bytes(),
-            packet_bytes: self.retention.held(),
-            matches: load(&self.matches),
-            objects: self.fences.lock().len(),
-            webhooks: (load(&self.webhooks.sent), load(&self.webhooks.failed), load(&self.webhooks.dead)),
-            letter_bytes: self.webhooks.letters.bytes(),
-            polls: load(&self.polls),
-        }
     }
 }
 

@@ -1,18 +1,18 @@
 //! All searches of a server: admission, joining, and lookup until they expire.
 
 mod ending;
+mod prepare;
 mod registry;
 mod retry_schedule;
 mod supervisor;
 
-use crate::area::Area;
 use crate::asker::Asker;
 use crate::leg::Leg;
 use crate::pipeline::plan::plan;
 use crate::pipeline::{Pipeline, Work};
 use crate::places::PlaceNames;
-use crate::provider::{Http, LocalProvider, Provider, RemoteProvider, locate};
-use crate::question::{Location, Question};
+use crate::provider::{Http, LocalProvider, Provider, RemoteProvider};
+use crate::question::Question;
 use crate::refusal::Refusal;
 use crate::result_store::ResultStore;
 use crate::search::{Search, last_bytes};
@@ -26,7 +26,6 @@ use meridian_model::Invalid;
 use meridian_model::policy::queue::Class;
 use meridian_model::policy::quota::Quota;
 use meridian_observe::{self as observe, Current, Kind, Span, Tracer};
-use meridian_query::{CancelFlag, Control, QueryError};
 use parking_lot::Mutex;
 use registry::{Admitted, Registry, Running};
 use serde_json::{Map, Value};
@@ -291,43 +290,6 @@ impl Searches {
     /// How long work ahead of a new search of this class has waited for a processor.
     pub fn delay(&self, class: Class) -> Duration {
         self.pipeline.get().map_or(Duration::ZERO, |pipeline| pipeline.delay(class))
-    }
-
-    /// The question with its address geocoded.
-    pub async fn located(&self, mut question: Question, view: &View, arrived: Instant) -> Result<Question, Refusal> {
-        let Some(Location::Address { name, radius_m }) = question.place.clone() else { return Ok(question) };
-        let collection = view.collection(&self.settings.addresses).ok_or_else(|| {
-            let name = &self.settings.addresses;
-            if let Some(damaged) = view.why_damaged(name) {
-                return Refusal::Failed(damaged.to_string());
-            }
-            Refusal::Invalid(Invalid::field(
-                "address",
-                format!("there is no collection {name:?} to look it up in: load one, or give near and radius"),
-            ))
-        })?;
-        let left = question.deadline.saturating_sub(arrived.elapsed());
-        let control = Control::new(self.clock.clone(), left, CancelFlag::new());
-        let found = tokio::task::spawn_blocking(move || locate(collection.as_ref(), &name, &control)).await;
-        match found.map_err(|e| Refusal::Failed(e.to_string()))? {
-            Ok((lon, lat)) => {
-                question.place = Some(Location::Area(Area::Circle { lon, lat, radius_m }));
-                Ok(question)
-            }
-            Err(QueryError::Invalid(invalid)) => Err(Refusal::Invalid(Invalid::field("address", invalid.detail))),
-            Err(e) => Err(Refusal::Failed(e.to_string())),
-        }
-    }
-
-    /// Prepares the collection for the results of a question.
-    async fn ready_to_keep(&self, question: &Question, view: &View) -> Result<(), Refusal> {
-        let Some(keep) = question.keep.clone() else { return Ok(()) };
-        keep.allowed(view)?;
-        let result_store =
-            self.result_store.clone().ok_or_else(|| Invalid::field("keep", "this server does not store results"))?;
-        let view = view.clone();
-        let ready = tokio::task::spawn_blocking(move || result_store.prepare(&view, &keep)).await;
-        ready.map_err(|e| Refusal::Failed(e.to_string()))?
     }
 
     /// Drops ended searches, oldest first, until the budget suffices for the running ones. The `newest` stays, and so

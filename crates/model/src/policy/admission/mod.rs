@@ -16,6 +16,7 @@
 
 mod capacity;
 mod line;
+mod questions;
 mod share;
 mod tenant;
 mod terms;
@@ -26,6 +27,7 @@ pub use capacity::{Capacity, Load};
 pub use terms::{Ask, Class, ClassLoad, Counts, Entry, Refusal, Settings, Ticket, Turn, Verdict};
 
 use line::Waiting;
+use questions::{Questions, State};
 use share::Share;
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -35,22 +37,6 @@ use tenant::Tenant;
 /// Time since an origin that the caller chooses, the same for all calls.
 pub type At = Duration;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
-    Running,
-    Paused,
-    Waiting,
-    Refused,
-}
-
-#[derive(Debug, Clone)]
-struct Question {
-    tenant: usize,
-    class: Class,
-    state: State,
-    used: Duration,
-}
-
 /// The scheduler.
 #[derive(Debug, Clone)]
 pub struct Admission<T> {
@@ -58,8 +44,7 @@ pub struct Admission<T> {
     slots: usize,
     tenants: Vec<Tenant<T>>,
     by_name: HashMap<T, usize>,
-    questions: Vec<Option<Question>>,
-    free: Vec<u32>,
+    questions: Questions,
     /// Virtual time among tenants: the largest tag of a tenant that was given a slot.
     virtual_time: u64,
     running: usize,
@@ -75,8 +60,7 @@ impl<T: Clone + Eq + Hash> Admission<T> {
             settings,
             tenants: Vec::new(),
             by_name: HashMap::new(),
-            questions: Vec::new(),
-            free: Vec::new(),
+            questions: Questions::default(),
             virtual_time: 0,
             running: 0,
             paused: 0,
@@ -113,7 +97,7 @@ impl<T: Clone + Eq + Hash> Admission<T> {
             (tenant.name.clone(), classes)
         };
         let mut all: Vec<_> = self.tenants.iter().map(of).collect();
-        for question in self.questions.iter().flatten() {
+        for question in self.questions.iter() {
             let class = &mut all[question.tenant].1[question.class as usize];
             match question.state {
                 State::Running => class.running += 1,
@@ -149,8 +133,7 @@ impl<T: Clone + Eq + Hash> Admission<T> {
         let number = self.activate(ask);
         let tenant = &self.tenants[number];
         if self.is_free() && self.may_start(tenant) {
-            let ticket =
-                self.add(Question { tenant: number, class: ask.class, state: State::Running, used: Duration::ZERO });
+            let ticket = self.questions.add(number, ask.class, State::Running);
             self.begin(number, ask.class);
             self.tenants[number].started += 1;
             return Ok(Entry::Run(ticket));
@@ -160,8 +143,7 @@ impl<T: Clone + Eq + Hash> Admission<T> {
             return Err(Refusal::Deadline);
         }
         if ask.resumed {
-            let ticket =
-                self.add(Question { tenant: number, class: ask.class, state: State::Paused, used: Duration::ZERO });
+            let ticket = self.questions.add(number, ask.class, State::Paused);
             let tenant = &mut self.tenants[number];
             tenant.lines[ask.class as usize].paused.push_back(ticket);
             tenant.started += 1;
@@ -172,8 +154,7 @@ impl<T: Clone + Eq + Hash> Admission<T> {
         if self.waiting >= self.settings.waiting_max && !self.is_owed_room(number) {
             return Err(Refusal::QueueFull);
         }
-        let ticket =
-            self.add(Question { tenant: number, class: ask.class, state: State::Waiting, used: Duration::ZERO });
+        let ticket = self.questions.add(number, ask.class, State::Waiting);
         let waiting = Waiting { ticket, since: now, deadline: ask.deadline };
         let tenant = &mut self.tenants[number];
         tenant.lines[ask.class as usize].push(waiting);
@@ -185,7 +166,7 @@ impl<T: Clone + Eq + Hash> Admission<T> {
     /// A running question has used processor time. After a whole slice it may have to give way.
     pub fn slice(&mut self, ticket: Ticket, used: Duration) -> Verdict {
         self.charge(ticket, used);
-        let Some(question) = self.question(ticket) else { return Verdict::Continue };
+        let Some(question) = self.questions.get(ticket) else { return Verdict::Continue };
         let (number, class) = (question.tenant, question.class);
         // No question with more right to the slot waits: to pause would cost a switch and help none.
         if !self.is_contended() || !self.must_give_way(number, class) {
@@ -198,13 +179,13 @@ impl<T: Clone + Eq + Hash> Admission<T> {
         tenant.lines[class as usize].paused.push_back(ticket);
         self.running -= 1;
         self.paused += 1;
-        self.set(ticket, State::Paused);
+        self.questions.set(ticket, State::Paused);
         Verdict::Pause
     }
 
     /// Charges processor time to a question that runs on.
     pub fn charge(&mut self, ticket: Ticket, used: Duration) {
-        let Some(Some(question)) = self.questions.get_mut(ticket.0 as usize) else { return };
+        let Some(question) = self.questions.get_mut(ticket) else { return };
         let tenant = &mut self.tenants[question.tenant];
         tenant.share.charge(used);
         tenant.lines[question.class as usize].share.charge(used);
@@ -233,7 +214,7 @@ impl<T: Clone + Eq + Hash> Admission<T> {
     /// A question is done, gives its slot back, was refused, or is no longer wanted; `used` is what was not charged before.
     pub fn leave(&mut self, ticket: Ticket, used: Duration) {
         self.charge(ticket, used);
-        let Some(question) = self.remove(ticket) else { return };
+        let Some(question) = self.questions.remove(ticket) else { return };
         let tenant = &mut self.tenants[question.tenant];
         match question.state {
             State::Running => {
@@ -266,7 +247,7 @@ impl<T: Clone + Eq + Hash> Admission<T> {
             // Paused before waiting: a question that has begun holds a thread and memory, which its end frees.
             if let Some(ticket) = line.paused.pop_front() {
                 self.paused -= 1;
-                self.set(ticket, State::Running);
+                self.questions.set(ticket, State::Running);
                 self.begin(number, class);
                 return Some(Turn::Run(ticket));
             }
@@ -275,11 +256,11 @@ impl<T: Clone + Eq + Hash> Admission<T> {
             tenant.waiting -= 1;
             self.waiting -= 1;
             if let Some(refusal) = refusal {
-                self.set(waiting.ticket, State::Refused);
+                self.questions.set(waiting.ticket, State::Refused);
                 return Some(Turn::Refuse(waiting.ticket, refusal));
             }
             self.tenants[number].started += 1;
-            self.set(waiting.ticket, State::Running);
+            self.questions.set(waiting.ticket, State::Running);
             self.begin(number, class);
             return Some(Turn::Run(waiting.ticket));
         }
@@ -293,7 +274,7 @@ impl<T: Clone + Eq + Hash> Admission<T> {
                 if let Some((waiting, refusal)) = line.pop_expired(now, patience, &self.settings) {
                     tenant.waiting -= 1;
                     self.waiting -= 1;
-                    self.set(waiting.ticket, State::Refused);
+                    self.questions.set(waiting.ticket, State::Refused);
                     return Some(Turn::Refuse(waiting.ticket, refusal));
                 }
             }
@@ -376,35 +357,6 @@ impl<T: Clone + Eq + Hash> Admission<T> {
         self.running += 1;
         tenant.virtual_time = tenant.virtual_time.max(tenant.lines[class as usize].share.tag);
         self.virtual_time = self.virtual_time.max(tenant.share.tag);
-    }
-
-    fn set(&mut self, ticket: Ticket, state: State) {
-        if let Some(Some(question)) = self.questions.get_mut(ticket.0 as usize) {
-            question.state = state;
-        }
-    }
-
-    fn question(&self, ticket: Ticket) -> Option<&Question> {
-        self.questions.get(ticket.0 as usize)?.as_ref()
-    }
-
-    fn add(&mut self, question: Question) -> Ticket {
-        match self.free.pop() {
-            Some(free) => {
-                self.questions[free as usize] = Some(question);
-                Ticket(free)
-            }
-            None => {
-                self.questions.push(Some(question));
-                Ticket((self.questions.len() - 1) as u32)
-            }
-        }
-    }
-
-    fn remove(&mut self, ticket: Ticket) -> Option<Question> {
-        let question = self.questions.get_mut(ticket.0 as usize)?.take()?;
-        self.free.push(ticket.0);
-        Some(question)
     }
 
     /// Forgets tenants without questions whose debt is paid: they would start again with the same right.

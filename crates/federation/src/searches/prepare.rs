@@ -1,0 +1,51 @@
+//! What an admitted search needs before its first provider is asked: coordinates of its address, and a collection for its
+//! results.
+
+use super::Searches;
+use crate::area::Area;
+use crate::provider::locate;
+use crate::question::{Location, Question};
+use crate::refusal::Refusal;
+use meridian_backend::View;
+use meridian_model::Invalid;
+use meridian_query::{CancelFlag, Control, QueryError};
+use tokio::time::Instant;
+
+impl Searches {
+    /// The question with its address geocoded.
+    pub async fn located(&self, mut question: Question, view: &View, arrived: Instant) -> Result<Question, Refusal> {
+        let Some(Location::Address { name, radius_m }) = question.place.clone() else { return Ok(question) };
+        let collection = view.collection(&self.settings.addresses).ok_or_else(|| {
+            let name = &self.settings.addresses;
+            if let Some(damaged) = view.why_damaged(name) {
+                return Refusal::Failed(damaged.to_string());
+            }
+            Refusal::Invalid(Invalid::field(
+                "address",
+                format!("there is no collection {name:?} to look it up in: load one, or give near and radius"),
+            ))
+        })?;
+        let left = question.deadline.saturating_sub(arrived.elapsed());
+        let control = Control::new(self.clock.clone(), left, CancelFlag::new());
+        let found = tokio::task::spawn_blocking(move || locate(collection.as_ref(), &name, &control)).await;
+        match found.map_err(|e| Refusal::Failed(e.to_string()))? {
+            Ok((lon, lat)) => {
+                question.place = Some(Location::Area(Area::Circle { lon, lat, radius_m }));
+                Ok(question)
+            }
+            Err(QueryError::Invalid(invalid)) => Err(Refusal::Invalid(Invalid::field("address", invalid.detail))),
+            Err(e) => Err(Refusal::Failed(e.to_string())),
+        }
+    }
+
+    /// Prepares the collection for the results of a question.
+    pub(super) async fn ready_to_keep(&self, question: &Question, view: &View) -> Result<(), Refusal> {
+        let Some(keep) = question.keep.clone() else { return Ok(()) };
+        keep.allowed(view)?;
+        let result_store =
+            self.result_store.clone().ok_or_else(|| Invalid::field("keep", "this server does not store results"))?;
+        let view = view.clone();
+        let ready = tokio::task::spawn_blocking(move || result_store.prepare(&view, &keep)).await;
+        ready.map_err(|e| Refusal::Failed(e.to_string()))?
+    }
+}

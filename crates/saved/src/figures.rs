@@ -1,0 +1,46 @@
+//! Totals over all saved searches, for monitoring.
+
+use super::registry::SavedSearches;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Totals over all saved searches, for monitoring.
+#[derive(Debug, Clone, Copy)]
+pub struct SavedFigures {
+    /// Saved searches.
+    pub searches: usize,
+    /// Events received, and events not processed.
+    pub events: (u64, u64),
+    /// Bytes of queued events.
+    pub queue_bytes: usize,
+    /// Bytes of kept packets.
+    pub packet_bytes: usize,
+    /// Matches of events with saved searches.
+    pub matches: u64,
+    /// Moving objects remembered.
+    pub objects: usize,
+    /// Webhooks: packets sent, failed calls, packets given up.
+    pub webhooks: (u64, u64, u64),
+    /// Bytes of dead letters.
+    pub letter_bytes: usize,
+    /// Polls done.
+    pub polls: u64,
+}
+
+impl SavedSearches {
+    /// Totals over all saved searches.
+    pub fn figures(&self) -> SavedFigures {
+        let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        let (received, dropped) = self.event_queue.counts();
+        SavedFigures {
+            searches: self.registry.lock().all.len(),
+            events: (received, dropped + load(&self.left_out)),
+            queue_bytes: self.event_queue.bytes(),
+            packet_bytes: self.retention.held(),
+            matches: load(&self.matches),
+            objects: self.fences.lock().len(),
+            webhooks: (load(&self.webhooks.sent), load(&self.webhooks.failed), load(&self.webhooks.dead)),
+            letter_bytes: self.webhooks.letters.bytes(),
+            polls: load(&self.polls),
+        }
+    }
+}
