@@ -60,4 +60,14 @@ mod tests {
             assert!(wrong.parse::<Network>().is_err(), "{wrong}");
         }
     }
+
+    proptest::proptest! {
+        #[test]
+        fn a_network_is_the_addresses_of_equal_leading_bits(base: u32, other: u32, length in 0..=32u32) {
+            let network: Network = format!("{}/{length}", std::net::Ipv4Addr::from(base)).parse().unwrap();
+            let alike = (base ^ other).leading_zeros() >= length;
+            proptest::prop_assert_eq!(network.contains(std::net::Ipv4Addr::from(other).into()), alike);
+            proptest::prop_assert_eq!(network.to_string().parse(), Ok(network));
+        }
+    }
 }

@@ -107,4 +107,16 @@ mod tests {
             assert_eq!(is_of_host(origin.as_bytes(), host.as_bytes()), same, "{origin} {host}");
         }
     }
+
+    proptest::proptest! {
+        #[test]
+        fn an_origin_is_read_as_it_was_shown(scheme in "https?", host in "[a-z0-9]{1,8}(\\.[a-z0-9]{1,8}){0,3}", port in proptest::option::of(1u16..)) {
+            let authority = port.map_or(host.clone(), |port| format!("{host}:{port}"));
+            let origin: WebOrigin = format!("{scheme}://{authority}").parse().unwrap();
+            proptest::prop_assert_eq!(origin.to_string().parse(), Ok(origin.clone()));
+            proptest::prop_assert!(is_of_host(origin.to_string().as_bytes(), authority.as_bytes()));
+            // A longer name with the same start is another host.
+            proptest::prop_assert!(!is_of_host(origin.to_string().as_bytes(), format!("{host}.evil").as_bytes()));
+        }
+    }
 }

@@ -87,4 +87,17 @@ mod tests {
         assert!(unknown.detail().contains("EPSG/0/9999"), "{}", unknown.detail());
         assert!(of(&["<EPSG:4326>", "<EPSG:3857>"]).is_err());
     }
+
+    proptest::proptest! {
+        #[test]
+        fn a_box_is_its_four_numbers(west in -180.0..180.0f64, south in -90.0..90.0f64, east in -180.0..180.0f64, height in 0.0..180.0f64) {
+            let north = (south + height).min(90.0);
+            let plain = parse_bbox(&format!("{west},{south},{east},{north}"), Crs::Crs84).unwrap();
+            proptest::prop_assert_eq!(plain, [west, south, east, north]);
+            let swapped = parse_bbox(&format!("{south},{west},{north},{east}"), Crs::Epsg4326).unwrap();
+            proptest::prop_assert_eq!(swapped, plain);
+            let high = parse_bbox(&format!("{west},{south},-5,{east},{north},99"), Crs::Crs84).unwrap();
+            proptest::prop_assert_eq!(high, plain);
+        }
+    }
 }

@@ -153,4 +153,23 @@ mod tests {
             assert!(Path::parse(path).expect_err(path).contains(&format!("{path:?}")), "{path}");
         }
     }
+
+    proptest::proptest! {
+        #[test]
+        fn a_path_leads_to_the_value_that_lies_there(steps in proptest::collection::vec(proptest::option::of(0..3usize), 1..6), leaf: u32) {
+            // A number is an element of a list of that many others before it; none is a member.
+            let (mut value, mut words) = (json!(leaf), Vec::new());
+            for step in steps.iter().rev() {
+                value = match step {
+                    Some(at) => (0..=*at).map(|i| if i == *at { value.clone() } else { json!(null) }).collect(),
+                    None => json!({"m": value, "other": [1, 2]}),
+                };
+                words.insert(0, step.map_or("m".to_owned(), |at| at.to_string()));
+            }
+            let path = Path::parse(&words.join(".")).unwrap();
+            proptest::prop_assert_eq!(path.first(&value), Some(&json!(leaf)));
+            let fallback = Path::parse(&format!("nowhere.{}|{}", words.join("."), words.join("."))).unwrap();
+            proptest::prop_assert_eq!(fallback.text(&value), Some(leaf.to_string()));
+        }
+    }
 }

@@ -105,4 +105,30 @@ mod tests {
             assert!(Template::parse(text, known).expect_err(text).contains(part), "{text}");
         }
     }
+
+    proptest::proptest! {
+        #[test]
+        fn a_template_is_its_texts_and_values_in_order(parts in proptest::collection::vec(("[a-z{}/ ä]{0,6}", "[a-c]", "[%YmS-]{0,4}"), 0..6)) {
+            let known = |name: &str| ["a", "b", "c"].contains(&name);
+            let (mut written, mut filled) = (String::new(), String::new());
+            for (text, name, format) in &parts {
+                let colon = if format.is_empty() { "" } else { ":" };
+                write!(written, "{}{{{name}{colon}{format}}}", text.replace('{', "{{").replace('}', "}}")).unwrap();
+                write!(filled, "{text}<{name}|{format}>").unwrap();
+            }
+            let template = Template::parse(&written, known).unwrap();
+            let value = |name: &str, format: &str| Some(format!("<{name}|{format}>"));
+            proptest::prop_assert_eq!(template.fill(&value), Some(filled));
+            proptest::prop_assert!(template.variables().eq(parts.iter().map(|(_, name, _)| name.as_str())));
+        }
+
+        #[test]
+        fn any_text_is_a_template_or_has_a_reason(text in "[{}a:/]{0,12}") {
+            match Template::parse(&text, |name| name == "a") {
+                // Every brace that is left in a text was written twice.
+                Ok(template) => proptest::prop_assert!(template.fill(&|_, _| Some(String::new())).unwrap().len() <= text.len()),
+                Err(why) => proptest::prop_assert!(why.contains(&format!("{text:?}"))),
+            }
+        }
+    }
 }

@@ -1,7 +1,8 @@
 //! Aggregates, counts and density against the oracle.
 
 use super::world::*;
-use crate::aggregate::{Aggregate, ByValue, Function, FunctionValue, Group, aggregate};
+use crate::aggregate::{Aggregate, ByValue, FUNCTIONS_MAX, Function, FunctionValue, Group, aggregate};
+use crate::sort::{SortKey, SortTarget};
 use crate::windows::{Window, Windows};
 use meridian_index::LEAF_ROWS;
 use meridian_model::Seq;
@@ -372,5 +373,30 @@ fn functions_are_read_and_named() {
     assert_eq!(functions.iter().map(|f| f.name(&schema)).collect::<Vec<_>>(), ["count", "sum(n)", "avg(x)"]);
     for bad in ["", "median(n)", "sum", "sum(", "sum(s)", "sum(nothing)", "count,"] {
         assert_eq!(Function::parse(bad, &schema).unwrap_err().field.as_deref(), Some("function"), "{bad}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn functions_and_orders_are_read_as_they_are_written(
+        functions in prop::collection::vec(prop::sample::select(all_functions()), 1..=FUNCTIONS_MAX),
+        keys in prop::collection::vec((prop::sample::select(vec!["t", "n", "x", "s", "b", "id"]), any::<bool>()), 1..6),
+    ) {
+        let schema = schema_of(Kind { places: Places::Points, times: Times::Instant, made_ids: false });
+        let names: Vec<String> = functions.iter().map(|function| function.name(&schema)).collect();
+        prop_assert_eq!(Function::parse(&names.join(", "), &schema).unwrap(), functions);
+
+        let written: Vec<String> = keys.iter().map(|(name, down)| format!("{}{name}", if *down { "-" } else { "+" })).collect();
+        let read = SortKey::parse(&written.join(","), &schema).unwrap();
+        // Only the first key of a name can decide a tie.
+        let mut first: Vec<(&str, bool)> = Vec::new();
+        for (name, down) in keys {
+            if first.iter().all(|(known, _)| *known != name) {
+                first.push((name, down));
+            }
+        }
+        let target = |name: &str| schema.field_index(name).map_or(SortTarget::Id, SortTarget::Field);
+        let wanted: Vec<SortKey> = first.iter().map(|(name, down)| SortKey { target: target(name), descending: *down }).collect();
+        prop_assert_eq!(read, wanted);
     }
 }

@@ -179,4 +179,28 @@ mod tests {
         assert_eq!(page.rows_of(5), [0, 2]);
         assert!(KeyRows::decode_page(&index.encode_page(1..4)[..20]).is_err());
     }
+
+    proptest::proptest! {
+        #[test]
+        fn pages_are_read_as_written_and_no_harmed_page_is_out_of_order(
+            keys in proptest::collection::vec(0..40u64, 1..60),
+            harm in proptest::option::of((proptest::prelude::any::<proptest::sample::Index>(), 1..=255u8)),
+        ) {
+            let index = KeyRows::of(keys.iter().copied());
+            let mut bytes = index.encode_page(0..keys.len());
+            if let Some((at, bits)) = harm {
+                let at = at.index(bytes.len());
+                bytes[at] ^= bits;
+                if let Ok(page) = KeyRows::decode_page(&bytes) {
+                    proptest::prop_assert!(page.keys.is_sorted() && page.keys.len() == page.rows.len());
+                }
+                return Ok(());
+            }
+            let page = KeyRows::decode_page(&bytes).unwrap();
+            for key in 0..41 {
+                let rows: Vec<u32> = (0..).zip(&keys).filter(|(_, k)| **k == key).map(|(row, _)| row).collect();
+                proptest::prop_assert_eq!(page.rows_of(key), rows);
+            }
+        }
+    }
 }

@@ -112,3 +112,36 @@ impl ObjectRows {
         Ok(ObjectRows { entries })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn pages_are_read_as_written_and_no_harmed_page_is_out_of_order(
+            some in prop::collection::vec((0..5u64, -9..9i64, 0..99u64, 0..99u32), 1..60),
+            harm in prop::option::of((any::<prop::sample::Index>(), 1..=255u8)),
+        ) {
+            let entries = some.iter().map(|&(object, time, seq, row)| ObjectEntry { object, time, seq, row }).collect();
+            let mut rows = ObjectRows { entries };
+            rows.sort();
+            let mut bytes = ObjectRows::encode_page(&rows.entries);
+            if let Some((at, bits)) = harm {
+                let at = at.index(bytes.len());
+                bytes[at] ^= bits;
+                if let Ok(page) = ObjectRows::decode_page(&bytes) {
+                    prop_assert!(page.entries.is_sorted());
+                }
+                return Ok(());
+            }
+            let read = ObjectRows::decode_page(&bytes).unwrap();
+            for object in 0..6 {
+                let wanted = some.iter().filter(|(o, time, ..)| *o == object && (-3..=4).contains(time)).count();
+                prop_assert_eq!(read.within(object, &(-3..=4)).len(), wanted);
+            }
+            prop_assert_eq!(read, rows);
+        }
+    }
+}

@@ -58,3 +58,44 @@ impl DeadRows {
         Ok(dead)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn the_dead_are_read_as_written_and_never_beyond_the_part(
+            acts in prop::collection::vec((0..200u32, prop::collection::btree_set(0..200u32, 0..150), 0..3u8), 0..30),
+            last in 0..40u64,
+            harm in prop::option::of((any::<prop::sample::Index>(), 1..=255u8)),
+        ) {
+            let mut dead = DeadRows::default();
+            for (seq, (row, rows, act)) in (1u64..).zip(acts) {
+                match act {
+                    0 => drop(dead.kill(row, seq)),
+                    1 => drop(dead.kill_all(rows.into_iter().collect(), seq)),
+                    _ => drop(dead.revive(row, seq)),
+                }
+            }
+            let mut bytes = dead.encode(Seq(last)).unwrap();
+            if let Some((at, bits)) = harm {
+                let at = at.index(bytes.len());
+                bytes[at] ^= bits;
+                if let Ok(read) = DeadRows::decode(&bytes, 200) {
+                    prop_assert!(read.count() <= 200 && read.range(0..400, Seq(u64::MAX)).all(|row| row < 200));
+                }
+                return Ok(());
+            }
+            let read = DeadRows::decode(&bytes, 200).unwrap();
+            for seq in 0..=last {
+                let of = |rows: &DeadRows| rows.range(0..200, Seq(seq)).collect::<Vec<_>>();
+                prop_assert_eq!(of(&read), of(&dead), "at {}", seq);
+            }
+            // What came later is not in the file.
+            let later = |rows: &DeadRows, seq| rows.range(0..200, Seq(seq)).collect::<Vec<_>>();
+            prop_assert_eq!(later(&read, u64::MAX - 1), later(&dead, last));
+        }
+    }
+}
