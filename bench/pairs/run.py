@@ -11,8 +11,10 @@ with a token, for a tenant that has every quota of what is used a second, so tha
 import argparse
 import contextlib
 import json
+import math
 import os
 import pathlib
+import random
 import shutil
 import statistics
 import subprocess
@@ -61,10 +63,34 @@ class Side:
             yield server
 
 
-def ask(side, files, radius, seconds):
-    """Near questions from 50 connections: processor microseconds an answer, answers a second."""
-    result = drive(side.near, "http", "/api/v0/places/near/{2}/{1}/{3}", files["data", radius], seconds, token=side.near.token)
+def ask(side, address, file, seconds):
+    """Questions from 50 connections: processor microseconds an answer, answers a second."""
+    result = drive(side.near, "http", address, file, seconds, token=side.near.token)
     return result["cpu_us"], result["answers"] / result["seconds"]
+
+
+def near_of(radius):
+    return lambda side, files, seconds: ask(side, "/api/v0/places/near/{2}/{1}/{3}", files["data", radius], seconds)
+
+
+def of_places(address, name):
+    """Questions to the same places through the doors of collections."""
+    return lambda side, files, seconds: ask(side, f"/collections/places/{address}", files[name], seconds)
+
+
+def boxes_and_tiles(folder, rows, count=5_000):
+    """Boxes of half a degree around places, and the tiles of three zooms that hold places."""
+    chosen = random.Random(7).choices(rows, k=count)
+    boxes = [f"{max(lon - 0.25, -180):.4f},{max(lat - 0.25, -90):.4f},{min(lon + 0.25, 180):.4f},{min(lat + 0.25, 90):.4f}" for *_, lat, lon in chosen]
+    tiles = []
+    for number, (*_, lat, lon) in enumerate(chosen):
+        zoom = (4, 7, 10)[number % 3]
+        y = (1 - math.asinh(math.tan(math.radians(max(min(lat, 85), -85)))) / math.pi) / 2
+        tiles.append(f"{zoom}\t{int(y * 2**zoom)}\t{min(int((lon + 180) / 360 * 2**zoom), 2**zoom - 1)}")
+    files = {"boxes": folder / "boxes.txt", "tiles": folder / "tiles.txt"}
+    files["boxes"].write_text("".join(line + "\n" for line in boxes))
+    files["tiles"].write_text("".join(line + "\n" for line in tiles))
+    return files
 
 
 def write(side, batch, encoding, seconds):
@@ -89,9 +115,12 @@ def write(side, batch, encoding, seconds):
 
 
 PARTS = {
-    "near-0.5": lambda side, files, seconds: ask(side, files, 0.5, seconds),
-    "near-5": lambda side, files, seconds: ask(side, files, 5, seconds),
-    "near-50": lambda side, files, seconds: ask(side, files, 50, seconds),
+    "near-0.5": near_of(0.5),
+    "near-5": near_of(5),
+    "near-50": near_of(50),
+    "items": of_places("items?bbox={1}&limit=100", "boxes"),
+    "aggregate": of_places("aggregate?function=count&by=state&bbox={1}", "boxes"),
+    "tile": of_places("tiles/WebMercatorQuad/{1}/{2}/{3}", "tiles"),
     "one": lambda side, files, seconds: write(side, 1, "ndjson", seconds),
     "ndjson-10000": lambda side, files, seconds: write(side, 10_000, "ndjson", seconds),
     "arrow-10000": lambda side, files, seconds: write(side, 10_000, "arrow", seconds),
@@ -104,7 +133,7 @@ def compared(old, new, parts, rounds, seconds, tenant=False):
     with tempfile.TemporaryDirectory(prefix="bench-pairs-") as folder, contextlib.ExitStack() as stack:
         folder = pathlib.Path(folder)
         rows = near.places(PLACES, 1)
-        files = near.questions(folder, rows, 1, 5_000)
+        files = near.questions(folder, rows, 1, 5_000) | boxes_and_tiles(folder, rows)
         sides = []
         for name, binary in (("old", old), ("new", new)):
             (folder / name).mkdir()
