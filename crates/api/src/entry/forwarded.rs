@@ -26,7 +26,8 @@ static ALL: [HeaderName; 6] = [
 
 /// Whether a request came through a proxy, as far as its head shows. If so, a peer on this machine is the proxy.
 pub fn is_forwarded(headers: &HeaderMap) -> bool {
-    ALL.iter().any(|name| headers.contains_key(name))
+    // A head has few names: to compare them costs less than to hash each of these for a lookup.
+    headers.keys().any(|name| ALL.contains(name))
 }
 
 /// The client that a request comes from.

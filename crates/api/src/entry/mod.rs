@@ -54,6 +54,7 @@ use meridian_observe::{self as observe, Stage};
 use observation::Observation;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::pin::pin;
 use std::sync::Arc;
 pub use table::Row;
 use table::Table;
@@ -154,7 +155,9 @@ impl Entry {
         let mut response = match self.arrival(connection, observation.arrived, request.headers()) {
             Ok(arrival) => {
                 (observation.client, secure) = (arrival.client, arrival.secure);
-                observe::within(current, self.dispatch(arrival, request, &mut observation)).await
+                // Pinned here and passed by reference: a future passed by value is copied, and this one is large.
+                let work = pin!(self.dispatch(arrival, request, &mut observation));
+                observe::within(current, work).await
             }
             Err(problem) => Box::pin(refuse(problem.into_response(), request)).await,
         };
@@ -165,7 +168,8 @@ impl Entry {
         }
         // For refusals as well: security headers must not depend on the path taken.
         self.guard.seal(&mut response, secure);
-        observation.end(response)
+        observation.end(&mut response);
+        response
     }
 
     /// Where a request came from. Without proxies in the settings, nothing of its head is read for this.
@@ -235,10 +239,11 @@ impl Entry {
             Handler::Near => {
                 let deadline = arrival.at + self.state.config.timeout_default;
                 let question = (&segments, request.uri().query());
-                let scope = Scope::new(self.state.clone(), caller.clone());
+                // The caller is moved: its count of references is shared by all threads, and each change waits for the others.
+                let scope = Scope::new(self.state.clone(), caller);
                 let response = places::near(&scope, question, permit, deadline).await;
                 let response = response.unwrap_or_else(IntoResponse::into_response);
-                outgoing::charged(response, caller, place, &self.state, None)
+                outgoing::charged(response, scope.caller(), place, &self.state, None)
             }
             Handler::Boxed(handler) => {
                 let from = (arrival.client, observation.id());
@@ -262,7 +267,7 @@ impl Entry {
                 if let Some(tracked) = &mut tracked {
                     tracked.set_head(&mut response);
                 }
-                outgoing::charged(response, caller, place, &self.state, tracked)
+                outgoing::charged(response, &caller, place, &self.state, tracked)
             }
         };
         if row.route.produces.len() > 1 {

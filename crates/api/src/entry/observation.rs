@@ -19,7 +19,8 @@ static STATE: HeaderName = HeaderName::from_static(TRACESTATE);
 /// A request that has no response yet.
 pub struct Observation<'a> {
     state: &'a AppState,
-    active: Active<'a>,
+    /// Counts the request as running until its head is ready: its body may take as long as its client.
+    _active: Active<'a>,
     /// When the request's head had been read.
     pub arrived: Instant,
     /// The address of the client, once it is known.
@@ -49,7 +50,7 @@ impl<'a> Observation<'a> {
         let current = Current { request: Some(request), trace, work: None };
         let observation = Observation {
             state,
-            active: state.metrics.begin(),
+            _active: state.metrics.begin(),
             arrived: Instant::now(),
             client: None,
             path: None,
@@ -75,16 +76,14 @@ impl<'a> Observation<'a> {
     }
 
     /// Records that the head of the response is ready, and adds the request's id to it.
-    pub fn end(self, mut response: Response) -> Response {
-        let Observation { state, active, arrived, client, path, method, id, trace, mut span, current, url_path } = self;
-        // The request counts as running until its head is ready: its body may take as long as its client.
-        drop(active);
+    pub fn end(&mut self, response: &mut Response) {
+        let Observation { state, arrived, client, path, method, span, url_path, .. } = self;
         let elapsed = arrived.elapsed();
         let status = response.status();
-        state.metrics.end(path, &method, status, elapsed);
+        state.metrics.end(*path, method, status, elapsed);
         if span.is_recorded() {
             // Those without a row, and the near query.
-            let route = state.metrics.path(path);
+            let route = state.metrics.path(*path);
             span.rename(|| format!("{method} {route}").into());
             span.set("http.request.method", Arc::<str>::from(method.as_str()));
             span.set("http.route", route);
@@ -95,7 +94,7 @@ impl<'a> Observation<'a> {
         }
         let client = client.map(tracing::field::display);
         let (ms, code) = (elapsed.as_millis() as u64, status.as_u16());
-        current.run(|| match status {
+        std::mem::take(&mut self.current).run(|| match status {
             // Two places, so that a flood of refusals does not keep a failure out of the log.
             StatusCode::SERVICE_UNAVAILABLE => {
                 tracing::warn!(client, %method, path = url_path, status = code, ms, "a request was refused");
@@ -106,13 +105,12 @@ impl<'a> Observation<'a> {
             _ => tracing::debug!(client, %method, path = url_path, status = code, ms, "answered"),
         });
         let headers = response.headers_mut();
-        if let Some(id) = id {
+        if let Some(id) = self.id.take() {
             headers.insert(REQUEST_ID.clone(), id);
         }
-        if let Some(trace) = trace {
+        if let Some(trace) = self.trace.take() {
             headers.insert(PARENT.clone(), trace);
         }
-        response
     }
 }
 

@@ -24,7 +24,7 @@ const NANOS_PER_BYTE: u64 = 1;
 /// has for the whole.
 pub fn charged(
     response: Response,
-    caller: Caller,
+    caller: &Caller,
     place: Option<Held>,
     state: &AppState,
     tracked: Option<Tracked>,
@@ -33,11 +33,11 @@ pub fn charged(
         // A small response is sent at once, so there is nothing to hold, check or measure meanwhile.
         let is_traced = tracked.as_ref().is_some_and(Tracked::is_recorded);
         if bytes <= SMALL_BYTES || (place.is_none() && !is_traced) {
-            charge(state, &caller, bytes);
+            charge(state, caller, bytes);
             return response;
         }
     }
-    let state = state.clone();
+    let (caller, state) = (caller.clone(), state.clone());
     response.map(|body| {
         let ticks = caller.is_revocable().then(ticks);
         let send = tracked.as_ref().map(Tracked::sending);
