@@ -1,21 +1,23 @@
-//! Background work, charged to the tenants that it serves.
+//! Background work, charged to the tenants that it serves, and recorded.
 
 use meridian_admission::gate::Gate;
 use meridian_admission::identity::Registry;
 use meridian_model::Background;
+use meridian_observe::{Current, Tracer};
 use std::fmt;
 use std::sync::Arc;
 
-/// Charges what is done in the background to the gate that admits requests.
+/// Charges what is done in the background to the gate that admits requests. Each piece of work is a trace of its own.
 pub struct Charged {
     gate: Gate,
     registry: Arc<Registry>,
+    tracer: Tracer,
 }
 
 impl Charged {
     /// Over a server's gate and tenants.
-    pub fn new(gate: Gate, registry: Arc<Registry>) -> Charged {
-        Charged { gate, registry }
+    pub fn new(gate: Gate, registry: Arc<Registry>, tracer: Tracer) -> Charged {
+        Charged { gate, registry, tracer }
     }
 }
 
@@ -27,10 +29,12 @@ impl fmt::Debug for Charged {
 
 impl Background for Charged {
     fn run(&self, tenant: &str, work: &mut dyn FnMut()) {
-        match self.registry.ledger(tenant) {
+        // Without a span here: the store looks for work many times before it finds some, and names what it finds.
+        let current = Current { trace: self.tracer.root(), ..Current::default() };
+        current.run(|| match self.registry.ledger(tenant) {
             Some(ledger) => self.gate.run_for(&ledger, work),
             // Its tenant was just removed.
             None => work(),
-        }
+        });
     }
 }

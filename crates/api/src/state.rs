@@ -148,7 +148,7 @@ impl AppState {
         let ledgers = move |tenant: &str| tenants.ledger(tenant);
         let gate = Gate::new(config.admission());
         // Before the first request: flushes of the opened store are charged from the start.
-        let background = Arc::new(Charged::new(gate.clone(), registry.clone()));
+        let background = Arc::new(Charged::new(gate.clone(), registry.clone(), tracer.clone()));
         backend.charge_to(background.clone());
         let searches = Searches::new(
             config.search.clone(),

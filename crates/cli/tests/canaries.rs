@@ -8,6 +8,7 @@
 mod common;
 
 use common::Server;
+use common::collector::{Collector, hex};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
@@ -124,6 +125,8 @@ fn body(method: &str, path: &str) -> (&'static str, String) {
 /// A server with a tenant `harbour`, full of canaries, and a tenant `other`.
 struct World {
     server: Server,
+    /// Receives the traces of all requests.
+    collector: Collector,
     operator: String,
     owner: String,
     foreign: [String; 2],
@@ -141,7 +144,13 @@ fn made(answer: &Answer) -> Value {
 impl World {
     fn plant() -> World {
         let folder = tempfile::tempdir().unwrap();
-        let server = Server::start(folder.path());
+        let collector = Collector::start();
+        let config = folder.path().join("meridian.toml");
+        let text = format!("[traces]\nendpoint = \"http://{}\"\nsample = 1\nqueue_max = 1000000\n", collector.address);
+        std::fs::write(&config, text).unwrap();
+        let data = folder.path().join("data");
+        let args = ["--data", data.to_str().unwrap(), "--config", config.to_str().unwrap()];
+        let server = Server::start_with(&args);
         let token = |by: &str, body: Value| {
             let made = made(&ask(&server, by, "POST", "/tokens", &[("Content-Type", JSON)], &body.to_string()));
             (made["token"].as_str().unwrap().to_owned(), made["id"].as_str().unwrap().to_owned())
@@ -197,7 +206,7 @@ impl World {
             Id::new("token", owners),
             Id { kind: "tenant", planted: "harbour".to_owned(), absent: "harbrou".to_owned() },
         ];
-        World { server, operator, owner, foreign, ids, page, _folder: folder }
+        World { server, collector, operator, owner, foreign, ids, page, _folder: folder }
     }
 
     fn ask(&self, token: &str, method: &str, path: &str, target: &str) -> Answer {
@@ -268,6 +277,20 @@ fn a_foreign_tenant_finds_nothing_of_another_by_any_id_on_any_route() {
     assert_eq!(own(&format!("/api/v0/places/{}", of("place"))).status(), 200);
     assert_eq!(own(&format!("/saved-searches/{}", of("saved search"))).status(), 200);
     assert_eq!(own(&format!("/searches/{}", of("search"))).status(), 200);
+    // Spans are sent in the order in which they end: once this one is here, all before it are.
+    ask(&world.server, &world.owner, "GET", "/conformance", &[("traceparent", &header(LAST))], "");
+    world.collector.wait_for("of the last request", |span| hex(&span.trace_id) == LAST);
+    let spans = world.collector.spans.lock().unwrap().clone();
+    assert!(spans.len() > 1_000, "{}", spans.len());
+    let shown = spans.iter().find(|span| format!("{span:?}").contains(CANARY));
+    assert!(shown.is_none(), "{shown:?}");
+}
+
+/// The trace of the last request.
+const LAST: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
+
+fn header(trace: &str) -> String {
+    format!("00-{trace}-00f067aa0ba902b7-01")
 }
 
 #[test]

@@ -3,217 +3,10 @@
 
 mod common;
 
+use common::collector::{Collector, hex};
 use common::source::{Source, json};
-use common::{PATIENCE, Server, agent, meridian};
-use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
-
-/// The receiving end: takes `POST /v1/traces`.
-struct Collector {
-    address: SocketAddr,
-    spans: Arc<Mutex<Vec<Span>>>,
-}
-
-impl Collector {
-    fn start() -> Collector {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
-        let spans = Arc::<Mutex<Vec<Span>>>::default();
-        let received = spans.clone();
-        std::thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                let received = received.clone();
-                std::thread::spawn(move || while take(&stream, &received).is_some() {});
-            }
-        });
-        Collector { address, spans }
-    }
-
-    /// The spans of a trace, once those of these names are there.
-    fn trace(&self, id: &str, names: &[&str]) -> Trace {
-        let begun = Instant::now();
-        loop {
-            let spans = self.spans.lock().unwrap().clone();
-            let of: Vec<Span> = spans.into_iter().filter(|span| hex(&span.trace_id) == id).collect();
-            if names.iter().all(|name| of.iter().any(|span| span.name == *name)) {
-                return Trace(of);
-            }
-            let have: Vec<&str> = of.iter().map(|span| span.name.as_str()).collect();
-            assert!(begun.elapsed() < PATIENCE, "expected {names:?} in {have:?}");
-            std::thread::sleep(Duration::from_millis(50));
-        }
-    }
-}
-
-/// Takes one export; `None` once the connection has ended.
-fn take(mut stream: &TcpStream, received: &Mutex<Vec<Span>>) -> Option<()> {
-    let mut reader = BufReader::new(stream);
-    let (mut head, mut length) = (String::new(), 0);
-    reader.read_line(&mut head).ok().filter(|n| *n > 0)?;
-    assert!(head.starts_with("POST /v1/traces "), "{head}");
-    loop {
-        let mut line = String::new();
-        if reader.read_line(&mut line).ok()? <= 2 {
-            break;
-        }
-        let line = line.to_ascii_lowercase();
-        if let Some(value) = line.strip_prefix("content-length:") {
-            length = value.trim().parse().unwrap();
-        }
-        assert!(!line.starts_with("content-type:") || line.contains("application/x-protobuf"), "{line}");
-    }
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body).ok()?;
-    for resource_spans in Message::read(&body).messages(1) {
-        let resource: BTreeMap<_, _> = resource_spans.message(1).messages(1).map(attribute).collect();
-        assert_eq!(resource["service.name"], "meridian");
-        let spans = resource_spans.messages(2).flat_map(|scope| scope.messages(2).map(Span::of).collect::<Vec<_>>());
-        received.lock().unwrap().extend(spans);
-    }
-    let answer = "HTTP/1.1 200 OK\r\ncontent-type: application/x-protobuf\r\ncontent-length: 0\r\n\r\n";
-    stream.write_all(answer.as_bytes()).ok()
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// A message of protobuf: its fields by number, in order.
-struct Message(Vec<(u64, Content)>);
-
-/// What a field holds, by its wire type.
-enum Content {
-    Number(u64),
-    Bytes(Vec<u8>),
-}
-
-impl Message {
-    fn read(mut bytes: &[u8]) -> Message {
-        fn varint(bytes: &mut &[u8]) -> u64 {
-            let length = bytes.iter().position(|byte| byte & 0x80 == 0).unwrap() + 1;
-            let (number, rest) = bytes.split_at(length);
-            *bytes = rest;
-            number.iter().rev().fold(0, |n, byte| n << 7 | u64::from(byte & 0x7f))
-        }
-        fn fixed(bytes: &mut &[u8], length: usize) -> Vec<u8> {
-            let (field, rest) = bytes.split_at(length);
-            *bytes = rest;
-            field.to_vec()
-        }
-        let number = |bytes: Vec<u8>| Content::Number(bytes.iter().rev().fold(0, |n, byte| n << 8 | u64::from(*byte)));
-        let mut fields = Vec::new();
-        while !bytes.is_empty() {
-            let tag = varint(&mut bytes);
-            let content = match tag & 7 {
-                0 => Content::Number(varint(&mut bytes)),
-                1 => number(fixed(&mut bytes, 8)),
-                2 => {
-                    let length = varint(&mut bytes) as usize;
-                    Content::Bytes(fixed(&mut bytes, length))
-                }
-                5 => number(fixed(&mut bytes, 4)),
-                other => panic!("wire type {other}"),
-            };
-            fields.push((tag >> 3, content));
-        }
-        Message(fields)
-    }
-
-    fn all(&self, field: u64) -> impl Iterator<Item = &[u8]> {
-        self.0.iter().filter_map(move |(number, content)| match content {
-            Content::Bytes(bytes) if *number == field => Some(bytes.as_slice()),
-            _ => None,
-        })
-    }
-
-    fn messages(&self, field: u64) -> impl Iterator<Item = Message> {
-        self.all(field).map(Message::read)
-    }
-
-    fn message(&self, field: u64) -> Message {
-        self.messages(field).next().unwrap()
-    }
-
-    fn bytes(&self, field: u64) -> &[u8] {
-        self.all(field).next().unwrap_or_default()
-    }
-
-    fn text(&self, field: u64) -> String {
-        String::from_utf8(self.bytes(field).to_vec()).unwrap()
-    }
-
-    fn number(&self, field: u64) -> Option<u64> {
-        self.0.iter().find_map(|(number, content)| match content {
-            Content::Number(n) if *number == field => Some(*n),
-            _ => None,
-        })
-    }
-}
-
-/// A `KeyValue`: its value is a text or a whole number.
-fn attribute(entry: Message) -> (String, String) {
-    let any = entry.message(2);
-    (entry.text(1), any.number(3).map_or_else(|| any.text(1), |n| n.to_string()))
-}
-
-/// A span, by the field numbers of `trace.proto`.
-#[derive(Debug, Clone)]
-struct Span {
-    trace_id: Vec<u8>,
-    span_id: Vec<u8>,
-    trace_state: String,
-    parent_span_id: Vec<u8>,
-    name: String,
-    start_time_unix_nano: u64,
-    end_time_unix_nano: u64,
-    attributes: BTreeMap<String, String>,
-}
-
-impl Span {
-    fn of(message: Message) -> Span {
-        let kind = message.number(6).unwrap();
-        let span = Span {
-            trace_id: message.bytes(1).to_vec(),
-            span_id: message.bytes(2).to_vec(),
-            trace_state: message.text(3),
-            parent_span_id: message.bytes(4).to_vec(),
-            name: message.text(5),
-            start_time_unix_nano: message.number(7).unwrap(),
-            end_time_unix_nano: message.number(8).unwrap(),
-            attributes: message.messages(9).map(attribute).collect(),
-        };
-        assert!(span.trace_id.len() == 16 && span.span_id.len() == 8 && (1..=3).contains(&kind), "{span:?}");
-        span
-    }
-}
-
-/// The spans of one trace.
-struct Trace(Vec<Span>);
-
-impl Trace {
-    #[track_caller]
-    fn span(&self, name: &str) -> &Span {
-        self.0.iter().find(|span| span.name == name).unwrap_or_else(|| panic!("no span {name}"))
-    }
-
-    /// The first is a part of the second.
-    #[track_caller]
-    fn is_part(&self, part: &str, whole: &str) {
-        let (part, whole) = (self.span(part), self.span(whole));
-        assert_eq!(hex(&part.parent_span_id), hex(&whole.span_id), "{} is not a part of {}", part.name, whole.name);
-        assert!(
-            part.start_time_unix_nano >= whole.start_time_unix_nano
-                && part.end_time_unix_nano >= part.start_time_unix_nano
-        );
-    }
-
-    fn attributes(&self, name: &str) -> &BTreeMap<String, String> {
-        &self.span(name).attributes
-    }
-}
+use common::{Server, agent, meridian};
+use std::net::TcpListener;
 
 const CALLER: &str = "00f067aa0ba902b7";
 
@@ -362,4 +155,32 @@ fn what_no_caller_records_is_not_sent_and_a_collector_that_is_away_stops_nobody(
     let dropped = metrics.lines().find_map(|line| line.strip_prefix("meridian_trace_spans_dropped_total ")).unwrap();
     assert!(dropped.parse::<usize>().unwrap() > 0, "{dropped}");
     assert_eq!(server.stop("TERM"), Some(0));
+}
+
+#[test]
+fn flushes_and_merges_are_traces_of_their_own() {
+    let (folder, collector) = (tempfile::tempdir().unwrap(), Collector::start());
+    let config = folder.path().join("meridian.toml");
+    let text = format!("[traces]\nendpoint = \"http://{}\"\nsample = 1\n", collector.address);
+    std::fs::write(&config, text).unwrap();
+    let data = folder.path().join("data");
+    let server = Server::start_with(&["--data", data.to_str().unwrap(), "--config", config.to_str().unwrap()]);
+    meridian(&["create", "ships", "--schema", "name:String,*geom:Point:srid=4326", "--url", &server.url]).ended(0);
+    // Each write is a tree in memory, and small trees are merged.
+    for _ in 0..40 {
+        let line = b"{\"lon\":1,\"lat\":2,\"name\":\"hidden-name\"}\n";
+        assert_eq!(server.post("/collections/ships/items", "application/x-ndjson", None, line).unwrap().0, 201);
+    }
+    let merge = collector.wait_for("of a merge", |span| span.name == "merge in memory");
+    assert!(merge.parent_span_id.is_empty(), "nobody asked for it: {merge:?}");
+    // A request that has files made waits for a flush, which is a part of it.
+    meridian(&["files", "ships", "--url", &server.url]).ended(0);
+    let flush = collector.wait_for("of a flush", |span| span.name == "flush");
+    let asked = collector.wait_for("of the request", |span| span.name == "POST /collections/{c}/files");
+    assert_eq!(flush.trace_id, asked.trace_id);
+    for span in [merge, flush] {
+        assert_eq!(span.attributes["meridian.tenant"], "default");
+        assert!(span.attributes["events"].parse::<u64>().unwrap() >= 2, "{span:?}");
+    }
+    assert!(!format!("{:?}", collector.spans.lock().unwrap()).contains("hidden-name"));
 }

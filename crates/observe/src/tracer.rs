@@ -113,18 +113,25 @@ impl Tracer {
                 (Some(span.current().trace.filter(|_| span.is_recorded()).unwrap_or(above)), span)
             }
             None => {
-                // The lower half of the id is also the draw: a request that is not recorded costs one number.
-                let low = tracer.number();
-                if tracer.below.is_some_and(|below| low >= below) {
-                    return (None, Span::none());
-                }
-                let id = u128::from(tracer.number()) << 64 | u128::from(low.max(1));
-                let left = Some(Arc::new(AtomicU32::new(SPANS_MAX)));
-                let above = Trace { id, span: 0, state: None, tracer: tracer.clone(), left };
+                let Some(above) = self.root() else { return (None, Span::none()) };
                 let span = above.open(name.into(), kind, false);
                 (span.current().trace, span)
             }
         }
+    }
+
+    /// A place before the first span of a trace, for work that no request began: spans of it are roots. `None` where it is not
+    /// recorded.
+    pub fn root(&self) -> Option<Trace> {
+        let tracer = self.0.as_ref()?;
+        // The lower half of the id is also the draw: a request that is not recorded costs one number.
+        let low = tracer.number();
+        if tracer.below.is_some_and(|below| low >= below) {
+            return None;
+        }
+        let id = u128::from(tracer.number()) << 64 | u128::from(low.max(1));
+        let left = Some(Arc::new(AtomicU32::new(SPANS_MAX)));
+        Some(Trace { id, span: 0, state: None, tracer: tracer.clone(), left })
     }
 }
 

@@ -2,6 +2,8 @@
 #![allow(dead_code, reason = "each test file uses its own part")]
 
 pub mod batches;
+pub mod collector;
+pub mod group;
 pub mod relay;
 pub mod source;
 
@@ -9,6 +11,7 @@ use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// The program under test.
@@ -105,6 +108,8 @@ pub struct Server {
     child: Child,
     pub url: String,
     log: PathBuf,
+    /// What it printed.
+    said: Arc<Mutex<String>>,
 }
 
 impl Server {
@@ -122,16 +127,18 @@ impl Server {
     /// The same with a filter of log lines: that of `MERIDIAN_LOG`.
     #[track_caller]
     pub fn start_logging(filter: &str, args: &[&str]) -> Server {
+        let mut serve = command(&["serve", "--listen", "127.0.0.1:0"]);
+        serve.args(args).envs((!filter.is_empty()).then_some(("MERIDIAN_LOG", filter)));
+        Server::run(serve)
+    }
+
+    /// Runs a command that becomes a server.
+    #[track_caller]
+    pub fn run(mut serve: Command) -> Server {
         static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
         let n = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let log = std::env::temp_dir().join(format!("meridian-test-{}-{n}.log", std::process::id()));
-        let mut child = command(&["serve", "--listen", "127.0.0.1:0"])
-            .args(args)
-            .envs((!filter.is_empty()).then_some(("MERIDIAN_LOG", filter)))
-            .stdout(Stdio::piped())
-            .stderr(std::fs::File::create(&log).unwrap())
-            .spawn()
-            .unwrap();
+        let mut child = serve.stdout(Stdio::piped()).stderr(std::fs::File::create(&log).unwrap()).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let first = lines.next().and_then(Result::ok).unwrap_or_default();
         let url =
@@ -141,8 +148,31 @@ impl Server {
             panic!("the server did not start: {first}\n{}", std::fs::read_to_string(&log).unwrap_or_default());
         };
         // The rest of its output is read, so that it never waits for a reader.
-        std::thread::spawn(move || lines.for_each(drop));
-        Server { child, url, log }
+        let said = Arc::new(Mutex::new(first));
+        let rest = said.clone();
+        std::thread::spawn(move || {
+            lines.map_while(Result::ok).for_each(|line| *rest.lock().unwrap() += &format!("\n{line}"))
+        });
+        Server { child, url, log, said }
+    }
+
+    /// What it printed, once these words are in it.
+    #[track_caller]
+    pub fn said(&self, words: &str) -> String {
+        let begun = Instant::now();
+        loop {
+            let said = self.said.lock().unwrap().clone();
+            if said.contains(words) {
+                return said;
+            }
+            assert!(begun.elapsed() < PATIENCE, "expected {words:?} in:\n{said}");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Host and port.
+    pub fn address(&self) -> &str {
+        self.url.split_once("://").unwrap().1
     }
 
     /// The process id.

@@ -10,6 +10,7 @@ use crate::options::Settings;
 use crate::part::removal::delete;
 use crate::seams::wait;
 use meridian_model::Invalid;
+use meridian_observe as observe;
 use roaring::RoaringBitmap;
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
@@ -133,8 +134,15 @@ impl Collection {
     /// Executes the job. Readers and writers continue meanwhile.
     pub fn run(&self, work: &mut Work) {
         // Numbers first: no file of this process may have a name that another process has chosen.
+        let mut span = observe::span(work.job.work.name());
+        span.set("meridian.tenant", self.shared.tenant.clone());
+        span.set("events", work.job.inputs.iter().map(|entry| u64::from(entry.part.rows)).sum::<u64>());
         let numbered = if work.job.writes_files() { self.core.lock().claim_numbers() } else { Ok(()) };
-        work.output = Some(numbered.and_then(|()| work.job.run(&self.shared, &self.stop)));
+        let output = numbered.and_then(|()| span.run(|| work.job.run(&self.shared, &self.stop)));
+        if output.is_err() {
+            span.fail();
+        }
+        work.output = Some(output);
     }
 
     /// Deletes what no manifest names any more, once no snapshot of the process needs it.

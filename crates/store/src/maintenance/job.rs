@@ -45,6 +45,21 @@ pub(crate) enum Work {
     },
 }
 
+impl Work {
+    /// Its name in traces.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Work::Flush { .. } => "flush",
+            Work::MergeRuns => "merge in memory",
+            Work::MergeSegments => "merge",
+            Work::Fold { .. } => "fold",
+            Work::Rebuild { .. } => "rebuild",
+            Work::Unarchive => "unarchive",
+            Work::Archive { .. } => "archive",
+        }
+    }
+}
+
 /// Work on parts that the partition keeps frozen meanwhile.
 pub(crate) struct Job {
     pub(crate) work: Work,
