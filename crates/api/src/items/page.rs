@@ -19,7 +19,7 @@ use meridian_formats::FeatureWriter;
 use meridian_model::filter::Predicate;
 use meridian_model::time;
 use meridian_observe::{self as observe, Stage};
-use meridian_query::{Control, Hits, Order};
+use meridian_query::{Control, Hits, Order, QueryError};
 use std::io::Write;
 use std::sync::Arc;
 
@@ -169,7 +169,11 @@ fn matched(
     let max = if predicate.as_cut().is_some() { MATCHED_CUT_MAX } else { MATCHED_TESTED_MAX };
     // The same snapshot as the page, so that the count agrees with its events.
     let at = At { seq: Some(rows.head().seq), ..request.at() };
-    let count = |predicate| collection.count(at, predicate, max, control).map_err(errors::query_problem);
+    let count = |predicate| match collection.count(at, predicate, max, control) {
+        // The page is there: what its number of matches would cost is not worth it to the tenant's quota.
+        Err(QueryError::TooLarge { .. }) => Ok(None),
+        counted => counted.map_err(errors::query_problem),
+    };
     match request.items.order {
         // An order by distance leaves out events without a position.
         Order::Near { k, .. } => {

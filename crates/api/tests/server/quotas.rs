@@ -211,6 +211,11 @@ fn a_query_that_must_read_too_much_is_refused_with_its_size() {
         assert_eq!((&problem["events"], answer.header("retry-after")), (&json!(3_000), ""), "{problem}");
         assert!(problem["bytes"].as_u64().unwrap() > 50_000 && problem["detail"].as_str().unwrap().contains("bbox"));
     }
+    // A page may be full after the first events. One that is not is ended at the quota, before its head is sent.
+    assert_eq!(shared.get("/collections/ships/items?limit=10").json()["numberReturned"], 10);
+    let absent = shared.get("/collections/ships/items?limit=10&filter=name%20LIKE%20'%25absent%25'");
+    refused(&absent, "scanned_bytes_per_request", 50_000);
+    assert!(absent.json()["bytes"].as_u64().unwrap() > 50_000);
     // What the index answers reads nothing, and what is narrow reads little.
     assert_eq!(shared.get("/collections/ships/aggregate?function=count").json()["groups"][0]["count"], 3_000);
     assert_eq!(shared.get("/collections/ships/items?f=ndjson&bbox=0,0,0.5,2").text().lines().count(), 34);
