@@ -34,6 +34,20 @@ unsafe extern "C" {
 /// `mi_option_purge_delay` of mimalloc.h, versions 2 and 3: milliseconds.
 const PURGE_DELAY: c_int = 15;
 
+/// Raises the limit of open files to the max that this process may have, and returns it; `None` if there is none. Each connection is
+/// a file, and the usual limit of 1,024 is meant for programs that call `select`.
+pub fn raise_open_files() -> Option<u64> {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+        let limit = getrlimit(Resource::Nofile);
+        let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
+        getrlimit(Resource::Nofile).current
+    }
+    #[cfg(not(target_os = "linux"))]
+    None
+}
+
 /// Has the system read this program's file into its cache, on a thread of its own. A server that starts where nothing is cached would
 /// otherwise wait for the disk at each part of the program that it touches for the first time. Nothing fails where it cannot be done.
 pub fn read_program_ahead() {

@@ -24,6 +24,9 @@ use tokio::task::JoinSet;
 /// A process with less memory returns free memory to the system at once.
 const LITTLE_MEMORY: u64 = 4 << 30;
 
+/// Files that a server has open besides its connections.
+const OTHER_FILES: u64 = 1024;
+
 /// Serve collections over HTTP: OGC API, map, places profile
 #[derive(Args, Debug)]
 #[command(after_help = "\
@@ -75,7 +78,7 @@ pub struct ServeArgs {
 
 /// Runs the command; returns when the server has stopped.
 pub fn run(args: &ServeArgs) -> Result<(), Failure> {
-    let config = settings(args)?;
+    let mut config = settings(args)?;
     if args.show_config {
         say(config.show().trim_end());
         return Ok(());
@@ -96,6 +99,16 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
         machine::return_memory_soon(Duration::from_millis(10));
     }
     let telling = log::start(config.log_format);
+    if let Some(files) = machine::raise_open_files() {
+        let max = usize::try_from(files.saturating_sub(OTHER_FILES).max(files / 2)).unwrap_or(usize::MAX);
+        if config.server.connections_max > max {
+            tracing::warn!(
+                "this process may open {files} files: at most {max} connections instead of requests.connections_max ({})",
+                config.server.connections_max
+            );
+            config.server.connections_max = max;
+        }
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
