@@ -7,6 +7,7 @@ use crate::params::format::{Format, PAGES};
 use crate::problem::Result;
 use crate::request::Context;
 use crate::respond;
+use crate::scope::Scope;
 use axum::response::Response;
 
 /// Conformance classes, each verified by a test.
@@ -47,12 +48,12 @@ pub const CLASSES: &[&str] = &[
 ];
 
 /// `GET /conformance`
-pub async fn get(context: Context) -> Result<Response> {
+pub async fn get(state: Scope, context: Context) -> Result<Response> {
     let format = context.page_format()?;
     if format == Format::Html {
         let items: String = CLASSES.iter().map(|c| format!("<li><code>{}</code></li>", html::escape(c))).collect();
         let trail = [("Meridian", "/".to_owned())];
-        return Ok(respond::html(html::page("Conformance", &trail, &format!("<ul>{items}</ul>"))));
+        return Ok(respond::page(&state, html::page("Conformance", &trail, &format!("<ul>{items}</ul>"))));
     }
     let document = Conformance {
         conforms_to: CLASSES,

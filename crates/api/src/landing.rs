@@ -18,7 +18,7 @@ pub async fn get(state: Scope, context: Context) -> Result<Response> {
     let format = context.page_format()?;
     if format == Format::Html {
         let collections = state.view().list();
-        return Ok(respond::html(page(&collections.iter().map(|c| c.name().to_owned()).collect::<Vec<_>>())));
+        return Ok(respond::page(&state, page(&collections.iter().map(|c| c.name().to_owned()).collect::<Vec<_>>())));
     }
     let mut links = links::self_and_alternates(&context.url("/"), format, PAGES, "application/json");
     links.extend([
@@ -36,7 +36,7 @@ pub async fn get(state: Scope, context: Context) -> Result<Response> {
     respond::json("application/json", &Landing { title: TITLE, description: DESCRIPTION, links })
 }
 
-fn page(collections: &[String]) -> String {
+fn page(collections: &[String]) -> html::Page {
     let mut body = format!(
         "<p>{DESCRIPTION}</p><p><a href=\"/map\">Open the map</a> · <a href=\"/search\">Search</a></p><h2>Collections</h2>"
     );

@@ -96,6 +96,7 @@ fn not_built() -> String {
         "<p>This program was built without the pages of <code>web/</code>. Build them and the program with</p>\
          <p><code>make build</code></p><p>or, while working on the pages, with <code>npm ci &amp;&amp; npm run build</code> in <code>web/</code>.</p>",
     )
+    .plain()
 }
 
 #[cfg(test)]

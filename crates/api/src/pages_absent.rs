@@ -11,7 +11,10 @@ const ABSENT: &str = "this program was built without the map and the search page
 /// `GET /map`
 pub async fn map() -> Response {
     let body = format!("<p>{}.</p>", html::escape(ABSENT));
-    (StatusCode::NOT_FOUND, respond::html(html::page("Not in this program", &[("Meridian", "/".to_owned())], &body)))
+    (
+        StatusCode::NOT_FOUND,
+        respond::html(html::page("Not in this program", &[("Meridian", "/".to_owned())], &body).plain()),
+    )
         .into_response()
 }
 

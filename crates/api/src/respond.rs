@@ -1,7 +1,9 @@
 //! Small responses: JSON documents, pages, and the headers that reads and writes share.
 
+use crate::html::Page;
 use crate::params::format::Format;
 use crate::problem::{Problem, Result};
+use crate::scope::Scope;
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -41,9 +43,25 @@ pub fn html(page: String) -> Response {
     response
 }
 
+/// A page as the caller sees it.
+pub fn page(state: &Scope, page: Page) -> Response {
+    html(shown(state, page))
+}
+
+/// The text of a page as the caller sees it.
+pub fn shown(state: &Scope, page: Page) -> String {
+    match state.caller().user() {
+        // Without users there is nobody to name and nowhere to sign in.
+        None if !state.registry.has_users() => page.plain(),
+        user => page.seen_by(user),
+    }
+}
+
 /// Sets the headers of a page made on the server.
 pub fn set_plain_page(headers: &mut HeaderMap) {
     set_page(headers, PLAIN_POLICY);
+    // It may name its user. Some are stricter already.
+    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("private"));
 }
 
 /// Sets the headers of a page: its type, what it may load, and that other sites get no `Referer`.

@@ -30,7 +30,7 @@ pub async fn list(state: Scope, Path(name): Path<String>, context: Context) -> R
     if format == Format::Html {
         let href = format!("/collections/{}/tiles/{WEB_MERCATOR_QUAD}?f=html", links::escape(&name));
         let body = format!("<ul><li><a href=\"{href}\">{WEB_MERCATOR_QUAD}</a></li></ul>");
-        return Ok(respond::html(html::page("Vector tiles", &trail(&name), &body)));
+        return Ok(respond::page(&state, html::page("Vector tiles", &trail(&name), &body)));
     }
     let url = context.this_url();
     let document = TileSetList {
@@ -52,7 +52,7 @@ pub async fn tileset(state: Scope, Path((name, set)): Path<(String, String)>, co
             html::escape(&links::escape(&name)),
             html::escape(&html::items::map_of(&name))
         );
-        return Ok(respond::html(html::page(WEB_MERCATOR_QUAD, &trail(&name), &body)));
+        return Ok(respond::page(&state, html::page(WEB_MERCATOR_QUAD, &trail(&name), &body)));
     }
     let document = tilesets::tileset(&context, &name, &collection.schema(), bbox(&*collection), true);
     respond::json("application/json", &document)

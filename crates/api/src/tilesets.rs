@@ -11,6 +11,7 @@ use crate::params::format::{Format, PAGES};
 use crate::problem::{Problem, Result};
 use crate::request::Context;
 use crate::respond;
+use crate::scope::Scope;
 use axum::response::Response;
 use meridian_model::{FieldType, Schema};
 use serde_json::{Map, Value, json};
@@ -38,11 +39,11 @@ pub fn check(id: &str) -> Result<()> {
 }
 
 /// `GET /tileMatrixSets`
-pub async fn list(context: Context) -> Result<Response> {
+pub async fn list(state: Scope, context: Context) -> Result<Response> {
     let format = context.page_format()?;
     if format == Format::Html {
         let body = format!("<ul><li><a href=\"/tileMatrixSets/{WEB_MERCATOR_QUAD}\">{WEB_MERCATOR_QUAD}</a></li></ul>");
-        return Ok(respond::html(html::page("Tile matrix sets", &[("Meridian", "/".to_owned())], &body)));
+        return Ok(respond::page(&state, html::page("Tile matrix sets", &[("Meridian", "/".to_owned())], &body)));
     }
     let url = context.url(&format!("/tileMatrixSets/{WEB_MERCATOR_QUAD}"));
     let document = TileMatrixSetList {
@@ -53,7 +54,7 @@ pub async fn list(context: Context) -> Result<Response> {
 }
 
 /// `GET /tileMatrixSets/{tileMatrixSetId}`
-pub async fn definition(context: Context, Path(id): Path<String>) -> Result<Response> {
+pub async fn definition(state: Scope, context: Context, Path(id): Path<String>) -> Result<Response> {
     check(&id)?;
     let format = context.page_format()?;
     if format == Format::Html {
@@ -70,7 +71,7 @@ pub async fn definition(context: Context, Path(id): Path<String>) -> Result<Resp
             "<p><code>{WEB_MERCATOR_QUAD_URI}</code></p><table><tr><th>Zoom</th><th class=\"num\">Tiles on a side</th><th class=\"num\">Scale 1 :</th></tr>{rows}</table>"
         );
         let trail = [("Meridian", "/".to_owned()), ("Tile matrix sets", "/tileMatrixSets".to_owned())];
-        return Ok(respond::html(html::page(WEB_MERCATOR_QUAD, &trail, &body)));
+        return Ok(respond::page(&state, html::page(WEB_MERCATOR_QUAD, &trail, &body)));
     }
     let matrix = |zoom: u8| TileMatrix {
         id: zoom.to_string(),

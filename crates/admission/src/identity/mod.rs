@@ -80,6 +80,11 @@ impl Identity {
         Identity { expires, gives_until, revoked, ..Identity::of(ledger, self.grant.clone(), &self.name) }
     }
 
+    /// What the caller signed in with, where it is a user in a session.
+    pub fn user(&self) -> Option<&str> {
+        self.name.strip_prefix(sessions::USER)
+    }
+
     /// Whether the caller is an operator.
     pub fn is_operator(&self) -> bool {
         self.grant.role == Role::Operator

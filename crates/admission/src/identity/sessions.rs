@@ -19,6 +19,8 @@ use std::time::Duration;
 
 /// What the text of a session begins with.
 const PREFIX: &str = "mrs_";
+/// What the names of identities begin with.
+pub(super) const USER: &str = "user:";
 /// Max sessions of a server: all of them are in memory.
 const SESSIONS_MAX: usize = 100_000;
 /// Max sessions of a user; the one that was not used for longest makes room.
@@ -140,7 +142,7 @@ impl State {
             expires: record.expires,
             revoked: Some(Arc::default()),
             // An operator belongs to no tenant, and does not end with the one that it works in.
-            ..Identity::of(ledger, user.grant(), &format!("user:{login}"))
+            ..Identity::of(ledger, user.grant(), &format!("{USER}{login}"))
         };
         let digest = secret::digest(&record.digest)?;
         let (seen, recorded) = (record.seen.into(), record.seen.into());

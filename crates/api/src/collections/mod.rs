@@ -36,7 +36,7 @@ pub async fn list(state: Scope, context: Context) -> Result<Response> {
     let damaged = state.view().damaged();
     if format == Format::Html {
         let shown: Vec<_> = collections.iter().map(|c| (c.name().to_owned(), c.schema(), c.stats())).collect();
-        return Ok(respond::html(html::collections::list(&shown, &damaged)));
+        return Ok(respond::page(&state, html::collections::list(&shown, &damaged)));
     }
     let described = collections
         .iter()
@@ -57,7 +57,7 @@ pub async fn get(state: Scope, Path(name): Path<String>, context: Context) -> Re
     let format = context.page_format()?;
     if format == Format::Html {
         let (schema, stats, settings) = (collection.schema(), collection.stats(), collection.settings());
-        return Ok(respond::html(html::collections::one(&name, &schema, &stats, &settings)));
+        return Ok(respond::page(&state, html::collections::one(&name, &schema, &stats, &settings)));
     }
     respond::json("application/json", &describe(&context, &*collection))
 }
@@ -164,7 +164,7 @@ fn schema_document(
     let schema = collection.schema();
     let document = make(&schema, name, &context.url(&format!("{}/{what}", path(name))));
     if format == Format::Html {
-        return Ok(respond::html(html::collections::schema(name, what, &document)));
+        return Ok(respond::page(state, html::collections::schema(name, what, &document)));
     }
     respond::json(SCHEMA_JSON, &document)
 }

@@ -1,7 +1,7 @@
 //! The pages of collections.
 
 use super::items::map_of;
-use super::{escape, facts, grouped, page};
+use super::{Page, escape, facts, grouped, page};
 use crate::links;
 use meridian_backend::{CollectionStats, Damaged, Durability, Settings};
 use meridian_model::{Bounds, Schema, TimeRole, time};
@@ -10,7 +10,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 /// All collections as a table, and the reasons why damaged ones cannot be opened.
-pub fn list(collections: &[(String, Arc<Schema>, CollectionStats)], damaged: &[Damaged]) -> String {
+pub fn list(collections: &[(String, Arc<Schema>, CollectionStats)], damaged: &[Damaged]) -> Page {
     let mut body = String::new();
     for damaged in damaged {
         let _ = write!(body, "<p role=\"alert\"><strong>{}</strong></p>", escape(&damaged.to_string()));
@@ -42,7 +42,7 @@ pub fn list(collections: &[(String, Arc<Schema>, CollectionStats)], damaged: &[D
 }
 
 /// One collection.
-pub fn one(name: &str, schema: &Schema, stats: &CollectionStats, settings: &Settings) -> String {
+pub fn one(name: &str, schema: &Schema, stats: &CollectionStats, settings: &Settings) -> Page {
     let root = format!("/collections/{}", links::escape(name));
     let mut body = String::new();
     if let Some(description) = &schema.description {
@@ -95,7 +95,7 @@ pub fn one(name: &str, schema: &Schema, stats: &CollectionStats, settings: &Sett
 }
 
 /// A schema or queryables document.
-pub fn schema(name: &str, what: &str, document: &Value) -> String {
+pub fn schema(name: &str, what: &str, document: &Value) -> Page {
     let text = serde_json::to_string_pretty(document).unwrap_or_default();
     let title = if what == "schema" { "Schema" } else { "Queryables" };
     let body = format!(

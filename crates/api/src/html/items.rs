@@ -1,6 +1,6 @@
 //! The page of a list of events, and of one event.
 
-use super::{escape, page};
+use super::{Page, escape, page};
 use crate::links;
 use arrow_array::Array;
 use meridian_model::{Batch, FieldColumn, FieldType, Schema, Seq, time};
@@ -16,7 +16,7 @@ pub fn page_of(
     matched: Option<u64>,
     next: Option<&str>,
     url: &str,
-) -> String {
+) -> Page {
     let fields: Vec<usize> = (0..schema.fields.len())
         .filter(|&i| properties.is_none_or(|names| names.contains(&schema.fields[i].name)))
         .collect();
@@ -77,7 +77,7 @@ pub fn page_of(
 }
 
 /// One event.
-pub fn event(collection: &str, schema: &Schema, batch: &Batch, seq: Seq) -> String {
+pub fn event(collection: &str, schema: &Schema, batch: &Batch, seq: Seq) -> Page {
     let id = batch.id_of(0, seq);
     let mut rows = Vec::new();
     if schema.geometry.is_some() {

@@ -30,7 +30,7 @@ pub fn form(next: &str, name: &str, wrong: Option<&str>) -> String {
         escape(next),
         escape(name)
     );
-    page("Sign in", &trail(), &body)
+    page("Sign in", &trail(), &body).plain()
 }
 
 /// For a signed-in user: to continue, to sign out, to choose another password; with the error of the last attempt.
@@ -47,7 +47,7 @@ pub fn signed_in(login: &str, csrf_token: &str, next: &str, wrong: Option<&str>)
         escape(next),
         alert(wrong)
     );
-    page("Signed in", &trail(), &body)
+    page("Signed in", &trail(), &body).plain()
 }
 
 /// Where there is no user.
@@ -57,6 +57,7 @@ pub fn nobody() -> String {
         &trail(),
         "<p>There are no users yet. <code>meridian user create NAME --role ROLE</code> creates one.</p>",
     )
+    .plain()
 }
 
 #[cfg(test)]

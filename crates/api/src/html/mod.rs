@@ -35,24 +35,48 @@ h1{font-size:1.6rem;margin:.2rem 0 1rem;overflow-wrap:anywhere}h2{font-size:1.15
 table{border-collapse:collapse;width:100%;font-size:.92rem}th,td{text-align:left;padding:.35rem .6rem;border-bottom:1px solid var(--line);vertical-align:top}\
 th{font-weight:600}.wide{overflow-x:auto}code{background:var(--soft);padding:.1rem .3rem;border-radius:.2rem;overflow-wrap:anywhere}\
 .num{text-align:right;font-variant-numeric:tabular-nums}.muted{color:var(--muted)}.pager a{display:inline-block;padding:.3rem .8rem;border:1px solid var(--line);border-radius:.3rem;text-decoration:none;margin:1rem .5rem 0 0}\
-.login{display:grid;gap:1rem;max-width:22rem}.login label{display:grid;gap:.3rem;font-weight:600}\
+.account{font-size:.9rem;margin:0}.login{display:grid;gap:1rem;max-width:22rem}.login label{display:grid;gap:.3rem;font-weight:600}\
 .login input,.login button{font:inherit;font-weight:400;color:inherit;padding:.5rem .7rem;border:1px solid var(--edge);border-radius:.3rem;background:var(--page)}\
 .login button{background:var(--link);border-color:var(--link);color:var(--page);font-weight:600;cursor:pointer}\
 .login :focus-visible{outline:2px solid var(--link);outline-offset:2px}.wrong{color:var(--wrong);font-weight:600}";
 
+/// A page, but for what it says of who sees it.
+pub struct Page {
+    before: String,
+    after: String,
+}
+
+impl Page {
+    /// The page where it does not matter who sees it.
+    pub fn plain(self) -> String {
+        self.before + &self.after
+    }
+
+    /// The page as a user sees it, or, for `None`, someone who can sign in.
+    pub fn seen_by(self, user: Option<&str>) -> String {
+        let account = match user {
+            Some(user) => {
+                format!("Signed in as <b>{}</b> · <a href=\"/login\">Sign out or change password</a>", escape(user))
+            }
+            None => "<a href=\"/login\">Sign in</a>".to_owned(),
+        };
+        format!("{}<p class=\"account\">{account}</p>{}", self.before, self.after)
+    }
+}
+
 /// A complete page. `body` is HTML already; the title and the trail (name and URL of each parent page) are plain
 /// texts.
-pub fn page(title: &str, trail: &[(&str, String)], body: &str) -> String {
+pub fn page(title: &str, trail: &[(&str, String)], body: &str) -> Page {
     let mut nav = String::new();
     for (name, href) in trail {
         let _ = write!(nav, "<a href=\"{}\">{}</a>›", escape(href), escape(name));
     }
     let title = escape(title);
-    format!(
+    let before = format!(
         "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\
-         <title>{title} · Meridian</title><link rel=\"icon\" type=\"image/svg+xml\" href=\"/favicon.svg\"><style>{STYLE}</style></head><body><nav aria-label=\"Where you are\">{nav}</nav>\
-         <main><h1>{title}</h1>{body}</main></body></html>"
-    )
+         <title>{title} · Meridian</title><link rel=\"icon\" type=\"image/svg+xml\" href=\"/favicon.svg\"><style>{STYLE}</style></head><body><nav aria-label=\"Where you are\">{nav}</nav>"
+    );
+    Page { before, after: format!("<main><h1>{title}</h1>{body}</main></body></html>") }
 }
 
 /// A table of two columns: names, and values that are HTML already.
@@ -78,7 +102,8 @@ mod tests {
 
     #[test]
     fn nothing_in_a_text_can_become_markup() {
-        let page = page("<script>alert(1)</script>", &[("a\"b", "/x\"onclick='y'".to_owned())], "");
+        let page =
+            page("<script>alert(1)</script>", &[("a\"b", "/x\"onclick='y'".to_owned())], "").seen_by(Some("<script>"));
         assert!(!page.contains("<script>"));
         assert!(page.contains("&lt;script&gt;"));
         assert!(page.contains("/x&quot;onclick=&#39;y&#39;"));

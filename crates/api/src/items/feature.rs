@@ -47,7 +47,7 @@ pub async fn get(state: Scope, Path((name, id)): Path<(String, String)>, context
         respond::set_read_headers(&mut headers, &head, shared.now(), "immediate");
         if format == Format::Html {
             let page = html::items::event(&name, &head.schema, &batch, seq);
-            return Ok((headers, respond::html(page)).into_response());
+            return Ok((headers, respond::page(&shared, page)).into_response());
         }
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(Format::Json.media_type()));
         respond::insert(&mut headers, respond::CONTENT_CRS.clone(), &format!("<{}>", crs.uri()));

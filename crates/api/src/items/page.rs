@@ -221,7 +221,7 @@ pub(super) async fn html(
         respond::set_plain_page(&mut headers);
         respond::set_read_headers(&mut headers, head, shared.now(), request.consistency);
         // A page of many events is large, and counts until its client has taken it.
-        stream::finished(&shared, headers, page.into_bytes())
+        stream::finished(&shared, headers, respond::shown(&shared, page).into_bytes())
     })
     .await
 }

@@ -47,7 +47,7 @@ pub async fn get(state: Scope, context: Context) -> Result<Response> {
     params.finish()?;
     let load = of(&state);
     let mut response = match format {
-        Format::Html => respond::html(page::page(&load, is_live)),
+        Format::Html => respond::page(&state, page::page(&load, is_live)),
         _ => respond::json("application/json", &load)?,
     };
     let headers = response.headers_mut();

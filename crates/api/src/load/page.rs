@@ -17,7 +17,7 @@ meter{width:100%;max-width:12rem;height:.55rem}td meter{display:block;margin-bot
 .rows td::before{content:attr(data-name);color:var(--muted);text-align:left}.rows td:empty{display:none}}</style>";
 
 /// The page; its browser asks again by itself while it is live.
-pub fn page(load: &Load, is_live: bool) -> String {
+pub fn page(load: &Load, is_live: bool) -> html::Page {
     let mut out = String::from(STYLE);
     let (what, other) = match is_live {
         true => ("every two seconds", "<a href=\"?f=html&amp;refresh=off\">Stop</a>"),

@@ -38,7 +38,7 @@ pub enum Version {
 pub async fn get_30(state: Scope, context: Context) -> Result<Response> {
     let format = context.page_format()?;
     match format {
-        Format::Html => Ok(respond::html(page())),
+        Format::Html => Ok(respond::page(&state, page())),
         _ => respond::json(OPENAPI_30, &document(Version::V30, &context.base, &collections_of(&state))),
     }
 }
@@ -138,7 +138,7 @@ fn reference(kind: &str, name: &str) -> Value {
     json!({ "$ref": format!("#/components/{kind}/{name}") })
 }
 
-fn page() -> String {
+fn page() -> html::Page {
     let mut body = String::from(
         "<p>The same as <a href=\"/api?f=json\">OpenAPI 3.0</a> and <a href=\"/openapi.json\">OpenAPI 3.1</a> for programs.</p>",
     );

@@ -147,3 +147,29 @@ fn a_user_has_ten_sessions_at_most() {
     assert_eq!(alive, 10);
     browsers[0].get(&server, "/collections").problem(401);
 }
+
+#[test]
+fn pages_name_who_is_signed_in_and_lead_to_the_way_out() {
+    let shared = Shared::start();
+    let server = &shared.server;
+    let page = |headers: &[(&str, &str)], path: &str| {
+        server.ask("GET", path, &[headers, &[("accept", "text/html")]].concat(), b"")
+    };
+    let bearer = format!("Bearer {}", shared.operator);
+    let program = [("authorization", bearer.as_str())];
+    assert!(!page(&program, "/").text().contains("/login"), "there are no users");
+    shared.user(json!({ "name": "anna", "role": "reader", "collections": "ships*" }));
+    let browser = Browser::of(server, "anna", PASSWORD);
+    for path in ["/", "/collections", "/collections/ships", "/collections/ships/items", "/conformance", "/api"] {
+        let seen = page(&[("cookie", &browser.cookie)], path);
+        let text = seen.text();
+        assert!(
+            text.contains("Signed in as <b>anna</b>") && text.contains("href=\"/login\">Sign out"),
+            "{path}: {text}"
+        );
+        assert_eq!(seen.header("cache-control"), "private", "{path}");
+        let text = page(&program, path).text();
+        assert!(!text.contains("anna") && text.contains("href=\"/login\">Sign in"), "{path}: {text}");
+    }
+    assert!(page(&[("cookie", &browser.cookie)], "/login").text().contains("action=\"/logout\""));
+}
