@@ -1,11 +1,10 @@
 //! `POST /password`: a user who has signed in chooses another password.
 
-use super::{acts, begin_session, checked, cookie, csrf, current, forms, info, see_other, unstored};
-use crate::body;
+use super::forms::Sent;
+use super::{acts, begin_session, checked, cookie, csrf, current, info, unstored};
 use crate::entry::Dispatch;
 use crate::errors;
 use crate::html;
-use crate::params::Params;
 use crate::problem::{Kind, Problem, Result};
 use crate::request::Context;
 use crate::respond;
@@ -36,39 +35,22 @@ pub async fn change(
     context: Context,
     body: Body,
 ) -> Result<Response> {
-    Params::parse(context.query.as_deref())?.finish()?;
-    let received = body::receive_up_to(&state, &context.headers, body, forms::BODY_BYTES_MAX).await?;
+    let sent = Sent::receive(&state, &context, body).await?;
     let (session, text) = current(&state, &dispatch, &context.headers).ok_or_else(|| {
         Problem::new(Kind::Forbidden, "only a user who has signed in has a password: sign in at /login")
     })?;
-    let of_form = forms::is_form(&context.headers);
-    let (asked, in_form) = match of_form {
-        true => {
-            let mut pairs = forms::pairs(&received.bytes)?;
-            let (password, new) = (forms::field(&mut pairs, "password")?, forms::field(&mut pairs, "new")?);
-            (Asked { password, new }, pairs.take("csrf_token"))
-        }
-        false => (forms::of_json(&received.bytes, EXPECTED)?, None),
-    };
-    drop(received);
-    csrf::check(&text, in_form.as_deref().or_else(|| csrf::shown(&context.headers)))?;
+    sent.check_csrf(&text)?;
+    let asked: Asked = sent.read(EXPECTED)?;
     let (session, text) = match renew(&state, &dispatch, session.login(), &asked).await {
         Ok(renewed) => renewed,
         Err(problem) => {
             acts::refused(&state, &dispatch, acts::PASSWORD, Some(session.login()), &problem);
-            if !of_form {
-                return Err(problem);
-            }
-            let page =
-                html::login::signed_in(session.login().as_str(), &csrf::token(&text), "/", Some(problem.detail()));
-            return Ok(forms::refused(problem, page));
+            let user = session.login().as_str();
+            return sent.refused(problem, |wrong| html::login::signed_in(user, &csrf::token(&text), "/", Some(wrong)));
         }
     };
     acts::record(&state, &dispatch, acts::PASSWORD, &session).await?;
-    let mut response = match of_form {
-        true => see_other("/"),
-        false => respond::json("application/json", &info(&state, Some((&session, &text))))?,
-    };
+    let mut response = sent.done("/", || respond::json("application/json", &info(&state, Some((&session, &text)))))?;
     respond::insert(response.headers_mut(), header::SET_COOKIE, &cookie::set(dispatch.arrival.secure, &text));
     Ok(unstored(response))
 }

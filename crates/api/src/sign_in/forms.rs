@@ -1,48 +1,86 @@
-//! The bodies that are sent to sign in and out: JSON, or a form.
+//! What is sent to sign in and out, as JSON or by the form of a page, and how each is answered.
 
+use super::{csrf, see_other};
+use crate::body;
 use crate::params::Params;
 use crate::problem::{Kind, Problem, Result};
+use crate::request::Context;
 use crate::respond;
+use crate::scope::Scope;
+use axum::body::Body;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
-use meridian_model::Invalid;
 use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
 
 /// Max bytes of a body.
-pub const BODY_BYTES_MAX: usize = 16 << 10;
+const BODY_BYTES_MAX: usize = 16 << 10;
 /// The media type of forms.
 const FORM: &str = "application/x-www-form-urlencoded";
 
-/// Whether a request carries a form.
-pub fn is_form(headers: &HeaderMap) -> bool {
+/// What was sent.
+pub struct Sent {
+    /// The JSON document, or a form's fields as one.
+    document: Vec<u8>,
+    is_form: bool,
+    csrf_token: Option<String>,
+}
+
+impl Sent {
+    /// Receives it. The request takes no parameters.
+    pub async fn receive(state: &Scope, context: &Context, body: Body) -> Result<Sent> {
+        Params::parse(context.query.as_deref())?.finish()?;
+        let received = body::receive_up_to(state, &context.headers, body, BODY_BYTES_MAX).await?;
+        let csrf_token = csrf::shown(&context.headers).map(str::to_owned);
+        if !is_form(&context.headers) {
+            return Ok(Sent { document: received.bytes.to_vec(), is_form: false, csrf_token });
+        }
+        let wrong = || Problem::new(Kind::InvalidBody, "the form cannot be read");
+        // A form is written as a query string is.
+        let text = std::str::from_utf8(&received.bytes).map_err(|_| wrong())?;
+        let mut fields = Params::parse(Some(text)).map_err(|_| wrong())?;
+        let csrf_token = fields.take("csrf_token").or(csrf_token);
+        let fields: Map<String, Value> = fields.rest().into_iter().map(|(name, text)| (name, text.into())).collect();
+        let document = serde_json::to_vec(&fields).map_err(Problem::internal)?;
+        Ok(Sent { document, is_form: true, csrf_token })
+    }
+
+    /// What it asks for.
+    pub fn read<T: DeserializeOwned>(&self, expected: &str) -> Result<T> {
+        // Without what is wrong in the text: it may be a password.
+        let detail =
+            || format!("the body cannot be read: expected an object such as {expected}, or a form with its members");
+        serde_json::from_slice(&self.document).map_err(|_| Problem::new(Kind::InvalidBody, detail()))
+    }
+
+    /// Checks that it comes from a page of this server, which knows the token of the session.
+    ///
+    /// # Errors
+    /// 403
+    pub fn check_csrf(&self, session: &str) -> Result<()> {
+        csrf::check(session, self.csrf_token.as_deref())
+    }
+
+    /// The response once it is done: a form leads to a path.
+    pub fn done(&self, path: &str, other: impl FnOnce() -> Result<Response>) -> Result<Response> {
+        if self.is_form { Ok(see_other(path)) } else { other() }
+    }
+
+    /// The response where it is not: a form comes again, on a page that says what is wrong.
+    pub fn refused(&self, problem: Problem, page: impl FnOnce(&str) -> String) -> Result<Response> {
+        if !self.is_form {
+            return Err(problem);
+        }
+        let page = page(problem.detail());
+        let mut response = problem.into_response();
+        response.headers_mut().remove(header::CONTENT_LENGTH);
+        respond::set_plain_page(response.headers_mut());
+        *response.body_mut() = page.into();
+        Ok(response)
+    }
+}
+
+fn is_form(headers: &HeaderMap) -> bool {
     let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case(FORM)
-}
-
-/// The body of a form, which is written as a query string is.
-pub fn pairs(bytes: &[u8]) -> Result<Params> {
-    let wrong = || Problem::new(Kind::InvalidBody, "the form cannot be read");
-    Params::parse(Some(std::str::from_utf8(bytes).map_err(|_| wrong())?)).map_err(|_| wrong())
-}
-
-/// A field of a form.
-pub fn field(pairs: &mut Params, name: &'static str) -> Result<String> {
-    pairs.take(name).ok_or_else(|| Problem::invalid_body(Invalid::field(name, "the form has no such field")))
-}
-
-/// A JSON body.
-pub fn of_json<T: DeserializeOwned>(bytes: &[u8], expected: &str) -> Result<T> {
-    // Without what is wrong in the text: it may be a password.
-    let wrong =
-        |_| Problem::new(Kind::InvalidBody, format!("the body cannot be read: expected an object such as {expected}"));
-    serde_json::from_slice(bytes).map_err(wrong)
-}
-
-/// The page of a form again, which says what is wrong.
-pub fn refused(problem: Problem, page: String) -> Response {
-    let mut response = problem.into_response();
-    response.headers_mut().remove(header::CONTENT_LENGTH);
-    respond::set_plain_page(response.headers_mut());
-    *response.body_mut() = page.into();
-    response
 }

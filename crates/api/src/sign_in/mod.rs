@@ -15,7 +15,6 @@ mod passwords;
 pub use change::change;
 pub use passwords::Passwords;
 
-use crate::body;
 use crate::contract::Session as SessionInfo;
 use crate::entry::Dispatch;
 use crate::errors;
@@ -31,6 +30,7 @@ use axum::Extension;
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use forms::Sent;
 use meridian_admission::identity::{Login, Password, PasswordDigest, Session};
 use meridian_model::time;
 use serde::Deserialize;
@@ -52,14 +52,6 @@ struct Asked {
     /// Where to go afterwards: a path on this server.
     #[serde(default)]
     next: Option<String>,
-}
-
-impl Asked {
-    fn of_form(bytes: &[u8]) -> Result<Asked> {
-        let mut pairs = forms::pairs(bytes)?;
-        let (name, password) = (forms::field(&mut pairs, "name")?, forms::field(&mut pairs, "password")?);
-        Ok(Asked { name, password, next: pairs.take("next") })
-    }
 }
 
 const EXPECTED: &str = "{\"name\":\"anna\",\"password\":\"…\"}";
@@ -103,21 +95,14 @@ pub async fn post(
     context: Context,
     body: Body,
 ) -> Result<Response> {
-    Params::parse(context.query.as_deref())?.finish()?;
-    let received = body::receive_up_to(&state, &context.headers, body, forms::BODY_BYTES_MAX).await?;
-    let of_form = forms::is_form(&context.headers);
-    let asked = if of_form { Asked::of_form(&received.bytes)? } else { forms::of_json(&received.bytes, EXPECTED)? };
-    drop(received);
+    let sent = Sent::receive(&state, &context, body).await?;
+    let asked: Asked = sent.read(EXPECTED)?;
     let next = next::local(asked.next.as_deref());
     let (session, text) = match begin(&state, &dispatch, &asked).await {
         Ok(begun) => begun,
         Err(problem) => {
             acts::refused(&state, &dispatch, acts::SIGN_IN, Login::typed(&asked.name).as_ref(), &problem);
-            if !of_form {
-                return Err(problem);
-            }
-            let page = html::login::form(&next, &asked.name, Some(problem.detail()));
-            return Ok(forms::refused(problem, page));
+            return sent.refused(problem, |wrong| html::login::form(&next, &asked.name, Some(wrong)));
         }
     };
     if let Err(problem) = acts::record(&state, &dispatch, acts::SIGN_IN, &session).await {
@@ -129,10 +114,8 @@ pub async fn post(
     if let Some(before) = cookie::read(dispatch.arrival.secure, &context.headers) {
         end(&state, before.to_owned()).await?;
     }
-    let mut response = match of_form {
-        true => see_other(&next),
-        false => respond::json("application/json", &info(&state, Some((&session, &text))))?,
-    };
+    let document = || respond::json("application/json", &info(&state, Some((&session, &text))));
+    let mut response = sent.done(&next, document)?;
     let set = cookie::set(dispatch.arrival.secure, &text);
     respond::insert(response.headers_mut(), header::SET_COOKIE, &set);
     Ok(unstored(response))
@@ -194,19 +177,16 @@ pub async fn logout(
     context: Context,
     body: Body,
 ) -> Result<Response> {
-    Params::parse(context.query.as_deref())?.finish()?;
-    let received = body::receive_up_to(&state, &context.headers, body, forms::BODY_BYTES_MAX).await?;
-    let of_form = forms::is_form(&context.headers);
+    let sent = Sent::receive(&state, &context, body).await?;
     if let Some((session, text)) = current(&state, &dispatch, &context.headers) {
-        let in_form = if of_form { forms::pairs(&received.bytes)?.take("csrf_token") } else { None };
-        csrf::check(&text, in_form.as_deref().or_else(|| csrf::shown(&context.headers)))?;
+        sent.check_csrf(&text)?;
         end(&state, text).await?;
         // The session has ended, whether or not it can be recorded; the fault is in the log.
         let _ = acts::record(&state, &dispatch, acts::SIGN_OUT, &session).await;
         tracing::info!(user = session.login().as_str(), "signed out");
     }
     // One that has ended already is as good as ended.
-    let mut response = if of_form { see_other("/login") } else { respond::no_content() };
+    let mut response = sent.done("/login", || Ok(respond::no_content()))?;
     respond::insert(response.headers_mut(), header::SET_COOKIE, &cookie::unset(dispatch.arrival.secure));
     Ok(unstored(response))
 }
