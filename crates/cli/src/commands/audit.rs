@@ -2,6 +2,7 @@
 
 use crate::args::TargetArgs;
 use crate::client::Client;
+use crate::commands::administration::as_owner;
 use crate::failure::Failure;
 use crate::output::{unwritable, with_stdout};
 use crate::table::Table;
@@ -41,17 +42,14 @@ pub fn run(args: &AuditArgs) -> Result<(), Failure> {
     if let Some(datetime) = &args.datetime {
         Interval::parse(datetime).map_err(|e| Failure::option("--datetime", &e))?;
     }
-    let client = Client::for_owner(&args.target.resolve())?;
-    let shown = match args.json {
+    as_owner(&args.target, None, |client| match args.json {
         true => with_stdout(|out| {
-            pages(&client, args, |acts| {
+            pages(client, args, |acts| {
                 acts.iter().try_for_each(|act| writeln!(out, "{act}")).map_err(|e| unwritable(&e))
             })
         }),
-        false => table(&client, args),
-    };
-    client.close()?;
-    shown
+        false => table(client, args),
+    })
 }
 
 /// Asks for the pages one after the other, until there is no next one.

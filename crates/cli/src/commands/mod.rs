@@ -1,5 +1,6 @@
 //! One file per subcommand.
 
+mod administration;
 pub mod aggregate;
 pub mod audit;
 pub mod backup;

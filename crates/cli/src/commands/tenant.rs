@@ -1,10 +1,9 @@
 //! `meridian tenant`: the tenants of a server.
 
 use crate::args::TargetArgs;
-use crate::client::Client;
+use crate::commands::administration::{self, as_owner};
 use crate::failure::Failure;
-use crate::output::{say, unwritable, with_stdout};
-use crate::table::Table;
+use crate::output::say;
 use crate::units;
 use clap::{Args, Subcommand};
 use meridian_model::policy::quota::Quota;
@@ -30,34 +29,26 @@ pub struct TenantArgs {
 
 #[derive(Subcommand, Debug)]
 enum Command {
-    Create(CreateArgs),
-    List(ListArgs),
+    /// Create a tenant
+    Create(SetArgs),
+    /// List the tenants
+    List(TargetArgs),
+    /// Change a tenant
     Set(SetArgs),
+    /// Suspend a tenant: its callers are refused
     Suspend(NameArgs),
+    /// Serve a suspended tenant again
     Resume(NameArgs),
+    /// Delete a suspended tenant, with all its data
     Delete(NameArgs),
 }
 
-/// Create a tenant
-#[derive(Args, Debug)]
-struct CreateArgs {
-    /// Its name
-    name: String,
-    #[command(flatten)]
-    settings: SettingArgs,
-    #[command(flatten)]
-    target: TargetArgs,
-}
-
-/// Change a tenant
 #[derive(Args, Debug)]
 struct SetArgs {
-    /// Its name
-    name: String,
+    #[command(flatten)]
+    tenant: NameArgs,
     #[command(flatten)]
     settings: SettingArgs,
-    #[command(flatten)]
-    target: TargetArgs,
 }
 
 #[derive(Args, Debug)]
@@ -85,14 +76,6 @@ fn quota(text: &str) -> Result<(Quota, Option<u64>), String> {
     Ok((quota, limit))
 }
 
-/// List the tenants
-#[derive(Args, Debug)]
-struct ListArgs {
-    #[command(flatten)]
-    target: TargetArgs,
-}
-
-/// Suspend, resume or delete a tenant
 #[derive(Args, Debug)]
 struct NameArgs {
     /// Its name
@@ -124,36 +107,33 @@ impl SettingArgs {
 pub fn run(args: &TenantArgs) -> Result<(), Failure> {
     match &args.command {
         Command::Create(args) => create(args),
-        Command::List(args) => list(args),
-        Command::Set(args) => change(&args.name, &args.settings.document(), &args.target, "is changed"),
-        Command::Suspend(args) => {
-            change(&args.name, &json!({ "suspended": true }), &args.target, "is suspended: its callers are refused")
+        Command::List(target) => list(target),
+        Command::Set(args) => change(&args.tenant, &args.settings.document(), "is changed"),
+        Command::Suspend(tenant) => {
+            change(tenant, &json!({ "suspended": true }), "is suspended: its callers are refused")
         }
-        Command::Resume(args) => change(&args.name, &json!({ "suspended": false }), &args.target, "is served again"),
-        Command::Delete(args) => delete(args),
+        Command::Resume(tenant) => change(tenant, &json!({ "suspended": false }), "is served again"),
+        Command::Delete(tenant) => administration::remove(
+            "tenant",
+            &tenant.name,
+            "deleted, with its tokens and its data",
+            (&tenant.target, None),
+        ),
     }
 }
 
-fn create(args: &CreateArgs) -> Result<(), Failure> {
-    let mut document = args.settings.document();
-    document["name"] = json!(args.name);
-    let client = Client::for_owner(&args.target.resolve())?;
-    let made = client.ask(&["tenants"], &document);
-    client.close()?;
-    made?;
-    say(&format!("tenant {} is created; `meridian token create --tenant {0} --role admin` lets someone in", args.name));
+fn create(args: &SetArgs) -> Result<(), Failure> {
+    let (name, mut document) = (&args.tenant.name, args.settings.document());
+    document["name"] = json!(name);
+    as_owner(&args.tenant.target, None, |client| client.ask(&["tenants"], &document))?;
+    say(&format!("tenant {name} is created; `meridian token create --tenant {name} --role admin` lets someone in"));
     Ok(())
 }
 
-fn list(args: &ListArgs) -> Result<(), Failure> {
-    let client = Client::for_owner(&args.target.resolve())?;
-    let answer = client.json(&["tenants"], &[]);
-    client.close()?;
-    let answer = answer?;
+fn list(target: &TargetArgs) -> Result<(), Failure> {
     let columns = ["name", "weight", "suspended", "anonymous", "quotas", "collections", "events", "bytes"];
-    let mut table = Table::new(columns);
-    for tenant in answer["tenants"].as_array().map(Vec::as_slice).unwrap_or_default() {
-        let text = |name: &str| match &tenant[name] {
+    administration::print(columns, &administration::list("tenants", target)?, |tenant| {
+        columns.map(|name| match &tenant[name] {
             Value::Null => String::new(),
             Value::String(text) => text.clone(),
             Value::Object(quotas) => {
@@ -161,30 +141,13 @@ fn list(args: &ListArgs) -> Result<(), Failure> {
                 each.collect::<Vec<_>>().join(" ")
             }
             other => other.to_string(),
-        };
-        table.push(columns.map(text).to_vec());
-    }
-    with_stdout(|out| table.print(&mut { out }).map_err(|e| unwritable(&e)))
+        })
+    })
 }
 
-fn change(name: &str, document: &Value, target: &TargetArgs, done: &str) -> Result<(), Failure> {
-    let client = Client::for_owner(&target.resolve())?;
-    let changed = client.patch(&["tenants", name], document);
-    client.close()?;
-    changed?;
+fn change(tenant: &NameArgs, document: &Value, done: &str) -> Result<(), Failure> {
+    let name = &tenant.name;
+    as_owner(&tenant.target, None, |client| client.patch(&["tenants", name], document))?;
     say(&format!("tenant {name} {done}"));
-    Ok(())
-}
-
-fn delete(args: &NameArgs) -> Result<(), Failure> {
-    let client = Client::for_owner(&args.target.resolve())?;
-    let found = client.delete(&["tenants", &args.name]);
-    client.close()?;
-    match found? {
-        true => say(&format!("tenant {} is deleted, with its tokens and its data", args.name)),
-        false => {
-            return Err(Failure::Bad(format!("there is no tenant {}: `meridian tenant list` shows them", args.name)));
-        }
-    }
     Ok(())
 }

@@ -1,10 +1,9 @@
 //! `meridian user`: people who sign in with a name and a password.
 
 use crate::args::TargetArgs;
-use crate::client::Client;
+use crate::commands::administration::{self, GrantArgs, as_owner, text};
 use crate::failure::Failure;
-use crate::output::{say, unwritable, with_stdout};
-use crate::table::Table;
+use crate::output::say;
 use clap::{Args, Subcommand};
 use serde_json::json;
 use std::io::{BufRead as _, IsTerminal as _};
@@ -34,8 +33,10 @@ pub struct UserArgs {
 enum Command {
     Create(CreateArgs),
     Passwd(PasswdArgs),
-    List(ListArgs),
-    Delete(DeleteArgs),
+    /// List the users
+    List(TargetArgs),
+    /// Delete a user; its sessions end
+    Delete(NameArgs),
 }
 
 /// Create a user
@@ -43,15 +44,8 @@ enum Command {
 struct CreateArgs {
     /// Its name: small letters, digits, - _ . + @
     name: String,
-    /// Its role: reader, writer, admin or operator
-    #[arg(long, value_name = "ROLE")]
-    role: String,
-    /// Tenant that it is for [default: default; operators belong to none]
-    #[arg(long, value_name = "T")]
-    tenant: Option<String>,
-    /// Collections that it covers: names, separated by commas; a name may end in * [default: *]
-    #[arg(long, value_name = "PATTERN")]
-    collections: Option<String>,
+    #[command(flatten)]
+    grant: GrantArgs,
     #[command(flatten)]
     password: PasswordArgs,
     #[command(flatten)]
@@ -65,24 +59,6 @@ struct PasswdArgs {
     user: NameArgs,
     #[command(flatten)]
     password: PasswordArgs,
-    #[command(flatten)]
-    target: TargetArgs,
-}
-
-/// List the users
-#[derive(Args, Debug)]
-struct ListArgs {
-    #[command(flatten)]
-    target: TargetArgs,
-}
-
-/// Delete a user; its sessions end
-#[derive(Args, Debug)]
-struct DeleteArgs {
-    #[command(flatten)]
-    user: NameArgs,
-    #[command(flatten)]
-    target: TargetArgs,
 }
 
 #[derive(Args, Debug)]
@@ -92,6 +68,8 @@ struct NameArgs {
     /// Its tenant [default: default, and for operators]
     #[arg(long, value_name = "T")]
     tenant: Option<String>,
+    #[command(flatten)]
+    target: TargetArgs,
 }
 
 #[derive(Args, Debug)]
@@ -105,73 +83,43 @@ struct PasswordArgs {
 pub fn run(args: &UserArgs) -> Result<(), Failure> {
     match &args.command {
         Command::Create(args) => create(args),
-        Command::Passwd(args) => passwd(args),
-        Command::List(args) => list(args),
-        Command::Delete(args) => delete(args),
+        Command::Passwd(args) => passwd(&args.user, &args.password),
+        Command::List(target) => list(target),
+        Command::Delete(user) => {
+            administration::remove("user", &user.name, "deleted", (&user.target, user.tenant.as_deref()))
+        }
     }
 }
 
 fn create(args: &CreateArgs) -> Result<(), Failure> {
-    let mut asked = json!({ "name": args.name, "role": args.role, "password": args.password.read()? });
-    if let Some(tenant) = &args.tenant {
-        asked["tenant"] = json!(tenant);
-    }
-    if let Some(collections) = &args.collections {
-        asked["collections"] = json!(collections);
-    }
-    let client = Client::for_owner(&args.target.resolve())?;
-    // The folder is closed before an error is returned, so that its log is synced.
-    let made = client.ask(&["users"], &asked);
-    client.close()?;
-    let made = made?;
-    let text = |name: &str| made[name].as_str().unwrap_or_default();
-    let tenant = made["tenant"].as_str().map_or(String::new(), |tenant| format!(" of tenant {tenant}"));
-    say(&format!("user {}: {}{tenant} over {}; signs in at /login", text("login"), text("role"), text("collections")));
+    let mut asked = args.grant.document();
+    asked["name"] = json!(args.name);
+    asked["password"] = json!(args.password.read()?);
+    let made = as_owner(&args.target, None, |client| client.ask(&["users"], &asked))?;
+    say(&format!("user {}: {}; signs in at /login", text(&made, "login"), GrantArgs::given(&made)));
     Ok(())
 }
 
-fn passwd(args: &PasswdArgs) -> Result<(), Failure> {
-    let password = args.password.read()?;
-    let client = Client::for_owner(&args.target.resolve())?.within(args.user.tenant.as_deref())?;
-    let changed = client.patch(&["users", &args.user.name], &json!({ "password": password }));
-    client.close()?;
-    changed?;
-    say(&format!("user {} has another password", args.user.name));
+fn passwd(user: &NameArgs, password: &PasswordArgs) -> Result<(), Failure> {
+    let (name, change) = (&user.name, json!({ "password": password.read()? }));
+    as_owner(&user.target, user.tenant.as_deref(), |client| client.patch(&["users", name], &change))?;
+    say(&format!("user {name} has another password"));
     Ok(())
 }
 
-fn list(args: &ListArgs) -> Result<(), Failure> {
-    let client = Client::for_owner(&args.target.resolve())?;
-    let answer = client.json(&["users"], &[]);
-    client.close()?;
-    let answer = answer?;
-    let users = answer["users"].as_array().map(Vec::as_slice).unwrap_or_default();
+fn list(target: &TargetArgs) -> Result<(), Failure> {
+    let users = administration::list("users", target)?;
     if users.is_empty() {
         say("there are no users: `meridian user create` makes one");
         return Ok(());
     }
-    let columns = ["name", "tenant", "role", "collections", "created", "login"];
-    let mut table = Table::new(["name", "tenant", "role", "collections", "created", "signs in as"]);
-    for user in users {
-        let mut row = columns.map(|name| user[name].as_str().unwrap_or_default().to_owned());
+    administration::print(["name", "tenant", "role", "collections", "created", "signs in as"], &users, |user| {
+        let mut row = ["name", "tenant", "role", "collections", "created", "login"].map(|name| text(user, name));
         if user["disabled"] == true {
             row[5] = "may not sign in".to_owned();
         }
-        table.push(row.to_vec());
-    }
-    with_stdout(|out| table.print(&mut { out }).map_err(|e| unwritable(&e)))
-}
-
-fn delete(args: &DeleteArgs) -> Result<(), Failure> {
-    let client = Client::for_owner(&args.target.resolve())?.within(args.user.tenant.as_deref())?;
-    let found = client.delete(&["users", &args.user.name]);
-    client.close()?;
-    let name = &args.user.name;
-    match found? {
-        true => say(&format!("user {name} is deleted")),
-        false => return Err(Failure::Bad(format!("there is no user {name}: `meridian user list` shows them"))),
-    }
-    Ok(())
+        row
+    })
 }
 
 impl PasswordArgs {

@@ -1,0 +1,94 @@
+//! What the commands that administer tokens, users and tenants share.
+
+use crate::args::TargetArgs;
+use crate::client::Client;
+use crate::failure::Failure;
+use crate::output::{say, unwritable, with_stdout};
+use crate::table::Table;
+use clap::Args;
+use serde_json::{Value, json};
+
+/// The rights of a new token or user.
+#[derive(Args, Debug)]
+pub struct GrantArgs {
+    /// Its role: reader, writer, admin or operator
+    #[arg(long, value_name = "ROLE")]
+    role: String,
+    /// Tenant that it is for [default: default; operators belong to none]
+    #[arg(long, value_name = "T")]
+    tenant: Option<String>,
+    /// Collections that it covers: names, separated by commas; a name may end in * [default: *]
+    #[arg(long, value_name = "PATTERN")]
+    collections: Option<String>,
+}
+
+impl GrantArgs {
+    /// The request for it.
+    pub fn document(&self) -> Value {
+        let mut document = json!({ "role": self.role });
+        for (name, given) in [("tenant", &self.tenant), ("collections", &self.collections)] {
+            if let Some(text) = given {
+                document[name] = json!(text);
+            }
+        }
+        document
+    }
+
+    /// What was given, of an answer.
+    pub fn given(answer: &Value) -> String {
+        let text = |name: &str| answer[name].as_str().unwrap_or_default();
+        let tenant = answer["tenant"].as_str().map_or(String::new(), |tenant| format!(" of tenant {tenant}"));
+        format!("{}{tenant} over {}", text("role"), text("collections"))
+    }
+}
+
+/// Asks for the owner of a data folder or the holder of `MERIDIAN_TOKEN`, in this tenant where an operator names one.
+pub fn as_owner<T>(
+    target: &TargetArgs,
+    tenant: Option<&str>,
+    ask: impl FnOnce(&Client) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let client = Client::for_owner(&target.resolve())?.within(tenant)?;
+    let answer = ask(&client);
+    // The folder is closed before an error is returned, so that its log is synced.
+    client.close()?;
+    answer
+}
+
+/// Lists all things of a kind, `tokens` for example.
+pub fn list(kind: &str, target: &TargetArgs) -> Result<Vec<Value>, Failure> {
+    match as_owner(target, None, |client| client.json(&[kind], &[]))?[kind].take() {
+        Value::Array(all) => Ok(all),
+        _ => Ok(Vec::new()),
+    }
+}
+
+/// Prints a table of things, with what each column says of one.
+pub fn print<const N: usize>(
+    head: [&str; N],
+    things: &[Value],
+    row: impl Fn(&Value) -> [String; N],
+) -> Result<(), Failure> {
+    let mut table = Table::new(head);
+    things.iter().for_each(|thing| table.push(row(thing).to_vec()));
+    with_stdout(|out| table.print(&mut { out }).map_err(|e| unwritable(&e)))
+}
+
+/// A member as text; empty where it is absent.
+pub fn text(thing: &Value, name: &str) -> String {
+    thing[name].as_str().unwrap_or_default().to_owned()
+}
+
+/// Removes a thing of this kind, `token` for example, and says so.
+pub fn remove(
+    kind: &str,
+    name: &str,
+    done: &str,
+    (target, tenant): (&TargetArgs, Option<&str>),
+) -> Result<(), Failure> {
+    match as_owner(target, tenant, |client| client.delete(&[&format!("{kind}s"), name]))? {
+        true => say(&format!("{kind} {name} is {done}")),
+        false => return Err(Failure::Bad(format!("there is no {kind} {name}: `meridian {kind} list` shows them"))),
+    }
+    Ok(())
+}
