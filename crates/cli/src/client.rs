@@ -11,16 +11,21 @@ use meridian_admission::identity::Fault;
 use meridian_api::{AppState, ServerConfig};
 use meridian_backend::Embedded;
 use meridian_store::seams::Seams;
-use meridian_store::{Options, Store};
+use meridian_store::{Options, Store, StoreError};
 use serde_json::Value;
 use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
+
+/// How long a command of the owner waits for a folder that another process has open.
+const TURN_MAX: Duration = Duration::from_secs(10);
+/// How often it looks again.
+const TURN_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The side that answers requests.
 pub struct Client {
@@ -44,7 +49,7 @@ impl Client {
             Target::Server(address) => Ok(Client { server: Server::at(address)?, own: None }),
             Target::Folder(folder) => {
                 folder_exists(folder, ", or a server with --url")?;
-                Client::of_folder(folder)
+                Client::of_store(folder, open_store(folder))
             }
         }
     }
@@ -54,12 +59,23 @@ impl Client {
     pub fn for_owner(target: &Target) -> Result<Client, Failure> {
         match target {
             Target::Server(address) => Ok(Client { server: Server::at(address)?, own: None }),
-            // A served folder is locked, so it cannot be opened a second time. Its owner reaches the server by the
-            // socket.
-            Target::Folder(folder) if control::is_served(folder) => {
-                Ok(Client { server: Server::on_socket(folder), own: None })
+            Target::Folder(folder) => Client::of_served(folder),
+        }
+    }
+
+    /// A client of the server of a folder, or of the folder if there is none.
+    fn of_served(folder: &Path) -> Result<Client, Failure> {
+        let until = Instant::now() + TURN_MAX;
+        loop {
+            // A served folder is locked, so it cannot be opened a second time. Its owner reaches the server by the socket.
+            if control::is_served(folder) {
+                return Ok(Client { server: Server::on_socket(folder), own: None });
             }
-            Target::Folder(folder) => Client::of_folder(folder),
+            match open_store(folder) {
+                // A server locks the folder before it listens on the socket, and for a moment after. A command locks it briefly.
+                Err(StoreError::InUse { .. }) if Instant::now() < until => std::thread::sleep(TURN_INTERVAL),
+                opened => return Client::of_store(folder, opened),
+            }
         }
     }
 
@@ -71,8 +87,8 @@ impl Client {
         }
     }
 
-    fn of_folder(folder: &Path) -> Result<Client, Failure> {
-        let (own, url, token) = Own::open(folder)?;
+    fn of_store(folder: &Path, opened: Result<Store, StoreError>) -> Result<Client, Failure> {
+        let (own, url, token) = Own::serve(folder, opened.map_err(Failure::of_folder)?)?;
         Ok(Client { server: Server::with_token(&Address { url, ca: None }, Some(&token))?, own: Some(own) })
     }
 
@@ -121,10 +137,13 @@ impl Client {
     }
 }
 
+fn open_store(folder: &Path) -> Result<Store, StoreError> {
+    Store::open(Options::at(folder), Seams::real())
+}
+
 impl Own {
-    fn open(folder: &Path) -> Result<(Own, String, String), Failure> {
-        let seams = Seams::real();
-        let store = Arc::new(Store::open(Options::at(folder), seams.clone()).map_err(Failure::of_folder)?);
+    fn serve(folder: &Path, store: Store) -> Result<(Own, String, String), Failure> {
+        let (seams, store) = (Seams::real(), Arc::new(store));
         // No other request waits behind this one, so only the user ends it.
         let patient = Duration::from_secs(7 * 86_400);
         let mut config = ServerConfig {

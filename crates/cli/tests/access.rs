@@ -62,6 +62,23 @@ fn the_owner_of_a_folder_gets_in_whether_or_not_it_is_served() {
 }
 
 #[test]
+fn a_command_of_the_owner_waits_for_a_folder_that_has_no_socket_yet() {
+    let folder = tempfile::tempdir().unwrap();
+    token(folder.path(), &["--role", "operator"]);
+    // As a server does that starts or stops.
+    let options = meridian_store::Options::at(folder.path());
+    let store = meridian_store::Store::open(options, meridian_store::seams::Seams::real()).unwrap();
+    let list = ["token", "list", "--data", &folder.path().display().to_string()];
+    let mut child = command(&list).stdout(Stdio::piped()).spawn().unwrap();
+    // It does not end: that it has begun to wait is likely after this, and right otherwise.
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    assert_eq!(child.try_wait().unwrap(), None);
+    store.close().unwrap();
+    drop(store);
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
 fn a_command_on_a_folder_needs_no_token_and_lets_nobody_else_in() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().display().to_string();
