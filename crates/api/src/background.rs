@@ -8,26 +8,26 @@ use std::fmt;
 use std::sync::Arc;
 
 /// Charges what is done in the background to the gate that admits requests. Each piece of work is a trace of its own.
-pub struct Charged {
+pub struct GatedBackground {
     gate: Gate,
     registry: Arc<Registry>,
     tracer: Tracer,
 }
 
-impl Charged {
+impl GatedBackground {
     /// Over a server's gate and tenants.
-    pub fn new(gate: Gate, registry: Arc<Registry>, tracer: Tracer) -> Charged {
-        Charged { gate, registry, tracer }
+    pub fn new(gate: Gate, registry: Arc<Registry>, tracer: Tracer) -> GatedBackground {
+        GatedBackground { gate, registry, tracer }
     }
 }
 
-impl fmt::Debug for Charged {
+impl fmt::Debug for GatedBackground {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Charged").field("gate", &self.gate.counts()).finish_non_exhaustive()
+        f.debug_struct("GatedBackground").field("gate", &self.gate.counts()).finish_non_exhaustive()
     }
 }
 
-impl Background for Charged {
+impl Background for GatedBackground {
     fn run(&self, tenant: &str, work: &mut dyn FnMut()) {
         // Without a span here: the store looks for work many times before it finds some, and names what it finds.
         let current = Current { trace: self.tracer.root(), ..Current::default() };

@@ -117,13 +117,13 @@ pub fn count_of(state: &AppState, tenant: &str) {
 fn count(state: &AppState, ledger: &Ledger) {
     // Counting walks all collections of the tenant, so it is done only where it matters.
     if ledger.limit(Quota::StoredBytes).is_some() {
-        ledger.set_stored(stored(state, ledger));
+        ledger.set_stored(stored(state, ledger.tenant()));
     }
 }
 
 /// Bytes of a tenant's events, in files and in memory.
-fn stored(state: &AppState, ledger: &Ledger) -> u64 {
-    let stats = state.backend.list(ledger.tenant()).into_iter().map(|collection| collection.stats());
+pub fn stored(state: &AppState, tenant: &str) -> u64 {
+    let stats = state.backend.list(tenant).into_iter().map(|collection| collection.stats());
     stats.map(|stats| stats.bytes + stats.memory_bytes).sum()
 }
 

@@ -1,7 +1,7 @@
 //! The state that all requests share.
 
 use crate::audit::Audit;
-use crate::background::Charged;
+use crate::background::GatedBackground;
 use crate::backup;
 use crate::config::ServerConfig;
 use crate::credentials::{InRecords, RECORDS};
@@ -148,7 +148,7 @@ impl AppState {
         let ledgers = move |tenant: &str| tenants.ledger(tenant);
         let gate = Gate::new(config.admission());
         // Before the first request: flushes of the opened store are charged from the start.
-        let background = Arc::new(Charged::new(gate.clone(), registry.clone(), tracer.clone()));
+        let background = Arc::new(GatedBackground::new(gate.clone(), registry.clone(), tracer.clone()));
         backend.charge_to(background.clone());
         let searches = Searches::new(
             config.search.clone(),

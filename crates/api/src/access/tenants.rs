@@ -186,6 +186,6 @@ fn described(state: &Scope, tenant: &Tenant) -> TenantInfo {
         quotas: tenant.quotas.iter().map(|(quota, limit)| (quota.name(), limit)).collect(),
         collections: stats.len() as u64,
         events: stats.iter().map(|stats| stats.events).sum(),
-        bytes: stats.iter().map(|stats| stats.bytes).sum(),
+        bytes: quota::stored(state, &tenant.name),
     }
 }

@@ -60,7 +60,7 @@ pub struct TenantInfo {
     pub collections: u64,
     /// Its events.
     pub events: u64,
-    /// Bytes of its files.
+    /// Bytes of its events, in files and in memory, as the quota `stored_bytes` counts them.
     pub bytes: u64,
 }
 

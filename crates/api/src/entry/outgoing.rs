@@ -41,7 +41,7 @@ pub fn charged(
     response.map(|body| {
         let ticks = caller.is_revocable().then(ticks);
         let send = tracked.as_ref().map(Tracked::sending);
-        Body::new(Charged { body, caller, state, ticks, _place: place, _send: send, _tracked: tracked })
+        Body::new(ChargedBody { body, caller, state, ticks, _place: place, _send: send, _tracked: tracked })
     })
 }
 
@@ -54,7 +54,8 @@ fn charge(state: &AppState, caller: &Caller, bytes: u64) {
     }
 }
 
-struct Charged {
+/// A body that is charged as it is sent.
+struct ChargedBody {
     body: Body,
     caller: Caller,
     state: AppState,
@@ -66,7 +67,7 @@ struct Charged {
     _tracked: Option<Tracked>,
 }
 
-impl HttpBody for Charged {
+impl HttpBody for ChargedBody {
     type Data = Bytes;
     type Error = axum::Error;
 

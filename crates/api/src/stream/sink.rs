@@ -128,23 +128,24 @@ pub(super) fn charged(state: &AppState, answers: &ByteBudget, mut bytes: Vec<u8>
     let chunk_bytes = chunk_bytes(state);
     // Up to two chunks in one: a copy would cost more than the finer steps save.
     if bytes.len() <= 2 * chunk_bytes {
-        return Ok(vec![Bytes::from_owner(Charged { bytes, _share: Some(share) })]);
+        return Ok(vec![Bytes::from_owner(BudgetedBytes { bytes, _share: Some(share) })]);
     }
     let (mut chunks, mut rest) = (Vec::new(), bytes.as_slice());
     while !rest.is_empty() {
         let (chunk, left) = rest.split_at(if rest.len() > 2 * chunk_bytes { chunk_bytes } else { rest.len() });
-        chunks.push(Bytes::from_owner(Charged { bytes: chunk.to_vec(), _share: Some(share.split(chunk.len())) }));
+        chunks.push(Bytes::from_owner(BudgetedBytes { bytes: chunk.to_vec(), _share: Some(share.split(chunk.len())) }));
         rest = left;
     }
     Ok(chunks)
 }
 
-struct Charged {
+/// Bytes that give back their share of the budget once they are sent.
+struct BudgetedBytes {
     bytes: Vec<u8>,
     _share: Option<ByteShare>,
 }
 
-impl AsRef<[u8]> for Charged {
+impl AsRef<[u8]> for BudgetedBytes {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }

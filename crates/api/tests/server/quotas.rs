@@ -138,6 +138,10 @@ fn what_a_tenant_stores_is_bounded_and_it_can_make_room() {
     let answer = shared.post(&shared.harbour, 1);
     refused(&answer, "stored_bytes", 1_000);
     assert_eq!(answer.header("retry-after"), "", "time makes no room");
+    // The list of tenants counts as the quota does: what is in memory too.
+    let tenants = shared.ask(&shared.operator, "GET", "/tenants", &[], b"").json();
+    let harbour = tenants["tenants"].as_array().unwrap().iter().find(|tenant| tenant["name"] == "harbour").unwrap();
+    assert!(harbour["bytes"].as_u64().unwrap() > 1_000, "{harbour}");
     let place = json!({"id": "1", "name": "a", "latitude": 1.0, "longitude": 1.0}).to_string();
     refused(&shared.ask(&shared.harbour, "POST", "/api/v0/places", &[JSON], place.as_bytes()), "stored_bytes", 1_000);
     assert_eq!(shared.get("/collections/ships/items").status, 200);
