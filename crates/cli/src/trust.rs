@@ -53,7 +53,12 @@ pub fn fault(error: &ureq::Error) -> Option<String> {
         _ => return None,
     };
     Some(match inner {
-        Error::InvalidCertificate(Cert::UnknownIssuer | Cert::BadSignature) => {
+        // The last is of an authority that has the name of a trusted one, and a key of another kind.
+        Error::InvalidCertificate(
+            Cert::UnknownIssuer
+            | Cert::BadSignature
+            | Cert::UnsupportedSignatureAlgorithmForPublicKeyContext { .. },
+        ) => {
             "no trusted authority has signed its certificate: --ca-file, or MERIDIAN_CA, names a file with the one to trust"
                 .to_owned()
         }
@@ -121,6 +126,18 @@ mod tests {
             assert_eq!(is_this_machine(host_of(base)), safe, "{base}");
             assert_eq!(demand_private(&format!("http://{base}"), "--key").is_ok(), safe, "{base}");
             assert!(demand_private(&format!("https://{base}"), "--key").is_ok());
+        }
+    }
+
+    #[test]
+    fn an_authority_that_has_only_the_name_of_a_trusted_one_is_not_trusted_in_these_words() {
+        let other_key = rustls::CertificateError::UnsupportedSignatureAlgorithmForPublicKeyContext {
+            signature_algorithm_id: Vec::new(),
+            public_key_algorithm_id: Vec::new(),
+        };
+        for wrong in [rustls::CertificateError::UnknownIssuer, rustls::CertificateError::BadSignature, other_key] {
+            let error = ureq::Error::Rustls(rustls::Error::InvalidCertificate(wrong));
+            assert!(fault(&error).unwrap().starts_with("no trusted authority has signed"), "{error}");
         }
     }
 
