@@ -28,6 +28,8 @@ mod credentials;
 mod entry;
 mod errors;
 mod files;
+#[doc(hidden)]
+pub mod fuzzed;
 mod groups;
 mod guard;
 mod html;

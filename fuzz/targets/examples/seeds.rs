@@ -207,6 +207,19 @@ fn callers() {
     );
     let tenant = serde_json::to_string(&meridian_admission::identity::Tenant::new("harbour")).unwrap();
     put("token_record", "tenant", tenant);
+    put("cookie", "one", format!("meridian-session=mrs_0123456789abcdef_{}", "0".repeat(64)));
+    put("cookie", "several", "theme=dark; meridian-session=one\n__Host-meridian-session=two;a");
+    put(
+        "forwarded",
+        "common",
+        "x-forwarded-for: 198.51.100.1, 192.0.2.7:4711\nx-forwarded-for: 10.0.0.9\nx-forwarded-proto: https, http",
+    );
+    put(
+        "forwarded",
+        "standard",
+        "forwarded: for=192.0.2.7;proto=http, For=\"[2001:db8::7]:99\" ; Proto=https\nforwarded: for=_hidden;by=\"a\\\"b, c\"",
+    );
+    put("forwarded", "both", "forwarded: for=198.51.100.1\nx-forwarded-for: 192.0.2.7");
 }
 
 fn searches() {

@@ -12,6 +12,7 @@ mod callers;
 mod files;
 mod folder;
 mod formats;
+mod heads;
 mod issuers;
 mod languages;
 mod partials;
@@ -32,10 +33,12 @@ pub type Target = (&'static str, fn(&[u8]));
 pub const TARGETS: &[Target] = &[
     ("arrow", formats::arrow),
     ("backup", folder::backup),
+    ("cookie", heads::cookie),
     ("cql2_json", languages::cql2_json),
     ("cql2_text", languages::cql2_text),
     ("credential", callers::credential),
     ("csv", formats::csv),
+    ("forwarded", heads::forwarded),
     ("gdelt", formats::gdelt),
     ("geojson", formats::geojson),
     ("geojson_seq", formats::geojson_seq),

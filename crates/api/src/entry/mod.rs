@@ -23,7 +23,7 @@ mod table;
 mod unauthorized;
 
 pub use caller::CHALLENGE;
-pub use forwarded::is_forwarded;
+pub use forwarded::{Client, client, is_forwarded};
 pub use handler::Handler;
 pub use lease::Lease;
 pub use path::{Path, Segments, decoded};
@@ -45,7 +45,6 @@ use axum::body::{Body, HttpBody};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Version, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use forwarded::Client;
 use matchit::Params;
 use meridian_admission::gate::{self, Account, Gate, Permit};
 use meridian_admission::identity::Caller;
@@ -176,7 +175,7 @@ impl Entry {
     fn arrival(&self, connection: Connection, at: Instant, headers: &HeaderMap) -> Result<Arrival> {
         let Connection { peer, secure } = connection;
         let Peer::Address(address) = peer else { return Ok(Arrival { peer, client: None, secure, at }) };
-        let client = forwarded::client(Client { address, secure }, &self.state.config.proxies, headers)?;
+        let client = client(Client { address, secure }, &self.state.config.proxies, headers)?;
         Ok(Arrival { peer, client: Some(client.address), secure: client.secure, at })
     }
 

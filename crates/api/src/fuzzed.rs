@@ -1,0 +1,17 @@
+//! Readers of heads of requests as `fuzz/targets` calls them. Not part of the crate's interface.
+
+use crate::entry::{Client, client};
+use crate::network::Network;
+use crate::sign_in::cookie;
+use axum::http::HeaderMap;
+use std::net::IpAddr;
+
+/// The address of the client behind a peer, by what proxies say; `None` where the request is refused.
+pub fn client_of(peer: IpAddr, proxies: &[Network], headers: &HeaderMap) -> Option<IpAddr> {
+    client(Client { address: peer, secure: false }, proxies, headers).ok().map(|client| client.address)
+}
+
+/// The text of a session that a cookie holds.
+pub fn session_of(headers: &HeaderMap) -> Option<&str> {
+    cookie::read(false, headers)
+}
