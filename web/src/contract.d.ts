@@ -1374,7 +1374,7 @@ export interface TenantInfo {
    */
   events: number;
   /**
-   * Bytes of its files.
+   * Bytes of its events, in files and in memory, as the quota `stored_bytes` counts them.
    */
   bytes: number;
 }
