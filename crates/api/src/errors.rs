@@ -139,8 +139,8 @@ pub fn write_problem(collection: &dyn Collection, error: WriteError) -> Problem 
 pub fn access_problem(fault: Fault) -> Problem {
     match fault {
         Fault::Invalid(invalid) => Problem::invalid_body(invalid),
-        Fault::Absent => Problem::not_found("there is none of this name"),
-        Fault::Exists => Problem::new(Kind::Conflict, "there is one of this name already"),
+        absent @ Fault::Absent(..) => Problem::not_found(absent.to_string()),
+        exists @ Fault::Exists(..) => Problem::new(Kind::Conflict, exists.to_string()),
         Fault::Vault(why) => {
             tracing::error!(%why, "tokens, tenants, users or sessions could not be written");
             Problem::new(Kind::StorageUnavailable, "tokens, tenants, users and sessions cannot be written now")

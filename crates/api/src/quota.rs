@@ -63,9 +63,11 @@ pub fn enter(state: &AppState, route: &Route, caller: &Identity) -> Result<Optio
 
 /// The problem of a request over a quota, with the headers of draft-ietf-httpapi-ratelimit-headers.
 pub fn exceeded(state: &AppState, exceeded: Exceeded) -> Problem {
-    let Exceeded { quota, wait, .. } = exceeded;
+    let Exceeded { quota, limit, wait } = exceeded;
     let (advice, retry) = match (quota, wait) {
         (_, Some(wait)) => ("try again later", Some(wait)),
+        // No time and no client makes room.
+        (_, None) if limit == 0 => ("an operator of the server can raise it", None),
         (Quota::ConcurrentRequests | Quota::Searches, None) => ("wait for others to end", Some(Duration::from_secs(1))),
         (Quota::Streams, None) => ("close others first", None),
         (_, None) => ("delete some first", None),

@@ -225,7 +225,7 @@ pub const ROUTES: &[Route] = &[
     route!(GET "/tenants", read Server, Reserved, Handler::of(access::tenants::list);
         "getTenants" "Access" "The tenants of the server", &[], None, 200 "Their settings and sizes.", json!("TenantList")),
     route!(PATCH "/tenants/{t}", manage Server, Write, Handler::of(access::tenants::patch);
-        "updateTenant" "Access" "Change a tenant: weight, suspension, collections that are readable without a credential", &[], Some(RequestBody { description: "The changes; everything else stays.", media_types: &[("application/merge-patch+json", "NewTenant"), ("application/json", "NewTenant")] }), 200 "The changed tenant.", json!("TenantInfo")),
+        "updateTenant" "Access" "Change a tenant: weight, suspension, quotas, collections that are readable without a credential", &[], Some(RequestBody { description: "The changes; everything else stays.", media_types: &[("application/merge-patch+json", "NewTenant"), ("application/json", "NewTenant")] }), 200 "The changed tenant.", json!("TenantInfo")),
     route!(DELETE "/tenants/{t}", manage Server, Reserved, Handler::of(access::tenants::delete);
         "deleteTenant" "Access" "Remove a suspended tenant with its tokens, its users and all its data", &[], None, 204 "It is removed.", &[]),
     route!(POST "/users", manage Tokens, Write, Handler::of(access::users::post);
@@ -281,7 +281,7 @@ mod tests {
     fn listed() -> String {
         let mut text = String::from(
             "# Routes\n\nFrom the route table; `MERIDIAN_WRITE_DOCS=1 cargo test --workspace --lib routes` regenerates it.\n\n\
-             *Needs* is the access that a caller must have; `open` routes need none. *Class* says when a request takes its permit to run:\n\
+             *Needs* is the access that a caller must have; `open` routes need none, and ignore an invalid credential. *Class* says when a request takes its permit to run:\n\
              `interactive` first, `write` once its body has arrived, `stream` only while it sends. `reserved` has separate permits, so that an\n\
              overloaded server can still be monitored.\n",
         );

@@ -85,6 +85,11 @@ impl Identity {
         self.name.strip_prefix(sessions::USER)
     }
 
+    /// Whether the caller showed no credential, and is not the owner of the folder.
+    pub fn is_anonymous(&self) -> bool {
+        self.revoked.is_none() && !self.is_operator()
+    }
+
     /// Whether the caller is an operator.
     pub fn is_operator(&self) -> bool {
         self.grant.role == Role::Operator

@@ -48,10 +48,10 @@ pub trait Vault: Send + Sync {
 pub enum Fault {
     /// The caller's mistake.
     Invalid(Invalid),
-    /// There is no such token, tenant or user.
-    Absent,
-    /// There is such a tenant or user already.
-    Exists,
+    /// There is no such token, tenant or user; its kind and name.
+    Absent(&'static str, String),
+    /// There is such a tenant or user already; its kind and name.
+    Exists(&'static str, String),
     /// The records could not be read or written.
     Vault(String),
 }
@@ -60,8 +60,8 @@ impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Fault::Invalid(invalid) => invalid.fmt(f),
-            Fault::Absent => f.write_str("there is none of this name"),
-            Fault::Exists => f.write_str("there is one of this name already"),
+            Fault::Absent(kind, name) => write!(f, "there is no {kind} {name:?}"),
+            Fault::Exists(kind, name) => write!(f, "there is a {kind} {name:?} already"),
             Fault::Vault(why) => write!(f, "the records of tokens, tenants and users: {why}"),
         }
     }
@@ -213,6 +213,7 @@ impl Registry {
 
     /// Makes a token; returns it with its text, which is not kept.
     pub fn create_token(&self, new: &NewToken, now: i64) -> Result<(Token, String), Fault> {
+        new.grant.check()?;
         let _changing = self.changing.lock();
         let state = self.now.load_full();
         let tenant = match (&new.tenant, new.grant.role) {
@@ -264,7 +265,7 @@ impl Registry {
         let _changing = self.changing.lock();
         let mut state = State::clone(&self.now.load());
         let known = state.tokens.get(id).filter(|known| tenant.is_none_or(|tenant| known.token.tenant == tenant));
-        let known = known.ok_or(Fault::Absent)?.clone();
+        let known = known.ok_or_else(|| Fault::Absent("token", id.to_owned()))?.clone();
         // The record first: a revoked token must not come back with the next start.
         self.remove(KINDS.token, id)?;
         state.tokens.remove(id);

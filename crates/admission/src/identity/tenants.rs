@@ -46,7 +46,7 @@ impl Registry {
         let _changing = self.changing.lock();
         let state = self.now.load_full();
         if state.tenants.contains_key(&tenant.name) {
-            return Err(Fault::Exists);
+            return Err(Fault::Exists("tenant", tenant.name));
         }
         if state.tenants.len() >= TENANTS_MAX {
             return Err(Invalid::new(format!("there are {TENANTS_MAX} tenants, the limit")).into());
@@ -65,7 +65,8 @@ impl Registry {
     ) -> Result<Tenant, Fault> {
         let _changing = self.changing.lock();
         let state = self.now.load_full();
-        let mut tenant = state.tenants.get(name).ok_or(Fault::Absent)?.tenant.clone();
+        let mut tenant =
+            state.tenants.get(name).ok_or_else(|| Fault::Absent("tenant", name.to_owned()))?.tenant.clone();
         change(&mut tenant)?;
         self.put_tenant(&state, tenant.clone())?;
         if tenant.suspended {
@@ -85,7 +86,7 @@ impl Registry {
         let _changing = self.changing.lock();
         let mut state = State::clone(&self.now.load());
         if !state.tenants.contains_key(name) {
-            return Err(Fault::Absent);
+            return Err(Fault::Absent("tenant", name.to_owned()));
         }
         let of_tenant = |known: &Arc<Known>| known.token.tenant == name;
         let revoked: Vec<Arc<Known>> = state.tokens.values().filter(|known| of_tenant(known)).cloned().collect();

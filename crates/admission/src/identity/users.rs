@@ -65,6 +65,7 @@ impl Registry {
     /// Makes a user.
     pub fn create_user(&self, new: NewUser, now: i64) -> Result<User, Fault> {
         check_name(&new.name)?;
+        new.grant.check()?;
         let _changing = self.changing.lock();
         let state = self.now.load_full();
         let tenant = match (new.tenant, new.grant.role) {
@@ -78,7 +79,7 @@ impl Registry {
             return Err(Invalid::field("tenant", format!("there is no tenant {tenant:?}: create it first")).into());
         }
         if state.users.contains_key(&Login::of(&tenant, &new.name)) {
-            return Err(Fault::Exists);
+            return Err(Fault::Exists("user", new.name));
         }
         let of_tenant = state.users.values().filter(|user| user.tenant == tenant).count();
         for (count, max) in [(state.users.len(), USERS_MAX), (of_tenant, USERS_OF_TENANT_MAX)] {
@@ -105,8 +106,11 @@ impl Registry {
     pub fn change_user(&self, login: &Login, change: UserChange) -> Result<User, Fault> {
         let _changing = self.changing.lock();
         let state = self.now.load_full();
-        let mut user = state.users.get(login).map(|user| User::clone(user)).ok_or(Fault::Absent)?;
-        if let Some(Grant { role, collections }) = change.grant {
+        let user = state.users.get(login).ok_or_else(|| Fault::Absent("user", login.to_string()))?;
+        let mut user = User::clone(user);
+        if let Some(grant) = change.grant {
+            grant.check()?;
+            let Grant { role, collections } = grant;
             // It would move between a tenant and none.
             if (role == Role::Operator) != (user.role == Role::Operator) {
                 let detail = "an operator belongs to no tenant, and others to one: remove the user and create another";
@@ -127,7 +131,7 @@ impl Registry {
     pub fn remove_user(&self, login: &Login) -> Result<(), Fault> {
         let _changing = self.changing.lock();
         let mut state = State::clone(&self.now.load());
-        let user = state.users.remove(login).ok_or(Fault::Absent)?;
+        let user = state.users.remove(login).ok_or_else(|| Fault::Absent("user", login.to_string()))?;
         // The record first: a removed user must not come back with the next start.
         self.remove(KINDS.user, &user.id)?;
         self.now.store(Arc::new(state));

@@ -19,6 +19,7 @@ use meridian_model::Invalid;
 use meridian_model::policy::access::Pattern;
 use meridian_model::policy::quota::Quota;
 use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// The given settings; absent ones stay.
@@ -31,9 +32,9 @@ struct Asked {
     /// `null` takes the right away.
     #[serde(default, deserialize_with = "present")]
     anonymous: Option<Option<String>>,
-    /// The named quotas; `null` removes one.
+    /// The named quotas; `null` removes one. They are read one by one, so that a mistake names its quota.
     #[serde(default)]
-    quotas: BTreeMap<String, Option<u64>>,
+    quotas: BTreeMap<String, Value>,
 }
 
 /// Distinguishes a null member from an absent one.
@@ -50,6 +51,8 @@ struct Change {
 }
 
 const EXPECTED: &str = "an object such as {\"name\":\"harbour\",\"weight\":2}";
+const EXPECTED_CHANGE: &str =
+    "an object such as {\"suspended\":true} or {\"quotas\":{\"searches\":4,\"streams\":null}}";
 
 impl Asked {
     /// The record of the act, in words.
@@ -59,7 +62,7 @@ impl Asked {
         words.extend(self.weight.map(|weight| format!("weight {weight}")));
         words.extend(self.suspended.map(|is| if is { "suspended" } else { "not suspended" }.to_owned()));
         words.extend(self.anonymous.clone().map(|pattern| format!("anonymous {}", or_none(pattern))));
-        let limit = |limit: &Option<u64>| or_none(limit.map(|limit| limit.to_string()));
+        let limit = |limit: &Value| or_none(limit.as_u64().map(|limit| limit.to_string()));
         words.extend(self.quotas.iter().map(|(name, value)| format!("{name} {}", limit(value))));
         let change = (!words.is_empty()).then(|| words.join(", "));
         Note { tenant: Some(tenant.to_owned()), target: Some(format!("/tenants/{tenant}")), change }
@@ -75,10 +78,16 @@ impl Asked {
             Some(None) => Some(None),
             Some(Some(pattern)) => Some(Some(pattern.parse().map_err(Problem::invalid_body)?)),
         };
-        let quotas = self.quotas.iter().map(|(name, limit)| Ok((name.parse()?, *limit)));
+        let quotas = self.quotas.iter().map(|(name, limit)| Ok((name.parse()?, read_limit(name, limit)?)));
         let quotas = quotas.collect::<Result<_, Invalid>>().map_err(Problem::invalid_body)?;
         Ok(Change { weight: self.weight, suspended: self.suspended, anonymous, quotas })
     }
+}
+
+fn read_limit(quota: &str, limit: &Value) -> Result<Option<u64>, Invalid> {
+    let expected =
+        || Invalid::field("quotas", format!("{quota}: {limit}: expected a whole number, or null for no limit"));
+    if limit.is_null() { Ok(None) } else { limit.as_u64().map(Some).ok_or_else(expected) }
 }
 
 impl Change {
@@ -121,7 +130,7 @@ pub async fn list(state: Scope, context: Context) -> Result<Response> {
 /// `PATCH /tenants/{t}`
 pub async fn patch(state: Scope, Path(name): Path<String>, context: Context, body: Body) -> Result<Response> {
     Params::parse(context.query.as_deref())?.finish()?;
-    let asked: Asked = super::read(&state, &context, body, EXPECTED).await?;
+    let asked: Asked = super::read(&state, &context, body, EXPECTED_CHANGE).await?;
     if asked.name.as_ref().is_some_and(|other| *other != name) {
         return Err(Problem::invalid_body(Invalid::field("name", "a tenant keeps its name")));
     }
@@ -143,7 +152,8 @@ pub async fn patch(state: Scope, Path(name): Path<String>, context: Context, bod
 /// `DELETE /tenants/{t}`: removes a suspended tenant with its tokens, its users and all its data.
 pub async fn delete(state: Scope, Path(name): Path<String>, context: Context) -> Result<Response> {
     Params::parse(context.query.as_deref())?.finish()?;
-    let tenant = state.registry.tenant(&name).ok_or_else(|| Problem::not_found("there is none of this name"))?;
+    let tenant =
+        state.registry.tenant(&name).ok_or_else(|| Problem::not_found(format!("there is no tenant {name:?}")))?;
     if name == DEFAULT_TENANT {
         return Err(Problem::new(Kind::Conflict, "the default tenant cannot be removed"));
     }

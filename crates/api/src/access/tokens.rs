@@ -89,7 +89,7 @@ fn new_token(state: &Scope, asked: Asked) -> Result<NewToken> {
 
 fn expiry(text: &str, now: i64) -> Result<i64> {
     let wrong = || {
-        let expected = "expected an instant such as 2027-01-01T00:00:00Z or a duration such as P90D";
+        let expected = "expected an instant such as 2027-01-01T00:00:00Z or a duration such as P90D, longer than zero";
         Problem::invalid_body(meridian_model::Invalid::field("expires", format!("{text:?}: {expected}")))
     };
     match text.starts_with('P') {

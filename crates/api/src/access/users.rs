@@ -132,7 +132,7 @@ fn find(state: &Scope, name: &str) -> Result<Arc<User>> {
     let caller = state.caller();
     let user = state.registry.user(&Login::of(&caller.tenant, name));
     let visible = |user: &Arc<User>| caller.is_operator() || user.tenant == *caller.tenant;
-    user.filter(visible).ok_or_else(|| Problem::not_found("there is none of this name"))
+    user.filter(visible).ok_or_else(|| Problem::not_found(format!("there is no user {name:?}")))
 }
 
 fn role(text: &str) -> Result<Role> {

@@ -119,19 +119,32 @@ pub struct Wire<S> {
     linger: Option<Linger>,
 }
 
-/// The first line of a head, as far as it was read.
+/// The first line of a head, as far as it was read: a method, a target and a version, with a space between.
 #[derive(Default)]
 struct RequestLine {
     bytes: usize,
     ended: bool,
+    spaces: usize,
+    /// The first byte of the target that a URL has in its escaped form only.
+    unescaped: Option<u8>,
 }
 
 impl RequestLine {
     fn read(&mut self, bytes: &[u8]) {
-        if !self.ended {
-            let end = bytes.iter().position(|&byte| byte == b'\n');
-            self.bytes += end.unwrap_or(bytes.len());
-            self.ended = end.is_some();
+        for &byte in bytes {
+            if self.ended {
+                return;
+            }
+            self.ended = byte == b'\n';
+            self.bytes += usize::from(!self.ended);
+            self.spaces += usize::from(byte == b' ');
+            let is_wrong = match byte {
+                b' ' => self.spaces == 3,
+                _ => self.spaces == 1 && (byte < b'\r' || matches!(byte, b'"' | b'<' | b'>' | b'`')),
+            };
+            if is_wrong && !self.ended {
+                self.unescaped = self.unescaped.or(Some(byte));
+            }
         }
     }
 }
@@ -273,7 +286,18 @@ fn problem_of(bytes: &[u8], line: &RequestLine) -> Option<Problem> {
         // The library rejects the head before it sees that the target alone is too long.
         b"431" if line.bytes > TARGET_BYTES_MAX => too_long(),
         b"431" => head_too_large(),
-        b"400" => Problem::new(Kind::Malformed, "the head of the request is not HTTP/1.1"),
+        b"400" => Problem::new(
+            Kind::Malformed,
+            match line.unescaped {
+                None => "the head of the request is not HTTP/1.1".to_owned(),
+                Some(byte) => {
+                    format!(
+                        "the target of the request contains {:?}: expected its escaped form, %{byte:02X}",
+                        byte as char
+                    )
+                }
+            },
+        ),
         _ => return None,
     })
 }

@@ -21,11 +21,11 @@ static TENANT: HeaderName = HeaderName::from_static("meridian-tenant");
 pub static CHALLENGE: HeaderValue =
     HeaderValue::from_static("Bearer realm=\"meridian\", Basic realm=\"meridian\", charset=\"UTF-8\"");
 
-/// Identifies the caller of a request. A row that needs no access is also served to callers without a credential, as
-/// `nobody`.
+/// Identifies the caller of a request. A row that needs no access is served to every caller: without a valid credential as
+/// `nobody`. So a monitor with an expired token does not report that the server is down.
 ///
 /// # Errors
-/// 401 if the credential is invalid, or if one is needed and absent. 403 where a page that is not known to be of this
+/// 401 if a credential is needed, and is absent or invalid. 403 where a page that is not known to be of this
 /// server uses a session.
 pub fn identify(
     state: &AppState,
@@ -34,7 +34,7 @@ pub fn identify(
     access: Access,
     (method, uri, headers): (&Method, &Uri, &HeaderMap),
 ) -> Result<Caller> {
-    let absent = |why| match access {
+    let nobody = |why| match access {
         Access::Open => Ok(state.callers.nobody.clone()),
         Access::Needs(..) => Err(unauthorized(why)),
     };
@@ -42,18 +42,21 @@ pub fn identify(
         Peer::Socket => state.callers.socket.clone(),
         Peer::Address(_) if state.registry.is_empty() => match is_local(arrival, method, uri, headers) {
             true => state.callers.local.clone(),
-            false => absent(NO_TOKEN_YET)?,
+            false => nobody(NO_TOKEN_YET)?,
         },
         Peer::Address(_) => match credential(headers) {
-            Credential::Absent => match of_session(state, guard, arrival, access, (method, headers))? {
-                Some(caller) => caller,
-                None => state.registry.anonymous().map_or_else(|| absent(NEEDED), Ok)?,
+            Credential::Absent => match cookie::read(arrival.secure, headers) {
+                Some(text) => match of_session(state, guard, text, access, (method, headers))? {
+                    Some(caller) => caller,
+                    None => nobody(ENDED)?,
+                },
+                None => state.registry.anonymous().map_or_else(|| nobody(NEEDED), Ok)?,
             },
-            Credential::Malformed => return Err(unauthorized(MALFORMED)),
-            Credential::Token(text) => state.registry.caller(&text, state.now()).map_err(|why| {
+            Credential::Malformed => nobody(MALFORMED)?,
+            Credential::Token(text) => state.registry.caller(&text, state.now()).or_else(|why| {
                 // For the operator. Clients are told the same in all cases: it would help them guess.
                 tracing::debug!(?why, "a credential is refused");
-                unauthorized(UNKNOWN)
+                nobody(UNKNOWN)
             })?,
         },
     };
@@ -91,25 +94,21 @@ fn within(state: &AppState, caller: Caller, tenant: &HeaderValue) -> Result<Call
     }
 }
 
-/// The caller whose session's cookie a request shows. One that has ended is as good as none for reading, so that what everyone may
-/// read can be read; a change by it is refused, and not made in another name.
+/// The caller of a session, by the text in its cookie; `None` where the session has ended. Such a request is refused even where everyone may
+/// read: the answer could be of another tenant than the one before.
 fn of_session(
     state: &AppState,
     guard: &Guard,
-    arrival: &Arrival,
+    text: &str,
     access: Access,
     (method, headers): (&Method, &HeaderMap),
 ) -> Result<Option<Caller>> {
-    let Some(text) = cookie::read(arrival.secure, headers) else { return Ok(None) };
     let upgrades = headers.contains_key(header::UPGRADE);
-    let reads = is_safe(method) && !upgrades;
-    let Ok(session) = state.registry.session(text, &state.config.session, state.now()) else {
-        return if reads || access == Access::Open { Ok(None) } else { Err(unauthorized(ENDED)) };
-    };
+    let Ok(session) = state.registry.session(text, &state.config.session, state.now()) else { return Ok(None) };
     // The browser sends the cookie whichever page asks it to. What is open protects itself: signing in and out.
     if upgrades {
         guard.of_own_page(headers)?;
-    } else if !reads && access != Access::Open {
+    } else if !is_safe(method) && access != Access::Open {
         csrf::check(text, csrf::shown(headers))?;
     }
     Ok(Some(session.caller().clone()))
@@ -188,6 +187,7 @@ pub fn allow(caller: &Caller, access: Access, segments: &Params<'_, '_>) -> Resu
     match caller.grant.decide(action, target) {
         Decision::Allowed => Ok(()),
         Decision::Hidden => Err(no_collection(&name)),
+        Decision::Forbidden if caller.is_anonymous() => Err(unauthorized(NEEDED)),
         Decision::Forbidden => {
             Err(Problem::new(Kind::Forbidden, format!("the role {} does not include this", caller.grant.role)))
         }

@@ -85,7 +85,12 @@ pub async fn page(state: Scope, Extension(dispatch): Extension<Dispatch>, contex
         None if !state.registry.has_users() => html::login::nobody(),
         None => html::login::form(&next, "", None),
     };
-    Ok(unstored(respond::html(page)))
+    let mut response = unstored(respond::html(page));
+    if signed_in.is_none() && cookie::read(dispatch.arrival.secure, &context.headers).is_some() {
+        // Of a session that has ended. Until here it was refused; from here on its browser reads what everyone may read.
+        respond::insert(response.headers_mut(), header::SET_COOKIE, &cookie::unset(dispatch.arrival.secure));
+    }
+    Ok(response)
 }
 
 /// `POST /login`

@@ -129,8 +129,8 @@ fn every_route_serves_those_who_have_its_access_and_nobody_else() {
         let what = format!("{} {path}", row.method);
         for (who, token) in [("nobody", ""), ("forged", &*shared.forged), ("revoked", &*shared.revoked)] {
             let answer = shared.ask(token, &row.method, &path);
-            if row.needs == "open" && token.is_empty() {
-                // What it says of an empty body, say, is not about who asks.
+            if row.needs == "open" {
+                // What it says of an empty body, say, is not about who asks. A monitor with an expired token finds the server up.
                 assert!(![401, 403].contains(&answer.status), "{what} {who}: {}", answer.status);
             } else {
                 answer.problem(401);
@@ -230,6 +230,7 @@ fn a_token_gives_what_its_maker_has_and_ends_when_it_is_revoked() {
         json!({ "role": "reader", "expires": "2020-01-01T00:00:00Z" }),
         json!({ "role": "reader", "tenant": "nobody" }),
         json!({ "role": "operator", "tenant": "other" }),
+        json!({ "role": "operator", "collections": "ships*" }),
         json!({ "roles": "reader" }),
     ] {
         ask(server, Some(&shared.operator), "POST", "/tokens", wrong.to_string().as_bytes()).problem(400);
@@ -319,11 +320,27 @@ fn callers_without_a_token_read_what_an_operator_allows() {
     assert_eq!(allow(r#"{"anonymous":"ships"}"#).status, 200);
     assert_eq!(shared.ask("", "GET", "/collections/ships").status, 200);
     shared.ask("", "GET", "/collections/ships-2").problem(404);
-    shared.ask("", "DELETE", "/collections/ships").problem(403);
+    let refused = shared.ask("", "DELETE", "/collections/ships");
+    assert!(refused.problem(401)["detail"].as_str().unwrap().contains("a token is needed"), "{}", refused.text());
     // A wrong token is not the same as none.
     shared.ask(&shared.forged, "GET", "/collections/ships").problem(401);
     assert_eq!(allow(r#"{"anonymous":null}"#).status, 200);
     shared.ask("", "GET", "/collections/ships").problem(401);
+}
+
+#[test]
+fn the_landing_page_shows_its_caller_what_it_may_open() {
+    let shared = Shared::start();
+    let none = "There are none yet";
+    for (by, shown, absent) in [
+        ("", "callers with a credential", [none, "/metrics"]),
+        (&shared.reader, "/collections/ships-2", [none, "/metrics"]),
+        (&shared.foreign, none, ["ships", "/admin/load"]),
+        (&shared.operator, "/admin/load", [none, "callers with a credential"]),
+    ] {
+        let page = shared.ask(by, "GET", "/?f=html").text();
+        assert!(page.contains(shown) && !absent.iter().any(|text| page.contains(text)), "{page}");
+    }
 }
 
 #[test]

@@ -341,7 +341,14 @@ fn a_head_too_large_or_malformed_is_a_problem() {
     let many: Vec<&str> = many.iter().map(String::as_str).chain(["Host: localhost"]).collect();
     with(&server, "GET", "/", &many).problem(431);
     raw(&server, "no HTTP at all\r\n\r\n").problem(400);
-    raw(&server, "GET / HTTP/1.1\r\nHost: localhost\r\nBad Name: 1\r\n\r\n").problem(400);
+    let detail = |head: &str| raw(&server, head).problem(400)["detail"].as_str().unwrap().to_owned();
+    assert!(detail("GET / HTTP/1.1\r\nHost: localhost\r\nBad Name: 1\r\n\r\n").ends_with("is not HTTP/1.1"));
+    for (filter, found) in
+        [("mag>7", "'>': expected its escaped form, %3E"), ("mag = 7", "' ': expected its escaped form, %20")]
+    {
+        let head = format!("GET /collections/c/items?filter={filter} HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        assert!(detail(&head).ends_with(found), "{}", detail(&head));
+    }
 }
 
 #[test]

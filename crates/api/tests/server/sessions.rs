@@ -38,11 +38,29 @@ fn a_session_changes_nothing_without_its_csrf_token() {
     let (right, wrong) = (format!("Bearer {}", shared.operator), format!("Bearer {}x", shared.operator));
     assert_eq!(with(&[("authorization", &right)]).status, 202);
     with(&[("authorization", &wrong), token]).problem(401);
-    // A session that has ended changes nothing, and reads what everyone may read.
-    assert_eq!(shared.patch(&shared.operator, "/tenants/default", json!({ "anonymous": "ships" })).status, 200);
-    let ended = Browser { cookie: one.cookie.replace("mrs_", "mrs_0"), csrf: one.csrf };
-    assert_eq!(ended.get(server, "/collections/ships").status, 200);
-    ended.ask(server, "DELETE", "/collections/ships", json!(null)).problem(401);
+}
+
+#[test]
+fn a_session_that_has_ended_reads_nothing_of_another_tenant() {
+    let shared = Shared::start();
+    let server = &shared.server;
+    user(server, Some(&shared.foreign), json!({ "name": "eve", "role": "admin" }));
+    assert_eq!(shared.patch(&shared.operator, "/tenants/default", json!({ "anonymous": "*" })).status, 200);
+    let eve = Browser::of(server, "other/eve", PASSWORD);
+    eve.get(server, "/collections/ships").problem(404);
+    assert_eq!(shared.patch(&shared.foreign, "/users/eve", json!({ "disabled": true })).status, 200);
+    for path in ["/collections/ships", "/collections", "/collections/vault/items"] {
+        eve.get(server, path).problem(401);
+    }
+    eve.ask(server, "DELETE", "/collections/ships", json!(null)).problem(401);
+    let cookie = ("cookie", &*eve.cookie);
+    let person = server.ask("GET", "/collections?f=html", &[cookie, ("accept", "text/html")], b"");
+    assert_eq!((person.status, person.header("location")), (303, "/login?next=/collections%3Ff%3Dhtml"));
+    // There the browser loses the cookie, and reads on as everyone does.
+    let page = server.ask("GET", "/login", &[cookie], b"");
+    assert!(page.status == 200 && page.header("set-cookie").contains("Max-Age=0"), "{:?}", page.headers);
+    assert!(server.get("/login").header("set-cookie").is_empty());
+    assert_eq!(server.get("/collections/ships").status, 200);
 }
 
 #[test]

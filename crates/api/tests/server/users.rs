@@ -27,6 +27,7 @@ fn users_are_managed_by_the_rules_of_tokens() {
         (json!({ "name": "a", "role": "reader", "collections": "a b" }), "collections"),
         (json!({ "name": "a", "role": "reader", "tenant": "nobody" }), "tenant"),
         (json!({ "name": "a", "role": "operator", "tenant": "other" }), "tenant"),
+        (json!({ "name": "a", "role": "operator", "collections": "ships*" }), "collections"),
     ] {
         assert_eq!(post(&shared.operator, wrong).problem(400)["field"], field);
     }
@@ -49,7 +50,8 @@ fn users_are_managed_by_the_rules_of_tokens() {
     // The same name in two tenants is two users, and neither admin learns of the other's.
     let made = post(&shared.admin, json!({ "name": "anna", "role": "writer", "collections": "ships*" }));
     assert_eq!((made.status, made.header("location").ends_with("/users/anna")), (201, true), "{}", made.text());
-    post(&shared.admin, json!({ "name": "anna", "role": "writer", "collections": "ships*" })).problem(409);
+    let taken = post(&shared.admin, json!({ "name": "anna", "role": "writer", "collections": "ships*" })).problem(409);
+    assert_eq!(taken["detail"], "there is a user \"anna\" already");
     assert_eq!(post(&shared.foreign, json!({ "name": "anna", "role": "reader" })).status, 201);
     let listed = shared.ask(&shared.foreign, "GET", "/users").json();
     assert_eq!(listed["users"].as_array().unwrap().len(), 1);
@@ -81,8 +83,13 @@ fn users_are_managed_by_the_rules_of_tokens() {
         assert_eq!(answer.status, status, "{name} {body}: {}", answer.text());
     }
     patch(&shared.writer, "anna", json!({ "disabled": true })).problem(403);
-    patch(&shared.foreign, "wide", json!({ "disabled": true })).problem(404);
+    let absent = patch(&shared.foreign, "wide", json!({ "disabled": true })).problem(404);
+    assert_eq!(absent["detail"], "there is no user \"wide\"");
     patch(&shared.operator, "root", json!({ "role": "admin" })).problem(400);
+    assert_eq!(
+        patch(&shared.operator, "root", json!({ "collections": "ships*" })).problem(400)["field"],
+        "collections"
+    );
     let bearer = format!("Bearer {}", shared.operator);
     let within = [("authorization", &*bearer), ("meridian-tenant", "other")];
     assert_eq!(server.ask("DELETE", "/users/anna", &within, b"").status, 204);

@@ -141,8 +141,10 @@ fn rule(text: RuleText) -> Result<Rule, String> {
         (None, _) => return Err("tenant: expected the tenant that its holders belong to".to_owned()),
         (Some(tenant), _) => validate_name("tenant", tenant).map_err(|e| e.to_string())?,
     }
+    let grant = Grant { role, collections };
+    grant.check().map_err(|e| e.to_string())?;
     let (claim, value) = (text.claim, text.value.unwrap_or_default());
-    Ok(Rule { claim, value, tenant: text.tenant, grant: Grant { role, collections } })
+    Ok(Rule { claim, value, tenant: text.tenant, grant })
 }
 
 fn within(name: &str, text: Option<String>, default: &str, [min, max]: [&str; 2]) -> Result<Duration, String> {
@@ -204,6 +206,7 @@ mod tests {
             ("role = \"writer\"", "role = \"owner\"", ["rule 1", "not a role"]),
             ("tenant = \"harbour\"", "", ["rule 1", "tenant"]),
             ("role = \"operator\"", "role = \"operator\"\ntenant = \"a\"", ["rule 2", "belongs to none"]),
+            ("role = \"operator\"", "role = \"operator\"\ncollections = \"a\"", ["rule 2", "covers every collection"]),
             ("value = \"gis\"", "", ["rule 1", "claim and value"]),
             ("collections = \"ships*\"", "collections = \"a b\"", ["rule 1", "is not a name"]),
             ("audience =", "skew = \"2h\"\naudience =", ["\"login\"", "skew"]),

@@ -212,6 +212,18 @@ impl Grant {
         if self.role >= needed { Decision::Allowed } else { Decision::Forbidden }
     }
 
+    /// Checks that the collections are a boundary for the role.
+    ///
+    /// # Errors
+    /// For an operator over some collections only: tokens, tenants and backups would give it the others.
+    pub fn check(&self) -> Result<(), Invalid> {
+        if self.role < Role::Operator || self.collections.includes(&Pattern::all()) {
+            return Ok(());
+        }
+        let detail = format!("{:?}: an operator covers every collection, expected *", self.collections.to_string());
+        Err(Invalid::field("collections", detail))
+    }
+
     /// Whether the holder may give `other` to someone else: no caller gives away more rights than its own.
     pub fn may_give(&self, other: &Grant) -> bool {
         self.role >= Role::Admin && self.role >= other.role && self.collections.includes(&other.collections)
@@ -275,6 +287,11 @@ mod tests {
         assert!(gives(Role::Admin, "ships*") && gives(Role::Reader, "ships,ships-2*"));
         assert!(!gives(Role::Operator, "ships") && !gives(Role::Reader, "*") && !gives(Role::Reader, "ships,planes"));
         assert!(!Grant::over_all(Role::Writer).may_give(&Grant::over_all(Role::Reader)));
+        for (role, collections, good) in
+            [(Role::Operator, "ships*", false), (Role::Operator, "ships,*", true), (Role::Admin, "ships*", true)]
+        {
+            assert_eq!(Grant { role, collections: pattern(collections) }.check().is_ok(), good, "{role} {collections}");
+        }
     }
 
     proptest! {
