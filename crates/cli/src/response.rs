@@ -7,6 +7,8 @@ use ureq::http::Response;
 
 /// Max bytes of a body kept in memory; whole results are streamed instead.
 const BODY_BYTES_MAX: u64 = 256 << 20;
+/// Max characters of a refusal in plain text.
+const TEXT_MAX: usize = 200;
 
 /// Lets a good answer pass and turns a refusal into its sentence.
 pub fn accept(response: Response<Body>) -> Result<Response<Body>, Failure> {
@@ -19,19 +21,30 @@ pub fn accept(response: Response<Body>) -> Result<Response<Body>, Failure> {
 /// The sentence of a refusal, and its problem document (RFC 9457); `null` where it has none.
 pub fn refused(response: Response<Body>) -> (Failure, Value) {
     let status = response.status();
+    let is_text = response.body().mime_type() == Some("text/plain");
     let body = response.into_body().into_with_config().limit(1 << 20).read_to_vec().unwrap_or_default();
     let problem: Value = serde_json::from_slice(&body).unwrap_or_default();
-    let failure = Failure::Refused(match reason(&problem) {
+    let failure = Failure::Refused(match reason(&problem).or_else(|| is_text.then(|| first_line(&body))) {
         Some(reason) => format!("refused ({}): {reason}", status.as_u16()),
         None => format!("refused ({status})"),
     });
     (failure, problem)
 }
 
+/// The refusal of a port that speaks TLS, or of a proxy. Without control characters, which a terminal would obey.
+fn first_line(body: &[u8]) -> String {
+    let text = String::from_utf8_lossy(body);
+    text.lines().next().unwrap_or_default().chars().filter(|c| !c.is_control()).take(TEXT_MAX).collect()
+}
+
 /// The sentence of a problem document.
 fn reason(problem: &Value) -> Option<String> {
     let text = |key: &str| problem.get(key).and_then(Value::as_str).filter(|t| !t.is_empty());
     let detail = text("detail").or(text("title"))?;
+    if problem.get("errors").is_some() {
+        // The detail of a body's mistakes names line and field of the first.
+        return Some(detail.to_owned());
+    }
     let line = problem.get("line").and_then(Value::as_u64).map(|n| format!("line {n}: ")).unwrap_or_default();
     let field = text("field").map(|f| format!("{f}: ")).unwrap_or_default();
     Some(format!("{line}{field}{detail}"))

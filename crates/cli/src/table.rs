@@ -1,7 +1,7 @@
 //! Rows as a table that a person reads.
 
 use crate::failure::Failure;
-use std::io::{self, Read, Write};
+use std::io::{self, IsTerminal as _, Read, Write};
 
 /// Widest cell; longer ones are cut with an ellipsis.
 const CELL_MAX: usize = 42;
@@ -12,12 +12,19 @@ const ROWS_MAX: usize = 10_000;
 pub struct Table {
     head: Vec<String>,
     rows: Vec<Vec<String>>,
+    cell_max: usize,
 }
 
 impl Table {
     /// A table with these column names.
     pub fn new<S: Into<String>>(head: impl IntoIterator<Item = S>) -> Table {
-        Table { head: head.into_iter().map(Into::into).collect(), rows: Vec::new() }
+        Table { head: head.into_iter().map(Into::into).collect(), rows: Vec::new(), cell_max: CELL_MAX }
+    }
+
+    /// The same, of few rows, whose cells are cut only on a terminal.
+    pub fn whole_unless_shown(self) -> Table {
+        let cell_max = if io::stdout().is_terminal() { CELL_MAX } else { usize::MAX };
+        Table { cell_max, ..self }
     }
 
     /// Reads comma-separated values with a header line, as the server and the writers make them.
@@ -49,7 +56,7 @@ impl Table {
 
     /// Prints the columns aligned, numbers to the right; columns without any value are left out.
     pub fn print(&self, out: &mut impl Write) -> io::Result<()> {
-        let cell = |row: &[String], i: usize| shorten(row.get(i).map_or("", String::as_str));
+        let cell = |row: &[String], i: usize| shorten(row.get(i).map_or("", String::as_str), self.cell_max);
         let columns: Vec<usize> = (0..self.head.len())
             .filter(|&i| self.rows.is_empty() || self.rows.iter().any(|r| r.get(i).is_some_and(|c| !c.is_empty())))
             .collect();
@@ -73,7 +80,7 @@ impl Table {
             }
             writeln!(out, "{}", whole.trim_end())
         };
-        line(&|i| shorten(&self.head[i]))?;
+        line(&|i| shorten(&self.head[i], self.cell_max))?;
         for row in &self.rows {
             line(&|i| cell(row, i))?;
         }
@@ -81,12 +88,12 @@ impl Table {
     }
 }
 
-/// One line of at most [`CELL_MAX`] characters, without control characters.
-fn shorten(text: &str) -> String {
+/// One line of so many characters at most, without control characters.
+fn shorten(text: &str, max: usize) -> String {
     let clean: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    match clean.char_indices().nth(CELL_MAX) {
+    match clean.char_indices().nth(max) {
         None => clean,
-        Some(_) => clean.chars().take(CELL_MAX - 1).chain(['…']).collect(),
+        Some(_) => clean.chars().take(max - 1).chain(['…']).collect(),
     }
 }
 

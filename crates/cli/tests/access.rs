@@ -109,6 +109,49 @@ fn commands_show_the_token_of_the_environment() {
     let (code, text) = with_token(&operator, &["token", "list", "--url", &url]);
     assert!(code == 0 && text.contains("writer"), "{text}");
     assert_eq!(with_token(&writer, &["token", "list", "--url", &url]).0, 3);
+    let copy = folder.path().join("copy");
+    let (code, text) = with_token(&writer, &["backup", &copy.display().to_string(), "--url", &url]);
+    assert!(code == 3 && text.contains("403") && !copy.exists(), "{code}: {text}");
+}
+
+#[test]
+fn what_lists_and_changes_makes_no_folder() {
+    let above = tempfile::tempdir().unwrap();
+    let folder = above.path().join("mistyped");
+    let data = folder.display().to_string();
+    for args in [
+        &["token", "list"][..],
+        &["token", "revoke", "8f1d0c2a9be34f55"],
+        &["user", "list"],
+        &["tenant", "list"],
+        &["tenant", "set", "default", "--weight", "2"],
+        &["audit"],
+    ] {
+        meridian(&[args, &["--data", &data]].concat()).ended(2).says(&["there is no data folder", &data]);
+        assert!(!folder.exists(), "{args:?}");
+    }
+    token(&folder, &["--role", "operator"]);
+    assert!(folder.exists());
+}
+
+#[test]
+fn an_expired_token_is_told_from_others_and_mistakes_are_named_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().display().to_string();
+    let on = |args: &[&str]| meridian(&[args, &["--data", &data]].concat());
+    token(folder.path(), &["--role", "reader", "--expires", "1s"]);
+    let begun = std::time::Instant::now();
+    while !on(&["token", "list"]).ended(0).out.contains("(expired)") {
+        assert!(begun.elapsed() < common::PATIENCE);
+    }
+    for (option, value, expected) in [
+        ("--role", "king", "refused (400): role: \"king\" is not a role"),
+        ("--expires", "0s", "longer than zero"),
+        ("--collections", "ships*", "expected *"),
+    ] {
+        let role: &[&str] = if option == "--role" { &[] } else { &["--role", "operator"] };
+        on(&[&["token", "create", option, value], role].concat()).ended(2).says(&[expected]);
+    }
 }
 
 #[test]
@@ -133,8 +176,16 @@ fn tenants_from_the_command_line() {
     assert_eq!(server.get("/collections").0, 200);
     on(&["tenant", "set", "default", "--anonymous", "none"]).ended(0);
     assert_eq!(server.get("/collections").0, 401);
+    on(&["tenant", "set", "harbour"]).ended(2).says(&["nothing to change", "--quota"]);
+    on(&["tenant", "set", "harbour", "--quota", "requests_per_second=100", "--quota", "stored_bytes=10GiB"]).ended(0);
+    let listed = on(&["tenant", "list"]).ended(0).out;
+    assert!(listed.contains("requests_per_second=100 stored_bytes=10737418240"), "a script reads it whole: {listed}");
+    let made = common::agent().put(format!("{}/collections/ships", server.url)).content_type("text/plain");
+    let made = made.header("authorization", format!("Bearer {admin}")).send("name:String,*geom:Point:srid=4326");
+    assert_eq!(made.unwrap().status(), 201);
     on(&["tenant", "suspend", "harbour"]).ended(0);
     on(&["tenant", "delete", "harbour"]).ended(0);
+    assert!(!folder.path().join("tenants/harbour").exists());
     on(&["tenant", "delete", "harbour"]).ended(1);
 }
 
@@ -164,7 +215,9 @@ fn users_from_the_command_line() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().display().to_string();
     let on = |args: &[&str], input: &str| meridian_with_input(&[args, &["--data", &data]].concat(), input.as_bytes());
-    on(&["user", "list"], "").ended(0);
+    meridian(&["user", "create", "anna", "--role", "reader", "--data", &data])
+        .ended(2)
+        .says(&["standard input", "empty"]);
     on(&["user", "create", "anna", "--role", "reader"], "short\n").ended(2).says(&["12 characters"]);
     on(&["user", "create", "anna", "--role", "king"], "correct horse battery\n").ended(2).says(&["role"]);
     let made = on(&["user", "create", "anna", "--role", "reader"], "correct horse battery\nand more\n").ended(0);

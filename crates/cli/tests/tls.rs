@@ -60,7 +60,7 @@ fn commands_speak_https_and_name_a_certificate_that_they_do_not_trust() {
     asks(&server, &other).ended(3).says(&["no trusted authority"]);
     asks(&server, "/nowhere.pem").ended(2).says(&["--ca-file", "/nowhere.pem"]);
     let plain = server.url.replace("https://", "http://");
-    meridian(&["aggregate", "c", "--url", &plain]).ended(3).says(&["400"]);
+    meridian(&["aggregate", "c", "--url", &plain]).ended(3).says(&["400", "use https"]);
 }
 
 #[test]

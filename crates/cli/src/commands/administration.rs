@@ -1,6 +1,6 @@
 //! What the commands that administer tokens, users and tenants share.
 
-use crate::args::TargetArgs;
+use crate::args::{Target, TargetArgs, folder_exists};
 use crate::client::Client;
 use crate::failure::Failure;
 use crate::output::{say, unwritable, with_stdout};
@@ -48,7 +48,24 @@ pub fn as_owner<T>(
     tenant: Option<&str>,
     ask: impl FnOnce(&Client) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    let client = Client::for_owner(&target.resolve())?.within(tenant)?;
+    let target = target.resolve();
+    if let Target::Folder(folder) = &target {
+        folder_exists(folder, ", or a server with --url")?;
+    }
+    ask_of(&target, tenant, ask)
+}
+
+/// Creates a thing of a kind, `tokens` for example. The folder may be new: the first token comes before the server.
+pub fn create(kind: &str, document: &Value, target: &TargetArgs) -> Result<Value, Failure> {
+    ask_of(&target.resolve(), None, |client| client.ask(&[kind], document))
+}
+
+fn ask_of<T>(
+    target: &Target,
+    tenant: Option<&str>,
+    ask: impl FnOnce(&Client) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let client = Client::for_owner(target)?.within(tenant)?;
     let answer = ask(&client);
     // The folder is closed before an error is returned, so that its log is synced.
     client.close()?;
@@ -63,13 +80,13 @@ pub fn list(kind: &str, target: &TargetArgs) -> Result<Vec<Value>, Failure> {
     }
 }
 
-/// Prints a table of things, with what each column says of one.
+/// Prints a table of things, with what each column says of one. Scripts get whole cells.
 pub fn print<const N: usize>(
     head: [&str; N],
     things: &[Value],
     row: impl Fn(&Value) -> [String; N],
 ) -> Result<(), Failure> {
-    let mut table = Table::new(head);
+    let mut table = Table::new(head).whole_unless_shown();
     things.iter().for_each(|thing| table.push(row(thing).to_vec()));
     with_stdout(|out| table.print(&mut { out }).map_err(|e| unwritable(&e)))
 }

@@ -55,11 +55,14 @@ pub fn run(args: &BackupArgs) -> Result<(), Failure> {
         trust::demand_private(&address.url, "--key")?;
     }
     let client = Client::open(&target)?;
-    let folder = BackupFolder::open(Arc::new(RealDisk), &args.dir)?;
-    let have = folder.have()?;
+    // A new folder is made once the server has agreed: a refusal leaves nothing behind.
+    let open = || BackupFolder::open(Arc::new(RealDisk), &args.dir);
+    let older = args.dir.exists().then(open).transpose()?;
+    let have = older.as_ref().map_or_else(|| Ok(Default::default()), BackupFolder::have)?;
     let kept = have.len();
     let mut answer = client
         .post_stream(&["backup"], &json!({ "have": have, "tenant": args.tenant, "key": key.map(|(text, _)| text) }))?;
+    let folder = older.map_or_else(open, Ok)?;
     let mut copied = Copied::start("backup");
     let received = folder.receive(&mut answer, &mut |bytes| copied.add(bytes));
     copied.end();

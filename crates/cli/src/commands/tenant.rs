@@ -53,7 +53,7 @@ struct SetArgs {
 
 #[derive(Args, Debug)]
 struct SettingArgs {
-    /// Its share of the server beside others, from 1 to 1000 [default: 1]
+    /// Its share of the server beside others, from 1 to 1000; a new tenant has 1
     #[arg(long, value_name = "N")]
     weight: Option<u32>,
     /// Collections that callers without a token may read: names, separated by commas; a name may end in *; `none` for none
@@ -108,7 +108,7 @@ pub fn run(args: &TenantArgs) -> Result<(), Failure> {
     match &args.command {
         Command::Create(args) => create(args),
         Command::List(target) => list(target),
-        Command::Set(args) => change(&args.tenant, &args.settings.document(), "is changed"),
+        Command::Set(args) => set(args),
         Command::Suspend(tenant) => {
             change(tenant, &json!({ "suspended": true }), "is suspended: its callers are refused")
         }
@@ -125,7 +125,7 @@ pub fn run(args: &TenantArgs) -> Result<(), Failure> {
 fn create(args: &SetArgs) -> Result<(), Failure> {
     let (name, mut document) = (&args.tenant.name, args.settings.document());
     document["name"] = json!(name);
-    as_owner(&args.tenant.target, None, |client| client.ask(&["tenants"], &document))?;
+    administration::create("tenants", &document, &args.tenant.target)?;
     say(&format!("tenant {name} is created; `meridian token create --tenant {name} --role admin` lets someone in"));
     Ok(())
 }
@@ -143,6 +143,14 @@ fn list(target: &TargetArgs) -> Result<(), Failure> {
             other => other.to_string(),
         })
     })
+}
+
+fn set(args: &SetArgs) -> Result<(), Failure> {
+    let document = args.settings.document();
+    if document == json!({}) {
+        return Err(Failure::Usage("nothing to change: expected --weight, --anonymous or --quota".to_owned()));
+    }
+    change(&args.tenant, &document, "is changed")
 }
 
 fn change(tenant: &NameArgs, document: &Value, done: &str) -> Result<(), Failure> {

@@ -1,11 +1,12 @@
 //! `meridian token`: tokens and their rights.
 
 use crate::args::TargetArgs;
-use crate::commands::administration::{self, GrantArgs, as_owner, text};
+use crate::commands::administration::{self, GrantArgs, text};
 use crate::failure::Failure;
 use crate::output::say;
 use crate::units;
 use clap::{Args, Subcommand};
+use jiff::Timestamp;
 use serde_json::json;
 
 /// Create, list and revoke tokens
@@ -70,7 +71,7 @@ fn create(args: &CreateArgs) -> Result<(), Failure> {
         let length = units::duration(expires).map_err(|e| Failure::Usage(format!("--expires: {e}")))?;
         asked["expires"] = json!(units::duration_iso(length));
     }
-    let made = as_owner(&args.target, None, |client| client.ask(&["tokens"], &asked))?;
+    let made = administration::create("tokens", &asked, &args.target)?;
     let until = made["expires"].as_str().map_or(String::new(), |until| format!(", until {until}"));
     let (id, given, token) = (text(&made, "id"), GrantArgs::given(&made), text(&made, "token"));
     say(&format!("token {id}: {given}{until}\nit is shown this once: {token}"));
@@ -80,9 +81,15 @@ fn create(args: &CreateArgs) -> Result<(), Failure> {
 fn list(target: &TargetArgs) -> Result<(), Failure> {
     let tokens = administration::list("tokens", target)?;
     if tokens.is_empty() {
-        say("there are no tokens: the server is open to programs on its own machine");
+        say("there are no tokens: without users too, the server is open to programs on its own machine alone");
         return Ok(());
     }
     let columns = ["id", "role", "tenant", "collections", "created", "expires"];
-    administration::print(columns, &tokens, |token| columns.map(|name| text(token, name)))
+    administration::print(columns, &tokens, |token| {
+        let mut row = columns.map(|name| text(token, name));
+        if row[5].parse().is_ok_and(|expires: Timestamp| expires <= Timestamp::now()) {
+            row[5].push_str(" (expired)");
+        }
+        row
+    })
 }

@@ -95,7 +95,7 @@ fn create(args: &CreateArgs) -> Result<(), Failure> {
     let mut asked = args.grant.document();
     asked["name"] = json!(args.name);
     asked["password"] = json!(args.password.read()?);
-    let made = as_owner(&args.target, None, |client| client.ask(&["users"], &asked))?;
+    let made = administration::create("users", &asked, &args.target)?;
     say(&format!("user {}: {}; signs in at /login", text(&made, "login"), GrantArgs::given(&made)));
     Ok(())
 }
@@ -127,18 +127,26 @@ impl PasswordArgs {
     fn read(&self) -> Result<String, Failure> {
         if let Some(file) = &self.password_file {
             let failed = |e| Failure::Usage(format!("--password-file: {} cannot be read: {e}", file.display()));
-            return first_line(std::fs::File::open(file).map_err(failed)?).map_err(failed);
+            let line = first_line(std::fs::File::open(file).map_err(failed)?).map_err(failed)?;
+            return there(line, &format!("--password-file: {}", file.display()));
         }
         let failed = |e| Failure::Refused(format!("the password cannot be read: {e}"));
         // A pipe cannot answer a prompt.
         if !std::io::stdin().is_terminal() {
-            return first_line(std::io::stdin()).map_err(failed);
+            return there(first_line(std::io::stdin()).map_err(failed)?, "standard input");
         }
         let password = rpassword::prompt_password("password: ").map_err(failed)?;
         match rpassword::prompt_password("again: ").map_err(failed)? == password {
             true => Ok(password),
             false => Err(Failure::Usage("the two passwords differ".to_owned())),
         }
+    }
+}
+
+fn there(line: String, from: &str) -> Result<String, Failure> {
+    match line.is_empty() {
+        true => Err(Failure::Usage(format!("{from}: its first line is empty: expected the password"))),
+        false => Ok(line),
     }
 }
 

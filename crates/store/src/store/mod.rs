@@ -248,6 +248,11 @@ impl Store {
         disk.rename(&from, &to).map_err(StoreError::io("rename", &from))?;
         disk.sync_dir(&dir).map_err(StoreError::io("sync", &dir))?;
         clear(disk, &dir)?;
+        // Nothing is left of a tenant that is removed. A folder that stays after all holds nothing, and is used again.
+        let tenants = inner.root.join("tenants");
+        if disk.remove_dir(&tenants.join(tenant)).is_ok() {
+            disk.sync_dir(&tenants).map_err(StoreError::io("sync", &tenants))?;
+        }
         Ok(true)
     }
 
