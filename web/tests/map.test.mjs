@@ -401,6 +401,10 @@ describe('the map page', { timeout: 900_000 }, () => {
       const [red] = background.match(/\d+/g).map(Number);
       assert.ok(red < 60, background);
       assert.ok((await page.locator('#map').boundingBox()).height > 250);
+      // As for a user who is signed in.
+      await page.evaluate(() => ['session', 'sign-out'].forEach((id) => { document.getElementById(id).hidden = false; }));
+      const chosen = await page.locator('#collection').boundingBox();
+      assert.ok(chosen.width >= 144, `the names of collections have ${chosen.width} pixels`);
       await page.tap('[data-draw=box]');
       for (const [lng, lat] of [[-121, 35.5], [-117, 38.5]]) {
         const at = await onScreen(lng, lat);

@@ -9,6 +9,7 @@ use crate::request::Context;
 use crate::respond;
 use crate::scope::Scope;
 use axum::response::Response;
+use meridian_model::policy::access::{Action, Decision, Target};
 
 const TITLE: &str = "Meridian";
 const DESCRIPTION: &str = "Events in space and time: search, aggregate and map them.";
@@ -17,8 +18,7 @@ const DESCRIPTION: &str = "Events in space and time: search, aggregate and map t
 pub async fn get(state: Scope, context: Context) -> Result<Response> {
     let format = context.page_format()?;
     if format == Format::Html {
-        let collections = state.view().list();
-        return Ok(respond::page(&state, page(&collections.iter().map(|c| c.name().to_owned()).collect::<Vec<_>>())));
+        return Ok(respond::page(&state, page(&state)));
     }
     let mut links = links::self_and_alternates(&context.url("/"), format, PAGES, "application/json");
     links.extend([
@@ -36,18 +36,24 @@ pub async fn get(state: Scope, context: Context) -> Result<Response> {
     respond::json("application/json", &Landing { title: TITLE, description: DESCRIPTION, links })
 }
 
-fn page(collections: &[String]) -> html::Page {
+fn page(state: &Scope) -> html::Page {
+    let (caller, collections) = (state.caller(), state.view().list());
     let mut body = format!(
         "<p>{DESCRIPTION}</p><p><a href=\"/map\">Open the map</a> · <a href=\"/search\">Search</a></p><h2>Collections</h2>"
     );
     if collections.is_empty() {
-        body.push_str(
-            "<p class=\"muted\">There are none yet. <code>meridian load NAME FILE</code> makes one from a file.</p>",
-        );
+        // What a caller may not see is not said to be absent.
+        body.push_str(match caller.grant.decide(Action::Manage, Target::Collections) {
+            Decision::Allowed => {
+                "<p class=\"muted\">There are none yet. <code>meridian load NAME FILE</code> makes one from a file.</p>"
+            }
+            _ if caller.is_anonymous() => "<p class=\"muted\">They are shown to callers with a credential.</p>",
+            _ => "<p class=\"muted\">There are none that you may read.</p>",
+        });
     } else {
         body.push_str("<ul>");
-        for name in collections {
-            let (href, name) = (links::escape(name), html::escape(name));
+        for collection in collections {
+            let (href, name) = (links::escape(collection.name()), html::escape(collection.name()));
             body.push_str(&format!("<li><a href=\"/collections/{href}\">{name}</a></li>"));
         }
         body.push_str("</ul>");
@@ -56,7 +62,10 @@ fn page(collections: &[String]) -> html::Page {
         "<h2>For programs</h2><ul>\
          <li><a href=\"/api?f=html\">The API</a> (<a href=\"/api\">OpenAPI 3.0</a>, <a href=\"/openapi.json\">3.1</a>)</li>\
          <li><a href=\"/conformance\">Conformance</a></li><li><a href=\"/collections\">Collections</a></li>\
-         <li><a href=\"/tileMatrixSets\">Tile matrix sets</a></li><li><a href=\"/metrics\">Metrics</a></li><li><a href=\"/admin/load\">Load</a></li></ul>",
+         <li><a href=\"/tileMatrixSets\">Tile matrix sets</a></li></ul>",
     );
+    if caller.grant.decide(Action::Read, Target::Server) == Decision::Allowed {
+        body.push_str("<h2>The server</h2><ul><li><a href=\"/admin/load\">Load</a></li><li><a href=\"/metrics\">Metrics</a></li></ul>");
+    }
     html::page(TITLE, &[], &body)
 }

@@ -30,7 +30,7 @@ const STYLE: &str = "\
 :root{color-scheme:light dark;--line:#8883;--link:#0b5cb8;--soft:#eef1f4;--page:#ffffff;--text:#1a2430;--muted:#56636f;--edge:#7c8894;--wrong:#b3261e;color:var(--text);background:var(--page)}\
 @media(prefers-color-scheme:dark){:root{--link:#8fbfff;--soft:#232d37;--page:#141b22;--text:#e6ebf0;--muted:#a3b0bc;--edge:#75828f;--wrong:#ff9a92}}\
 body{font:16px/1.5 system-ui,sans-serif;max-width:72rem;margin:0 auto;padding:1rem 1.25rem 4rem}\
-a{color:var(--link)}nav{font-size:.9rem;margin-bottom:1rem}nav a{margin-right:.35rem}\
+a{color:var(--link)}nav{font-size:.9rem;margin-bottom:1rem}nav a+a::before{content:\"›\";display:inline-block;margin:0 .4rem;color:var(--muted)}\
 h1{font-size:1.6rem;margin:.2rem 0 1rem;overflow-wrap:anywhere}h2{font-size:1.15rem;margin-top:2rem}\
 table{border-collapse:collapse;width:100%;font-size:.92rem}th,td{text-align:left;padding:.35rem .6rem;border-bottom:1px solid var(--line);vertical-align:top}\
 th{font-weight:600}.wide{overflow-x:auto}code{background:var(--soft);padding:.1rem .3rem;border-radius:.2rem;overflow-wrap:anywhere}\
@@ -69,7 +69,7 @@ impl Page {
 pub fn page(title: &str, trail: &[(&str, String)], body: &str) -> Page {
     let mut nav = String::new();
     for (name, href) in trail {
-        let _ = write!(nav, "<a href=\"{}\">{}</a>›", escape(href), escape(name));
+        let _ = write!(nav, "<a href=\"{}\">{}</a>", escape(href), escape(name));
     }
     let title = escape(title);
     let before = format!(

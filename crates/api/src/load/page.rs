@@ -7,10 +7,10 @@ use std::fmt::Write;
 
 /// On a narrow screen each row becomes a list of its cells, with their names.
 const STYLE: &str = "<style>\
-.tiles{display:flex;flex-wrap:wrap;gap:.6rem;margin:0 0 1rem;padding:0;list-style:none}\
-.tiles li{flex:1 1 9.5rem;background:var(--soft);border-radius:.4rem;padding:.5rem .8rem}\
-.tiles b{display:block;font-size:1.35rem;font-variant-numeric:tabular-nums;line-height:1.3}.tiles small{color:var(--muted)}\
-meter{width:100%;max-width:12rem;height:.55rem}td meter{display:block;margin-bottom:.3rem}\
+.tiles{display:grid;grid-template-columns:repeat(auto-fill,minmax(9.5rem,1fr));gap:.6rem;margin:0 0 1rem;padding:0;list-style:none}\
+.tiles li{background:var(--soft);border-radius:.4rem;padding:.5rem .8rem}\
+.tiles b{display:block;font-size:1.35rem;font-variant-numeric:tabular-nums;line-height:1.3}.tiles small{display:block;color:var(--muted)}\
+meter{display:block;width:100%;max-width:12rem;height:.55rem;margin:.1rem 0 .3rem}\
 .why{margin:0;padding:0;list-style:none}.hot{font-weight:600}\
 @media(max-width:46rem){.rows thead{position:absolute;left:-99rem}.rows tr{display:block;padding:.5rem 0;border-bottom:1px solid var(--line)}\
 .rows td{display:flex;justify-content:space-between;gap:1rem;border:0;padding:.1rem 0;text-align:right}\
@@ -63,8 +63,10 @@ fn tenants(load: &Load, out: &mut String) {
     };
     let _ = write!(out, "<h2>Tenants</h2><p class=\"muted\">Recent figures: {late}.");
     let rest = load.tenants_in_all - load.tenants.len() as u64;
-    if rest > 0 {
-        let _ = write!(out, " {} others are idle, or do less.", grouped(rest));
+    match rest {
+        0 => {}
+        1 => out.push_str(" One other is idle, or does less."),
+        _ => _ = write!(out, " {} others are idle, or do less.", grouped(rest)),
     }
     out.push_str("</p>");
     if load.tenants.is_empty() {

@@ -81,7 +81,7 @@ fn create(args: &CreateArgs) -> Result<(), Failure> {
 fn list(target: &TargetArgs) -> Result<(), Failure> {
     let tokens = administration::list("tokens", target)?;
     if tokens.is_empty() {
-        say("there are no tokens: without users too, the server is open to programs on its own machine alone");
+        say("there are no tokens: while there are no users either, the server is open to programs on its own machine");
         return Ok(());
     }
     let columns = ["id", "role", "tenant", "collections", "created", "expires"];
