@@ -45,7 +45,7 @@ impl Received {
 /// 413 when it is over the limit, 408 when it stalls or trickles, 503 when all bodies together would take too much
 /// memory.
 pub async fn receive(state: &Scope, headers: &HeaderMap, body: Body) -> Result<Received> {
-    receive_up_to(state, headers, body, state.config.body_bytes_max).await
+    receive_up_to(state, headers, body, state.body_bytes_max()).await
 }
 
 /// Reads a body of at most `limit` bytes to its end.

@@ -140,7 +140,7 @@ pub fn access_problem(fault: Fault) -> Problem {
     match fault {
         Fault::Invalid(invalid) => Problem::invalid_body(invalid),
         absent @ Fault::Absent(..) => Problem::not_found(absent.to_string()),
-        exists @ Fault::Exists(..) => Problem::new(Kind::Conflict, exists.to_string()),
+        conflict @ (Fault::Exists(..) | Fault::Changed(_)) => Problem::new(Kind::Conflict, conflict.to_string()),
         Fault::Vault(why) => {
             tracing::error!(%why, "tokens, tenants, users or sessions could not be written");
             Problem::new(Kind::StorageUnavailable, "tokens, tenants, users and sessions cannot be written now")

@@ -3,8 +3,9 @@
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use meridian_model::Invalid;
+use meridian_model::{Invalid, cut};
 use serde_json::{Map, Value};
+use std::fmt::Display;
 use std::time::Duration;
 
 /// Media type of a problem.
@@ -141,12 +142,12 @@ struct Details {
 pub type Result<T, E = Problem> = std::result::Result<T, E>;
 
 impl Problem {
-    /// A problem of this kind; `detail` is a sentence.
-    pub fn new(kind: Kind, detail: impl Into<String>) -> Problem {
+    /// A problem of this kind; `detail` is a sentence, of which only the ends are kept if it is long.
+    pub fn new(kind: Kind, detail: impl Display) -> Problem {
         Problem(Box::new(Details {
             kind,
             status: kind.parts().0,
-            detail: detail.into(),
+            detail: cut(detail),
             extensions: Map::new(),
             retry_after: None,
             headers: Vec::new(),
@@ -154,7 +155,7 @@ impl Problem {
     }
 
     /// A parameter whose value cannot be read.
-    pub fn parameter(name: &str, detail: impl Into<String>) -> Problem {
+    pub fn parameter(name: &str, detail: impl Display) -> Problem {
         Problem::new(Kind::InvalidParameter, detail).with("field", name)
     }
 
@@ -208,12 +209,12 @@ impl Problem {
     }
 
     /// A resource that does not exist.
-    pub fn not_found(detail: impl Into<String>) -> Problem {
+    pub fn not_found(detail: impl Display) -> Problem {
         Problem::new(Kind::NotFound, detail)
     }
 
     /// A fault of the server: the cause goes to the log, the client gets a sentence without it.
-    pub fn internal(cause: impl std::fmt::Display) -> Problem {
+    pub fn internal(cause: impl Display) -> Problem {
         // The cause goes to the log only: it may contain paths and other details that are not for clients.
         tracing::error!(%cause, "request failed");
         Problem::new(Kind::Internal, "the server failed while it handled this request; its log has the cause")

@@ -54,10 +54,10 @@ const TILE: &[&str] = &[
     "timeout",
     "Meridian-Timeout",
 ];
-const FEATURE_BODY: RequestBody = RequestBody {
-    description: "One event.",
-    media_types: &[("application/geo+json", "Feature"), ("application/json", "Feature")],
-};
+const FEATURE_BODY: RequestBody =
+    RequestBody::of_events("One event.", &[("application/geo+json", "Feature"), ("application/json", "Feature")]);
+/// Max bytes of a schema and of its changes.
+const SCHEMA_BYTES_MAX: usize = 256 << 10;
 const SCHEMA_BODY: RequestBody = RequestBody {
     description: "The schema of the collection: a JSON Schema, or a SimpleFeatureType spec such as `name:String,dtg:Date,*geom:Point:srid=4326`.",
     media_types: &[
@@ -65,6 +65,13 @@ const SCHEMA_BODY: RequestBody = RequestBody {
         ("application/json", "JsonSchema"),
         ("text/plain", "Text"),
     ],
+    bytes_max: SCHEMA_BYTES_MAX,
+};
+
+const SETTINGS_BODY: RequestBody = RequestBody {
+    description: "The changes; everything else stays.",
+    media_types: &[("application/merge-patch+json", "Settings"), ("application/json", "Settings")],
+    bytes_max: SCHEMA_BYTES_MAX,
 };
 
 /// A document of the contract as JSON.
@@ -137,7 +144,7 @@ pub const ROUTES: &[Route] = &[
     route!(PUT "/collections/{c}", manage Collection, Write, Handler::of(collections::put);
         "createCollection" "Collections" "Create a collection, or change the settings of an existing one", &["durability", "retention", "retention_bytes", "confirm"], Some(SCHEMA_BODY), 201 "The collection is created.", json!("Collection")),
     route!(PATCH "/collections/{c}", manage Collection, Write, Handler::of(collections::patch);
-        "updateCollection" "Collections" "Change settings, add optional fields", &["confirm"], Some(RequestBody { description: "The changes; everything else stays.", media_types: &[("application/merge-patch+json", "Settings"), ("application/json", "Settings")] }), 200 "The changed collection.", json!("Collection")),
+        "updateCollection" "Collections" "Change settings, add optional fields", &["confirm"], Some(SETTINGS_BODY), 200 "The changed collection.", json!("Collection")),
     route!(DELETE "/collections/{c}", manage Collection, Write, Handler::of(collections::delete);
         "deleteCollection" "Collections" "Remove a collection with all its events", &[], None, 204 "It is deleted.", &[]),
     route!(GET "/collections/{c}/schema", read Collection, Interactive, Handler::of(collections::schema);
@@ -147,7 +154,7 @@ pub const ROUTES: &[Route] = &[
     route!(GET "/collections/{c}/items", read Collection, Interactive, Handler::of(items::get);
         "getFeatures" "Events" "Events that match", &["bbox", "bbox-crs", "crs", "datetime", "limit", "token", "filter", "history", "filter-lang", "filter-crs", "near", "radius", "nearest", "properties", "sortby", "consistency", "track", "simplify", "explain", "timeout", "Meridian-Timeout", "f-events", "queryable"], None, 200 "A page of events; in the bulk formats without `limit`, all of them.", EVENTS),
     route!(POST "/collections/{c}/items", write Collection, Write, Handler::of(items::write::post);
-        "createFeatures" "Events" "Write events, all of them or none", &["Idempotency-Key", "Content-Crs", "Prefer"], Some(RequestBody { description: "Events in one of the formats.", media_types: &[("application/geo+json", "Features"), ("application/json", "Features"), ("application/geo+json-seq", "Text"), ("application/x-ndjson", "Text"), ("text/csv", "Text"), ("application/vnd.apache.arrow.stream", "Binary")] }), 201 "The number of written events, and their position in the log. For one feature, `Location` has its URL.", WRITTEN),
+        "createFeatures" "Events" "Write events, all of them or none", &["Idempotency-Key", "Content-Crs", "Prefer"], Some(RequestBody::of_events("Events in one of the formats.", &[("application/geo+json", "Features"), ("application/json", "Features"), ("application/geo+json-seq", "Text"), ("application/x-ndjson", "Text"), ("text/csv", "Text"), ("application/vnd.apache.arrow.stream", "Binary")])), 201 "The number of written events, and their position in the log. For one feature, `Location` has its URL.", WRITTEN),
     route!(DELETE "/collections/{c}/items", write Collection, Write, Handler::of(items::write::delete);
         "deleteFeatures" "Events" "Delete the events that match a filter", &["filter", "history", "filter-lang", "filter-crs", "bbox", "bbox-crs", "datetime", "near", "radius", "timeout", "Meridian-Timeout", "queryable"], None, 200 "The number of deleted events.", DELETED),
     route!(GET "/collections/{c}/items/{id}", read Collection, Interactive, Handler::of(items::feature::get);
@@ -155,7 +162,7 @@ pub const ROUTES: &[Route] = &[
     route!(PUT "/collections/{c}/items/{id}", write Collection, Write, Handler::of(items::feature::put);
         "replaceFeature" "Events" "Replace an event, or create it if ids are given", &["Content-Crs", "Prefer"], Some(FEATURE_BODY), 204 "It is replaced.", &[]),
     route!(PATCH "/collections/{c}/items/{id}", write Collection, Write, Handler::of(items::feature::patch);
-        "updateFeature" "Events" "Change some properties of an event", &["Content-Crs", "Prefer"], Some(RequestBody { description: "A JSON Merge Patch of the event.", media_types: &[("application/merge-patch+json", "Patch"), ("application/geo+json", "Patch"), ("application/json", "Patch")] }), 204 "It is changed.", &[]),
+        "updateFeature" "Events" "Change some properties of an event", &["Content-Crs", "Prefer"], Some(RequestBody::of_events("A JSON Merge Patch of the event.", &[("application/merge-patch+json", "Patch"), ("application/geo+json", "Patch"), ("application/json", "Patch")])), 204 "It is changed.", &[]),
     route!(DELETE "/collections/{c}/items/{id}", write Collection, Write, Handler::of(items::feature::delete);
         "deleteFeature" "Events" "Delete an event", &[], None, 204 "It is deleted.", &[]),
     route!(POST "/collections/{c}/files", read Collection, Write, Handler::of(files::post);
@@ -181,7 +188,7 @@ pub const ROUTES: &[Route] = &[
     route!(GET "/api/v0/places", read Places, Interactive, Handler::of(places::list);
         "listPlaces" "Places" "All places, 25 a page", &["p"], None, 200 "A page of places.", &[("application/json", "Places")]),
     route!(POST "/api/v0/places", write Places, Write, Handler::of(places::create);
-        "createPlace" "Places" "Add a place", &[], Some(RequestBody { description: "A place.", media_types: &[("application/json", "Place")] }), 303 "It is added; `Location` names it.", &[]),
+        "createPlace" "Places" "Add a place", &[], Some(RequestBody::small("A place.", &[("application/json", "Place")])), 303 "It is added; `Location` names it.", &[]),
     route!(GET "/api/v0/places/{placeId}", read Places, Interactive, Handler::of(places::get);
         "getPlace" "Places" "One place", &[], None, 200 "The place.", &[("application/json", "Place")]),
     route!(DELETE "/api/v0/places/{placeId}", write Places, Write, Handler::of(places::delete);
@@ -195,7 +202,7 @@ pub const ROUTES: &[Route] = &[
     route!(GET "/api/v0/places/near/{latitude}/{longitude}/{radiusKm}", read Places, Interactive, Handler::Near;
         "nearPlacesWithin" "Places" "Places within a radius of at most 50 km, nearest first", &["p"], None, 200 "A page of places with their distance in km.", &[("application/json", "Places")]),
     route!(POST "/searches", read Search, Write, Handler::of(searches::post);
-        "startSearch" "Searches" "Ask Meridian's collections and outside sources at once" , &["Meridian-Timeout"], Some(RequestBody { description: "A question: keywords, a place, an author; see docs/searches.md.", media_types: &[("application/json", "Question")] }), 202 "The search is running: its id, its providers, and the URL of its packets.", json!("SearchAnswer")),
+        "startSearch" "Searches" "Ask Meridian's collections and outside sources at once" , &["Meridian-Timeout"], Some(RequestBody::small("A question: keywords, a place, an author; see docs/searches.md.", &[("application/json", "Question")])), 202 "The search is running: its id, its providers, and the URL of its packets.", json!("SearchAnswer")),
     route!(GET "/searches/{id}", read Search, Interactive, Handler::of(searches::get);
         "getSearch" "Searches" "The status of a search", &[], None, 200 "The status of the search and of each provider.", json!("SearchAnswer")),
     route!(DELETE "/searches/{id}", read Search, Interactive, Handler::of(searches::delete);
@@ -203,7 +210,7 @@ pub const ROUTES: &[Route] = &[
     route!(GET "/searches/{id}/packets", read Search, Stream, Handler::of(searches::packets::get);
         "getPackets" "Searches" "The packets of a search as they are produced, as Server-Sent Events, or over a WebSocket if the request asks for an upgrade", &["after", "Last-Event-ID"], None, 200 "Packets, the last of them `complete`.", &[("text/event-stream", "Text")]),
     route!(POST "/saved-searches", write SavedSearch, Write, Handler::of(searches::saved::post);
-        "saveSearch" "Searches" "Save a search: it runs from now on" , &[], Some(RequestBody { description: "A name, a question, a webhook, seconds between polls of outside sources; see docs/saved-searches.md.", media_types: &[("application/json", "SavedSearch")] }), 201 "The search is saved: its id, and the URL of its packets.", json!("SavedSearchAnswer")),
+        "saveSearch" "Searches" "Save a search: it runs from now on" , &[], Some(RequestBody::small("A name, a question, a webhook, seconds between polls of outside sources; see docs/saved-searches.md.", &[("application/json", "SavedSearch")])), 201 "The search is saved: its id, and the URL of its packets.", json!("SavedSearchAnswer")),
     route!(GET "/saved-searches", read SavedSearch, Interactive, Handler::of(searches::saved::list);
         "getSavedSearches" "Searches" "The saved searches", &["limit", "after"], None, 200 "A page of them in order of their ids.", json!("SavedSearchList")),
     route!(GET "/saved-searches/{id}", read SavedSearch, Interactive, Handler::of(searches::saved::get);
@@ -215,41 +222,41 @@ pub const ROUTES: &[Route] = &[
     route!(GET "/providers", read Search, Interactive, Handler::of(searches::providers);
         "getProviders" "Searches" "The providers that a search can ask, and their state", &[], None, 200 "Names, breakers, budgets.", json!("ProviderList")),
     route!(POST "/tokens", manage Tokens, Write, Handler::of(access::tokens::post);
-        "createToken" "Access" "Create a token", &[], Some(RequestBody { description: "Its role, its tenant (operators only), the collections that it covers, when it expires.", media_types: &[("application/json", "NewToken")] }), 201 "The token, with its text, which is not shown again.", json!("TokenAnswer")),
+        "createToken" "Access" "Create a token", &[], Some(RequestBody::small("Its role, its tenant (operators only), the collections that it covers, when it expires.", &[("application/json", "NewToken")])), 201 "The token, with its text, which is not shown again.", json!("TokenAnswer")),
     route!(GET "/tokens", read Tokens, Reserved, Handler::of(access::tokens::list);
         "getTokens" "Access" "The tokens of the tenant; for operators, of all tenants", &[], None, 200 "Their ids and rights.", json!("TokenList")),
     route!(DELETE "/tokens/{id}", manage Tokens, Reserved, Handler::of(access::tokens::delete);
         "revokeToken" "Access" "Revoke a token", &[], None, 204 "It is revoked.", &[]),
     route!(POST "/tenants", manage Server, Write, Handler::of(access::tenants::post);
-        "createTenant" "Access" "Create a tenant", &[], Some(RequestBody { description: "Its name and settings.", media_types: &[("application/json", "NewTenant")] }), 201 "The tenant.", json!("TenantInfo")),
+        "createTenant" "Access" "Create a tenant", &[], Some(RequestBody::small("Its name and settings.", &[("application/json", "NewTenant")])), 201 "The tenant.", json!("TenantInfo")),
     route!(GET "/tenants", read Server, Reserved, Handler::of(access::tenants::list);
         "getTenants" "Access" "The tenants of the server", &[], None, 200 "Their settings and sizes.", json!("TenantList")),
     route!(PATCH "/tenants/{t}", manage Server, Write, Handler::of(access::tenants::patch);
-        "updateTenant" "Access" "Change a tenant: weight, suspension, quotas, collections that are readable without a credential", &[], Some(RequestBody { description: "The changes; everything else stays.", media_types: &[("application/merge-patch+json", "NewTenant"), ("application/json", "NewTenant")] }), 200 "The changed tenant.", json!("TenantInfo")),
+        "updateTenant" "Access" "Change a tenant: weight, suspension, quotas, collections that are readable without a credential", &[], Some(RequestBody::small("The changes; everything else stays.", &[("application/merge-patch+json", "NewTenant"), ("application/json", "NewTenant")])), 200 "The changed tenant.", json!("TenantInfo")),
     route!(DELETE "/tenants/{t}", manage Server, Reserved, Handler::of(access::tenants::delete);
         "deleteTenant" "Access" "Remove a suspended tenant with its tokens, its users and all its data", &[], None, 204 "It is removed.", &[]),
     route!(POST "/users", manage Tokens, Write, Handler::of(access::users::post);
-        "createUser" "Access" "Create a user that signs in with a name and a password", &[], Some(RequestBody { description: "Its name and password, its role, its tenant (operators only), the collections that it covers.", media_types: &[("application/json", "NewUser")] }), 201 "The user.", json!("UserInfo")),
+        "createUser" "Access" "Create a user that signs in with a name and a password", &[], Some(RequestBody::small("Its name and password, its role, its tenant (operators only), the collections that it covers.", &[("application/json", "NewUser")])), 201 "The user.", json!("UserInfo")),
     route!(GET "/users", read Tokens, Reserved, Handler::of(access::users::list);
         "getUsers" "Access" "The users of the tenant; for operators, of all tenants", &[], None, 200 "Their names and rights.", json!("UserList")),
     route!(PATCH "/users/{name}", manage Tokens, Write, Handler::of(access::users::patch);
-        "updateUser" "Access" "Change a user: password, role, collections, whether it may sign in; its sessions end", &[], Some(RequestBody { description: "The changes; everything else stays.", media_types: &[("application/merge-patch+json", "UserChange"), ("application/json", "UserChange")] }), 200 "The changed user.", json!("UserInfo")),
+        "updateUser" "Access" "Change a user: password, role, collections, whether it may sign in; its sessions end", &[], Some(RequestBody::small("The changes; everything else stays.", &[("application/merge-patch+json", "UserChange"), ("application/json", "UserChange")])), 200 "The changed user.", json!("UserInfo")),
     route!(DELETE "/users/{name}", manage Tokens, Reserved, Handler::of(access::users::delete);
         "deleteUser" "Access" "Remove a user; its sessions end", &[], None, 204 "It is removed.", &[]),
     route!(GET "/login", open, Interactive, Handler::of(sign_in::page);
         "getLoginPage" "Access" "The page to sign in", &["next"], None, 200 "The page.", &[("text/html", "Page")]),
     route!(POST "/login", open, Write, Handler::of(sign_in::post);
-        "signIn" "Access" "Sign in: the response sets the cookie of a new session", &[], Some(RequestBody { description: "Name and password, as JSON or as a form of this server's own page.", media_types: &[("application/json", "SignIn"), ("application/x-www-form-urlencoded", "SignIn")] }), 200 "The signed-in user, and the session's CSRF token.", json!("Session")),
+        "signIn" "Access" "Sign in: the response sets the cookie of a new session", &[], Some(RequestBody::small("Name and password, as JSON or as a form of this server's own page.", &[("application/json", "SignIn"), ("application/x-www-form-urlencoded", "SignIn")])), 200 "The signed-in user, and the session's CSRF token.", json!("Session")),
     route!(POST "/logout", open, Write, Handler::of(sign_in::logout);
-        "signOut" "Access" "Sign out: the session ends", &[], Some(RequestBody { description: "Nothing, or a form with the CSRF token.", media_types: &[("application/x-www-form-urlencoded", "SignOut")] }), 204 "It has ended.", &[]),
+        "signOut" "Access" "Sign out: the session ends", &[], Some(RequestBody::small("Nothing, or a form with the CSRF token.", &[("application/x-www-form-urlencoded", "SignOut")])), 204 "It has ended.", &[]),
     route!(POST "/password", open, Write, Handler::of(sign_in::change);
-        "changePassword" "Access" "Change the password of the signed-in user; its other sessions end", &[], Some(RequestBody { description: "The current password, and the new one.", media_types: &[("application/json", "PasswordChange"), ("application/x-www-form-urlencoded", "PasswordChange")] }), 200 "It is changed, and the session is a new one.", json!("Session")),
+        "changePassword" "Access" "Change the password of the signed-in user; its other sessions end", &[], Some(RequestBody::small("The current password, and the new one.", &[("application/json", "PasswordChange"), ("application/x-www-form-urlencoded", "PasswordChange")])), 200 "It is changed, and the session is a new one.", json!("Session")),
     route!(GET "/session", open, Interactive, Handler::of(sign_in::session);
         "getSession" "Access" "The signed-in user", &[], None, 200 "The user, and the session's CSRF token.", json!("Session")),
     route!(GET "/audit", read Audit, Reserved, Handler::of(audit::list::get);
         "getAudit" "Access" "The record of administrative acts in the tenant; for operators, in all tenants" , &["acts-after", "acts-limit", "datetime", "f-lines"], None, 200 "A page of it, oldest first.", &[("application/json", "AuditPage"), ("application/x-ndjson", "Text")]),
     route!(POST "/backup", manage Server, Reserved, Handler::of(backup::post);
-        "backup" "Operation" "Everything or one tenant, at one position of each collection, as a tar for a backup folder", &["timeout", "Meridian-Timeout"], Some(RequestBody { description: "The files that the folder has already, the only tenant to save, and the key that seals secrets. Without them all files of all tenants are sent, and no secret.", media_types: &[("application/json", "Backup")] }), 200 "New files, then `BACKUP`, the list of files that belong together; a transfer without it is no backup.", &[("application/x-tar", "Binary")]),
+        "backup" "Operation" "Everything or one tenant, at one position of each collection, as a tar for a backup folder", &["timeout", "Meridian-Timeout"], Some(RequestBody::of_events("The files that the folder has already, the only tenant to save, and the key that seals secrets. Without them all files of all tenants are sent, and no secret.", &[("application/json", "Backup")])), 200 "New files, then `BACKUP`, the list of files that belong together; a transfer without it is no backup.", &[("application/x-tar", "Binary")]),
     route!(GET "/metrics", read Server, Reserved, Handler::of(operation::metrics);
         "getMetrics" "Operation" "Counters in the Prometheus text format", &[], None, 200 "The counters.", &[("text/plain", "Text")]),
     route!(GET "/admin/load", read Server, Reserved, Handler::of(load::get);

@@ -20,13 +20,14 @@ use std::sync::Arc;
 pub struct Scope {
     state: AppState,
     view: View,
+    body_bytes_max: usize,
 }
 
 impl Scope {
-    /// The scope of a caller.
+    /// The scope of a caller, for a request without a body.
     pub fn new(state: AppState, caller: Caller) -> Scope {
         let view = View::new(state.backend.clone(), caller);
-        Scope { state, view }
+        Scope { state, view, body_bytes_max: 0 }
     }
 
     /// Checks the credential again, after something that takes time: it may have been revoked meanwhile.
@@ -52,6 +53,11 @@ impl Scope {
     /// The server's state, without a caller.
     pub fn state(&self) -> &AppState {
         &self.state
+    }
+
+    /// Max bytes of the request's body, as its row of the route table has it.
+    pub fn body_bytes_max(&self) -> usize {
+        self.body_bytes_max
     }
 
     /// Memory for request bodies, as the caller's tenant may take it.
@@ -102,7 +108,10 @@ impl FromRequestParts<AppState> for Scope {
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self> {
         // Set by the entry point, once the caller's access to the route is checked.
         match parts.extensions.get::<Dispatch>() {
-            Some(dispatch) => Ok(Scope::new(state.clone(), dispatch.caller.clone())),
+            Some(dispatch) => Ok(Scope {
+                body_bytes_max: dispatch.body_bytes_max,
+                ..Scope::new(state.clone(), dispatch.caller.clone())
+            }),
             None => Err(Problem::internal("a request that did not pass the entry point")),
         }
     }

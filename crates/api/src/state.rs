@@ -225,6 +225,7 @@ impl AppState {
         }
         self.backend.guarantee(&weights);
         self.live.guarantee(weights.iter().cloned());
+        self.saved.guarantee(weights.iter().cloned());
         self.searches.guarantee(&weights);
     }
 

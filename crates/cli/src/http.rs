@@ -377,7 +377,7 @@ mod tests {
         let server = at("http://127.0.0.1:9").unwrap();
         let error = server.find_json(&["collections"], &[("filter", filter)]).unwrap_err();
         assert_eq!(error.code(), 2);
-        assert!(error.to_string().contains("--filter may be shorter"), "{error}");
+        assert!(error.to_string().contains("shorten --filter"), "{error}");
     }
 
     #[test]

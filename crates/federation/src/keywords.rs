@@ -138,7 +138,7 @@ fn quoted(term: &str) -> String {
     if term.contains(char::is_whitespace) { format!("\"{term}\"") } else { term.to_owned() }
 }
 
-fn wrong(detail: impl Into<String>) -> Invalid {
+fn wrong(detail: impl std::fmt::Display) -> Invalid {
     Invalid::field("keywords", detail)
 }
 

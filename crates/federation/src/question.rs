@@ -5,6 +5,7 @@ use crate::geojson;
 use crate::keywords::KeywordQuery;
 use crate::result_store::KeepOptions;
 use crate::settings::Settings;
+use geo::CoordsIter;
 use geo_types::Geometry;
 use meridian_model::policy::queue::Class;
 use meridian_model::{Interval, Invalid, geometry};
@@ -17,6 +18,11 @@ pub const RADIUS_DEFAULT_M: f64 = 10_000.0;
 const RADIUS_MAX_M: f64 = 20_037_508.0;
 /// Max length of an author, address or language, in bytes.
 const TEXT_BYTES_MAX: usize = 200;
+
+/// Max providers that a question names.
+const NAMES_MAX: usize = 100;
+/// Max positions of a polygon: results and new events are tested against each of its edges.
+const POSITIONS_MAX: usize = 2_000;
 
 /// The members of a question.
 const MEMBERS: [&str; 16] = [
@@ -121,7 +127,10 @@ impl Question {
         // An unknown member is an error: a misspelt condition would otherwise widen the search without notice.
         if let Some(unknown) = members.keys().find(|name| !MEMBERS.contains(&name.as_str())) {
             let known = MEMBERS.join(", ");
-            return Err(Invalid::field(unknown, format!("a question has no such member: expected one of {known}")));
+            return Err(Invalid::field(
+                unknown,
+                format_args!("a question has no such member: expected one of {known}"),
+            ));
         }
         let keywords = text(members, "keywords", crate::keywords::KEYWORDS_BYTES_MAX)?
             .map(|t| KeywordQuery::parse(&t))
@@ -178,7 +187,9 @@ fn text(members: &Map<String, Value>, name: &str, bytes_max: usize) -> Result<Op
             Err(Invalid::field(name, "it is empty: expected a text, or leave it out"))
         }
         Some(Value::String(text)) if text.len() <= bytes_max => Ok(Some(text.trim().to_owned())),
-        Some(Value::String(_)) => Err(Invalid::field(name, format!("too long: expected at max {bytes_max} bytes"))),
+        Some(Value::String(_)) => {
+            Err(Invalid::field(name, format_args!("too long: expected at max {bytes_max} bytes")))
+        }
         Some(_) => Err(Invalid::field(name, "expected a text")),
     }
 }
@@ -188,7 +199,7 @@ fn whole(members: &Map<String, Value>, name: &str, min: u64, max: u64) -> Result
         None | Some(Value::Null) => Ok(None),
         Some(value) => match value.as_u64() {
             Some(n) if (min..=max).contains(&n) => Ok(Some(n)),
-            _ => Err(Invalid::field(name, format!("{value}: expected a whole number from {min} to {max}"))),
+            _ => Err(Invalid::field(name, format_args!("{value}: expected a whole number from {min} to {max}"))),
         },
     }
 }
@@ -199,18 +210,20 @@ fn word<T: Copy>(members: &Map<String, Value>, name: &str, known: &[(&str, T)]) 
         Some((_, value)) => Ok(Some(*value)),
         None => {
             let words: Vec<&str> = known.iter().map(|(word, _)| *word).collect();
-            Err(Invalid::field(name, format!("{given:?}: expected {}", words.join(", "))))
+            Err(Invalid::field(name, format_args!("{given:?}: expected {}", words.join(", "))))
         }
     }
 }
 
 fn names(members: &Map<String, Value>) -> Result<Option<Vec<String>>, Invalid> {
     let wrong = || {
-        Invalid::field("providers", "expected an array of names, such as [\"wikipedia\"]; GET /providers lists them")
+        let expected = "expected an array of at most";
+        let such = "such as [\"wikipedia\"]; GET /providers lists them";
+        Invalid::field("providers", format_args!("{expected} {NAMES_MAX} names, {such}"))
     };
     match members.get("providers") {
         None | Some(Value::Null) => Ok(None),
-        Some(Value::Array(list)) if !list.is_empty() => {
+        Some(Value::Array(list)) if (1..=NAMES_MAX).contains(&list.len()) => {
             let mut names =
                 list.iter().map(|n| n.as_str().map(str::to_owned).ok_or_else(wrong)).collect::<Result<Vec<_>, _>>()?;
             names.sort_unstable();
@@ -228,7 +241,7 @@ fn language(members: &Map<String, Value>) -> Result<(Option<String>, bool), Inva
         Some(code) if code.len() == 2 && code.bytes().all(|b| b.is_ascii_lowercase()) => Ok((Some(code), true)),
         Some(code) => Err(Invalid::field(
             "language",
-            format!("{code:?}: expected two small letters as in ISO 639-1, such as en, or any"),
+            format_args!("{code:?}: expected two small letters as in ISO 639-1, such as en, or any"),
         )),
         None => Ok((None, false)),
     }
@@ -237,7 +250,7 @@ fn language(members: &Map<String, Value>) -> Result<(Option<String>, bool), Inva
 fn interval(members: &Map<String, Value>) -> Result<Interval, Invalid> {
     let read = |name: &str| match text(members, name, TEXT_BYTES_MAX)? {
         Some(text) if text.contains('/') => {
-            Err(Invalid::field(name, format!("{text:?}: expected one instant or date")))
+            Err(Invalid::field(name, format_args!("{text:?}: expected one instant or date")))
         }
         // A date is a whole day: `start` takes its first instant, `end` its last.
         Some(text) => Interval::parse(&text).map_err(|e| Invalid::field(name, e.detail)),
@@ -265,7 +278,7 @@ fn place(members: &Map<String, Value>) -> Result<Option<Location>, Invalid> {
         .filter(|n| members.get(*n).is_some_and(|v| !v.is_null()))
         .collect();
     if let [_, second, ..] = given[..] {
-        return Err(Invalid::field(second, format!("{} are given: expected one place", given.join(" and "))));
+        return Err(Invalid::field(second, format_args!("{} are given: expected one place", given.join(" and "))));
     }
     let radius = match members.get("radius") {
         None | Some(Value::Null) => None,
@@ -274,7 +287,7 @@ fn place(members: &Map<String, Value>) -> Result<Option<Location>, Invalid> {
             _ => {
                 return Err(Invalid::field(
                     "radius",
-                    format!("{value}: expected metres, above 0 and at most {RADIUS_MAX_M}"),
+                    format_args!("{value}: expected metres, above 0 and at most {RADIUS_MAX_M}"),
                 ));
             }
         },
@@ -304,7 +317,11 @@ fn place(members: &Map<String, Value>) -> Result<Option<Location>, Invalid> {
             Area::Box(sides)
         }
         "polygon" => match geojson::read(value).map_err(named)? {
-            Geometry::Polygon(polygon) => Area::Polygon(polygon),
+            Geometry::Polygon(polygon) if polygon.coords_count() <= POSITIONS_MAX => Area::Polygon(polygon),
+            Geometry::Polygon(polygon) => {
+                let count = polygon.coords_count();
+                return Err(Invalid::field(name, format_args!("{count} positions: expected at most {POSITIONS_MAX}")));
+            }
             _ => return Err(Invalid::field(name, "expected a GeoJSON Polygon")),
         },
         _ => {
@@ -356,6 +373,8 @@ mod tests {
     #[test]
     fn every_mistake_names_its_member() {
         let ring = json!([[0, 0], [1, 0], [1, 1], [0, 0]]);
+        let circle = |n: usize| (0..n).map(move |i| (i as f64 / n as f64 * std::f64::consts::TAU).sin_cos());
+        let many: Vec<_> = circle(2_000).chain(circle(1)).map(|(x, y)| json!([x, y])).collect();
         for (question, field, part) in [
             (json!([]), None, "expected an object"),
             (json!({}), Some("keywords"), "the question is empty"),
@@ -377,7 +396,9 @@ mod tests {
             ),
             (json!({"polygon": {"type": "LineString", "coordinates": ring}}), Some("polygon"), "GeoJSON Polygon"),
             (json!({"polygon": "here"}), Some("polygon"), "GeoJSON"),
+            (json!({"polygon": {"type": "Polygon", "coordinates": [many]}}), Some("polygon"), "at most 2000"),
             (json!({"keywords": "a", "providers": "x"}), Some("providers"), "array"),
+            (json!({"keywords": "a", "providers": vec!["x"; 101]}), Some("providers"), "at most 100"),
             (json!({"keywords": "a", "start": "soon"}), Some("start"), ""),
             (json!({"keywords": "a", "start": "2026-02-01", "end": "2026-01-01"}), Some("end"), "before start"),
             (json!({"keywords": "a", "media": "sound"}), Some("media"), "images, videos, any"),

@@ -1,6 +1,11 @@
 //! The one error type for invalid input.
 
-use std::fmt;
+use std::fmt::{self, Write};
+
+/// Max bytes of the beginning and of the end of a sentence that is cut.
+const CUT_BYTES: (usize, usize) = (600, 400);
+/// Max bytes of the name of a field.
+const FIELD_BYTES: (usize, usize) = (150, 50);
 
 /// Input that is refused, with the reason.
 ///
@@ -19,18 +24,19 @@ pub struct Invalid {
 }
 
 impl Invalid {
-    /// An error without a field or line yet.
-    pub fn new(detail: impl Into<String>) -> Self {
-        Invalid { field: None, line: None, detail: detail.into(), not_kept: false }
+    /// An error without a field or line yet. A detail that quotes a value of any size is passed as `format_args!`, which
+    /// is cut as it is written.
+    pub fn new(detail: impl fmt::Display) -> Self {
+        Invalid { field: None, line: None, detail: cut(detail), not_kept: false }
     }
 
     /// An error in one field, parameter or option.
-    pub fn field(field: impl Into<String>, detail: impl Into<String>) -> Self {
-        Invalid { field: Some(field.into()), ..Invalid::new(detail) }
+    pub fn field(field: impl fmt::Display, detail: impl fmt::Display) -> Self {
+        Invalid { field: Some(Cut::of(field, FIELD_BYTES)), ..Invalid::new(detail) }
     }
 
     /// A well-formed value in one field that this collection cannot keep.
-    pub fn not_kept(field: impl Into<String>, detail: impl Into<String>) -> Self {
+    pub fn not_kept(field: impl fmt::Display, detail: impl fmt::Display) -> Self {
         Invalid { not_kept: true, ..Invalid::field(field, detail) }
     }
 
@@ -54,3 +60,90 @@ impl fmt::Display for Invalid {
 }
 
 impl std::error::Error for Invalid {}
+
+/// A sentence for a client, with its middle left out where it is long: it quotes what the client sent, which may be
+/// millions of bytes. The end, which says what was expected, stays. Never holds more than a few kilobytes.
+pub fn cut(sentence: impl fmt::Display) -> String {
+    Cut::of(sentence, CUT_BYTES)
+}
+
+/// The beginning and the end of what is written to it.
+struct Cut {
+    beginning: String,
+    end: String,
+    /// Max bytes of both.
+    max: (usize, usize),
+    left_out: bool,
+}
+
+impl Cut {
+    fn of(text: impl fmt::Display, max: (usize, usize)) -> String {
+        let mut cut = Cut { beginning: String::new(), end: String::new(), max, left_out: false };
+        // Writing to it does not fail.
+        let _ = write!(cut, "{text}");
+        cut.shorten_end();
+        let between = if cut.left_out { " … " } else { "" };
+        [&cut.beginning, between, &cut.end].concat()
+    }
+
+    fn shorten_end(&mut self) {
+        let surplus = self.end.len().saturating_sub(self.max.1);
+        if surplus > 0 {
+            self.end.drain(..self.end.ceil_char_boundary(surplus));
+            self.left_out = true;
+        }
+    }
+}
+
+impl Write for Cut {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        // Once something is in the end, nothing more goes to the beginning.
+        let room = if self.end.is_empty() { self.max.0.saturating_sub(self.beginning.len()) } else { 0 };
+        let (first, rest) = text.split_at(text.floor_char_boundary(room));
+        self.beginning.push_str(first);
+        let last = rest.ceil_char_boundary(rest.len().saturating_sub(self.max.1));
+        if last > 0 {
+            self.left_out = true;
+            self.end.clear();
+        }
+        self.end.push_str(&rest[last..]);
+        // Not at every write, as values are written in small pieces.
+        if self.end.len() > 4 * self.max.1 {
+            self.shorten_end();
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_sentence_that_quotes_much_keeps_its_beginning_and_its_end() {
+        let given = "\\".repeat(1_000_000);
+        let invalid = Invalid::field(&given, format_args!("{given:?}: expected a number"));
+        assert!(invalid.detail.len() <= 1_010 && invalid.detail.capacity() <= 4_000, "{}", invalid.detail.len());
+        assert!(invalid.detail.starts_with("\"\\\\") && invalid.detail.ends_with("\": expected a number"));
+        assert!(invalid.field.is_some_and(|field| field.len() <= 210));
+        assert_eq!(Invalid::new("short: expected a number").detail, "short: expected a number");
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_left_out_is_the_middle(pieces in prop::collection::vec("[aä…😀]{0,12}", 0..40)) {
+            let whole = pieces.concat();
+            let shown = std::fmt::from_fn(|f| pieces.iter().try_for_each(|piece| f.write_str(piece)));
+            let cut = Cut::of(shown, (30, 20));
+            match cut.split_once(" … ") {
+                Some((beginning, end)) => {
+                    prop_assert!(whole.starts_with(beginning) && whole.ends_with(end));
+                    prop_assert!(beginning.len() + end.len() < whole.len());
+                    prop_assert!((27..=30).contains(&beginning.len()) && (17..=20).contains(&end.len()));
+                }
+                None => prop_assert_eq!(cut, whole),
+            }
+        }
+    }
+}

@@ -33,7 +33,7 @@ impl When {
     pub fn read<'a>(words: impl IntoIterator<Item = &'a str>) -> Result<Vec<When>, Invalid> {
         let known = [When::Enter, When::Inside, When::Exit];
         let read = |word: &str| {
-            let wrong = || Invalid::field("when", format!("{word:?}: expected some of enter, inside and exit"));
+            let wrong = || Invalid::field("when", format_args!("{word:?}: expected some of enter, inside and exit"));
             known.into_iter().find(|when| word == when.word()).ok_or_else(wrong)
         };
         let mut when = words.into_iter().map(read).collect::<Result<Vec<_>, _>>()?;

@@ -39,7 +39,7 @@ pub use batch::{Batch, FieldColumn};
 pub use bounds::Bounds;
 pub use builder::BatchBuilder;
 pub use crs::Crs;
-pub use error::Invalid;
+pub use error::{Invalid, cut};
 pub use fence::{Fences, When};
 pub use layout::{Layout, Projection};
 pub use memory::memory_of;

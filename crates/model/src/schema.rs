@@ -261,13 +261,13 @@ impl Schema {
     /// Checks names, roles and limits; every way of making a schema ends here.
     pub fn validate(&self) -> Result<(), Invalid> {
         if self.fields.len() > FIELDS_MAX {
-            return Err(Invalid::new(format!("{} fields are too many: at most {FIELDS_MAX}", self.fields.len())));
+            return Err(Invalid::new(format_args!("{} fields are too many: at most {FIELDS_MAX}", self.fields.len())));
         }
         for (i, field) in self.fields.iter().enumerate() {
             if field.name.is_empty() || field.name.len() > NAME_BYTES_MAX || field.name.chars().any(char::is_control) {
                 return Err(Invalid::field(
                     &field.name,
-                    format!("a field's name must be 1 to {NAME_BYTES_MAX} bytes without control characters"),
+                    format_args!("a field's name must be 1 to {NAME_BYTES_MAX} bytes without control characters"),
                 ));
             }
             if self.fields[..i].iter().any(|f| f.name == field.name) {
@@ -287,7 +287,7 @@ impl Schema {
             if !field.kind.is_time() {
                 return Err(Invalid::field(
                     &field.name,
-                    format!(
+                    format_args!(
                         "plays the part of the time but is a {}: expected a date-time or a date",
                         field.kind.word()
                     ),
@@ -306,7 +306,7 @@ impl Schema {
             if !matches!(field.kind, FieldType::Text | FieldType::Int) {
                 return Err(Invalid::field(
                     &field.name,
-                    format!("names the object but is a {}: expected a string or an integer", field.kind.word()),
+                    format_args!("names the object but is a {}: expected a string or an integer", field.kind.word()),
                 ));
             }
         }
@@ -335,7 +335,7 @@ pub fn validate_name(what: &str, name: &str) -> Result<(), Invalid> {
     } else {
         Err(Invalid::field(
             what,
-            format!(
+            format_args!(
                 "{name:?} is not a name for a {what}: expected 1 to {NAME_BYTES_MAX} letters, digits, '-', '_' or '.', beginning with a letter or digit"
             ),
         ))

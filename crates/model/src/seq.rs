@@ -122,8 +122,9 @@ impl Seq {
 
     /// Reads what [`Seq::to_id`] wrote.
     pub fn from_id(id: &str) -> Result<Seq, Invalid> {
-        let wrong =
-            || Invalid::field("id", format!("{id:?} is not an id that Meridian made: expected 13 digits of base 32"));
+        let wrong = || {
+            Invalid::field("id", format_args!("{id:?} is not an id that Meridian made: expected 13 digits of base 32"))
+        };
         if id.len() != 13 {
             return Err(wrong());
         }

@@ -68,7 +68,7 @@ impl Interval {
             ));
         }
         if interval.start > interval.end {
-            return Err(Invalid::new(format!("{text:?} ends before it starts")));
+            return Err(Invalid::new(format_args!("{text:?} ends before it starts")));
         }
         Ok(interval)
     }
@@ -85,7 +85,7 @@ pub fn parse_date(text: &str) -> Result<i64, Invalid> {
         Ok(date) if text.len() == DATE_BYTES => return date_start(date),
         _ => parse_instant(text, Some(&TimeZone::UTC)),
     };
-    let wrong = || Invalid::new(format!("{text:?} is not a date: expected one such as 2026-01-31"));
+    let wrong = || Invalid::new(format_args!("{text:?} is not a date: expected one such as 2026-01-31"));
     instant.and_then(day).map_err(|_| wrong())
 }
 
@@ -93,7 +93,10 @@ pub fn parse_date(text: &str) -> Result<i64, Invalid> {
 pub fn day(micros: i64) -> Result<i64, Invalid> {
     match micros.rem_euclid(DAY_US) {
         0 => in_range(micros, &micros),
-        _ => Err(Invalid::new(format!("{} is not the start of a day in UTC: expected a date", format_instant(micros)))),
+        _ => Err(Invalid::new(format_args!(
+            "{} is not the start of a day in UTC: expected a date",
+            format_instant(micros)
+        ))),
     }
 }
 
@@ -108,19 +111,21 @@ fn days_of(date: civil::Date) -> i64 {
 /// A leap second, `:60`, is the second before it, as in POSIX. Offsets go to 23:59 on either side.
 pub fn parse_instant(text: &str, zone: Option<&TimeZone>) -> Result<i64, Invalid> {
     let Ok(pieces) = Pieces::parse(text) else {
-        return Err(Invalid::new(format!("{text:?} is not a time: expected RFC 3339 such as 2026-01-31T12:00:00Z")));
+        return Err(Invalid::new(format_args!(
+            "{text:?} is not a time: expected RFC 3339 such as 2026-01-31T12:00:00Z"
+        )));
     };
     let local = pieces.date().to_datetime(pieces.time().unwrap_or(civil::Time::midnight()));
     let offset = match (pieces.to_numeric_offset(), zone) {
         (Some(offset), _) => offset,
         (None, Some(zone)) => offset_in(zone, local),
         (None, None) => {
-            return Err(Invalid::new(format!(
+            return Err(Invalid::new(format_args!(
                 "{text:?} has no time zone: add Z or an offset such as +02:00 (when loading a file, --zone names the zone of its times)"
             )));
         }
     };
-    check_offset(offset).map_err(|e| Invalid::new(format!("{text:?} {e}")))?;
+    check_offset(offset).map_err(|e| Invalid::new(format_args!("{text:?} {e}")))?;
     let second = i64::from(local.hour()) * 3_600 + i64::from(local.minute()) * 60 + i64::from(local.second());
     // Computed here rather than as a timestamp of jiff, whose range ends with offsets in the year 9999.
     let seconds = days_of(local.date()) * 86_400 + second - i64::from(offset.seconds());
@@ -154,7 +159,7 @@ pub fn in_range(micros: i64, shown: &dyn std::fmt::Display) -> Result<i64, Inval
     if (TIME_MIN..=TIME_MAX).contains(&micros) {
         Ok(micros)
     } else {
-        Err(Invalid::new(format!("the time {shown} is out of range: expected a year from 0000 to 9999, in UTC")))
+        Err(Invalid::new(format_args!("the time {shown} is out of range: expected a year from 0000 to 9999, in UTC")))
     }
 }
 
@@ -201,7 +206,7 @@ pub fn zone(name: &str) -> Result<TimeZone, Invalid> {
     zone.filter(has_clocks).ok_or_else(|| {
         Invalid::field(
             "zone",
-            format!(
+            format_args!(
                 "{name:?} is not a time zone: expected an IANA name such as Europe/Paris, or an offset such as +02:00"
             ),
         )

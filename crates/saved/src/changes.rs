@@ -28,7 +28,7 @@ impl SavedSearches {
         definition.question.keep.as_ref().map_or(Ok(()), |keep| keep.allowed(view))?;
         // Checked before a slot is reserved: a wrong request must not displace a valid one.
         self.check(&definition, view)?;
-        let slot = self.reserve(view)?;
+        let slot = self.reserve(view, definition.counts_as())?;
         let definition = self.located(definition, view, arrived).await?;
         let saved = self.clone();
         // A separate task, so that a client that disconnects does not leave it half created.
@@ -75,30 +75,27 @@ impl SavedSearches {
         }
     }
 
-    /// Reserves space for one more of the caller's tenant.
-    fn reserve(self: &Arc<SavedSearches>, view: &View) -> Result<CreationSlot, Refusal> {
+    /// Reserves space for one more of the caller's tenant, which counts as so many.
+    fn reserve(self: &Arc<SavedSearches>, view: &View, count: usize) -> Result<CreationSlot, Refusal> {
         let (tenant, ledger) = (&view.caller().tenant, &view.caller().ledger);
         let mut registry = self.registry.lock();
-        let running = registry.all.len() + registry.making;
-        if running >= self.settings.max {
+        let others = count as u64 - 1;
+        ledger
+            .within(Quota::SavedSearches, || registry.counts.held_by(tenant) as u64 + others)
+            .map_err(Refusal::Quota)?;
+        // Counted while the address is geocoded and the record written, without holding the lock for that long.
+        if !registry.counts.take(tenant.clone(), count) {
             return Err(Refusal::TooManySaved { most: self.settings.max });
         }
-        ledger.within(Quota::SavedSearches, || registry.count(tenant) as u64).map_err(Refusal::Quota)?;
-        // Counted while the address is geocoded and the record written, without holding the lock for that long.
-        registry.making += 1;
-        registry.add(tenant);
-        Ok(CreationSlot(self.clone(), tenant.clone()))
+        Ok(CreationSlot(self.clone(), tenant.clone(), count))
     }
 
     /// The definition with its address geocoded. The position stays fixed when the places change later.
     async fn located(&self, mut definition: Definition, view: &View, arrived: Instant) -> Result<Definition, Refusal> {
         if matches!(definition.question.place, Some(Location::Address { .. })) {
-            let asked = &mut definition.asked;
             definition.question = self.searches.located(definition.question, view, arrived).await?;
-            if let Some(Area::Circle { lon, lat, radius_m }) = definition.question.area() {
-                asked.shift_remove("address");
-                asked.insert("near".to_owned(), json!([lon, lat]));
-                asked.insert("radius".to_owned(), json!(radius_m));
+            if let Some(&Area::Circle { lon, lat, radius_m }) = definition.question.area() {
+                definition.set_place((lon, lat), radius_m);
             }
         }
         Ok(definition)
@@ -143,7 +140,7 @@ impl SavedSearches {
             registry.damaged.remove(&id);
             let Some(entry) = registry.all.remove(&id) else { return Ok(false) };
             let tenant = &entry.search.definition.tenant;
-            registry.remove(tenant);
+            registry.counts.give_back(tenant.clone(), entry.search.definition.counts_as());
             drop(registry);
             if let Some(sender) = entry.sender {
                 sender.abort();
@@ -168,13 +165,11 @@ impl SavedSearches {
 }
 
 /// A slot of a saved search being created, released when dropped.
-struct CreationSlot(Arc<SavedSearches>, Arc<str>);
+struct CreationSlot(Arc<SavedSearches>, Arc<str>, usize);
 
 impl Drop for CreationSlot {
     fn drop(&mut self) {
-        let mut registry = self.0.registry.lock();
-        registry.making -= 1;
-        registry.remove(&self.1);
+        self.0.registry.lock().counts.give_back(self.1.clone(), self.2);
     }
 }
 

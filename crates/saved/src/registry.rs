@@ -23,6 +23,7 @@ use meridian_federation::Searches;
 use meridian_federation::delivery::Outbox;
 use meridian_federation::supervise;
 use meridian_model::policy::access::{Grant, Role};
+use meridian_model::policy::pool::Pool;
 use meridian_model::{Background, Invalid};
 use parking_lot::{Mutex, RwLock};
 use std::collections::{BTreeMap, HashMap};
@@ -32,6 +33,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
+/// A page of the list ends with the question that reaches so many bytes.
+const PAGE_BYTES_MAX: usize = 1 << 20;
 /// Name of the records in the data folder.
 pub const RECORDS: &str = "saved";
 
@@ -66,13 +69,10 @@ pub struct SavedSearches {
     pub(super) polls: AtomicU64,
 }
 
-#[derive(Default)]
 pub(super) struct Registry {
     pub(super) all: BTreeMap<String, Entry>,
-    /// Saved searches being created.
-    pub(super) making: usize,
-    /// Saved searches by tenant, with those being created.
-    counts: HashMap<Arc<str>, usize>,
+    /// What they count as, by tenant, with those being created: each tenant is guaranteed a part.
+    pub(super) counts: Pool<Arc<str>>,
     /// Records found damaged or missing: name, and the damage or repair.
     pub(super) damaged: BTreeMap<String, String>,
     /// Records without a copy.
@@ -84,29 +84,21 @@ pub(super) struct Registry {
 }
 
 impl Registry {
+    fn new(max: usize) -> Registry {
+        Registry {
+            all: BTreeMap::new(),
+            counts: Pool::new(max),
+            damaged: BTreeMap::new(),
+            uncopied: Vec::new(),
+            running: false,
+            tasks: Vec::new(),
+            matcher: None,
+        }
+    }
+
     /// Whether matching, polling and sending run.
     pub(super) fn is_running(&self) -> bool {
         self.running
-    }
-
-    /// Saved searches of a tenant, with those being created.
-    pub(super) fn count(&self, tenant: &str) -> usize {
-        self.counts.get(tenant).copied().unwrap_or(0)
-    }
-
-    /// Counts one more of a tenant.
-    pub(super) fn add(&mut self, tenant: &Arc<str>) {
-        *self.counts.entry(tenant.clone()).or_default() += 1;
-    }
-
-    /// Counts one less of a tenant.
-    pub(super) fn remove(&mut self, tenant: &str) {
-        if let Some(count) = self.counts.get_mut(tenant) {
-            *count -= 1;
-            if *count == 0 {
-                self.counts.remove(tenant);
-            }
-        }
     }
 }
 
@@ -152,7 +144,7 @@ impl SavedSearches {
             missed: Mutex::default(),
             webhooks: Arc::new(webhooks),
             polls_due: PollSchedule::new(settings.polls_at_once),
-            registry: Mutex::default(),
+            registry: Mutex::new(Registry::new(settings.max)),
             matches: AtomicU64::new(0),
             left_out: AtomicU64::new(0),
             polls: AtomicU64::new(0),
@@ -221,7 +213,8 @@ impl SavedSearches {
         });
         drop(match_indexes);
         let mut registry = self.registry.lock();
-        registry.add(&tenant);
+        // Room was found for a new one before it was written, and those of before are kept in any case.
+        registry.counts.force(tenant.clone(), search.definition.counts_as());
         let sender = (registry.running && search.webhook_state.is_some()).then(|| self.sender(&search));
         registry.all.insert(search.id.clone(), Entry { search: search.clone(), slot, sender });
         search
@@ -332,23 +325,36 @@ impl SavedSearches {
         View::new(self.backend.clone(), Arc::new(Identity::of(&ledger, grant, &search.id)))
     }
 
-    /// The states of the saved searches that a caller sees, in order of id: at most `limit` after this one, and whether
-    /// there are more.
+    /// The states of the saved searches that a caller sees, in order of id: at most `limit` after this one, fewer where their
+    /// questions are large; and whether there are more.
     pub fn list(&self, view: &View, after: &str, limit: usize) -> (Vec<SavedSearchStatus>, bool) {
         let registry = self.registry.lock();
         let rest = registry.all.range::<str, _>((Bound::Excluded(after), Bound::Unbounded));
-        let mut rest = rest.map(|(_, entry)| &entry.search).filter(|search| search.definition.is_seen_by(view));
-        let some: Vec<Arc<SavedSearch>> = rest.by_ref().take(limit).cloned().collect();
-        // One more than the page, to know whether there is a next one.
-        let more = rest.next().is_some();
+        let mut rest =
+            rest.map(|(_, entry)| &entry.search).filter(|search| search.definition.is_seen_by(view)).peekable();
+        let (mut some, mut bytes) = (Vec::new(), 0);
+        while some.len() < limit
+            && bytes < PAGE_BYTES_MAX
+            && let Some(search) = rest.next()
+        {
+            bytes += search.definition.question_bytes();
+            some.push(search.clone());
+        }
+        let more = rest.peek().is_some();
+        drop(rest);
         drop(registry);
         let dropped = self.event_queue.dropped(view.tenant());
         (some.iter().map(|search| search.status(dropped, false)).collect(), more)
     }
 
-    /// Saved searches of a tenant, with those being created.
+    /// Guarantees each tenant a part of the saved searches that there may be, in proportion to its weight.
+    pub fn guarantee(&self, weights: impl IntoIterator<Item = (Arc<str>, u32)>) {
+        self.registry.lock().counts.guarantee(weights);
+    }
+
+    /// Saved searches of a tenant, with those being created; large ones count as several.
     pub fn count(&self, tenant: &str) -> usize {
-        self.registry.lock().count(tenant)
+        self.registry.lock().counts.held_by(tenant)
     }
 
     /// Records found damaged or missing, of all tenants, and the damage of each, including those repaired from their

@@ -52,6 +52,8 @@ pub enum Fault {
     Absent(&'static str, String),
     /// There is such a tenant or user already; its kind and name.
     Exists(&'static str, String),
+    /// The user of this name was changed since the caller saw it.
+    Changed(String),
     /// The records could not be read or written.
     Vault(String),
 }
@@ -62,6 +64,7 @@ impl fmt::Display for Fault {
             Fault::Invalid(invalid) => invalid.fmt(f),
             Fault::Absent(kind, name) => write!(f, "there is no {kind} {name:?}"),
             Fault::Exists(kind, name) => write!(f, "there is a {kind} {name:?} already"),
+            Fault::Changed(name) => write!(f, "the user {name:?} was changed meanwhile: read it, and try again"),
             Fault::Vault(why) => write!(f, "the records of tokens, tenants and users: {why}"),
         }
     }

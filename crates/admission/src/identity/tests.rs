@@ -235,7 +235,7 @@ fn a_changed_user_has_no_session_even_where_its_record_stays() {
     let (session, text) = registry.begin_session(&login, &password, &LIMITS, NOW).unwrap().unwrap();
     let kept: Vec<_> = vault.all().unwrap().into_iter().filter(|(name, _)| name.starts_with("session-")).collect();
     let change = UserChange { disabled: Some(false), ..UserChange::default() };
-    registry.change_user(&login, change).unwrap();
+    registry.change_user(&registry.user(&login).unwrap(), change).unwrap();
     assert!(session.caller().is_void(NOW));
     assert_eq!(registry.session(&text, &LIMITS, NOW).unwrap_err(), Unknown::Credential);
     // As after a crash between the two.
@@ -285,8 +285,11 @@ fn a_user_that_cannot_be_written_does_not_change() {
     let (login, password) = user(&registry, None, "anna");
     let (_, text) = registry.begin_session(&login, &password, &LIMITS, NOW).unwrap().unwrap();
     vault.full.store(true, Ordering::Relaxed);
-    assert!(matches!(registry.change_user(&login, UserChange::default()), Err(Fault::Vault(_))));
-    assert!(matches!(registry.remove_user(&login), Err(Fault::Vault(_))));
+    assert!(matches!(
+        registry.change_user(&registry.user(&login).unwrap(), UserChange::default()),
+        Err(Fault::Vault(_))
+    ));
+    assert!(matches!(registry.remove_user(&registry.user(&login).unwrap()), Err(Fault::Vault(_))));
     assert!(matches!(registry.begin_session(&login, &password, &LIMITS, NOW), Err(Fault::Vault(_))));
     assert!(registry.session(&text, &LIMITS, NOW).is_ok());
     // Signing out works at once, and says that a restart may bring the session back.

@@ -2,8 +2,9 @@
 //!
 //! Attempts are counted per login and per address. The first few are free, then each must wait for longer than the one before, up
 //! to a minute. An attempt counts from its beginning, so that many at once are no way around; success takes its own back.
-//! A login that others try from elsewhere stays open to its user: an address from which the user has signed in is
-//! held to the attempts of that address alone. So nobody can lock a user out by failing on purpose.
+//! A login that others try stays open to its user at an address from which the user has signed in: attempts for this login from
+//! there are counted by themselves. So nobody elsewhere can lock a user out by failing on purpose, and neither can others behind
+//! the same address who try other logins.
 
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -29,23 +30,32 @@ struct Tables {
     logins: Counts<String>,
     addresses: Counts<IpAddr>,
     /// Logins and the addresses from which they were successful.
-    familiar: Counts<(String, IpAddr)>,
+    familiar: Counts<Pair>,
+    /// Attempts of these.
+    by_familiar: Counts<Pair>,
 }
 
-/// An attempt that has begun.
+/// A login, and the address that it is tried from.
+type Pair = (String, IpAddr);
+
+/// An attempt that has begun: what it is counted for.
 #[derive(Debug)]
 #[must_use]
 pub struct Attempt {
-    /// Where attempts are counted for the login.
-    login: Option<String>,
+    login: String,
+    /// None where its owner is known to be the operator.
     address: Option<IpAddr>,
-    tried: String,
+    is_familiar: bool,
 }
 
 impl Default for Throttle {
     fn default() -> Throttle {
-        let (logins, addresses) = (Counts::new(FORGOTTEN), Counts::new(FORGOTTEN));
-        Throttle(Mutex::new(Tables { logins, addresses, familiar: Counts::new(FAMILIAR) }))
+        Throttle(Mutex::new(Tables {
+            logins: Counts::new(FORGOTTEN),
+            addresses: Counts::new(FORGOTTEN),
+            familiar: Counts::new(FAMILIAR),
+            by_familiar: Counts::new(FORGOTTEN),
+        }))
     }
 }
 
@@ -56,32 +66,24 @@ impl Throttle {
     /// # Errors
     /// The time to wait.
     pub fn begin(&self, login: &str, address: Option<IpAddr>, now: i64) -> Result<Attempt, Duration> {
-        let address = address.map(block);
         let mut tables = self.0.lock();
-        let familiar = address.is_some_and(|address| tables.familiar.of(&(login.to_owned(), address), now).is_some());
-        let login_counts = (!familiar).then(|| login.to_owned());
-        // Both tables are asked before either counts: a refused attempt does not lengthen the wait.
-        let wait_login = login_counts.as_ref().map_or(0, |login| tables.logins.wait(login, now));
-        let wait_address = address.map_or(0, |address| tables.addresses.wait(&address, now));
-        let wait = wait_login.max(wait_address);
+        let mut attempt = Attempt { login: login.to_owned(), address: address.map(block), is_familiar: false };
+        attempt.is_familiar = attempt.pair().is_some_and(|pair| tables.familiar.of(&pair, now).is_some());
+        // All tables are asked before any counts: a refused attempt does not lengthen the wait.
+        let wait = tables.wait(&attempt, now);
         if wait > 0 {
             return Err(Duration::from_micros(wait.unsigned_abs()));
         }
-        if let Some(login) = &login_counts {
-            tables.logins.count(login.clone(), now);
-        }
-        if let Some(address) = address {
-            tables.addresses.count(address, now);
-        }
-        Ok(Attempt { login: login_counts, address, tried: login.to_owned() })
+        tables.count(&attempt, now);
+        Ok(attempt)
     }
 
     /// Takes back an attempt that was successful, and remembers its address.
     pub fn succeed(&self, attempt: Attempt, now: i64) {
         let mut tables = self.0.lock();
         tables.take_back(&attempt);
-        if let Some(address) = attempt.address {
-            tables.familiar.count((attempt.tried, address), now);
+        if let Some(pair) = attempt.pair() {
+            tables.familiar.count(pair, now);
         }
     }
 
@@ -91,11 +93,42 @@ impl Throttle {
     }
 }
 
+impl Attempt {
+    fn pair(&self) -> Option<Pair> {
+        self.address.map(|address| (self.login.clone(), address))
+    }
+
+    /// The familiar pair that it is counted for, and nothing else.
+    fn familiar(&self) -> Option<Pair> {
+        self.pair().filter(|_| self.is_familiar)
+    }
+}
+
 impl Tables {
-    fn take_back(&mut self, attempt: &Attempt) {
-        if let Some(login) = &attempt.login {
-            self.logins.take_back(login);
+    /// Microseconds until an attempt may begin.
+    fn wait(&self, attempt: &Attempt, now: i64) -> i64 {
+        match (attempt.familiar(), &attempt.address) {
+            (Some(pair), _) => self.by_familiar.wait(&pair, now),
+            (None, Some(address)) => self.logins.wait(&attempt.login, now).max(self.addresses.wait(address, now)),
+            (None, None) => self.logins.wait(&attempt.login, now),
         }
+    }
+
+    fn count(&mut self, attempt: &Attempt, now: i64) {
+        if let Some(pair) = attempt.familiar() {
+            return self.by_familiar.count(pair, now);
+        }
+        self.logins.count(attempt.login.clone(), now);
+        if let Some(address) = attempt.address {
+            self.addresses.count(address, now);
+        }
+    }
+
+    fn take_back(&mut self, attempt: &Attempt) {
+        if let Some(pair) = attempt.familiar() {
+            return self.by_familiar.take_back(&pair);
+        }
+        self.logins.take_back(&attempt.login);
         if let Some(address) = &attempt.address {
             self.addresses.take_back(address);
         }
@@ -234,7 +267,12 @@ mod tests {
             let attempt = throttle.begin("anna", home, SECOND).unwrap();
             throttle.succeed(attempt, SECOND);
         }
-        // But who guesses from there is held as everywhere.
+        // Nor by those behind the same address, who try other logins.
+        for n in 0..20 {
+            let _ = throttle.begin(&format!("guess{n}"), home, SECOND);
+        }
+        assert!(throttle.begin("ben", home, SECOND).is_err());
+        // But attempts for this login from there are held as everywhere.
         for _ in 0..FREE {
             throttle.begin("anna", home, SECOND).map(drop).unwrap();
         }

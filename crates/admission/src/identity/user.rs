@@ -93,7 +93,7 @@ pub fn check_name(name: &str) -> Result<(), Invalid> {
         true => Ok(()),
         false => Err(Invalid::field(
             "name",
-            format!(
+            format_args!(
                 "{name:?} is not a name of a user: expected 1 to {NAME_BYTES_MAX} small letters, digits, '-', '_', '.', '+' or '@', \
                  beginning with a letter or digit"
             ),

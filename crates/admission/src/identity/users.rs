@@ -62,24 +62,24 @@ impl Registry {
         user.map_or_else(PasswordDigest::of_nobody, |user| user.password.clone())
     }
 
-    /// Makes a user.
-    pub fn create_user(&self, new: NewUser, now: i64) -> Result<User, Fault> {
-        check_name(&new.name)?;
-        new.grant.check()?;
-        let _changing = self.changing.lock();
-        let state = self.now.load_full();
-        let tenant = match (new.tenant, new.grant.role) {
-            (None, Role::Operator) => String::new(),
+    /// Checks that a user can be made, before the work on its password: returns the tenant that it is for, empty for an
+    /// operator.
+    pub fn check_user(&self, name: &str, tenant: Option<&str>, grant: &Grant) -> Result<String, Fault> {
+        let state = self.now.load();
+        check_name(name)?;
+        grant.check()?;
+        let tenant = match (tenant, grant.role) {
+            (None, Role::Operator) => "",
             (Some(_), Role::Operator) => {
                 return Err(Invalid::field("tenant", "an operator belongs to no tenant: leave it out").into());
             }
-            (tenant, _) => tenant.unwrap_or_else(|| DEFAULT_TENANT.to_owned()),
+            (tenant, _) => tenant.unwrap_or(DEFAULT_TENANT),
         };
-        if !tenant.is_empty() && !state.tenants.contains_key(&tenant) {
+        if !tenant.is_empty() && !state.tenants.contains_key(tenant) {
             return Err(Invalid::field("tenant", format!("there is no tenant {tenant:?}: create it first")).into());
         }
-        if state.users.contains_key(&Login::of(&tenant, &new.name)) {
-            return Err(Fault::Exists("user", new.name));
+        if state.users.contains_key(&Login::of(tenant, name)) {
+            return Err(Fault::Exists("user", name.to_owned()));
         }
         let of_tenant = state.users.values().filter(|user| user.tenant == tenant).count();
         for (count, max) in [(state.users.len(), USERS_MAX), (of_tenant, USERS_OF_TENANT_MAX)] {
@@ -87,6 +87,14 @@ impl Registry {
                 return Err(Invalid::new(format!("there are {max} users, the limit: remove some first")).into());
             }
         }
+        Ok(tenant.to_owned())
+    }
+
+    /// Makes a user.
+    pub fn create_user(&self, new: NewUser, now: i64) -> Result<User, Fault> {
+        let _changing = self.changing.lock();
+        let tenant = self.check_user(&new.name, new.tenant.as_deref(), &new.grant)?;
+        let state = self.now.load_full();
         let user = User {
             id: random()?,
             name: new.name,
@@ -103,11 +111,13 @@ impl Registry {
     }
 
     /// Changes a user, whose sessions end; returns it as it is now.
-    pub fn change_user(&self, login: &Login, change: UserChange) -> Result<User, Fault> {
+    ///
+    /// # Errors
+    /// [`Fault::Changed`] where the user is not as it was given: whether the caller may change it was decided by that.
+    pub fn change_user(&self, was: &User, change: UserChange) -> Result<User, Fault> {
         let _changing = self.changing.lock();
         let state = self.now.load_full();
-        let user = state.users.get(login).ok_or_else(|| Fault::Absent("user", login.to_string()))?;
-        let mut user = User::clone(user);
+        let mut user = User::clone(unchanged(&state, was)?);
         if let Some(grant) = change.grant {
             grant.check()?;
             let Grant { role, collections } = grant;
@@ -123,19 +133,23 @@ impl Registry {
         // Sessions hold the stamp: a record of a session that outlives the change is void.
         user.stamp = random()?;
         self.put_user(&state, user.clone())?;
-        self.end_sessions(|session| session.login() == login);
+        self.end_sessions(|session| *session.login() == was.login());
         Ok(user)
     }
 
     /// Removes a user, whose sessions end.
-    pub fn remove_user(&self, login: &Login) -> Result<(), Fault> {
+    ///
+    /// # Errors
+    /// [`Fault::Changed`] as for [`Registry::change_user`].
+    pub fn remove_user(&self, user: &User) -> Result<(), Fault> {
         let _changing = self.changing.lock();
         let mut state = State::clone(&self.now.load());
-        let user = state.users.remove(login).ok_or_else(|| Fault::Absent("user", login.to_string()))?;
+        let login = unchanged(&state, user)?.login();
+        state.users.remove(&login);
         // The record first: a removed user must not come back with the next start.
         self.remove(KINDS.user, &user.id)?;
         self.now.store(Arc::new(state));
-        self.end_sessions(|session| session.login() == login);
+        self.end_sessions(|session| *session.login() == login);
         Ok(())
     }
 
@@ -147,6 +161,13 @@ impl Registry {
         self.now.store(Arc::new(state));
         Ok(())
     }
+}
+
+/// The user of now, if it is the one that was seen and has not changed since.
+fn unchanged<'s>(state: &'s State, seen: &User) -> Result<&'s User, Fault> {
+    let login = seen.login();
+    let now = state.users.get(&login).ok_or_else(|| Fault::Absent("user", login.to_string()))?;
+    if now.stamp == seen.stamp { Ok(now) } else { Err(Fault::Changed(login.to_string())) }
 }
 
 /// A value that no other has: 16 hexadecimal digits.

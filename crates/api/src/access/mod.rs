@@ -11,6 +11,7 @@ use crate::request::Context;
 use crate::scope::Scope;
 use axum::body::Body;
 use meridian_admission::identity::Fault;
+use meridian_model::policy::access::Grant;
 use serde::de::DeserializeOwned;
 
 /// Reads a small JSON body.
@@ -24,6 +25,12 @@ async fn read<T: DeserializeOwned + Send + 'static>(
     let deadline = context.deadline(None, state.config.timeout_default)?;
     let read = body::json(state, &context.lease, &received.bytes, deadline).await?;
     read.map_err(|e| Problem::new(Kind::InvalidBody, format!("the body cannot be read ({e}): expected {expected}")))
+}
+
+/// Whether the caller sees and manages what has these rights: an admin what it could give, an operator everything.
+fn manages(state: &Scope, grant: &Grant) -> bool {
+    let caller = state.caller();
+    caller.is_operator() || caller.grant.may_give(grant)
 }
 
 /// Runs a change of the registry, which syncs files, where blocking is allowed.

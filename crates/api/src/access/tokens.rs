@@ -3,6 +3,7 @@
 use crate::audit::Note;
 use crate::contract::{TokenAnswer, TokenInfo, TokenList};
 use crate::entry::Path;
+use crate::errors;
 use crate::params::Params;
 use crate::problem::{Kind, Problem, Result};
 use crate::request::Context;
@@ -11,7 +12,7 @@ use crate::scope::Scope;
 use axum::body::Body;
 use axum::http::{StatusCode, header};
 use axum::response::Response;
-use meridian_admission::identity::{NewToken, Token};
+use meridian_admission::identity::{Fault, NewToken, Token};
 use meridian_model::policy::access::{Grant, Pattern, Role};
 use meridian_model::{schema_json, time};
 use serde::Deserialize;
@@ -101,20 +102,30 @@ fn expiry(text: &str, now: i64) -> Result<i64> {
 /// `GET /tokens`
 pub async fn list(state: Scope, context: Context) -> Result<Response> {
     Params::parse(context.query.as_deref())?.finish()?;
-    let tokens = state.registry.tokens(tenant(&state)).iter().map(TokenInfo::from).collect();
+    let tokens = managed(&state).iter().map(TokenInfo::from).collect();
     respond::json("application/json", &TokenList { tokens })
 }
 
 /// `DELETE /tokens/{id}`
 pub async fn delete(state: Scope, Path(id): Path<String>, context: Context) -> Result<Response> {
     Params::parse(context.query.as_deref())?.finish()?;
+    if !managed(&state).iter().any(|token| token.id == id) {
+        return Err(errors::access_problem(Fault::Absent("token", id)));
+    }
     let revoked = id.clone();
     super::change(&state, move |state| state.registry.revoke_token(tenant(state), &revoked)).await?;
     tracing::info!(by = &*state.caller().name, token = id, "token revoked");
     Ok(respond::no_content())
 }
 
-/// The tenant whose tokens the caller manages; `None` for all.
+/// The tokens that the caller manages. A token never changes, so what holds of it now holds until it is revoked.
+fn managed(state: &Scope) -> Vec<Token> {
+    let mut tokens = state.registry.tokens(tenant(state));
+    tokens.retain(|token| super::manages(state, &token.grant()));
+    tokens
+}
+
+/// The tenant whose tokens the caller may manage; `None` for all.
 fn tenant(state: &Scope) -> Option<&str> {
     (!state.caller().is_operator()).then(|| state.view().tenant())
 }

@@ -3,6 +3,7 @@
 use crate::audit::Note;
 use crate::contract::{UserInfo, UserList};
 use crate::entry::Path;
+use crate::errors;
 use crate::params::Params;
 use crate::problem::{Kind, Problem, Result};
 use crate::request::Context;
@@ -57,7 +58,9 @@ pub async fn post(state: Scope, context: Context, body: Body) -> Result<Response
         return Err(gives_no_such());
     }
     may_give(&state, &grant)?;
-    let password = hashed(&state, &asked.password).await?;
+    // First what costs nothing: a hash takes its turn, and time of a processor.
+    let of = state.registry.check_user(&asked.name, tenant.as_deref(), &grant).map_err(errors::access_problem)?;
+    let password = hashed(&state, &of, &asked.password).await?;
     let new = NewUser { name: asked.name, tenant, grant, password };
     let user = super::change(&state, move |state| state.registry.create_user(new, state.now())).await?;
     tracing::info!(by = &*state.caller().name, user = %user.login(), role = %user.role, "user created");
@@ -73,8 +76,9 @@ pub async fn list(state: Scope, context: Context) -> Result<Response> {
     Params::parse(context.query.as_deref())?.finish()?;
     let caller = state.caller();
     let tenant = (!caller.is_operator()).then(|| &*caller.tenant);
-    let users = state.registry.users(tenant).iter().map(UserInfo::from).collect();
-    respond::json("application/json", &UserList { users })
+    let users = state.registry.users(tenant);
+    let seen = users.iter().filter(|user| super::manages(&state, &user.grant()));
+    respond::json("application/json", &UserList { users: seen.map(UserInfo::from).collect() })
 }
 
 /// `PATCH /users/{name}`
@@ -95,10 +99,9 @@ pub async fn patch(state: Scope, Path(name): Path<String>, context: Context, bod
         may_give(&state, &user.grant())?;
     }
     if let Some(password) = &asked.password {
-        change.password = Some(hashed(&state, password).await?);
+        change.password = Some(hashed(&state, &user.tenant, password).await?);
     }
-    let login = user.login();
-    let user = super::change(&state, move |state| state.registry.change_user(&login, change)).await?;
+    let user = super::change(&state, move |state| state.registry.change_user(&user, change)).await?;
     let (by, password) = (&*state.caller().name, asked.password.is_some());
     tracing::info!(by, user = %user.login(), role = %user.role, disabled = user.disabled, password, "user changed");
     let mut response = respond::json("application/json", &UserInfo::from(&user))?;
@@ -109,10 +112,10 @@ pub async fn patch(state: Scope, Path(name): Path<String>, context: Context, bod
 /// `DELETE /users/{name}`
 pub async fn delete(state: Scope, Path(name): Path<String>, context: Context) -> Result<Response> {
     Params::parse(context.query.as_deref())?.finish()?;
-    let login = find(&state, &name)?.login();
-    let removed = login.clone();
+    let user = find(&state, &name)?;
+    let removed = user.clone();
     super::change(&state, move |state| state.registry.remove_user(&removed)).await?;
-    tracing::info!(by = &*state.caller().name, user = %login, "user removed");
+    tracing::info!(by = &*state.caller().name, user = %user.login(), "user removed");
     Ok(respond::no_content())
 }
 
@@ -127,12 +130,13 @@ fn note(user: &User, password: bool) -> Note {
     }
 }
 
-/// A user of the caller's tenant. An operator that names no tenant also finds operators.
+/// A user of the caller's tenant that it manages. An operator that names no tenant also finds operators.
 fn find(state: &Scope, name: &str) -> Result<Arc<User>> {
     let caller = state.caller();
     let user = state.registry.user(&Login::of(&caller.tenant, name));
-    let visible = |user: &Arc<User>| caller.is_operator() || user.tenant == *caller.tenant;
-    user.filter(visible).ok_or_else(|| Problem::not_found(format!("there is no user {name:?}")))
+    let of_tenant = |user: &Arc<User>| caller.is_operator() || user.tenant == *caller.tenant;
+    user.filter(|user| of_tenant(user) && super::manages(state, &user.grant()))
+        .ok_or_else(|| Problem::not_found(format!("there is no user {name:?}")))
 }
 
 fn role(text: &str) -> Result<Role> {
@@ -164,10 +168,10 @@ fn gives_no_such() -> Problem {
     Problem::new(Kind::Forbidden, "your role and collections do not include those of the user")
 }
 
-/// Hashes a new password, in the queue of all work on passwords.
-async fn hashed(state: &Scope, text: &str) -> Result<PasswordDigest> {
+/// Hashes a new password of a tenant's user, in the queue of all work on passwords.
+async fn hashed(state: &Scope, tenant: &str, text: &str) -> Result<PasswordDigest> {
     let password = Password::chosen(text).map_err(Problem::invalid_body)?;
-    let digest = state.passwords.run(state, move || password.hash()).await?;
+    let digest = state.passwords.run(state, tenant, move || password.hash()).await?;
     state.still_valid()?;
     digest.map_err(Problem::internal)
 }

@@ -62,6 +62,10 @@ pub async fn get(state: Scope, Path(name): Path<String>, context: Context) -> Re
     respond::json("application/json", &describe(&context, &*collection))
 }
 
+/// Max bytes of a collection's title and description, which are in every list of collections.
+const TITLE_BYTES_MAX: usize = 1_000;
+const DESCRIPTION_BYTES_MAX: usize = 10_000;
+
 /// `PUT /collections/{c}`: creates a collection. If it exists with this schema, the request changes the settings that
 /// it names.
 pub async fn put(state: Scope, Path(name): Path<String>, context: Context, body: Body) -> Result<Response> {
@@ -199,7 +203,15 @@ fn read_schema(headers: &HeaderMap, bytes: &[u8]) -> Result<Schema> {
     } else {
         schema_spec::parse(text.trim())
     };
-    schema.map_err(Problem::invalid_body)
+    let schema = schema.map_err(Problem::invalid_body)?;
+    for (name, text, max) in
+        [("title", &schema.title, TITLE_BYTES_MAX), ("description", &schema.description, DESCRIPTION_BYTES_MAX)]
+    {
+        if text.as_ref().is_some_and(|text| text.len() > max) {
+            return Err(Problem::invalid_body(Invalid::field(name, format_args!("expected at most {max} bytes"))));
+        }
+    }
+    Ok(schema)
 }
 
 /// The description of a collection.

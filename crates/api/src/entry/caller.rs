@@ -2,7 +2,7 @@
 
 use super::forwarded::is_forwarded;
 use super::path::decoded;
-use super::route::{Access, Resource};
+use super::route::{Access, Action, Resource};
 use super::{Arrival, Peer};
 use crate::guard::Guard;
 use crate::problem::{Kind, Problem, Result};
@@ -67,6 +67,12 @@ pub fn identify(
         // A proxy and this server might each pick another of the two.
         (Some(_), Some(_)) => Err(Problem::parameter("Meridian-Tenant", "the request has more than one: expected one")),
     }
+}
+
+/// Whether a credential, the socket, or its place on this machine tells who sends a request.
+pub fn is_known(state: &AppState, guard: &Guard, arrival: &Arrival, request: (&Method, &Uri, &HeaderMap)) -> bool {
+    let needs = Access::Needs(Action::Read, Resource::Collections);
+    identify(state, guard, arrival, needs, request).is_ok_and(|caller| !caller.is_anonymous())
 }
 
 const NO_TOKEN_YET: &str = "no token exists yet, so only programs on this machine are served: \

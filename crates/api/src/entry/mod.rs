@@ -10,6 +10,7 @@
 //!
 //! No request bypasses these steps. The near query, which is worth a shorter path, has a handler that is not boxed.
 
+mod caching;
 mod caller;
 mod forwarded;
 mod handler;
@@ -42,7 +43,7 @@ use crate::routes::ROUTES;
 use crate::scope::Scope;
 use crate::state::AppState;
 use axum::body::{Body, HttpBody};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Version, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use matchit::Params;
@@ -121,6 +122,8 @@ pub struct Dispatch {
     pub segments: Segments,
     /// Its permit to run.
     pub lease: Lease,
+    /// Max bytes of its body.
+    pub body_bytes_max: usize,
 }
 
 /// What a request matched in the route table.
@@ -146,12 +149,17 @@ impl Entry {
 
     /// Responds to one request.
     pub async fn answer<B: Incoming>(&self, connection: Connection, request: Request<B>) -> Response {
-        let (mut observation, current) =
-            Observation::begin(&self.state, request.method(), request.uri(), request.headers());
-        let is_head = *request.method() == Method::HEAD;
+        let (method, uri, headers) = (request.method(), request.uri(), request.headers());
         // The connection's own value, for a refusal before a proxy's statement is read.
-        let mut secure = connection.secure;
-        let mut response = match self.arrival(connection, observation.arrived, request.headers()) {
+        let (is_head, mut secure) = (*method == Method::HEAD, connection.secure);
+        let arrival = self.arrival(connection, Instant::now(), headers);
+        // Only asked where the request names a trace. Others must not spend what traces of callers may take.
+        let is_known = || {
+            let of = (method, uri, headers);
+            arrival.as_ref().is_ok_and(|arrival| caller::is_known(&self.state, &self.guard, arrival, of))
+        };
+        let (mut observation, current) = Observation::begin(&self.state, (method, uri, headers), is_known);
+        let mut response = match arrival {
             Ok(arrival) => {
                 (observation.client, secure) = (arrival.client, arrival.secure);
                 // Pinned here and passed by reference: a future passed by value is copied, and this one is large.
@@ -209,6 +217,7 @@ impl Entry {
             Handler::Near => None,
             Handler::Boxed(_) => Some(observation.track(row, &caller, request.uri())),
         };
+        let shown = caching::shows_credential(request.headers());
         // After the quotas: a request over its own tenant's quota must not use the queue that all share.
         let gate = self.gate(row.route.class);
         let account = Entry::account(&caller, request.headers());
@@ -255,6 +264,11 @@ impl Entry {
                     caller: caller.clone(),
                     segments,
                     lease: lease.clone(),
+                    body_bytes_max: row
+                        .route
+                        .body
+                        .map_or(0, |body| body.bytes_max)
+                        .min(self.state.config.body_bytes_max),
                 });
                 let handled = handler(request, self.state.clone());
                 let mut response = match act {
@@ -269,10 +283,7 @@ impl Entry {
                 outgoing::charged(response, &caller, place, &self.state, tracked)
             }
         };
-        if row.route.produces.len() > 1 {
-            // The response depends on `Accept`.
-            response.headers_mut().insert(header::VARY, HeaderValue::from_static("Accept"));
-        }
+        caching::mark(response.headers_mut(), shown, row.route.produces.len() > 1);
         response
     }
 
@@ -348,10 +359,9 @@ impl Entry {
 /// Ends a request with a response. A small body is read, so that the connection stays usable. A large one is not: that
 /// would cost more than the refusal.
 async fn refuse<B: Incoming>(mut response: Response, request: Request<B>) -> Response {
-    let version = request.version();
     let (parts, body) = request.into_parts();
-    // A stream of HTTP/2 ends on its own.
-    if version != Version::HTTP_2 && !body::read_if_small(&parts.headers, &mut Body::new(body)).await {
+    // Over HTTP/2 too, where the rest of a stream is refused by RST_STREAM: some clients then drop the response.
+    if !body::read_if_small(&parts.headers, &mut Body::new(body)).await {
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     response

@@ -38,15 +38,20 @@ pub struct Observation<'a> {
 }
 
 impl<'a> Observation<'a> {
-    /// Records that a request has arrived. Returns what the work for it belongs to.
-    pub fn begin(state: &'a AppState, method: &Method, uri: &Uri, headers: &HeaderMap) -> (Observation<'a>, Current) {
+    /// Records that a request has arrived. Returns what the work for it belongs to: the trace that it names, where its caller
+    /// `is_known`.
+    pub fn begin(
+        state: &'a AppState,
+        (method, uri, headers): (&Method, &Uri, &HeaderMap),
+        is_known: impl FnOnce() -> bool,
+    ) -> (Observation<'a>, Current) {
         let given = headers.get(&REQUEST_ID).filter(|id| is_request_id(id));
         let request = match given.and_then(|id| id.to_str().ok()) {
             Some(text) => RequestId::Given(text.into()),
             None => RequestId::Made(state.next_request_id()),
         };
         let id = given.cloned().or_else(|| HeaderValue::from_str(&request.to_string()).ok());
-        let (trace, span) = state.tracer.begin(|| parent(headers), "request", SpanKind::Server);
+        let (trace, span) = state.tracer.begin(|| parent(headers).filter(|_| is_known()), "request", SpanKind::Server);
         let current = Current { request: Some(request), trace, work: None };
         let observation = Observation {
             state,

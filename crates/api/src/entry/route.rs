@@ -54,6 +54,20 @@ pub struct RequestBody {
     pub description: &'static str,
     /// Media types and the component that describes each; empty where no schema describes it.
     pub media_types: &'static [(&'static str, &'static str)],
+    /// Max bytes; the server's own limit holds as well.
+    pub bytes_max: usize,
+}
+
+impl RequestBody {
+    /// Events: as large as the server takes any body.
+    pub const fn of_events(description: &'static str, media_types: &'static [(&'static str, &'static str)]) -> Self {
+        RequestBody { description, media_types, bytes_max: usize::MAX }
+    }
+
+    /// A document that says what to do: it is kept in memory and quoted in refusals, so it must not be large.
+    pub const fn small(description: &'static str, media_types: &'static [(&'static str, &'static str)]) -> Self {
+        RequestBody { description, media_types, bytes_max: 64 << 10 }
+    }
 }
 
 /// One row.

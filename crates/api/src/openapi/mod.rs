@@ -118,7 +118,7 @@ fn describe(operation: &Route, path: &str) -> Value {
         "parameters": parameters,
         "responses": responses,
     });
-    if let Some(RequestBody { description, media_types }) = operation.body {
+    if let Some(RequestBody { description, media_types, .. }) = operation.body {
         described["requestBody"] =
             json!({ "description": description, "required": true, "content": content(media_types) });
     }

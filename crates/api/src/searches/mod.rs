@@ -130,7 +130,11 @@ pub fn refused(refusal: Refusal, state: &AppState) -> Problem {
             Problem::new(Kind::TooManySearches, format!("{refusal}: try again")).retry_after(retry)
         }
         Refusal::TooManySaved { most: max } => {
-            Problem::new(Kind::TooManySearches, format!("there are {max} saved searches, the limit: delete one"))
+            let detail = format!(
+                "there is no room for it: the server keeps {max} saved searches, of which each tenant is guaranteed a part; \
+                 a large one counts as several: delete one"
+            );
+            Problem::new(Kind::TooManySearches, detail)
         }
         Refusal::DiskFull(why) => {
             tracing::error!(%why, "the disk is full");

@@ -13,7 +13,7 @@ use axum::Extension;
 use axum::body::Body;
 use axum::http::header;
 use axum::response::Response;
-use meridian_admission::identity::{Login, Password, Session, UserChange};
+use meridian_admission::identity::{Fault, Login, Password, Session, UserChange};
 use meridian_model::Invalid;
 use serde::Deserialize;
 use std::sync::Arc;
@@ -58,13 +58,17 @@ pub async fn change(
 async fn renew(state: &Scope, dispatch: &Dispatch, login: &Login, asked: &Asked) -> Result<(Arc<Session>, String)> {
     let new = Password::chosen(&asked.new);
     let new = new.map_err(|wrong| Problem::invalid_body(Invalid::field("new", wrong.detail)))?;
+    // As it is before the password is checked: an admin who changes it meanwhile is not overruled.
+    let user =
+        state.registry.user(login).ok_or_else(|| errors::access_problem(Fault::Absent("user", login.to_string())))?;
     // A browser that someone left signed in must not be enough.
     checked(state, dispatch.arrival.client, Some(login), &asked.password).await?;
-    let digest = state.passwords.run(state, move || new.hash()).await?.map_err(Problem::internal)?;
+    let hashed = state.passwords.run(state, &user.tenant, move || new.hash()).await?;
+    let digest = hashed.map_err(Problem::internal)?;
     state.still_valid()?;
-    let (registry, of) = (state.registry.clone(), login.clone());
+    let registry = state.registry.clone();
     let change = UserChange { password: Some(digest.clone()), ..UserChange::default() };
-    let changed = tokio::task::spawn_blocking(move || registry.change_user(&of, change)).await;
+    let changed = tokio::task::spawn_blocking(move || registry.change_user(&user, change)).await;
     changed.map_err(Problem::internal)?.map_err(errors::access_problem)?;
     tracing::info!(user = login.as_str(), "password changed");
     begin_session(state, login.clone(), digest).await

@@ -152,7 +152,9 @@ async fn checked(
     let known = state.registry.password(login);
     let Some(password) = Password::typed(password) else { return Err(wrong()) };
     let (digest, check) = (known.clone(), move || password.has(&known));
-    match state.passwords.run(state, check).await {
+    // Names of nobody wait for each other, as the users of a tenant do.
+    let user = login.and_then(|login| state.registry.user(login));
+    match state.passwords.run(state, user.as_ref().map_or("nobody", |user| &user.tenant), check).await {
         Ok(true) => state.throttle.succeed(attempt, state.now()),
         Ok(false) => return Err(wrong()),
         Err(busy) => {

@@ -2,56 +2,124 @@
 //!
 //! One hash takes some 30 ms of a processor and 19 MiB. They run one at a time, off the threads of the async runtime, so that
 //! attempts to sign in cost the other clients no more than that, however many there are.
+//!
+//! No tenant holds more places in the queue than are free. So a tenant that is alone may hold half of them, several hold the
+//! less the more they are, and there is a place for one that holds none. Tenants take turns: a request waits for those of
+//! its tenant before it, then for one of each other tenant.
 
 use crate::overload;
 use crate::problem::{Problem, Result};
 use crate::state::AppState;
+use parking_lot::Mutex;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::Semaphore;
+use tokio::sync::{AcquireError, Semaphore};
 
-/// Max requests that wait; further ones get 503.
-const WAITING_MAX: usize = 32;
+/// Places of requests that run or wait; further ones get 503.
+const PLACES: usize = 64;
 /// Longest wait.
 const WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// Runs work on passwords.
 pub struct Passwords {
-    /// Of requests that run or wait.
-    places: Arc<Semaphore>,
-    /// Of the one that runs.
+    lines: Arc<Lines>,
+    /// Of the work that runs.
     turn: Arc<Semaphore>,
+}
+
+/// The lines of tenants whose requests run or wait.
+type Lines = Mutex<HashMap<String, Line>>;
+
+/// The line of a tenant.
+struct Line {
+    places: usize,
+    /// Of its request that is next.
+    head: Arc<Semaphore>,
+}
+
+/// A place in the line of a tenant, given back when dropped.
+struct Place {
+    lines: Arc<Lines>,
+    tenant: String,
+    head: Arc<Semaphore>,
+}
+
+impl Place {
+    fn take(lines: &Arc<Lines>, tenant: &str) -> Option<Place> {
+        let mut all = lines.lock();
+        let (held, here) =
+            (all.values().map(|line| line.places).sum::<usize>(), all.get(tenant).map_or(0, |l| l.places));
+        if held + here >= PLACES {
+            return None;
+        }
+        let line =
+            all.entry(tenant.to_owned()).or_insert_with(|| Line { places: 0, head: Arc::new(Semaphore::new(1)) });
+        line.places += 1;
+        Some(Place { lines: lines.clone(), tenant: tenant.to_owned(), head: line.head.clone() })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut lines = self.lines.lock();
+        if let Some(line) = lines.get_mut(&self.tenant) {
+            line.places -= 1;
+            if line.places == 0 {
+                lines.remove(&self.tenant);
+            }
+        }
+    }
 }
 
 impl Default for Passwords {
     fn default() -> Passwords {
-        Passwords { places: Arc::new(Semaphore::new(WAITING_MAX + 1)), turn: Arc::new(Semaphore::new(1)) }
+        Passwords { lines: Arc::default(), turn: Arc::new(Semaphore::new(1)) }
     }
 }
 
 impl Passwords {
-    /// Runs `work` when it is its turn.
+    /// Runs `work` for a tenant when it is its turn.
     ///
     /// # Errors
     /// 503 where too many wait, or the wait is too long.
     pub async fn run<T: Send + 'static>(
         &self,
         state: &AppState,
+        tenant: &str,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T> {
         let busy = || {
             let detail = "too many passwords are being checked: try again".to_owned();
-            overload::overloaded(state, detail, WAITING_MAX)
+            overload::overloaded(state, detail, PLACES)
         };
-        let place = self.places.clone().try_acquire_owned().map_err(|_| busy())?;
-        let turn = tokio::time::timeout(WAIT_MAX, self.turn.clone().acquire_owned()).await;
-        let turn = turn.map_err(|_| busy())?.map_err(Problem::internal)?;
+        let place = Place::take(&self.lines, tenant).ok_or_else(busy)?;
+        let (head, turn) = (place.head.clone(), self.turn.clone());
+        let turns = async move { Ok::<_, AcquireError>((head.acquire_owned().await?, turn.acquire_owned().await?)) };
+        let turns = tokio::time::timeout(WAIT_MAX, turns).await.map_err(|_| busy())?.map_err(Problem::internal)?;
         let run = move || {
             let done = work();
             // Held to the end of the work: a client that has gone does not let another begin beside it.
-            drop((turn, place));
+            drop((turns, place));
             done
         };
         tokio::task::spawn_blocking(run).await.map_err(Problem::internal)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tenants_with_much_work_leave_places_to_those_with_none() {
+        let lines = Arc::default();
+        let fill = |tenant: &str| std::iter::from_fn(|| Place::take(&lines, tenant)).collect::<Vec<_>>();
+        let (one, other) = (fill("one"), fill("other"));
+        assert_eq!((one.len(), other.len()), (32, 16));
+        assert!(Place::take(&lines, "quiet").is_some());
+        drop((one, other));
+        assert!(lines.lock().is_empty());
+        assert_eq!(fill("other").len(), 32);
     }
 }

@@ -78,7 +78,11 @@ impl Shared {
     }
 
     pub fn over(options: meridian_store::Options) -> Shared {
-        let server = Server::over(options, ServerConfig::default());
+        Shared::with(options, ServerConfig::default())
+    }
+
+    pub fn with(options: meridian_store::Options, config: ServerConfig) -> Shared {
+        let server = Server::over(options, config);
         for name in ["ships", "ships-2", "vault"] {
             server.create(name, "name:String,*geom:Point:srid=4326");
         }

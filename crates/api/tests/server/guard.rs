@@ -297,14 +297,14 @@ fn negotiated_answers_vary() {
             continue;
         }
         let answer = with(&server, &method, &target, &["Host: localhost"]);
-        assert_eq!(answer.header("vary") == "Accept", kinds > 1, "{target}: {:?}", answer.headers);
+        assert_eq!(answer.header("vary").starts_with("Accept, "), kinds > 1, "{target}: {:?}", answer.headers);
     }
     for path in ["/", "/collections/c/items?f=csv", "/collections/c/items?f=nonsense", "/collections/c/items/e1"] {
-        assert_eq!(server.get(path).header("vary"), "Accept", "{path}");
+        assert!(server.get(path).header("vary").starts_with("Accept, "), "{path}");
     }
     let refused = server.ask("GET", "/", &[("accept", "image/png")], b"");
     refused.problem(406);
-    assert_eq!(refused.header("vary"), "Accept");
+    assert!(refused.header("vary").starts_with("Accept, "));
 }
 
 #[test]

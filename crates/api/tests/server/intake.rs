@@ -202,7 +202,7 @@ fn groups_are_served_as_a_table() {
     server.load("q", &[named("a, \"b\"", 0.1, 1), named("a, \"b\"", 0.2, 1), event(Value::Null, 1.5, 2)]);
     let path = "/collections/q/aggregate?function=count,max(x)";
     let table = server.get(&format!("{path}&window=P1D&by=kind&f=csv"));
-    assert_eq!((table.status, table.header("vary")), (200, "Accept"));
+    assert!(table.status == 200 && table.header("vary").starts_with("Accept, "));
     assert!(table.header("content-type").starts_with("text/csv"), "{}", table.header("content-type"));
     assert_eq!(
         table.text(),

@@ -112,3 +112,59 @@ fn damaged_records_are_listed_for_operators_alone() {
     let damaged = |by: &str| listed(&shared.ask(by, "GET", "/saved-searches")).1;
     assert_eq!((damaged(&shared.operator), damaged(&shared.foreign), damaged(&shared.admin)), (1, 0, 0));
 }
+
+/// A question whose polygon has so many corners.
+fn around(corners: u32) -> Value {
+    let corner = |n: u32| {
+        let (x, y) = (f64::from(n % corners) / f64::from(corners) * std::f64::consts::TAU).sin_cos();
+        json!([x, y])
+    };
+    let ring: Vec<Value> = (0..=corners).map(corner).collect();
+    json!({ "question": { "polygon": { "type": "Polygon", "coordinates": [ring] } } })
+}
+
+#[test]
+fn large_saved_searches_count_as_several_and_end_a_page() {
+    let shared = Shared::start();
+    let post = |asked: &Value| {
+        ask(&shared.server, Some(&shared.foreign), "POST", "/saved-searches", asked.to_string().as_bytes())
+    };
+    let large = around(1_400);
+    assert!((40_000..64_000).contains(&large.to_string().len()), "{}", large.to_string().len());
+    for _ in 0..30 {
+        assert_eq!(post(&large).status, 201);
+    }
+    let mut path = "/saved-searches".to_owned();
+    let (mut ids, mut pages) = (Vec::new(), 0);
+    loop {
+        let page = shared.ask(&shared.foreign, "GET", &path);
+        assert!(page.body.len() < 3 << 20, "{}", page.body.len());
+        (ids, pages) = ([ids, listed(&page).0].concat(), pages + 1);
+        let page = page.json();
+        let Some(next) = page["links"].as_array().unwrap().iter().find(|link| link["rel"] == "next") else { break };
+        let href = next["href"].as_str().unwrap();
+        path = href[href.find("/saved").unwrap()..].to_owned();
+    }
+    assert!(ids.len() == 30 && pages > 1, "{} on {pages} pages", ids.len());
+
+    let quota = json!({ "quotas": { "saved_searches": 900 } });
+    assert_eq!(shared.patch(&shared.operator, "/tenants/other", quota).status, 200);
+    let refused = (0..30).find_map(|_| Some(post(&large)).filter(|answer| answer.status != 201)).unwrap();
+    assert_eq!(refused.problem(429)["quota"], "saved_searches");
+    let many = json!({ "question": { "keywords": "x", "providers": vec!["meridian"; 101] } });
+    assert_eq!(post(&many).problem(400)["field"], "providers");
+}
+
+#[test]
+fn saved_searches_of_one_tenant_leave_room_for_those_of_another() {
+    let mut config = meridian_api::ServerConfig::default();
+    config.saved.max = 20;
+    let shared = Shared::with(meridian_store::Options::ephemeral(), config);
+    let asked = json!({ "question": { "keywords": CANARY } }).to_string();
+    let post = |by: &str| ask(&shared.server, Some(by), "POST", "/saved-searches", asked.as_bytes());
+    let taken = (0..20).take_while(|_| post(&shared.foreign).status == 201).count();
+    // Half of them is guaranteed, to two tenants.
+    assert_eq!(taken, 15);
+    post(&shared.foreign).problem(429);
+    assert_eq!((0..20).take_while(|_| post(&shared.operator).status == 201).count(), 5);
+}

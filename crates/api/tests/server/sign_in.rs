@@ -241,6 +241,9 @@ fn guessing_is_slowed_down_and_locks_nobody_out() {
     assert!(refused.header("retry-after").parse::<u64>().unwrap() >= 1);
     // From where the user has signed in before, it still can.
     assert_eq!(from(home, "anna", PASSWORD).status, 200);
+    // Nor is it kept out by others there, who guess other names.
+    assert!((0..60).any(|n| from(home, &format!("nobody{n}"), "guess").status == 429));
+    assert_eq!(from(home, "anna", PASSWORD).status, 200);
     // And others can sign in from elsewhere.
     assert_eq!(from(elsewhere, "ben", PASSWORD).status, 200);
 }

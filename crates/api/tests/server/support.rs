@@ -2,6 +2,7 @@
 
 use meridian_api::{AppState, ServerConfig, Tls, serve};
 use meridian_backend::Embedded;
+use meridian_observe::Tracer;
 use meridian_store::seams::Seams;
 use meridian_store::{Options, Store};
 use serde_json::Value;
@@ -62,6 +63,19 @@ impl Server {
     fn at(listen: &'static str, seams: Seams, options: Options, config: ServerConfig, tls: Option<Tls>) -> Server {
         let store = Arc::new(Store::open(options, seams.clone()).unwrap());
         let state = AppState::new(Embedded::new(store.clone()), &seams, config).unwrap();
+        Server::of(listen, store, state, tls)
+    }
+
+    /// A server over a store in memory, whose requests are recorded.
+    pub fn traced(tracer: Tracer) -> Server {
+        let seams = Seams::real();
+        let store = Arc::new(Store::open(Options::ephemeral(), seams.clone()).unwrap());
+        let backend = Embedded::new(store.clone());
+        let state = AppState::traced(backend, &seams, ServerConfig::default(), tracer).unwrap();
+        Server::of("127.0.0.1:0", store, state, None)
+    }
+
+    fn of(listen: &'static str, store: Arc<Store>, state: AppState, tls: Option<Tls>) -> Server {
         let (stop, stopped) = oneshot::channel::<()>();
         let (told, address) = std::sync::mpsc::channel();
         let thread = std::thread::spawn(move || {

@@ -81,7 +81,7 @@ fn levels(value: &Value) -> usize {
     }
 }
 
-fn wrong(detail: impl Into<String>) -> Invalid {
+fn wrong(detail: impl std::fmt::Display) -> Invalid {
     Invalid::field("filter", detail)
 }
 

@@ -55,7 +55,7 @@ impl FromStr for Role {
 
     fn from_str(text: &str) -> Result<Role, Invalid> {
         Role::ALL.into_iter().find(|role| role.name() == text).ok_or_else(|| {
-            Invalid::field("role", format!("{text:?} is not a role: expected reader, writer, admin or operator"))
+            Invalid::field("role", format_args!("{text:?} is not a role: expected reader, writer, admin or operator"))
         })
     }
 }
@@ -163,7 +163,7 @@ impl FromStr for Pattern {
 
     fn from_str(text: &str) -> Result<Pattern, Invalid> {
         let expected = "expected names of collections, separated by commas; a name may end in *";
-        let wrong = |what: String| Invalid::field("collections", format!("{what}: {expected}"));
+        let wrong = |what: String| Invalid::field("collections", format_args!("{what}: {expected}"));
         if text.len() > PATTERN_BYTES_MAX {
             return Err(wrong(format!("the pattern has more than {PATTERN_BYTES_MAX} bytes")));
         }

@@ -101,7 +101,7 @@ impl FromStr for Quota {
     fn from_str(text: &str) -> Result<Quota, Invalid> {
         Quota::ALL.into_iter().find(|quota| quota.name() == text).ok_or_else(|| {
             let names = Quota::ALL.map(Quota::name).join(", ");
-            Invalid::field("quotas", format!("{text:?} is not a quota: expected one of {names}"))
+            Invalid::field("quotas", format_args!("{text:?} is not a quota: expected one of {names}"))
         })
     }
 }
@@ -135,7 +135,7 @@ impl Quotas {
         match limit {
             // A rate of 0 would have no time after which to try again.
             Some(0) if quota.is_rate() => {
-                Err(Invalid::field("quotas", format!("{quota}: expected at least 1, or null for no limit")))
+                Err(Invalid::field("quotas", format_args!("{quota}: expected at least 1, or null for no limit")))
             }
             Some(limit) => {
                 self.0.insert(quota, limit);

@@ -11,7 +11,7 @@ pub fn duration_text(micros: i64) -> String {
 /// Reads an ISO 8601 duration of fixed length, such as `P7D` or `PT1H`, in microseconds; days have 24 hours.
 pub fn parse_duration(text: &str) -> Result<i64, Invalid> {
     let wrong = || {
-        Invalid::new(format!(
+        Invalid::new(format_args!(
             "{text:?} is not a fixed length of time: expected an ISO 8601 duration in weeks, days, hours, minutes or seconds, such as P7D or PT1H"
         ))
     };

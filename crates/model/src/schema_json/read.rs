@@ -81,7 +81,7 @@ impl Reader {
                 self.schema.mode = match value.as_str() {
                     Some("history") => Mode::History,
                     Some("latest") => Mode::Latest,
-                    _ => return Err(Invalid::field(path, format!("{value}: expected \"history\" or \"latest\""))),
+                    _ => return Err(Invalid::field(path, format_args!("{value}: expected \"history\" or \"latest\""))),
                 }
             }
             "x-meridian-time-unit" => {
@@ -186,7 +186,7 @@ impl Reader {
         let Some(kind) = kind else {
             return Err(Invalid::field(
                 format!("{path}/format"),
-                format!(
+                format_args!(
                     "{} is not a geometry this server holds: expected {}",
                     format.map_or("nothing".to_owned(), |f| format!("{f:?}")),
                     GEOMETRY_FORMATS.map(|(name, _)| name).join(", ")
@@ -253,7 +253,7 @@ impl Reader {
             } else if self.schema.geometry.is_some() && name == self.schema.geometry_name {
                 return Err(Invalid::field(path, "a geometry cannot be required: an event may have none"));
             } else if !(self.has_id && name == self.schema.id_name) {
-                return Err(Invalid::field(path, format!("{name:?} is not among the properties")));
+                return Err(Invalid::field(path, format_args!("{name:?} is not among the properties")));
             }
         }
         Ok(())
@@ -271,7 +271,7 @@ fn role_of(path: &str, property: &Map<String, Value>) -> Result<Role, Invalid> {
         _ => {
             return Err(Invalid::field(
                 format!("{path}/x-ogc-role"),
-                format!(
+                format_args!(
                     "{value}: expected \"id\", \"primary-geometry\", \"primary-instant\", \"primary-interval-start\" or \"primary-interval-end\""
                 ),
             ));
@@ -298,7 +298,7 @@ fn kind_of(path: &str, property: &Map<String, Value>, format: Option<&str>) -> R
         }
     };
     let wrong_format = |expected: &str| {
-        Invalid::field(format!("{path}/format"), format!("{:?}: expected {expected}", format.unwrap_or_default()))
+        Invalid::field(format!("{path}/format"), format_args!("{:?}: expected {expected}", format.unwrap_or_default()))
     };
     let kind = match (name, format) {
         ("string", Some("date-time")) => FieldType::Time,
@@ -324,7 +324,7 @@ fn kind_of(path: &str, property: &Map<String, Value>, format: Option<&str>) -> R
         _ => {
             return Err(Invalid::field(
                 at,
-                format!("{name:?}: expected \"string\", \"integer\", \"number\", \"boolean\" or \"array\""),
+                format_args!("{name:?}: expected \"string\", \"integer\", \"number\", \"boolean\" or \"array\""),
             ));
         }
     };
@@ -335,12 +335,12 @@ fn flag(path: &str, property: &Map<String, Value>, key: &str) -> Result<bool, In
     match property.get(key) {
         None => Ok(false),
         Some(Value::Bool(b)) => Ok(*b),
-        Some(other) => Err(Invalid::field(format!("{path}/{key}"), format!("{other}: expected true or false"))),
+        Some(other) => Err(Invalid::field(format!("{path}/{key}"), format_args!("{other}: expected true or false"))),
     }
 }
 
 fn text(path: &str, value: &Value) -> Result<String, Invalid> {
-    value.as_str().map(str::to_owned).ok_or_else(|| Invalid::field(path, format!("{value}: expected a string")))
+    value.as_str().map(str::to_owned).ok_or_else(|| Invalid::field(path, format_args!("{value}: expected a string")))
 }
 
 /// Extensions of other vendors are annotations; a misspelt one of ours is not.

@@ -55,7 +55,7 @@ pub(super) fn blame(operand: &Operand) -> Option<&str> {
     }
 }
 
-pub(super) fn wrong(operands: &[&Operand], detail: impl Into<String>) -> Invalid {
+pub(super) fn wrong(operands: &[&Operand], detail: impl std::fmt::Display) -> Invalid {
     let field = operands.iter().find_map(|o| blame(o)).unwrap_or("filter");
     Invalid::field(field, detail)
 }

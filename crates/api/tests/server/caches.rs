@@ -1,0 +1,41 @@
+//! What caches may keep, and for whom.
+
+use crate::access::Shared;
+use crate::sign_in::{Browser, PASSWORD};
+use serde_json::json;
+
+#[test]
+fn no_shared_cache_gives_a_caller_what_is_for_another() {
+    let shared = Shared::start();
+    shared.user(json!({ "name": "anna", "role": "reader", "collections": "ships*" }));
+    let browser = Browser::of(&shared.server, "anna", PASSWORD);
+    let bearer = format!("Bearer {}", shared.reader);
+    for path in [
+        "/",
+        "/collections",
+        "/collections/ships",
+        "/collections/ships/items",
+        "/collections/ships/items?f=html",
+        "/collections/ships/items?f=csv",
+        "/collections/ships/tiles/WebMercatorQuad/0/0/0",
+        "/collections/absent",
+        "/api/v0/places/near/1/2",
+        "/saved-searches",
+        "/session",
+    ] {
+        for credential in [("authorization", &*bearer), ("cookie", &*browser.cookie)] {
+            let answer = shared.server.ask("GET", path, &[credential], b"");
+            let (kept, vary) = (answer.header("cache-control"), answer.header("vary"));
+            assert!(kept.starts_with("private") || kept == "no-store", "{path}: {kept:?}");
+            if kept != "no-store" {
+                assert!(vary.ends_with("Authorization, Cookie, Meridian-Tenant"), "{path}: {vary:?}");
+            }
+        }
+    }
+    // A cache must not give what everyone may see to those who may see more.
+    let landing = shared.server.get("/");
+    assert!(landing.header("vary").ends_with("Authorization, Cookie, Meridian-Tenant"));
+    assert!(!landing.headers.contains_key("cache-control"), "{:?}", landing.headers);
+    let icon = shared.server.ask("GET", "/favicon.svg", &[("authorization", &bearer)], b"");
+    assert!(icon.status == 404 || icon.header("cache-control").starts_with("public"), "{:?}", icon.headers);
+}

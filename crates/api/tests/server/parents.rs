@@ -1,0 +1,43 @@
+//! Whose traces are taken up.
+
+use crate::access::token;
+use crate::support::Server;
+use meridian_observe::{EndedSpan, Figures, Sampling, SpanSink, Tracer};
+use serde_json::json;
+use std::sync::{Arc, Mutex};
+
+/// Keeps spans.
+#[derive(Debug, Default)]
+struct Kept(Mutex<Vec<EndedSpan>>);
+
+impl SpanSink for Kept {
+    fn take(&self, span: EndedSpan) {
+        self.0.lock().unwrap().push(span);
+    }
+
+    fn figures(&self) -> Figures {
+        Figures::default()
+    }
+}
+
+#[test]
+fn only_callers_have_their_traces_recorded() {
+    let kept = Arc::new(Kept::default());
+    let sampling = Sampling { ratio: 0.0, parents_per_second: 1_000 };
+    let server = Server::traced(Tracer::new(sampling, Box::new(|| 0), 1, kept.clone()));
+    let reader = token(&server, None, json!({ "role": "reader" }));
+    let bearer = format!("Bearer {reader}");
+    let ask = |path: &str, trace: u128, credential: &[(&str, &str)]| {
+        let parent = format!("00-{trace:032x}-00f067aa0ba902b7-01");
+        let headers = [&[("traceparent", &*parent), ("tracestate", "a=written-by-anyone")], credential].concat();
+        server.ask("GET", path, &headers, b"").status
+    };
+    assert_eq!(ask("/collections", 1, &[]), 401);
+    assert_eq!(ask("/collections", 2, &[("authorization", "Bearer mrd_0")]), 401);
+    assert_eq!(ask("/collections", 3, &[("cookie", "meridian-session=x")]), 401);
+    assert_eq!(ask("/healthz", 4, &[]), 200);
+    assert_eq!(ask("/collections", 5, &[("authorization", &bearer)]), 200);
+    drop(server);
+    let spans = kept.0.lock().unwrap();
+    assert!(spans.iter().any(|span| span.trace == 5) && spans.iter().all(|span| span.trace == 5), "{spans:?}");
+}
