@@ -23,7 +23,7 @@ import tempfile
 import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
-from common import DRIVER, Server, cpu_seconds, drive, free_port, say, steal_and_load
+from common import DRIVER, Server, cpu_seconds, drive, free_port, save, say, steal_and_load
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "near"))
 import run as near
@@ -63,9 +63,9 @@ class Side:
             yield server
 
 
-def ask(side, address, file, seconds):
-    """Questions from 50 connections: processor microseconds an answer, answers a second."""
-    result = drive(side.near, "http", address, file, seconds, token=side.near.token)
+def ask(side, address, file, seconds, connections=50):
+    """Questions from so many connections: processor microseconds an answer, answers a second."""
+    result = drive(side.near, "http", address, file, seconds, connections, token=side.near.token)
     return result["cpu_us"], result["answers"] / result["seconds"]
 
 
@@ -75,7 +75,8 @@ def near_of(radius):
 
 def of_places(address, name):
     """Questions to the same places through the doors of collections."""
-    return lambda side, files, seconds: ask(side, f"/collections/places/{address}", files[name], seconds)
+    # Few connections: with many, the builds differ in how many they let wait.
+    return lambda side, files, seconds: ask(side, f"/collections/places/{address}", files[name], seconds, 4)
 
 
 def boxes_and_tiles(folder, rows, count=5_000):
@@ -172,10 +173,13 @@ def main():
     parser.add_argument("--seconds", type=float, default=2)
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--tenant", action="store_true", help="the new build is asked with a token of a tenant with quotas; for the parts near")
+    parser.add_argument("--save", nargs=2, metavar=("OLD", "NEW"), help="keep the figures for RESULTS.md, with the commits of both builds")
     args = parser.parse_args()
     found = compared(args.old, args.new, args.parts, args.rounds, args.seconds, args.tenant)
     print(HEAD, *(shown(part, one) for part, one in found.items()), sep="\n")
     say(steal_and_load())
+    if args.save:
+        save("pairs", {"old": args.save[0], "new": args.save[1], "rounds": args.rounds, "seconds": args.seconds, "parts": found})
 
 
 if __name__ == "__main__":
