@@ -22,6 +22,7 @@ mod gazetteer;
 mod geojson;
 mod keywords;
 mod leg;
+mod members;
 pub mod pipeline;
 mod places;
 pub mod provider;

@@ -3,6 +3,7 @@
 use crate::area::Area;
 use crate::geojson;
 use crate::keywords::KeywordQuery;
+use crate::members::{TEXT_BYTES_MAX, numbers, text, whole, word};
 use crate::result_store::KeepOptions;
 use crate::settings::Settings;
 use geo::CoordsIter;
@@ -16,9 +17,6 @@ use std::time::Duration;
 pub const RADIUS_DEFAULT_M: f64 = 10_000.0;
 /// Max radius in metres: half of the equator.
 const RADIUS_MAX_M: f64 = 20_037_508.0;
-/// Max length of an author, address or language, in bytes.
-const TEXT_BYTES_MAX: usize = 200;
-
 /// Max providers that a question names.
 const NAMES_MAX: usize = 100;
 /// Max positions of a polygon: results and new events are tested against each of its edges.
@@ -180,41 +178,6 @@ impl Question {
     }
 }
 
-fn text(members: &Map<String, Value>, name: &str, bytes_max: usize) -> Result<Option<String>, Invalid> {
-    match members.get(name) {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::String(text)) if text.trim().is_empty() => {
-            Err(Invalid::field(name, "it is empty: expected a text, or leave it out"))
-        }
-        Some(Value::String(text)) if text.len() <= bytes_max => Ok(Some(text.trim().to_owned())),
-        Some(Value::String(_)) => {
-            Err(Invalid::field(name, format_args!("too long: expected at max {bytes_max} bytes")))
-        }
-        Some(_) => Err(Invalid::field(name, "expected a text")),
-    }
-}
-
-fn whole(members: &Map<String, Value>, name: &str, min: u64, max: u64) -> Result<Option<u64>, Invalid> {
-    match members.get(name) {
-        None | Some(Value::Null) => Ok(None),
-        Some(value) => match value.as_u64() {
-            Some(n) if (min..=max).contains(&n) => Ok(Some(n)),
-            _ => Err(Invalid::field(name, format_args!("{value}: expected a whole number from {min} to {max}"))),
-        },
-    }
-}
-
-fn word<T: Copy>(members: &Map<String, Value>, name: &str, known: &[(&str, T)]) -> Result<Option<T>, Invalid> {
-    let Some(given) = text(members, name, TEXT_BYTES_MAX)? else { return Ok(None) };
-    match known.iter().find(|(word, _)| *word == given) {
-        Some((_, value)) => Ok(Some(*value)),
-        None => {
-            let words: Vec<&str> = known.iter().map(|(word, _)| *word).collect();
-            Err(Invalid::field(name, format_args!("{given:?}: expected {}", words.join(", "))))
-        }
-    }
-}
-
 fn names(members: &Map<String, Value>) -> Result<Option<Vec<String>>, Invalid> {
     let wrong = || {
         let expected = "expected an array of at most";
@@ -261,15 +224,6 @@ fn interval(members: &Map<String, Value>) -> Result<Interval, Invalid> {
         return Err(Invalid::field("end", "it is before start: expected an instant after it"));
     }
     Ok(interval)
-}
-
-fn numbers<const N: usize>(value: &Value) -> Option<[f64; N]> {
-    let list = value.as_array().filter(|list| list.len() == N)?;
-    let mut out = [0.0; N];
-    for (place, number) in out.iter_mut().zip(list) {
-        *place = number.as_f64()?;
-    }
-    Some(out)
 }
 
 fn place(members: &Map<String, Value>) -> Result<Option<Location>, Invalid> {
