@@ -1769,6 +1769,14 @@ export interface AuditLine {
    */
   began?: number;
   /**
+   * The number of this line when it was first written; that one was removed to make room.
+   */
+  first?: number;
+  /**
+   * The lines up to this number were removed to make room.
+   */
+  trimmed?: number;
+  /**
    * Refused attempts before this line that got none of their own.
    */
   unrecorded?: number;

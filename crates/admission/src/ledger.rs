@@ -1,5 +1,6 @@
 //! The ledger of a tenant: its weight and quotas, and what it uses.
 
+use crate::pace::Pace;
 use meridian_model::policy::admission::Refusal;
 use meridian_model::policy::quota::{Balances, Exceeded, Quota, Quotas};
 use parking_lot::Mutex;
@@ -21,6 +22,8 @@ pub struct Ledger {
     limited: AtomicBool,
     origin: Instant,
     accounts: Mutex<Accounts>,
+    /// Its administrative acts.
+    pace: Pace,
     /// Bytes of stored events, as they were last counted.
     stored: AtomicU64,
     /// Current use, by [`Quota`].
@@ -50,6 +53,7 @@ impl Ledger {
             limited: AtomicBool::new(false),
             origin: Instant::now(),
             accounts: Mutex::default(),
+            pace: Pace::default(),
             stored: AtomicU64::new(0),
             held: Default::default(),
             processor: AtomicU64::new(0),
@@ -61,6 +65,11 @@ impl Ledger {
     /// The tenant.
     pub fn tenant(&self) -> &Arc<str> {
         &self.tenant
+    }
+
+    /// The pace of its administrative acts.
+    pub fn pace(&self) -> &Pace {
+        &self.pace
     }
 
     /// Its weight.

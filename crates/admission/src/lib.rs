@@ -9,6 +9,7 @@ mod bytes;
 pub mod gate;
 pub mod identity;
 mod ledger;
+pub mod pace;
 
 pub use bytes::{ByteBudget, ByteShare};
 pub use ledger::{Held, Ledger};

@@ -31,7 +31,9 @@ enum Use {
 /// Deleting is not adding: a tenant whose space is used up must be able to make room.
 fn use_of(route: &Route) -> Use {
     match (route.class, route.access) {
-        (Class::Reserved, _) | (_, Access::Needs(_, Resource::Server | Resource::Tokens)) => Use::Nothing,
+        (Class::Reserved, _) | (_, Access::Needs(_, Resource::Server | Resource::Tokens | Resource::Audit)) => {
+            Use::Nothing
+        }
         (_, Access::Needs(Action::Write, Resource::Collection | Resource::Places))
             if route.method != Method::DELETE =>
         {

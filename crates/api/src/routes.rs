@@ -253,7 +253,7 @@ pub const ROUTES: &[Route] = &[
         "changePassword" "Access" "Change the password of the signed-in user; its other sessions end", &[], Some(RequestBody::small("The current password, and the new one.", &[("application/json", "PasswordChange"), ("application/x-www-form-urlencoded", "PasswordChange")])), 200 "It is changed, and the session is a new one.", json!("Session")),
     route!(GET "/session", open, Interactive, Handler::of(sign_in::session);
         "getSession" "Access" "The signed-in user", &[], None, 200 "The user, and the session's CSRF token.", json!("Session")),
-    route!(GET "/audit", read Audit, Reserved, Handler::of(audit::list::get);
+    route!(GET "/audit", read Audit, Interactive, Handler::of(audit::list::get);
         "getAudit" "Access" "The record of administrative acts in the tenant; for operators, in all tenants" , &["acts-after", "acts-limit", "datetime", "f-lines"], None, 200 "A page of it, oldest first.", &[("application/json", "AuditPage"), ("application/x-ndjson", "Text")]),
     route!(POST "/backup", manage Server, Reserved, Handler::of(backup::post);
         "backup" "Operation" "Everything or one tenant, at one position of each collection, as a tar for a backup folder", &["timeout", "Meridian-Timeout"], Some(RequestBody::of_events("The files that the folder has already, the only tenant to save, and the key that seals secrets. Without them all files of all tenants are sent, and no secret.", &[("application/json", "Backup")])), 200 "New files, then `BACKUP`, the list of files that belong together; a transfer without it is no backup.", &[("application/x-tar", "Binary")]),

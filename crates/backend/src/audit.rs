@@ -5,11 +5,11 @@ use std::fmt::Debug;
 
 /// Administrative acts, oldest first. A line holds the hash of the one before it.
 pub trait AuditLog: Debug + Send + Sync {
-    /// Adds a line, durably, and returns its number.
+    /// Adds a line for each act, durably and with one sync, and returns the number of the first.
     ///
     /// # Errors
-    /// The disk's error: then the act must not be acknowledged.
-    fn append(&self, act: &Act) -> Result<u64, StoreError>;
+    /// The disk's error: then none of the acts may be acknowledged.
+    fn append(&self, acts: &[Act]) -> Result<u64, StoreError>;
 
     /// The lines after this number for which `wanted` is true, at most `limit` of them. Reads a bounded part of the log.
     ///
@@ -19,8 +19,8 @@ pub trait AuditLog: Debug + Send + Sync {
 }
 
 impl AuditLog for meridian_store::AuditLog {
-    fn append(&self, act: &Act) -> Result<u64, StoreError> {
-        self.append(act)
+    fn append(&self, acts: &[Act]) -> Result<u64, StoreError> {
+        self.append(acts)
     }
 
     fn page(&self, after: u64, limit: usize, wanted: &dyn Fn(&Audited) -> bool) -> Result<AuditPage, StoreError> {

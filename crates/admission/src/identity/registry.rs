@@ -263,8 +263,8 @@ impl Registry {
         Ok(text)
     }
 
-    /// Revokes a token of a tenant, or of anyone.
-    pub fn revoke_token(&self, tenant: Option<&str>, id: &str) -> Result<(), Fault> {
+    /// Revokes a token of a tenant, or of anyone, and returns it.
+    pub fn revoke_token(&self, tenant: Option<&str>, id: &str) -> Result<Token, Fault> {
         let _changing = self.changing.lock();
         let mut state = State::clone(&self.now.load());
         let known = state.tokens.get(id).filter(|known| tenant.is_none_or(|tenant| known.token.tenant == tenant));
@@ -275,7 +275,7 @@ impl Registry {
         self.now.store(Arc::new(state));
         // Streams and searches hold the caller, not the token.
         known.caller.revoke();
-        Ok(())
+        Ok(known.token.clone())
     }
 
     pub(super) fn write(&self, kind: &str, name: &str, value: &impl Serialize) -> Result<(), Fault> {

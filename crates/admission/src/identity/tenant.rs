@@ -13,6 +13,10 @@ pub const DEFAULT_TENANT: &str = "default";
 pub struct Tenant {
     /// Its name.
     pub name: String,
+    /// When it was created, in microseconds since 1970; zero where the record does not say, as for the default one. A later tenant of
+    /// the same name is another.
+    #[serde(default)]
+    pub created: i64,
     /// Its share of the server beside others, 1 where nothing else is said.
     #[serde(default = "one")]
     pub weight: u32,
@@ -34,6 +38,7 @@ fn one() -> u32 {
 impl Tenant {
     /// A tenant with nothing set.
     pub fn new(name: &str) -> Tenant {
-        Tenant { name: name.to_owned(), weight: 1, suspended: false, anonymous: None, quotas: Quotas::default() }
+        let (name, quotas) = (name.to_owned(), Quotas::default());
+        Tenant { name, created: 0, weight: 1, suspended: false, anonymous: None, quotas }
     }
 }

@@ -108,7 +108,7 @@ pub async fn post(state: Scope, context: Context, body: Body) -> Result<Response
     let Some(name) = asked.name.clone() else {
         return Err(Problem::invalid_body(Invalid::field("name", "the tenant needs a name")));
     };
-    let mut tenant = Tenant::new(&name);
+    let mut tenant = Tenant { created: state.now(), ..Tenant::new(&name) };
     asked.check()?.make(&mut tenant).map_err(Problem::invalid_body)?;
     let made = tenant.clone();
     super::change(&state, move |state| state.registry.create_tenant(made)).await?;

@@ -52,7 +52,7 @@ fn note(token: &Token) -> Note {
     let until =
         token.expires.map_or_else(|| "without end".to_owned(), |t| format!("until {}", time::format_instant(t)));
     Note {
-        tenant: (!token.tenant.is_empty()).then(|| token.tenant.clone()),
+        tenant: Some(token.tenant.clone()),
         target: Some(format!("/tokens/{}", token.id)),
         change: Some(format!("{} over {}, {until}", token.role, token.collections)),
     }
@@ -113,9 +113,11 @@ pub async fn delete(state: Scope, Path(id): Path<String>, context: Context) -> R
         return Err(errors::access_problem(Fault::Absent("token", id)));
     }
     let revoked = id.clone();
-    super::change(&state, move |state| state.registry.revoke_token(tenant(state), &revoked)).await?;
+    let token = super::change(&state, move |state| state.registry.revoke_token(tenant(state), &revoked)).await?;
     tracing::info!(by = &*state.caller().name, token = id, "token revoked");
-    Ok(respond::no_content())
+    let mut response = respond::no_content();
+    response.extensions_mut().insert(Note { tenant: Some(token.tenant), ..Note::default() });
+    Ok(response)
 }
 
 /// The tokens that the caller manages. A token never changes, so what holds of it now holds until it is revoked.

@@ -116,7 +116,9 @@ pub async fn delete(state: Scope, Path(name): Path<String>, context: Context) ->
     let removed = user.clone();
     super::change(&state, move |state| state.registry.remove_user(&removed)).await?;
     tracing::info!(by = &*state.caller().name, user = %user.login(), "user removed");
-    Ok(respond::no_content())
+    let mut response = respond::no_content();
+    response.extensions_mut().insert(Note { tenant: Some(user.tenant.clone()), ..Note::default() });
+    Ok(response)
 }
 
 /// The record of the act, in words.
@@ -124,7 +126,7 @@ fn note(user: &User, password: bool) -> Note {
     let state = if user.disabled { ", disabled" } else { "" };
     let secret = if password { ", a new password" } else { "" };
     Note {
-        tenant: (!user.tenant.is_empty()).then(|| user.tenant.clone()),
+        tenant: Some(user.tenant.clone()),
         target: Some(format!("/users/{}", user.name)),
         change: Some(format!("{} over {}{state}{secret}", user.role, user.collections)),
     }

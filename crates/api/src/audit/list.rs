@@ -8,6 +8,7 @@ use crate::problem::{Problem, Result};
 use crate::request::Context;
 use crate::respond;
 use crate::scope::Scope;
+use crate::stream;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use meridian_admission::identity::Identity;
@@ -29,12 +30,21 @@ pub async fn get(state: Scope, context: Context) -> Result<Response> {
     let times = datetime.as_deref().map(Interval::parse).transpose();
     let times = times.map_err(|e| Problem::parameter("datetime", e.to_string()))?;
     let (log, caller) = (state.audit.log().clone(), state.caller().clone());
-    let wanted = move |line: &Audited| {
-        may_see(&caller, line) && times.as_ref().is_none_or(|times| (times.start..=times.end).contains(&line.time))
-    };
+    let created = state.registry.tenant(&caller.tenant).map_or(i64::MAX, |tenant| tenant.created);
+    let run = context.lease.run(&state, context.deadline(None, state.config.timeout_default)?).await?;
     // The log filters while it reads, so that a page is full even if few lines are the caller's.
-    let page = tokio::task::spawn_blocking(move || log.page(after, limit, &wanted));
-    let page = page.await.map_err(Problem::internal)?.map_err(errors::store_problem)?;
+    let page = stream::run(run, move |control| {
+        let wanted = |line: &Audited| {
+            // Lets others have a turn. Its answer is asked for again below.
+            let _ = control.check();
+            may_see(&caller, created, line)
+                && times.as_ref().is_none_or(|times| (times.start..=times.end).contains(&line.time))
+        };
+        let page = log.page(after, limit, &wanted).map_err(errors::store_problem)?;
+        control.check().map_err(errors::query_problem)?;
+        Ok(page)
+    });
+    let page = page.await?;
     let next = page.next.map(|after| next_url(&context, (after, limit), datetime.as_deref(), format));
     if format == Format::NdJson {
         // The lines as they are: a reader of all of them can verify the hashes.
@@ -57,10 +67,12 @@ pub async fn get(state: Scope, context: Context) -> Result<Response> {
     respond::json("application/json", &AuditPage { acts, links: links.into_iter().collect() })
 }
 
-/// Whether a line is the caller's to read. Collections outside its pattern do not exist for it.
-fn may_see(caller: &Identity, line: &Audited) -> bool {
+/// Whether a line is the caller's to read. Collections outside its pattern do not exist for it, and what is older than its tenant
+/// is of another tenant of the same name.
+fn may_see(caller: &Identity, created: i64, line: &Audited) -> bool {
     let covers = |name: &String| caller.grant.collections.covers(name);
-    caller.is_operator() || *caller.tenant == *line.act.tenant && line.act.collection.as_ref().is_none_or(covers)
+    let of_tenant = *caller.tenant == *line.act.tenant && line.time >= created;
+    caller.is_operator() || of_tenant && line.act.collection.as_ref().is_none_or(covers)
 }
 
 fn number(text: &str) -> Result<u64> {

@@ -7,16 +7,21 @@
 mod acts;
 pub mod list;
 mod refusals;
+mod writer;
 
-pub use acts::{Note, act_of, recorded};
+pub use acts::{Note, act_of, admit, recorded};
+pub use refusals::Source;
 
+use crate::overload;
 use crate::problem::{Kind, Problem, Result};
+use crate::state::AppState;
 use meridian_admission::identity::Caller;
 use meridian_backend::{Act, AuditLog, Clock};
 use parking_lot::Mutex;
 use refusals::Refusals;
 use std::net::IpAddr;
 use std::sync::Arc;
+use writer::{WAITING_MAX, Writer};
 
 /// The act of this name on this target, by a caller in a request of this client; one without an address uses the control socket.
 pub fn act((name, target): (&str, &str), caller: &Caller, (client, request): (Option<IpAddr>, &str)) -> Act {
@@ -33,7 +38,7 @@ pub fn act((name, target): (&str, &str), caller: &Caller, (client, request): (Op
 
 /// The writer of a server's audit log.
 pub struct Audit {
-    log: Arc<dyn AuditLog>,
+    writer: Arc<Writer>,
     clock: Arc<dyn Clock>,
     refusals: Mutex<Refusals>,
 }
@@ -41,12 +46,25 @@ pub struct Audit {
 impl Audit {
     /// A writer of this log.
     pub fn new(log: Arc<dyn AuditLog>, clock: Arc<dyn Clock>) -> Audit {
-        Audit { log, clock, refusals: Mutex::default() }
+        Audit { writer: Arc::new(Writer::new(log)), clock, refusals: Mutex::default() }
     }
 
     /// The log.
     pub fn log(&self) -> &Arc<dyn AuditLog> {
-        &self.log
+        self.writer.log()
+    }
+
+    /// Whether lines can be recorded soon.
+    ///
+    /// # Errors
+    /// 503 where too many wait for the disk.
+    pub fn ready(&self, state: &AppState) -> Result<()> {
+        match self.writer.is_full() {
+            true => {
+                Err(overload::overloaded(state, "too many administrative acts wait: try again".to_owned(), WAITING_MAX))
+            }
+            false => Ok(()),
+        }
     }
 
     /// Records an act, durably, and returns the number of its line.
@@ -54,25 +72,26 @@ impl Audit {
     /// # Errors
     /// 507 where it cannot be written: the act must not be done, or not be acknowledged.
     pub async fn record(&self, act: Act) -> Result<u64> {
-        let log = self.log.clone();
-        let written = tokio::task::spawn_blocking(move || log.append(&act)).await.map_err(Problem::internal)?;
-        written.map_err(|error| {
-            tracing::error!(%error, "an administrative act could not be recorded");
+        self.writer.append(act).await?.ok_or_else(|| {
             Problem::new(Kind::StorageUnavailable, "the audit log cannot be written now, so nothing is administered")
         })
     }
 
-    /// Records an attempt that was refused, soon. Callers without rights must not fill the log: of many in a minute some are
-    /// only counted.
-    pub fn refused(&self, mut act: Act) {
-        let Some(unrecorded) = self.refusals.lock().take(self.clock.now()) else { return };
+    /// Records an attempt that was refused, soon. Callers without rights must not fill the log: of many from one source in a
+    /// minute some are only counted.
+    pub fn refused(&self, source: Source, mut act: Act) {
+        if self.writer.is_full() {
+            return self.counted(source);
+        }
+        let Some(unrecorded) = self.refusals.lock().take(source, self.clock.now()) else { return };
         act.unrecorded = unrecorded;
-        let log = self.log.clone();
+        let writer = self.writer.clone();
         // Not awaited: a refusal need not wait for the disk.
-        drop(tokio::task::spawn_blocking(move || {
-            if let Err(error) = log.append(&act) {
-                tracing::warn!(%error, "a refused attempt could not be recorded");
-            }
-        }));
+        drop(tokio::spawn(async move { writer.append(act).await }));
+    }
+
+    /// Counts an attempt that was refused without a look at it: the next line of its source says how many.
+    pub fn counted(&self, source: Source) {
+        self.refusals.lock().count(source);
     }
 }

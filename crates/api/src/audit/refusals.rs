@@ -1,14 +1,42 @@
 //! How many refused attempts are recorded.
 
-/// Refused attempts that get a line in a minute.
+use meridian_admission::identity::Caller;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Refused attempts of a source that get a line in a minute.
 const LINES_A_MINUTE: u32 = 60;
 const MINUTE: i64 = 60_000_000;
 
-/// Counts refused attempts by the minute.
+/// What refused attempts are counted for. A flood from one source hides nothing of another.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Source {
+    /// Callers of a tenant.
+    Tenant(Arc<str>),
+    /// Callers without a credential.
+    Anonymous,
+    /// Attempts to sign in as a user of this tenant; empty for operators, absent for names of no user.
+    SignIn(Option<Arc<str>>),
+}
+
+impl Source {
+    /// That of a caller's attempts, other than to sign in.
+    pub fn of(caller: &Caller) -> Source {
+        if caller.is_revocable() { Source::Tenant(caller.tenant.clone()) } else { Source::Anonymous }
+    }
+}
+
+/// Counts refused attempts by source and minute.
 #[derive(Debug, Default)]
 pub struct Refusals {
     /// The minute of the wall clock.
     minute: i64,
+    /// There are no more sources than tenants, twice.
+    sources: HashMap<Source, Count>,
+}
+
+#[derive(Debug, Default)]
+struct Count {
     lines: u32,
     /// Attempts without a line since the last one with a line.
     unrecorded: u64,
@@ -17,17 +45,27 @@ pub struct Refusals {
 impl Refusals {
     /// Takes a line at this time, in microseconds since 1970, and gives the attempts without one before it; `None` where there
     /// are too many.
-    pub fn take(&mut self, now: i64) -> Option<u64> {
+    pub fn take(&mut self, source: Source, now: i64) -> Option<u64> {
         let minute = now.div_euclid(MINUTE);
         if minute != self.minute {
-            (self.minute, self.lines) = (minute, 0);
+            self.minute = minute;
+            self.sources.retain(|_, count| {
+                count.lines = 0;
+                count.unrecorded > 0
+            });
         }
-        if self.lines >= LINES_A_MINUTE {
-            self.unrecorded += 1;
+        let count = self.sources.entry(source).or_default();
+        if count.lines >= LINES_A_MINUTE {
+            count.unrecorded += 1;
             return None;
         }
-        self.lines += 1;
-        Some(std::mem::take(&mut self.unrecorded))
+        count.lines += 1;
+        Some(std::mem::take(&mut count.unrecorded))
+    }
+
+    /// Counts an attempt that gets no line.
+    pub fn count(&mut self, source: Source) {
+        self.sources.entry(source).or_default().unrecorded += 1;
     }
 }
 
@@ -38,8 +76,16 @@ mod tests {
     #[test]
     fn a_flood_of_refusals_takes_few_lines_and_is_counted() {
         let mut refusals = Refusals::default();
-        let recorded = (0..1_000).filter(|n| refusals.take(MINUTE + n).is_some()).count();
+        let red = || Source::Tenant("red".into());
+        let recorded = (0..1_000).filter(|n| refusals.take(red(), MINUTE + n).is_some()).count();
         assert_eq!(recorded, LINES_A_MINUTE as usize);
-        assert_eq!((refusals.take(2 * MINUTE), refusals.take(2 * MINUTE)), (Some(1_000 - recorded as u64), Some(0)));
+        // What others do in the same minute is recorded.
+        for other in [Source::Tenant("blue".into()), Source::Anonymous, Source::SignIn(Some("red".into()))] {
+            assert_eq!(refusals.take(other, MINUTE), Some(0));
+        }
+        refusals.count(red());
+        let unrecorded = 1_001 - recorded as u64;
+        assert_eq!(refusals.take(red(), 2 * MINUTE), Some(unrecorded));
+        assert_eq!((refusals.take(red(), 2 * MINUTE), refusals.sources.len()), (Some(0), 1));
     }
 }

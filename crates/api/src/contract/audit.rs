@@ -37,6 +37,12 @@ pub struct AuditLine {
     /// The line that says that this act began.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub began: Option<u64>,
+    /// The number of this line when it was first written; that one was removed to make room.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first: Option<u64>,
+    /// The lines up to this number were removed to make room.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trimmed: Option<u64>,
     /// Refused attempts before this line that got none of their own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unrecorded: Option<u64>,
@@ -56,7 +62,21 @@ pub struct AuditPage {
 impl From<Audited> for AuditLine {
     fn from(line: Audited) -> AuditLine {
         let Audited { n, time, act, previous, .. } = line;
-        let Act { request, who, tenant, from, act, target, collection, change, status, began, unrecorded } = act;
+        let Act {
+            request,
+            who,
+            tenant,
+            from,
+            act,
+            target,
+            collection,
+            change,
+            status,
+            began,
+            first,
+            trimmed,
+            unrecorded,
+        } = act;
         let (time, unrecorded) = (time::format_instant(time), Some(unrecorded).filter(|n| *n > 0));
         AuditLine {
             n,
@@ -71,6 +91,8 @@ impl From<Audited> for AuditLine {
             change,
             status,
             began,
+            first,
+            trimmed,
             unrecorded,
             previous,
         }

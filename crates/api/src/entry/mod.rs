@@ -326,10 +326,12 @@ impl Entry {
             // A refused act never reaches its handler, where the others are recorded.
             let act = audit::act_of(row.route, &caller, from, (uri.path(), &found.segments));
             if let Some(act) = act {
-                self.state.audit.refused(Act { status: Some(problem.status().as_u16()), ..act });
+                let source = audit::Source::of(&caller);
+                self.state.audit.refused(source, Act { status: Some(problem.status().as_u16()), ..act });
             }
             return Err(problem);
         }
+        audit::admit(&self.state, row.route, &caller, &found.segments)?;
         Ok(RouteMatch::Row { row, caller, segments: found.segments })
     }
 

@@ -1,9 +1,9 @@
 //! What the audit log says of signing in and out. Never a password, and no name that is nobody's: it may be a password that was
 //! typed into the wrong field.
 
-use crate::audit;
+use crate::audit::{self, Source};
 use crate::entry::Dispatch;
-use crate::problem::{Problem, Result};
+use crate::problem::{Kind, Problem, Result};
 use crate::scope::Scope;
 use meridian_admission::identity::{Login, Session};
 use meridian_backend::Act;
@@ -20,17 +20,26 @@ pub const PASSWORD: Done = ("changePassword", "/password");
 /// # Errors
 /// 507 where it cannot be recorded.
 pub async fn record(state: &Scope, dispatch: &Dispatch, done: Done, session: &Session) -> Result<()> {
-    let (who, tenant) = (session.login().to_string(), session.caller().tenant.to_string());
+    let caller = session.caller();
+    // An operator works in a tenant, and belongs to none.
+    let tenant = if caller.is_operator() { String::new() } else { caller.tenant.to_string() };
+    let who = caller.name.to_string();
     state.audit.record(Act { who, tenant, status: Some(200), ..of(dispatch, done) }).await.map(drop)
 }
 
-/// Records an attempt that failed: by the name that was tried, if there is such a user.
+/// Records an attempt that failed: by the name that was tried, if there is such a user. One that was too early is only counted:
+/// there can be any number of them.
 pub fn refused(state: &Scope, dispatch: &Dispatch, done: Done, tried: Option<&Login>, problem: &Problem) {
     let mut act = of(dispatch, done);
-    if let Some(user) = tried.and_then(|login| state.registry.user(login)) {
-        (act.who, act.tenant) = (user.login().to_string(), user.tenant.clone());
+    let user = tried.and_then(|login| state.registry.user(login));
+    let source = Source::SignIn(user.as_ref().map(|user| user.tenant.as_str().into()));
+    if problem.kind() == Kind::TooManyAttempts {
+        return state.audit.counted(source);
     }
-    state.audit.refused(Act { status: Some(problem.status().as_u16()), ..act });
+    if let Some(user) = user {
+        (act.who, act.tenant) = (format!("user:{}", user.login()), user.tenant.clone());
+    }
+    state.audit.refused(source, Act { status: Some(problem.status().as_u16()), ..act });
 }
 
 fn of(dispatch: &Dispatch, done: Done) -> Act {

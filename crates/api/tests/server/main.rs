@@ -10,6 +10,7 @@ mod access;
 mod alternatives;
 mod attacks;
 mod audit;
+mod audit_floods;
 mod bad_input;
 mod bounds;
 mod caches;

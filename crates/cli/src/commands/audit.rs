@@ -90,7 +90,9 @@ fn table(client: &Client, args: &AuditArgs) -> Result<(), Failure> {
             if let Some(began) = act["began"].as_u64() {
                 rows.remove(&began);
             }
-            rows.insert(act["n"].as_u64().unwrap_or_default(), columns.iter().map(text).collect());
+            // The number that other lines refer to.
+            let n = act["first"].as_u64().or_else(|| act["n"].as_u64());
+            rows.insert(n.unwrap_or_default(), columns.iter().map(text).collect());
         }
         match rows.len() > ROWS_MAX {
             true => Err(Failure::Usage(format!(

@@ -67,7 +67,7 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
         ));
     }
     // Read while the store is open; printed only if nothing is wrong.
-    let last_act = store.audit().last();
+    let acts = store.audit().ends();
     // Closing would flush: a check changes nothing.
     drop(store);
     let missing: usize = repairs.iter().map(|repair| repair.missing.len()).sum();
@@ -79,8 +79,8 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
     }
     if problems.is_empty() {
         say(&format!("{}: everything is in order", args.data.display()));
-        if let Some((n, hash)) = last_act {
-            say(&format!("the audit log has {n} lines; the last has the SHA-256 {hash}"));
+        if let Some((first, last, hash)) = acts {
+            say(&format!("the audit log has the lines {first} to {last}; the last has the SHA-256 {hash}"));
         }
         return Ok(());
     }

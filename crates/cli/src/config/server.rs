@@ -107,7 +107,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     ),
     size!(
         "store.audit_bytes",
-        "Max disk for the audit log; beyond it, its oldest sixteenth is removed.",
+        "Max disk for the audit log; beyond it, its oldest sixteenth is removed, but for a part of each tenant.",
         store.audit_bytes,
         MIB,
         TIB

@@ -7,6 +7,9 @@ use std::path::Path;
 
 /// Max bytes of a text in a line; longer ones are cut.
 const TEXT_BYTES_MAX: usize = 512;
+/// Max bytes of what was asked for. It has room for the longest pattern of collections: a part that were cut off could be the one
+/// that matters.
+const CHANGE_BYTES_MAX: usize = 2048;
 
 /// An administrative act, or a step of one. It never holds a secret.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -35,6 +38,12 @@ pub struct Act {
     /// The line that says that this act began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub began: Option<u64>,
+    /// The number of this line when it was first written; that one was removed to make room.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first: Option<u64>,
+    /// The lines up to this number were removed to make room.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trimmed: Option<u64>,
     /// Refused attempts before this line that got none of their own.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unrecorded: u64,
@@ -49,9 +58,10 @@ impl Act {
     fn bounded(&self) -> Act {
         let mut act = self.clone();
         let texts = [&mut act.request, &mut act.who, &mut act.tenant, &mut act.from, &mut act.act, &mut act.target];
-        for text in texts.into_iter().chain(&mut act.collection).chain(&mut act.change) {
-            if text.len() > TEXT_BYTES_MAX {
-                text.truncate(text.floor_char_boundary(TEXT_BYTES_MAX));
+        let texts = texts.into_iter().chain(&mut act.collection).map(|text| (text, TEXT_BYTES_MAX));
+        for (text, max) in texts.chain(act.change.as_mut().map(|change| (change, CHANGE_BYTES_MAX))) {
+            if text.len() > max {
+                text.truncate(text.floor_char_boundary(max));
                 text.push('…');
             }
         }
@@ -65,6 +75,8 @@ pub(super) struct Line<'a> {
     pub time: i64,
     pub act: &'a Act,
     pub previous: [u8; 32],
+    /// The first of the lines that are synced together.
+    pub group: u64,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -73,6 +85,9 @@ struct Text {
     time: String,
     #[serde(flatten)]
     act: Act,
+    /// The first of the lines that were synced with it, in all others of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    group: Option<u64>,
     previous: String,
 }
 
@@ -80,7 +95,8 @@ impl Line<'_> {
     /// The line, without its end.
     pub fn encode(&self) -> Result<Vec<u8>, StoreError> {
         let (time, previous) = (time::format_instant(self.time), hex(&self.previous));
-        let text = Text { n: self.n, time, act: self.act.bounded(), previous };
+        let group = Some(self.group).filter(|first| *first < self.n);
+        let text = Text { n: self.n, time, act: self.act.bounded(), group, previous };
         serde_json::to_vec(&text).map_err(|e| StoreError::corrupt(Path::new(super::FOLDER), e.to_string()))
     }
 }
@@ -104,10 +120,15 @@ impl Audited {
     /// Reads a line; `None` where it is not one, or has another number.
     pub(super) fn read(n: u64, line: &[u8]) -> Option<Audited> {
         let text = std::str::from_utf8(line).ok()?;
-        let Text { n: found, time, act, previous } = serde_json::from_str(text).ok()?;
+        let Text { n: found, time, act, previous, .. } = serde_json::from_str(text).ok()?;
         let time = time::parse_instant(&time, None).ok()?;
         (found == n).then(|| Audited { n, time, act, previous, text: text.to_owned() })
     }
+}
+
+/// The first of the lines that were synced with this one; `None` where it is the first itself, or no line.
+pub(super) fn group(line: &[u8]) -> Option<u64> {
+    serde_json::from_slice::<Text>(line).ok()?.group
 }
 
 /// Bytes in hexadecimal.

@@ -1,23 +1,23 @@
 //! The audit log: a line of JSON for each administrative act, in the folder `audit` of the data folder.
 //!
-//! A line is on disk when [`AuditLog::append`] returns. It holds the SHA-256 of the line before it, so that a line that was
+//! Lines are on disk when [`AuditLog::append`] returns. It holds the SHA-256 of the line before it, so that a line that was
 //! changed, removed or put between others shows (`verify.rs`). `act.rs` has the fields, `tail.rs` the file that grows, `lines.rs`
 //! reads lines back.
 //!
-//! Files are named by the number of their first line. Once all of them exceed the limit, the oldest goes.
+//! Files are named by the number of their first line. Before all of them exceed the limit, the oldest goes (`trim.rs`).
 
 mod act;
 mod lines;
 mod tail;
 #[cfg(test)]
 mod tests;
+mod trim;
 mod verify;
 
 pub use act::{Act, Audited};
 
 use crate::error::{Problem, StoreError};
 use crate::seams::{Clock, Disk, OpenMode, Seams};
-use act::Line;
 use lines::Lines;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -81,15 +81,15 @@ impl AuditLog {
         AuditLog { files, clock: seams.clock.clone(), tail: Mutex::new(tail) }
     }
 
-    /// Adds a line, and returns its number. It is on disk when this returns.
+    /// Adds a line for each act, all of them with one sync, and returns the number of the first. They are on disk when this
+    /// returns.
     ///
     /// # Errors
-    /// What the disk said. The line may be there after a restart if it was the sync that failed; from then on all lines are
-    /// refused until the store is opened again.
-    pub fn append(&self, act: &Act) -> Result<u64, StoreError> {
-        let mut tail = self.tail.lock();
-        let line = Line { n: tail.next, time: self.clock.now(), act, previous: tail.previous };
-        tail.append(&self.files, &line.encode()?)
+    /// What the disk said: no act is recorded. The lines may be there after a restart if it was the sync that failed; from then
+    /// on all lines are refused until the store is opened again.
+    pub fn append(&self, acts: &[Act]) -> Result<u64, StoreError> {
+        let now = self.clock.now();
+        self.tail.lock().append(&self.files, now, acts)
     }
 
     /// The lines after this number for which `wanted` is true, at most `limit` of them.
@@ -127,11 +127,12 @@ impl AuditLog {
         Ok(AuditPage { lines, next: None })
     }
 
-    /// The number of the last line and its SHA-256 in hexadecimal; `None` where there is none. Kept elsewhere, it shows later that
-    /// no line was cut off the end.
-    pub fn last(&self) -> Option<(u64, String)> {
+    /// The numbers of the first and the last line, and the SHA-256 of the last in hexadecimal; `None` where there is none. Kept
+    /// elsewhere, they show later that no line was cut off.
+    pub fn ends(&self) -> Option<(u64, u64, String)> {
         let tail = self.tail.lock();
-        (tail.next > 1).then(|| (tail.next - 1, act::hex(&tail.previous)))
+        let (first, _) = tail.sizes.first_key_value()?;
+        (tail.next > 1).then(|| (*first, tail.next - 1, act::hex(&tail.previous)))
     }
 
     /// The first place where the log is not what was written.

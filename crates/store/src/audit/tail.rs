@@ -1,25 +1,32 @@
 //! The end of the log: the file that grows.
 //!
-//! A line is written behind the existing ones, and synced. A write that fails leaves bytes that the next one replaces.
+//! Lines are written behind the existing ones, a group with one sync. A write that fails leaves bytes that the next one replaces.
 //! After a failed sync the content of the disk is unknown: no line is taken until the store is opened again.
 
+use super::act::{Act, Line, group};
 use super::lines::Lines;
+use super::trim::Shares;
 use super::{Files, NO_LINE};
 use crate::error::StoreError;
 use crate::seams::{DiskFile, OpenMode};
 use sha2::{Digest, Sha256};
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
 /// A file that takes up room, so that acts are recorded on a full disk too, including acts that make room.
-const RESERVE: &str = "RESERVE";
+pub(super) const RESERVE: &str = "RESERVE";
 const RESERVE_BYTES: usize = 256 << 10;
+/// Bytes of lines that are written with one sync; with one more line they are less than a reader takes for a line.
+const GROUP_BYTES: usize = 24 << 10;
 
 #[derive(Debug)]
 pub(super) struct Tail {
     /// Bytes of lines of each file, by the number of its first line.
     pub sizes: BTreeMap<u64, u64>,
+    /// What holders of lines have in those files that were read for it.
+    pub shares: BTreeMap<u64, Shares>,
     /// The newest file, once it is open.
     file: Option<Arc<dyn DiskFile>>,
     /// The number of the next line.
@@ -35,8 +42,7 @@ pub(super) struct Tail {
 impl Tail {
     /// Finds the last line, and cuts off what follows it.
     pub fn open(files: &Files) -> Result<Tail, StoreError> {
-        let mut tail =
-            Tail { sizes: files.sizes()?, file: None, next: 1, previous: NO_LINE, torn: false, refuses: None };
+        let mut tail = Tail::of(files.sizes()?, None);
         let Some((&newest, _)) = tail.sizes.last_key_value() else { return Ok(tail) };
         // A crash can leave the newest without a line: then the last one is in the file before.
         for (&first, &bytes) in tail.sizes.clone().iter().rev() {
@@ -56,8 +62,11 @@ impl Tail {
 
     /// A log that takes no lines.
     pub fn refusing(error: &StoreError) -> Tail {
-        let refuses = Some(format!("the audit log cannot be read: {error}"));
-        Tail { sizes: BTreeMap::new(), file: None, next: 1, previous: NO_LINE, torn: false, refuses }
+        Tail::of(BTreeMap::new(), Some(format!("the audit log cannot be read: {error}")))
+    }
+
+    fn of(sizes: BTreeMap<u64, u64>, refuses: Option<String>) -> Tail {
+        Tail { sizes, shares: BTreeMap::new(), file: None, next: 1, previous: NO_LINE, torn: false, refuses }
     }
 
     /// Why no line is taken; `None` if they are.
@@ -70,10 +79,16 @@ impl Tail {
         let path = files.path(first);
         let file = files.disk.open(&path, OpenMode::Read).map_err(StoreError::io("open", &path))?;
         let mut inside = Lines::new(file, bytes);
-        let (mut found, mut torn) = ((0, 0, self.previous), None);
+        let (mut found, mut torn): (_, Option<(u64, u64, [u8; 32])>) = ((0, 0, self.previous), None);
         while let Some(line) = inside.next().map_err(StoreError::io("read", &path))? {
-            // No line has a zero byte. In the last one it stands for a piece that did not reach the disk.
-            torn = line.contains(&0).then_some(found);
+            // No line has a zero byte. In the last group it stands for a piece that did not reach the disk: then only lines of that
+            // group follow.
+            let torn_here = line.contains(&0);
+            torn = match torn {
+                Some(_) if torn_here => torn,
+                Some((lines, ..)) if group(line).is_some_and(|begin| begin <= first + lines) => torn,
+                _ => torn_here.then_some(found),
+            };
             let hash = hash(line);
             found = (found.0 + 1, inside.read(), hash);
         }
@@ -91,27 +106,61 @@ impl Tail {
         Ok(())
     }
 
-    /// Writes a line, durably, and returns its number.
-    pub fn append(&mut self, files: &Files, line: &[u8]) -> Result<u64, StoreError> {
+    /// Writes lines of these acts, durably and with one sync; returns the number of the first.
+    pub fn append(&mut self, files: &Files, now: i64, acts: &[Act]) -> Result<u64, StoreError> {
+        let begun = self.sizes.len();
+        let first = self.put(files, acts.iter().map(|act| (now, act)))?;
+        // A file began.
+        if self.sizes.len() > begun
+            && let Err(error) = self.trim(files, now)
+        {
+            tracing::warn!(%error, "the audit log could not make room for new lines, and grows");
+        }
+        Ok(first)
+    }
+
+    /// Writes lines of these acts and times, and returns the number of the first.
+    pub fn put<A: Borrow<Act>>(
+        &mut self,
+        files: &Files,
+        acts: impl Iterator<Item = (i64, A)>,
+    ) -> Result<u64, StoreError> {
         if let Some(why) = &self.refuses {
             return Err(StoreError::Busy(why.clone()));
         }
-        let ended = [line, b"\n"].concat();
-        let written = match self.write(files, &ended) {
-            Err(error) if error.is_full() && spend_reserve(files) => self.write(files, &ended),
+        let first = self.next;
+        let (mut n, mut previous, mut lines) = (first, self.previous, Vec::new());
+        for (time, act) in acts {
+            let line = Line { n, time, act: act.borrow(), previous, group: self.next }.encode()?;
+            (n, previous) = (n + 1, hash(&line));
+            lines.extend_from_slice(&line);
+            lines.push(b'\n');
+            if lines.len() >= GROUP_BYTES {
+                self.commit(files, &lines, (n, previous))?;
+                lines.clear();
+            }
+        }
+        if !lines.is_empty() {
+            self.commit(files, &lines, (n, previous))?;
+        }
+        Ok(first)
+    }
+
+    /// Writes a group of lines, after which these are the next number and the hash of the last.
+    fn commit(&mut self, files: &Files, lines: &[u8], (next, last): (u64, [u8; 32])) -> Result<(), StoreError> {
+        let written = match self.write(files, lines) {
+            Err(error) if error.is_full() && spend_reserve(files) => self.write(files, lines),
             written => written,
         };
         written?;
-        let n = self.next;
-        (self.next, self.previous) = (n + 1, hash(line));
-        self.trim(files);
-        Ok(n)
+        (self.next, self.previous) = (next, last);
+        Ok(())
     }
 
-    fn write(&mut self, files: &Files, line: &[u8]) -> Result<(), StoreError> {
+    fn write(&mut self, files: &Files, lines: &[u8]) -> Result<(), StoreError> {
         let newest = self.sizes.last_key_value().map(|(first, bytes)| (*first, *bytes));
         let (first, at) = match newest {
-            Some((first, bytes)) if bytes == 0 || bytes + line.len() as u64 <= files.file_bytes => (first, bytes),
+            Some((first, bytes)) if bytes == 0 || bytes + lines.len() as u64 <= files.file_bytes => (first, bytes),
             _ => (self.next, 0),
         };
         let (path, is_new) = (files.path(first), at == 0);
@@ -128,7 +177,7 @@ impl Tail {
             file.set_len(at).map_err(StoreError::io("cut", &path))?;
         }
         self.torn = false;
-        if let Err(e) = file.write_at(at, line) {
+        if let Err(e) = file.write_at(at, lines) {
             self.torn = file.set_len(at).is_err();
             return Err(StoreError::io("write", &path)(e));
         }
@@ -138,7 +187,7 @@ impl Tail {
             return Err(StoreError::io("sync", &path)(e));
         }
         self.file = Some(file);
-        self.sizes.insert(first, at + line.len() as u64);
+        self.sizes.insert(first, at + lines.len() as u64);
         if is_new {
             make_reserve(files);
         }
@@ -148,16 +197,6 @@ impl Tail {
     fn refuse(&mut self, error: &io::Error) {
         tracing::error!(%error, "the audit log takes no more lines: administrative acts are refused until a restart");
         self.refuses = Some(format!("the audit log takes no lines until a restart has read it: {error}"));
-    }
-
-    /// Removes the oldest files until all of them fit.
-    fn trim(&mut self, files: &Files) {
-        while self.sizes.values().sum::<u64>() > files.bytes_total && self.sizes.len() > 1 {
-            let Some((first, _)) = self.sizes.pop_first() else { return };
-            if let Err(error) = files.disk.remove(&files.path(first)) {
-                tracing::warn!(%error, "an old file of the audit log could not be removed");
-            }
-        }
     }
 }
 

@@ -2,17 +2,23 @@
 
 use super::act::{Audited, hex};
 use super::lines::Lines;
-use super::tail::hash;
+use super::tail::{RESERVE, hash};
 use super::{Files, NO_LINE};
 use crate::error::Problem;
 use crate::seams::OpenMode;
 use std::collections::BTreeMap;
 
-/// The first line at which the chain is broken. Lines before the first file went with their files; that the first line of all has
-/// none before it is checked too.
+/// The first line at which the chain is broken. Lines before the first file must have been removed by the log itself, as one of its
+/// lines says; that the first line of all has none before it is checked too.
 pub(super) fn verify(files: &Files, sizes: &BTreeMap<u64, u64>) -> Option<Problem> {
-    let mut before: Option<[u8; 32]> = None;
-    let mut n = *sizes.first_key_value()?.0;
+    let Some((&begin, _)) = sizes.first_key_value() else {
+        // It is made with the first line.
+        let reserve = files.disk.open(&files.dir.join(RESERVE), OpenMode::Read);
+        let detail = "all of its lines are missing".to_owned();
+        return reserve.is_ok().then(|| Problem { path: files.dir.clone(), detail });
+    };
+    let (mut before, mut trimmed): (Option<[u8; 32]>, u64) = (None, 0);
+    let mut n = begin;
     for (&first, &bytes) in sizes {
         let path = files.path(first);
         let problem = |detail: String| Some(Problem { path: path.clone(), detail });
@@ -41,11 +47,15 @@ pub(super) fn verify(files: &Files, sizes: &BTreeMap<u64, u64>) -> Option<Proble
                 return problem(format!("{at} does not follow from the line before it: one of the two was changed"));
             }
             before = Some(hash(line));
+            trimmed = trimmed.max(read.act.trimmed.unwrap_or(0));
             n += 1;
         }
         if inside.read() < bytes {
             return problem(format!("it ends within a line, after line {}", line_in_file - 1));
         }
     }
-    None
+    let detail = || {
+        format!("lines {} to {} are missing before it, and no line says that they were removed", trimmed + 1, begin - 1)
+    };
+    (begin > trimmed + 1).then(|| Problem { path: files.path(begin), detail: detail() })
 }
