@@ -89,8 +89,9 @@ pub async fn serve(
         };
         // Without this, the second half of a small answer would wait for the client's delayed acknowledgement.
         let _ = stream.set_nodelay(true);
+        // Before its task, whose first request may ask for this number.
+        state.metrics.connections_open.store(connections.len() + 1, Ordering::Relaxed);
         connections.spawn(connection::serve(stream, address, counted, tls.clone(), entry.clone(), stopping.clone()));
-        state.metrics.connections_open.store(connections.len(), Ordering::Relaxed);
     }
     // First of all, so that a client that connects from now on is refused at once and can try another server,
     // instead of waiting in the backlog of one that stops.

@@ -77,7 +77,7 @@ fn sources_are_asked_for_pages_until_enough_answers_the_question_and_say_where_t
         ("many", 3, &["1-33", "2-33", "3-33"][..], 3, None),
         ("many", 20, &["1-33", "2-33", "3-33", "4-33", "5-33"], 5, Some("at most 5 pages")),
         ("one", 1, &["1-33"], 1, None),
-        ("one", 40, &["1-33"], 1, Some("the 40 results that it was asked for")),
+        ("one", 40, &["1-33"], 1, Some("the 40 results requested")),
         // Nobody told it a number: it gave what it has.
         ("feed", 40, &["1-33"], 1, None),
     ] {
