@@ -237,7 +237,7 @@ fn a_machine_of_workers_is_priced_by_its_queue() {
     let four = &priced.offers[0].bills[2];
     assert!((0.9..0.99).contains(&four.worst_share) && priced.offers[0].cheapest.is_none(), "{four:?}");
     let words = priced.paragraph();
-    for said in ["at most 200.0 requests a second", "does not fit", "up to 4.0 users", "before 4 workers"] {
+    for said in ["at most 200.0 requests a second", "does not fit", "up to 4.0 users", "at 4 workers"] {
         assert!(words.contains(said), "{said}: {words}");
     }
     assert!(priced.picture().contains("scalability law (does not fit)"));

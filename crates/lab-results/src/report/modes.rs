@@ -182,7 +182,7 @@ mod tests {
         let words = super::super::words::first_paragraph(&Run::default(), &digest);
         for said in [
             "Trial 1: the wait over the trial was: flat up to 1.5 s, timing out up to 1.51 s, flat up to 2 s.",
-            "Request 150 was the first that got nothing; 1 got nothing in all, in 1 burst.",
+            "Request 150 was the first without an answer; 1 had none in all, in 1 burst.",
             "Trial 2: flat.",
         ] {
             assert!(words.contains(said), "{said}: {words}");

@@ -110,7 +110,7 @@ fn the_page_says_what_happened_and_needs_nothing_from_outside() {
     let place = folder(dir.path(), &stalled(), vec!["other load took 12 % of the machine".into()]);
     let report = write(&place).unwrap();
     // A tenth of the requests met the stall: p95 and p99 are those of the stall, half are not.
-    assert!(report.words.starts_with("This run is void, so that its figures say nothing"), "{}", report.words);
+    assert!(report.words.starts_with("This run is void, and its figures say nothing"), "{}", report.words);
     assert!(report.words.contains("940 of 950 measured requests had a sound answer (10 unsound)"), "{}", report.words);
     assert!(report.words.contains("would have reported"), "the hidden wait is named: {}", report.words);
     let page = fs::read_to_string(&report.page).unwrap();
