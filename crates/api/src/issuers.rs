@@ -1,6 +1,6 @@
 //! The keys of issuers of JSON Web Tokens: read at the start, and again from time to time.
 //!
-//! Keys that cannot be read leave those that are there. A token that names an unknown key is refused, and has the keys read again,
+//! If a reading fails, the former keys stay. A token that names an unknown key is refused, and has the keys read again,
 //! though not more often than the operator says: the client's next attempt finds them.
 
 use crate::state::AppState;
@@ -66,7 +66,7 @@ async fn tend_one(state: AppState, n: usize) {
             Ok(()) => settings.refresh,
             Err(why) => {
                 let (issuer, keys) = (&*settings.name, issuer.key_count());
-                tracing::warn!(issuer, keys, why, "keys could not be read: those that were read before stay");
+                tracing::warn!(issuer, keys, why, "keys could not be read: the former keys stay");
                 settings.refresh_min
             }
         };

@@ -101,7 +101,7 @@ fn ten_thousand_idle_connections_keep_nobody_else_out() {
     for _ in 0..100 {
         assert_eq!(agent().get(format!("{}/collections", server.url)).call().unwrap().status().as_u16(), 200);
     }
-    // And those that were idle may still ask.
+    // Idle clients may still ask.
     for of_one in &mut open {
         let stream = of_one.last_mut().unwrap();
         stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();

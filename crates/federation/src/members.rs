@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 /// Max length of an author, address or language, in bytes.
 pub const TEXT_BYTES_MAX: usize = 200;
 
+/// A text of 1 to `bytes_max` bytes, without blanks around it; `None` where it is absent or null.
 pub fn text(members: &Map<String, Value>, name: &str, bytes_max: usize) -> Result<Option<String>, Invalid> {
     match members.get(name) {
         None | Some(Value::Null) => Ok(None),
@@ -14,12 +15,13 @@ pub fn text(members: &Map<String, Value>, name: &str, bytes_max: usize) -> Resul
         }
         Some(Value::String(text)) if text.len() <= bytes_max => Ok(Some(text.trim().to_owned())),
         Some(Value::String(_)) => {
-            Err(Invalid::field(name, format_args!("too long: expected at max {bytes_max} bytes")))
+            Err(Invalid::field(name, format_args!("too long: expected at most {bytes_max} bytes")))
         }
         Some(_) => Err(Invalid::field(name, "expected a text")),
     }
 }
 
+/// A whole number from `min` to `max`; `None` where it is absent or null.
 pub fn whole(members: &Map<String, Value>, name: &str, min: u64, max: u64) -> Result<Option<u64>, Invalid> {
     match members.get(name) {
         None | Some(Value::Null) => Ok(None),
@@ -30,6 +32,7 @@ pub fn whole(members: &Map<String, Value>, name: &str, min: u64, max: u64) -> Re
     }
 }
 
+/// The value of one of the `known` words; `None` where it is absent or null.
 pub fn word<T: Copy>(members: &Map<String, Value>, name: &str, known: &[(&str, T)]) -> Result<Option<T>, Invalid> {
     let Some(given) = text(members, name, TEXT_BYTES_MAX)? else { return Ok(None) };
     match known.iter().find(|(word, _)| *word == given) {
@@ -41,6 +44,7 @@ pub fn word<T: Copy>(members: &Map<String, Value>, name: &str, known: &[(&str, T
     }
 }
 
+/// An array of exactly `N` numbers; `None` for anything else.
 pub fn numbers<const N: usize>(value: &Value) -> Option<[f64; N]> {
     let list = value.as_array().filter(|list| list.len() == N)?;
     let mut out = [0.0; N];

@@ -12,7 +12,7 @@ use serde::Serialize;
 pub fn backup_part(only: Option<&str>, name: &str, content: &[u8]) -> RecordPart {
     let takes = |tenant: &str| only.is_none_or(|only| only == tenant);
     if name.starts_with(KINDS.session) {
-        // They are short. A restore would also bring back those that have ended since.
+        // Sessions are short. A restore would also bring back ended ones.
         return RecordPart::absent();
     }
     if name.starts_with(KINDS.tenant)

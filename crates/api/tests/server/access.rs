@@ -134,7 +134,7 @@ fn every_route_serves_those_who_have_its_access_and_nobody_else() {
         for (who, token) in [("nobody", ""), ("forged", &*shared.forged), ("revoked", &*shared.revoked)] {
             let answer = shared.ask(token, &row.method, &path);
             if row.needs == "open" {
-                // What it says of an empty body, say, is not about who asks. A monitor with an expired token finds the server up.
+                // The response is the same for every caller. A monitor with an expired token finds the server up.
                 assert!(![401, 403].contains(&answer.status), "{what} {who}: {}", answer.status);
             } else {
                 answer.problem(401);

@@ -32,7 +32,7 @@ fn no_shared_cache_gives_a_caller_what_is_for_another() {
             }
         }
     }
-    // A cache must not give what everyone may see to those who may see more.
+    // A cache must not give the public version to a caller with more rights.
     let landing = shared.server.get("/");
     assert!(landing.header("vary").ends_with("Authorization, Cookie, Meridian-Tenant"));
     assert!(!landing.headers.contains_key("cache-control"), "{:?}", landing.headers);

@@ -165,7 +165,7 @@ impl Collector {
             let answer = request.header(CONTENT_TYPE, "application/x-protobuf").body(body.clone()).send().await;
             match answer.map(|answer| answer.status()) {
                 Ok(status) if status.is_success() => return Ok(()),
-                // Any status but those that OTLP lets a client repeat.
+                // Any status that OTLP does not let a client repeat.
                 Ok(status) if ![429, 502, 503, 504].contains(&status.as_u16()) => {
                     return Err(format!("it answered {status}"));
                 }

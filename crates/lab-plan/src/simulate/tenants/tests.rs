@@ -61,7 +61,7 @@ fn a_flood_costs_neither_goodput_nor_the_other_tenant() {
     assert!(of(&plain, "light").good < of(&flood, "light").good / 2, "{plain:?}");
 }
 
-/// Over time a tenant gets what its quota allows, whatever its users do, and those that obey are refused less often.
+/// Over time a tenant gets what its quota allows, whatever its users do, and obedient users are refused less often.
 #[test]
 fn a_quota_bounds_what_reaches_the_server() {
     let with = |users: &str| {
