@@ -127,9 +127,9 @@ impl Ledger {
             return Ok(None);
         }
         let now = self.origin.elapsed();
-        // Held before the rates are checked: a refusal below drops the place again.
-        let place = self.hold(Quota::ConcurrentRequests)?;
         let Accounts { quotas: limits, balances } = &mut *self.accounts.lock();
+        // Held before the rates are checked: a refusal below drops the place again.
+        let place = self.hold_below(Quota::ConcurrentRequests, || limits.limit(Quota::ConcurrentRequests))?;
         let rates = [Quota::RequestsPerSecond]
             .iter()
             .chain(quotas)
@@ -171,11 +171,15 @@ impl Ledger {
     /// # Errors
     /// The quota, where all its places are taken.
     pub fn hold(self: &Arc<Ledger>, quota: Quota) -> Result<Held, Exceeded> {
+        self.hold_below(quota, || self.limit(quota))
+    }
+
+    fn hold_below(self: &Arc<Ledger>, quota: Quota, limit: impl FnOnce() -> Option<u64>) -> Result<Held, Exceeded> {
         // Also without a limit: one that is set later finds the places already held.
         let before = self.held[quota as usize].fetch_add(1, Ordering::AcqRel);
         let held = Held { ledger: self.clone(), quota };
         // Counted first and checked after: two at once can never take the last place both.
-        match self.limit(quota).filter(|limit| before >= *limit) {
+        match limit().filter(|limit| before >= *limit) {
             None => Ok(held),
             Some(limit) => Err(self.refuse(Exceeded { quota, limit, wait: None })),
         }

@@ -1,9 +1,8 @@
 //! Processor time of the work behind a permit.
 
-use super::Gate;
+use super::{Account, Gate};
 use super::processors::thread_time;
 use super::wait::{Seat, Waiter};
-use crate::ledger::Ledger;
 use meridian_model::policy::admission::{Ticket, Verdict};
 use meridian_model::policy::quota::Quota;
 use parking_lot::Mutex;
@@ -20,7 +19,7 @@ const PAUSE_CHECK: Duration = Duration::from_millis(20);
 pub struct Meter {
     gate: Gate,
     ticket: Ticket,
-    ledger: Arc<Ledger>,
+    account: Account,
     /// Locked by the thread that does the work, and for an instant when the permit is dropped.
     slice: Mutex<Slice>,
     /// Nanoseconds that helpers used, not charged yet.
@@ -38,13 +37,17 @@ struct Slice {
 }
 
 impl Meter {
-    pub(super) fn new(gate: Gate, ticket: Ticket, ledger: Arc<Ledger>) -> Meter {
+    pub(super) fn new(gate: Gate, ticket: Ticket, account: Account) -> Meter {
         let slice = Slice { began: None, uncharged: Duration::ZERO, closed: false };
-        Meter { gate, ticket, ledger, slice: Mutex::new(slice), helpers: AtomicU64::new(0) }
+        Meter { gate, ticket, account, slice: Mutex::new(slice), helpers: AtomicU64::new(0) }
     }
 
     pub(super) fn gate(&self) -> &Gate {
         &self.gate
+    }
+
+    pub(super) fn account(&self) -> &Account {
+        &self.account
     }
 
     /// Work begins on this thread.
@@ -64,7 +67,7 @@ impl Meter {
         let ran = thread_time().saturating_sub(began);
         self.gate.0.processors.add(ran);
         let used = ran + std::mem::take(&mut slice.uncharged) + self.take_helpers();
-        self.ledger.add_processor_time(used);
+        self.account.ledger.add_processor_time(used);
         // The gate's lock is released before the wait.
         let seat = {
             let mut state = self.gate.0.state.lock();
@@ -104,12 +107,12 @@ impl Meter {
 
     /// Charges bytes of events that were read, on any thread.
     pub fn read(&self, bytes: u64) {
-        self.ledger.charge(Quota::ScannedBytesPerSecond, bytes);
+        self.account.ledger.charge(Quota::ScannedBytesPerSecond, bytes);
     }
 
     /// Counts a refusal for [`Quota::ScannedBytesPerRequest`], which is known only to the work itself.
     pub fn read_too_much(&self) {
-        self.ledger.count_refusal(Quota::ScannedBytesPerRequest);
+        self.account.ledger.count_refusal(Quota::ScannedBytesPerRequest);
     }
 
     /// Whether others wait for a slot.
@@ -124,7 +127,7 @@ impl Meter {
         // A pause that was cut short has given the slot back already.
         if !std::mem::replace(&mut slice.closed, true) {
             let used = slice.uncharged + self.take_helpers() + more;
-            self.ledger.add_processor_time(used);
+            self.account.ledger.add_processor_time(used);
             self.gate.leave(self.ticket, used);
         }
     }

@@ -92,14 +92,13 @@ impl Gate {
         if self.0.contended.load(Ordering::Relaxed) {
             return None;
         }
-        let now = Instant::now();
-        // Any deadline will do, as this entry never waits.
-        let ask = self.ask(account, now + Duration::from_secs(1), false);
+        // Any time and any later deadline will do, as this entry never waits.
+        let ask = Ask { deadline: Duration::MAX, ..self.ask(account, self.0.origin, false) };
         let mut state = self.0.state.lock();
         if !state.admission.is_free() {
             return None;
         }
-        match state.admission.enter(now - self.0.origin, &ask) {
+        match state.admission.enter(Duration::ZERO, &ask) {
             Ok(Entry::Run(ticket)) => Some(self.permit(account, ticket)),
             // Its tenant runs as many as it may.
             Ok(Entry::Wait(ticket)) => {
@@ -220,7 +219,7 @@ impl Gate {
     }
 
     fn permit(&self, account: &Account, ticket: Ticket) -> Permit {
-        Permit { account: account.clone(), meter: Arc::new(Meter::new(self.clone(), ticket, account.ledger.clone())) }
+        Permit { meter: Arc::new(Meter::new(self.clone(), ticket, account.clone())) }
     }
 
     fn now(&self) -> Duration {
@@ -234,6 +233,11 @@ impl Gate {
 
     /// Wakes the waiters whose wait is over. Called with the lock held, after every change.
     fn carry_out(&self, state: &mut State, expire: bool) {
+        // The common case: with nobody to wake there is no need for the time.
+        if !state.admission.is_contended() {
+            self.0.contended.store(false, Ordering::Relaxed);
+            return;
+        }
         let now = self.now();
         loop {
             // Slots first: a waiter that can run now must not be refused for its wait.
@@ -291,7 +295,6 @@ impl Drop for Place<'_> {
 /// A permit to run; given back when dropped.
 #[derive(Debug)]
 pub struct Permit {
-    account: Account,
     meter: Arc<Meter>,
 }
 
@@ -303,12 +306,12 @@ impl Permit {
 
     /// The account that the work is charged to.
     pub fn account(&self) -> &Account {
-        &self.account
+        self.meter.account()
     }
 
     /// Gives the permit back; returns what is needed to ask for another.
     pub fn release(self) -> (Gate, Account) {
-        (self.meter.gate().clone(), self.account.clone())
+        (self.meter.gate().clone(), self.meter.account().clone())
     }
 }
 

@@ -152,13 +152,14 @@ impl Entry {
         let (method, uri, headers) = (request.method(), request.uri(), request.headers());
         // The connection's own value, for a refusal before a proxy's statement is read.
         let (is_head, mut secure) = (*method == Method::HEAD, connection.secure);
-        let arrival = self.arrival(connection, Instant::now(), headers);
+        let at = Instant::now();
+        let arrival = self.arrival(connection, at, headers);
         // Only asked where the request names a trace. Others must not spend what traces of callers may take.
         let is_known = || {
             let of = (method, uri, headers);
             arrival.as_ref().is_ok_and(|arrival| caller::is_known(&self.state, &self.guard, arrival, of))
         };
-        let (mut observation, current) = Observation::begin(&self.state, (method, uri, headers), is_known);
+        let (mut observation, current) = Observation::begin(&self.state, at, (method, uri, headers), is_known);
         let mut response = match arrival {
             Ok(arrival) => {
                 (observation.client, secure) = (arrival.client, arrival.secure);

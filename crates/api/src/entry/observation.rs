@@ -38,10 +38,11 @@ pub struct Observation<'a> {
 }
 
 impl<'a> Observation<'a> {
-    /// Records that a request has arrived. Returns what the work for it belongs to: the trace that it names, where its caller
+    /// Records that a request arrived at this time. Returns what the work for it belongs to: the trace that it names, where its caller
     /// `is_known`.
     pub fn begin(
         state: &'a AppState,
+        arrived: Instant,
         (method, uri, headers): (&Method, &Uri, &HeaderMap),
         is_known: impl FnOnce() -> bool,
     ) -> (Observation<'a>, Current) {
@@ -56,7 +57,7 @@ impl<'a> Observation<'a> {
         let observation = Observation {
             state,
             _active: state.metrics.begin(),
-            arrived: Instant::now(),
+            arrived,
             client: None,
             path: None,
             method: method.clone(),

@@ -284,6 +284,10 @@ fn tenants_share_a_server_and_nothing_else() {
         server.ask("GET", "/collections", &[("authorization", &foreign), ("meridian-tenant", tenant)], b"").status
     };
     assert_eq!((named("other"), named("default"), named("nobody")), (200, 403, 403));
+    // A monitor whose token has ended still learns that the server is up, whichever tenant it names.
+    let ended = [("authorization", "Bearer mrd_0"), ("meridian-tenant", "other")];
+    let of = |path: &str| server.ask("GET", path, &ended, b"").status;
+    assert_eq!((of("/healthz"), of("/collections")), (200, 401));
     // A page token of one tenant opens nothing in another.
     let pages = |by: &str, token: &str| shared.ask(by, "GET", &format!("/collections/vault/items?limit=1{token}"));
     let body = json!({ "type": "FeatureCollection", "features": [

@@ -17,9 +17,12 @@ impl Store {
         // First: the threads must not start another job on a collection that is being closed.
         self.inner.closed.store(true, Ordering::Release);
         let mut result = Ok(());
-        // Taken out of the map, so that the lock is not held over the flushes.
-        let collections = std::mem::take(&mut *self.inner.collections.lock());
-        for collection in collections.values() {
+        let collections = {
+            // One that is being created is closed as well: it is there once the lock is free.
+            let _changing = self.inner.changing.lock();
+            self.inner.collections.clear()
+        };
+        for collection in &collections {
             if let Err(e) = collection.close(flush)
                 && result.is_ok()
             {

@@ -5,6 +5,7 @@
 
 mod closing;
 pub(crate) mod damaged;
+mod directory;
 pub(crate) mod folder;
 pub(crate) mod full;
 mod naming;
@@ -23,6 +24,7 @@ use crate::part::cache::BlockCache;
 use crate::recovery::{self, Common};
 use crate::seams::{Disk, DiskLock, DiskStorage, MemoryDisk, Seams, Storage};
 use crate::store::damaged::Damaged;
+use crate::store::directory::Directory;
 use crate::store::folder::{LOCK, MARKER, check_marker, clear, make_root, names};
 use crate::store::full::{Full, Watched};
 use crate::store::records::{COPIES, Mended, Records};
@@ -39,7 +41,6 @@ use std::thread::JoinHandle;
 
 /// Partition of every collection, until there are several.
 const PARTITION: &str = "p0";
-type Collections = BTreeMap<(String, String), Arc<Collection>>;
 
 /// An open data folder (or, ephemeral, a store in memory).
 ///
@@ -55,7 +56,9 @@ pub struct Store {
 pub(crate) struct Inner {
     pub(crate) common: Common,
     pub(crate) root: PathBuf,
-    pub(crate) collections: Mutex<Collections>,
+    pub(crate) collections: Directory,
+    /// Held while a collection is created or removed, and while the store closes.
+    pub(crate) changing: Mutex<()>,
     /// Collections that could not be opened.
     pub(crate) damaged: Mutex<BTreeMap<(String, String), Damaged>>,
     /// The error of the folder itself.
@@ -126,7 +129,8 @@ impl Store {
         let inner = Arc::new(Inner {
             common,
             root: root.clone(),
-            collections: Mutex::default(),
+            collections: Directory::default(),
+            changing: Mutex::default(),
             damaged: Mutex::default(),
             problems,
             mended: Mended::default(),
@@ -166,13 +170,12 @@ impl Store {
             settings.durability = Durability::Ephemeral;
         }
         let inner = &self.inner;
-        // Held throughout, so that of two makers of one name the second finds it.
-        let mut collections = inner.collections.lock();
+        // Held throughout, so that of two makers of one name the second finds it. Queries do not take it.
+        let _changing = inner.changing.lock();
         inner.check_open()?;
-        let at = (tenant.to_owned(), name.to_owned());
         let dir = inner.partition_dir(tenant, name);
-        if collections.contains_key(&at) {
-            return Err(StoreError::Exists { tenant: at.0, name: at.1 });
+        if inner.collections.get(tenant, name).is_some() {
+            return Err(StoreError::Exists { tenant: tenant.to_owned(), name: name.to_owned() });
         }
         let above = inner.root.join("tenants").join(tenant);
         naming::check(name, &names(inner.common.seams.disk.as_ref(), &above)?)?;
@@ -198,13 +201,13 @@ impl Store {
         };
         let partition = recovery::create(&inner.common, &inner.root, &dir, &manifest)?;
         let collection = Collection::new(tenant, name, partition, inner.wake.clone());
-        collections.insert(at, collection.clone());
+        inner.collections.insert(tenant, name, collection.clone());
         Ok(collection)
     }
 
     /// The collection of this name.
     pub fn collection(&self, tenant: &str, name: &str) -> Option<Arc<Collection>> {
-        self.inner.collections.lock().get(&(tenant.to_owned(), name.to_owned())).cloned()
+        self.inner.collections.get(tenant, name)
     }
 
     /// The collections of a tenant that could not be opened, in order of name: they are neither absent nor served.
@@ -219,12 +222,12 @@ impl Store {
 
     /// The collections of a tenant in order of name.
     pub fn list(&self, tenant: &str) -> Vec<Arc<Collection>> {
-        self.inner.collections.lock().iter().filter(|((t, _), _)| t == tenant).map(|(_, c)| c.clone()).collect()
+        self.inner.collections.of(tenant)
     }
 
     /// All collections in order of tenant and name.
     pub fn collections(&self) -> Vec<Arc<Collection>> {
-        self.inner.collections.lock().values().cloned().collect()
+        self.inner.collections.all()
     }
 
     /// Removes a collection and its files; says whether there was one. Open snapshots stay readable.
@@ -232,13 +235,13 @@ impl Store {
     /// Crash-safe: the manifest gets another name first, and a folder with that name is cleared at the next start.
     pub fn drop_collection(&self, tenant: &str, name: &str) -> Result<bool, StoreError> {
         let inner = &self.inner;
-        let mut collections = inner.collections.lock();
+        let _changing = inner.changing.lock();
         inner.check_open()?;
         if let Some(damaged) = self.why_damaged(tenant, name) {
             // A damaged collection may still be repaired: dropping it would delete what a repair needs.
             return Err(StoreError::Damaged(Box::new(damaged)));
         }
-        let Some(collection) = collections.remove(&(tenant.to_owned(), name.to_owned())) else { return Ok(false) };
+        let Some(collection) = inner.collections.remove(tenant, name) else { return Ok(false) };
         // Closed first: a running job must not write into a folder that is being cleared.
         collection.close(false)?;
         let dir = inner.partition_dir(tenant, name);

@@ -39,7 +39,7 @@ impl Inner {
             Standing::Made => {
                 let partition = recovery::open(&self.common, &dir)?;
                 let collection = Collection::new(tenant, name, partition, self.wake.clone());
-                self.collections.lock().insert((tenant.to_owned(), name.to_owned()), collection);
+                self.collections.insert(tenant, name, collection);
                 Ok(())
             }
         }

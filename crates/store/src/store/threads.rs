@@ -37,7 +37,7 @@ impl Inner {
     }
 
     fn all(&self) -> Vec<Arc<Collection>> {
-        self.collections.lock().values().cloned().collect()
+        self.collections.all()
     }
 
     fn flush_step(&self) -> bool {

@@ -1,11 +1,13 @@
 //! Several threads at once, with the real flushing and merging threads.
 
-use crate::world::{Event, batch, options, schema};
+use crate::world::{Event, World, batch, options, schema};
 use meridian_model::{IdRole, Projection, Seq};
-use meridian_store::seams::Seams;
+use meridian_store::seams::{Clock, Seams, SystemClock};
 use meridian_store::{Options, Settings, Store, Write, WriteError};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, Weak, mpsc};
+use std::time::Duration;
 
 #[test]
 fn readers_see_whole_batches_and_what_was_acknowledged() {
@@ -84,4 +86,44 @@ fn readers_see_whole_batches_and_what_was_acknowledged() {
     let again = [Event::new("0/0", 0)];
     let reused = c.write(Write::new(batch(&c.schema(), &again)).with_key("0"));
     assert!(matches!(reused, Err(WriteError::KeyReused { events, .. }) if events == ROWS as u64), "{reused:?}");
+}
+
+/// A clock that finds collections while one is created, as that asks for the time.
+#[derive(Debug, Default)]
+struct Finding {
+    store: OnceLock<Weak<Store>>,
+    found: AtomicU64,
+}
+
+impl Clock for Finding {
+    fn now(&self) -> i64 {
+        if let Some(store) = self.store.get().and_then(Weak::upgrade) {
+            let (tell, told) = mpsc::channel();
+            // On a thread of its own, which would wait where the creation keeps others out.
+            std::thread::spawn(move || tell.send(store.collection("t", "c").is_some() && store.list("t").len() == 1));
+            let found = told.recv_timeout(Duration::from_secs(20)).unwrap_or(false);
+            self.found.fetch_add(found.into(), Ordering::SeqCst);
+        }
+        SystemClock::new().now()
+    }
+
+    fn elapsed(&self) -> i64 {
+        SystemClock::new().elapsed()
+    }
+
+    fn sleep(&self, time: Duration) {
+        SystemClock::new().sleep(time);
+    }
+}
+
+#[test]
+fn queries_find_their_collection_while_another_is_created() {
+    let world = World::new();
+    let clock = Arc::new(Finding::default());
+    let store = Store::open(world.options.clone(), Seams { clock: clock.clone(), ..world.seams() }).unwrap();
+    let store = Arc::new(store);
+    store.create("t", "c", schema(IdRole::Given), Settings::default()).unwrap();
+    clock.store.set(Arc::downgrade(&store)).unwrap();
+    store.create("t", "d", schema(IdRole::Given), Settings::default()).unwrap();
+    assert!(clock.found.load(Ordering::SeqCst) > 0);
 }

@@ -59,7 +59,9 @@ impl Inner {
     fn repair(&self, tenant: &str, name: &str) -> Repair {
         let at = (tenant.to_owned(), name.to_owned());
         let mut report = Report::default();
-        if let Some(open) = self.collections.lock().remove(&at) {
+        // Nobody creates one of its name meanwhile.
+        let _changing = self.changing.lock();
+        if let Some(open) = self.collections.remove(tenant, name) {
             // What it did not flush is in the log.
             let _ = open.close(false);
         }
@@ -76,7 +78,7 @@ impl Inner {
             Ok(partition) => {
                 self.damaged.lock().remove(&at);
                 let collection = Collection::new(tenant, name, partition, self.wake.clone());
-                self.collections.lock().insert(at.clone(), collection);
+                self.collections.insert(tenant, name, collection);
             }
             Err(e) => {
                 self.set_apart(tenant, name, &e);
