@@ -1,8 +1,8 @@
 //! Processor time of the work behind a permit.
 
-use super::{Account, Gate};
 use super::processors::thread_time;
 use super::wait::{Seat, Waiter};
+use super::{Account, Gate};
 use meridian_model::policy::admission::{Ticket, Verdict};
 use meridian_model::policy::quota::Quota;
 use parking_lot::Mutex;

@@ -21,18 +21,23 @@ pub(super) struct Line {
     pub(super) paused: VecDeque<Ticket>,
     /// Questions that wait, in order of arrival.
     pub(super) waiting: VecDeque<Waiting>,
-    /// When it was last empty; distinguishes a burst, which it will clear, from an overload.
+    /// When it was last empty.
     filled: At,
+    /// Questions that began since.
+    begun: u32,
+    /// Whether it is overloaded, until it is empty: not a burst, which it would clear.
+    overloaded: bool,
 }
 
 impl Line {
     pub(super) fn new(weight: u32) -> Line {
-        Line { share: Share::new(weight), paused: VecDeque::new(), waiting: VecDeque::new(), filled: At::ZERO }
+        let (paused, waiting) = (VecDeque::new(), VecDeque::new());
+        Line { share: Share::new(weight), paused, waiting, filled: At::ZERO, begun: 0, overloaded: false }
     }
 
     pub(super) fn push(&mut self, waiting: Waiting) {
         if self.waiting.is_empty() {
-            self.filled = waiting.since;
+            (self.filled, self.begun, self.overloaded) = (waiting.since, 0, false);
         }
         self.waiting.push_back(waiting);
     }
@@ -50,6 +55,7 @@ impl Line {
         }
         let waiting =
             if self.is_overloaded(now, patience) { self.waiting.pop_back() } else { self.waiting.pop_front() }?;
+        self.begun = self.begun.saturating_add(1);
         let refusal = (waiting.deadline <= now).then_some(Refusal::Deadline);
         Some((waiting, refusal))
     }
@@ -61,7 +67,7 @@ impl Line {
         patience: Duration,
         settings: &Settings,
     ) -> Option<(Waiting, Refusal)> {
-        let oldest = self.waiting.front()?;
+        let oldest = *self.waiting.front()?;
         let wait_max = if self.is_overloaded(now, patience) { settings.target } else { patience };
         let refusal = match oldest {
             oldest if oldest.deadline <= now => Refusal::Deadline,
@@ -71,8 +77,16 @@ impl Line {
         self.waiting.pop_front().map(|waiting| (waiting, refusal))
     }
 
-    /// Whether it has not been empty for as long as a question waits at most: more arrives than is worked off.
-    fn is_overloaded(&self, now: At, patience: Duration) -> bool {
-        now.saturating_sub(self.filled) > patience
+    /// Whether more arrives than is worked off. It has not been empty for as long as a question waits at most; or those
+    /// that wait now would wait for longer than that, at the pace at which questions began since.
+    ///
+    /// The second rule sees a flood early: the first alone would let every question of its first second wait for that second.
+    fn is_overloaded(&mut self, now: At, patience: Duration) -> bool {
+        let stood = now.saturating_sub(self.filled);
+        let waiting = u32::try_from(self.waiting.len()).unwrap_or(u32::MAX);
+        // One more is about to begin. Without it the first moments of a burst would look like a standstill.
+        let begun = self.begun.saturating_add(1);
+        self.overloaded |= stood > patience || stood.saturating_mul(waiting) > patience.saturating_mul(begun);
+        self.overloaded
     }
 }

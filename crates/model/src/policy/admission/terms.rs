@@ -76,7 +76,8 @@ pub struct Settings {
     pub credit: Duration,
     /// Longest wait in a queue that is overloaded.
     pub target: Duration,
-    /// Longest wait in any other queue, by class. A queue that was never empty for this long is overloaded.
+    /// Longest wait in any other queue, by class. A queue that was never empty for this long, or holds more work
+    /// than that, is overloaded.
     pub patience: [Duration; 3],
 }
 

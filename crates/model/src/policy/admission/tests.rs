@@ -1,6 +1,6 @@
 use super::*;
 use proptest::prelude::*;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
@@ -80,9 +80,53 @@ fn a_queue_that_was_never_empty_for_long_refuses_after_the_target() {
     }
     assert!(refused.iter().all(|(_, why)| *why == Refusal::Waited));
     // A burst might be worked off within the first second, and then half of all come too much.
-    assert!(refused.first().is_some_and(|(at, _)| *at > 1000), "{refused:?}");
+    assert!(refused.first().is_some_and(|(at, _)| *at >= 1000), "{refused:?}");
     assert!(refused.len() > 140, "{}", refused.len());
     assert!(admission.counts().waiting <= 26, "{:?}", admission.counts());
+}
+
+/// One slot, and questions of 10 ms that come when `arrive` says: how long each that ran had waited, and how many were refused.
+fn waits_of(until: u64, arrive: impl Fn(u64) -> usize) -> (Vec<u64>, usize) {
+    let (mut admission, mut since, mut waits, mut refused) = (one_slot(), HashMap::new(), Vec::new(), 0);
+    let mut running: Option<(Ticket, u64)> = None;
+    for now in 0..until {
+        for _ in 0..arrive(now) {
+            match admission.enter(ms(now), &ask(1, Class::Interactive, now + 60_000)).unwrap() {
+                Entry::Run(ticket) => running = Some((ticket, now + 10)),
+                Entry::Wait(ticket) => _ = since.insert(ticket, now),
+            }
+        }
+        if let Some((ticket, _)) = running.take_if(|(_, ends)| *ends <= now) {
+            admission.leave(ticket, ms(10));
+        }
+        while let Some(turn) = admission.next(ms(now)).or_else(|| admission.expire(ms(now))) {
+            match turn {
+                Turn::Run(ticket) => {
+                    running = Some((ticket, now + 10));
+                    waits.push(now - since.remove(&ticket).unwrap());
+                }
+                Turn::Refuse(ticket, _) => {
+                    admission.leave(ticket, Duration::ZERO);
+                    refused += 1;
+                }
+            }
+        }
+    }
+    (waits, refused)
+}
+
+#[test]
+fn a_flood_is_seen_before_a_question_has_waited_long() {
+    let (waits, refused) = waits_of(1000, |_| 1);
+    assert!(waits.iter().all(|wait| *wait <= 200), "{waits:?}");
+    assert!(refused > 600, "{refused}");
+}
+
+#[test]
+fn a_burst_that_can_be_worked_off_is() {
+    let (waits, refused) = waits_of(1200, |now| if now == 0 { 90 } else { 0 });
+    assert_eq!((waits.len(), refused), (89, 0), "in order: {waits:?}");
+    assert!(waits.is_sorted());
 }
 
 #[test]
