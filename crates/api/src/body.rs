@@ -30,14 +30,7 @@ const GROWTH_BYTES: usize = 1 << 20;
 pub struct Received {
     /// The bytes.
     pub bytes: Bytes,
-    held: Vec<ByteShare>,
-}
-
-impl Received {
-    /// The share alone, for the events parsed from the bytes.
-    pub fn into_held(self) -> Vec<ByteShare> {
-        self.held
-    }
+    _held: ByteShare,
 }
 
 /// Reads a body to its end.
@@ -107,7 +100,7 @@ pub async fn receive_up_to(state: &Scope, headers: &HeaderMap, mut body: Body, l
     }
     // A body may take its time, and its sender's credential may have ended meanwhile.
     state.still_valid()?;
-    Ok(Received { bytes: whole.unwrap_or_else(|| bytes.into()), held: vec![held] })
+    Ok(Received { bytes: whole.unwrap_or_else(|| bytes.into()), _held: held })
 }
 
 /// Parses a body as JSON. A large one is parsed on a blocking thread with a permit, so that other tasks do not wait.
@@ -158,12 +151,8 @@ fn unread(problem: Problem) -> Problem {
     problem.header(header::CONNECTION, HeaderValue::from_static("close"))
 }
 
-/// A share of the memory for bodies.
-pub fn reserve(state: &Scope, bytes: usize) -> Result<ByteShare> {
-    state.bodies().try_take_some(bytes).ok_or_else(|| no_memory(state))
-}
-
-fn no_memory(state: &Scope) -> Problem {
+/// The refusal of a body, or of the events in it, for which there is no memory now.
+pub fn no_memory(state: &Scope) -> Problem {
     overloaded(
         state,
         "the request bodies being read use all the memory set aside for them: try again".to_owned(),

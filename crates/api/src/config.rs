@@ -57,6 +57,9 @@ pub struct ServerConfig {
     pub body_bytes_max: usize,
     /// Max bytes of request bodies in memory, all requests together.
     pub body_bytes_total: usize,
+    /// Max bytes of events that are being read from bodies and are not stored yet, all requests together; a request for
+    /// which there is no room gets 503.
+    pub batch_bytes_total: usize,
     /// Max bytes of a compressed request body once decompressed; a larger one gets 413.
     pub unfolded_bytes_max: u64,
     /// Max pause within a request body; then 408.
@@ -151,6 +154,7 @@ impl Default for ServerConfig {
             head_timeout: Duration::from_secs(30),
             body_bytes_max: 64 * MIB,
             body_bytes_total: 512 * MIB,
+            batch_bytes_total: 512 * MIB,
             unfolded_bytes_max: 512 * MIB as u64,
             body_stall: Duration::from_secs(15),
             body_grace: Duration::from_secs(10),

@@ -65,6 +65,11 @@ impl Scope {
         self.state.bodies.of(&self.caller().tenant)
     }
 
+    /// Memory for events that are being read from bodies, as the caller's tenant may take it.
+    pub fn batches(&self) -> ByteBudget {
+        self.state.batches.of(&self.caller().tenant)
+    }
+
     /// Memory for responses, as the caller's tenant may take it.
     pub fn answers(&self) -> ByteBudget {
         self.state.answers.of(&self.caller().tenant)

@@ -82,6 +82,8 @@ pub struct StateInner {
     pub reserved: Gate,
     /// Bytes of request bodies in memory.
     pub bodies: ByteBudget,
+    /// Bytes of events that are being read from bodies, until they are stored.
+    pub batches: ByteBudget,
     /// Bytes of responses that clients have not taken yet, and of the queries parked meanwhile.
     pub answers: ByteBudget,
     /// Memory that queries collect before they can answer.
@@ -180,6 +182,7 @@ impl AppState {
                 ..config.admission()
             }),
             bodies: ByteBudget::new(config.body_bytes_total),
+            batches: ByteBudget::new(config.batch_bytes_total),
             answers: ByteBudget::new(config.answer_bytes_total),
             memory: ByteBudget::new(usize::try_from(config.query_bytes_total).unwrap_or(usize::MAX)),
             readers: Readers::default(),
@@ -220,7 +223,7 @@ impl AppState {
     pub fn share_out(&self) {
         let weights: Vec<_> =
             self.registry.ledgers().iter().map(|ledger| (ledger.tenant().clone(), ledger.weight())).collect();
-        for budget in [&self.bodies, &self.answers, &self.memory] {
+        for budget in [&self.bodies, &self.batches, &self.answers, &self.memory] {
             budget.guarantee(weights.iter().cloned());
         }
         self.backend.guarantee(&weights);

@@ -182,6 +182,9 @@ impl Config {
         if self.server.body_bytes_total < self.server.body_bytes_max {
             return Err("ingest.body_bytes_total: must hold at least one body of ingest.batch_bytes".to_owned());
         }
+        if self.server.batch_bytes_total < 2 * self.server.body_bytes_max {
+            return Err("ingest.batch_bytes_total: must hold at least two batches of ingest.batch_bytes".to_owned());
+        }
         if self.server.session.lifetime < self.server.session.idle {
             return Err("sign_in.session_lifetime: must be at least sign_in.session_idle".to_owned());
         }

@@ -51,19 +51,20 @@ impl Epoch {
     }
 }
 
-/// Says whether to continue: called before bytes are read, and every few hundred events.
+/// Says whether to continue, with so many bytes of events in memory: called before bytes are read, and every few hundred
+/// events.
 #[derive(Clone)]
-pub struct Watch(Arc<dyn Fn() -> bool + Send + Sync>);
+pub struct Watch(Arc<dyn Fn(usize) -> bool + Send + Sync>);
 
 impl Watch {
     /// A watch that asks this.
-    pub fn new(goes_on: impl Fn() -> bool + Send + Sync + 'static) -> Watch {
+    pub fn new(goes_on: impl Fn(usize) -> bool + Send + Sync + 'static) -> Watch {
         Watch(Arc::new(goes_on))
     }
 
     /// Whether to continue; if not, reading ends with [`crate::ReadError::Stopped`].
-    pub fn goes_on(&self) -> bool {
-        (self.0)()
+    pub fn goes_on(&self, held: usize) -> bool {
+        (self.0)(held)
     }
 }
 

@@ -173,7 +173,7 @@ fn batches_of_arrow_are_given_up_when_their_time_is_over() {
     // One batch of few events, all in memory: nothing is read, and few events are counted.
     let bytes = write(Format::Arrow, &[build(&schema, &[event.clone(), event])], &schema);
     let read = |goes_on: bool| {
-        let watch = Some(Watch::new(move || goes_on));
+        let watch = Some(Watch::new(move |_| goes_on));
         let options = ReadOptions { watch, ids: Unknown::Ignore, ..options(OnError::First) };
         let mut events = reader_of_bytes(Format::Arrow, bytes.clone().into(), schema.clone(), &options).unwrap();
         events.next_batch(&BatchLimits::default())

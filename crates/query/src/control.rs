@@ -144,7 +144,7 @@ impl Control {
     }
 
     /// A share of that pool, empty at first.
-    pub(crate) fn share(&self) -> Share {
+    pub fn share(&self) -> Share {
         Share::of(self.memory.clone())
     }
 

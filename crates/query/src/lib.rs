@@ -63,7 +63,7 @@ pub use error::QueryError;
 pub use explain::{Explanation, explain};
 pub use groups::TOTALS_MAX;
 pub use items::{Hits, Items, Order, Rows, SORTED_LIMIT_MAX, items, select};
-pub use memory::MemoryPool;
+pub use memory::{MemoryPool, Share};
 pub use passages::{Passage, Passages, PassagesResult, object_of, passages};
 pub use rows::{ROWS_MAX, matching_rows};
 pub use sort::{SORT_KEYS_MAX, SortKey, SortTarget, TEXT_BYTES_COMPARED};

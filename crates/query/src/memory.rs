@@ -23,7 +23,7 @@ pub trait MemoryPool: Send + Sync + std::fmt::Debug {
 
 /// The bytes that one question has taken; dropping returns them. Without a budget there is no limit.
 #[derive(Debug, Default)]
-pub(crate) struct Share {
+pub struct Share {
     memory: Option<Arc<dyn MemoryPool>>,
     bytes: u64,
 }
@@ -34,7 +34,10 @@ impl Share {
     }
 
     /// Takes bytes until the share holds `bytes` of them.
-    pub(crate) fn reach(&mut self, bytes: usize) -> Result<(), QueryError> {
+    ///
+    /// # Errors
+    /// [`QueryError::Busy`] where the pool has no room.
+    pub fn reach(&mut self, bytes: usize) -> Result<(), QueryError> {
         let bytes = bytes as u64;
         if bytes <= self.bytes {
             return Ok(());

@@ -30,21 +30,21 @@ pub(super) async fn answer(
     stream::stream(state, run, context.arrived, move |sink, control| {
         let mut rows = query(&request, &*collection, control)?;
         let mut writer = writer(&request, &rows.head().schema)?;
-        // A page is computed before the head is sent, so that the head can link to the next page.
+        // A page is computed before the head is sent, so that the head can link to the next page. It counts as a response
+        // meanwhile.
         if !request.is_streamed() {
-            let mut bytes = Vec::new();
-            writer.start(&mut bytes).map_err(Problem::internal)?;
+            writer.start(&mut sink.buffer).map_err(Problem::internal)?;
             for hits in rows.by_ref() {
-                write_hits(writer.as_mut(), &hits.map_err(errors::query_problem)?, request.crs, &mut bytes)?;
+                write_hits(writer.as_mut(), &hits.map_err(errors::query_problem)?, request.crs, &mut sink.buffer)?;
+                sink.collect()?;
             }
-            writer.finish(&mut bytes).map_err(Problem::internal)?;
+            writer.finish(&mut sink.buffer).map_err(Problem::internal)?;
             let mut headers = head(&request, rows.head(), now);
             if let Some(token) = next_token(&shared, rows.head(), &request, rows.next_page()) {
                 let next = links::with(&links::without(&url, "token"), "token", &token);
                 respond::insert(&mut headers, header::LINK, &format!("<{next}>; rel=\"next\""));
             }
             sink.begin(headers);
-            sink.buffer = bytes;
             return Ok(None);
         }
         sink.begin(head(&request, rows.head(), now));

@@ -86,7 +86,7 @@ pub async fn put(
         .await?;
     stream::run(run, move |control| {
         let format = meridian_formats::Format::GeoJson;
-        let (batch, _) =
+        let (batch, _, _held) =
             read_batch(&received, format, &collection.schema(), intake.options.clone(), &Bounds::of(&state, control))?;
         let mut response =
             replace(&state, &context, &*collection, &id, batch, None).map_err(|why| why.into_problem(&*collection))?;
@@ -136,7 +136,7 @@ pub async fn patch(
             merge(&mut event, change.clone());
             received.bytes = Bytes::from(serde_json::to_vec(&event).map_err(Problem::internal)?);
             let format = meridian_formats::Format::GeoJson;
-            let (batch, _) = read_batch(&received, format, &head.schema, intake.options.clone(), &bounds)?;
+            let (batch, _, _held) = read_batch(&received, format, &head.schema, intake.options.clone(), &bounds)?;
             // Replaces only the version that was read, so that another write in between is not undone.
             match replace(&state, &context, &*collection, &id, batch, Some(seq)) {
                 Err(ReplaceError::Write(WriteError::Changed)) => {}

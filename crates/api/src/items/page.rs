@@ -201,7 +201,14 @@ pub(super) async fn html(
     let url = context.this_url();
     stream::run(run, move |control| {
         let mut rows = query(&request, &*collection, control)?;
-        let hits: Vec<Hits> = rows.by_ref().collect::<Result<_, _>>().map_err(errors::query_problem)?;
+        // The events are held until all are known, and then once more as text.
+        let (mut hits, mut bytes, mut share) = (Vec::new(), 0, control.share());
+        for some in rows.by_ref() {
+            let some = some.map_err(errors::query_problem)?;
+            bytes += 2 * some.batch.bytes();
+            share.reach(bytes).map_err(errors::query_problem)?;
+            hits.push(some);
+        }
         let head = rows.head();
         let token = next_token(&shared, head, &request, rows.next_page());
         let next = token.map(|t| links::with(&links::without(&url, "token"), "token", &t));

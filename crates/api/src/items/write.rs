@@ -13,13 +13,12 @@ use crate::problem::{Kind, Problem, Result};
 use crate::request::Context;
 use crate::respond;
 use crate::scope::Scope;
-use crate::state::AppState;
 use crate::stream::{self, Run};
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Buf;
-use meridian_admission::ByteShare;
+use meridian_admission::{ByteBudget, ByteShare};
 use meridian_backend::{
     Append, At, Collection, DeleteFault, KEY_BYTES_MAX, OnConflict, PartialDelete, Write, WriteError, Written,
 };
@@ -28,6 +27,7 @@ use meridian_model::seq::BATCH_EVENTS_MAX;
 use meridian_model::{Batch, Invalid, Schema};
 use meridian_observe::{self as observe, Stage};
 use meridian_query::{Control, QueryError};
+use parking_lot::Mutex;
 use serde::Deserialize;
 use std::sync::Arc;
 use tokio::time::Instant;
@@ -56,9 +56,10 @@ pub async fn post(state: Scope, Path(name): Path<String>, context: Context, body
     let written =
         if received.bytes.len() <= body::INLINE_BYTES && !is_compressed(&received.bytes) && collection.has_room() {
             let bounds = Bounds::of(&state, &run.control);
-            let ParsedBody { write, report, .. } = write_of(received, format, &intake, &*collection, key, &bounds)?;
+            let ParsedBody { write, report, held: _held } =
+                write_of(received, format, &intake, &*collection, key, &bounds)?;
             let append = collection.append(write, deadline).map_err(refuse)?;
-            // While the write is queued it has no thread and needs no permit: the queue has its own bound.
+            // While the write is queued it has no thread and needs no permit: its events have their share of memory.
             drop(run);
             (report, append.await.map_err(refuse)?)
         } else {
@@ -101,30 +102,24 @@ async fn large(
 ) -> Result<(BodyReport, Written)> {
     enum Stage {
         Queued(Append),
-        /// Holds its share of the memory for bodies, which bounds how many writes wait for room.
-        NeedsRoom(Write, Vec<ByteShare>),
+        NeedsRoom(Write),
     }
     let refuse = |e: WriteError| errors::write_problem(collection.as_ref(), e);
     let (shared, into) = (state.clone(), collection.clone());
-    let (report, stage) = stream::run(run, move |control| {
+    // The events keep their share of memory until they are stored, which bounds how many writes wait for room.
+    let (report, stage, _held) = stream::run(run, move |control| {
         let bounds = Bounds::of(&shared, control);
-        let body_bytes = received.bytes.len();
-        let ParsedBody { write, report, mut held } = write_of(received, format, &intake, &*into, key, &bounds)?;
+        let ParsedBody { write, report, held } = write_of(received, format, &intake, &*into, key, &bounds)?;
         let stage = match into.has_room() {
             true => Stage::Queued(into.append(write, deadline).map_err(|e| errors::write_problem(&*into, e))?),
-            false => {
-                // Parsed columns can be larger than the body: the difference is reserved, or waiting writes would
-                // exceed the budget.
-                held.push(body::reserve(&shared, write.batch.bytes().saturating_sub(body_bytes))?);
-                Stage::NeedsRoom(write, held)
-            }
+            false => Stage::NeedsRoom(write),
         };
-        Ok((report, stage))
+        Ok((report, stage, held))
     })
     .await?;
     let append = match stage {
         Stage::Queued(append) => append,
-        Stage::NeedsRoom(write, _held) => {
+        Stage::NeedsRoom(write) => {
             room::wait(collection.as_ref(), deadline).await?;
             let into = collection.clone();
             stream::run(lease.run(state, deadline).await?, move |_| {
@@ -140,8 +135,8 @@ async fn large(
 struct ParsedBody {
     write: Write,
     report: BodyReport,
-    /// The body's share of the memory for bodies.
-    held: Vec<ByteShare>,
+    /// The share of memory of the events.
+    held: ByteShare,
 }
 
 /// The part of a write's response about its body.
@@ -161,12 +156,12 @@ fn write_of(
     bounds: &Bounds,
 ) -> Result<ParsedBody> {
     let _parse = observe::stage(Stage::Parse);
-    let (batch, reading) = read_batch(&received, format, &collection.schema(), intake.options.clone(), bounds)?;
+    let (batch, reading, held) = read_batch(&received, format, &collection.schema(), intake.options.clone(), bounds)?;
     let single = batch.rows() == 1 && format == Format::GeoJson && is_feature(&received.bytes);
     let given = batch.ids().filter(|_| single).map(|ids| ids.value(0).to_owned());
     let report = BodyReport { single, given, left_out: intake.left_out(&reading) };
     let write = Write { batch, key, on_conflict: OnConflict::Refuse, deadline: None };
-    Ok(ParsedBody { write, report, held: received.into_held() })
+    Ok(ParsedBody { write, report, held })
 }
 
 /// `DELETE /collections/{c}/items?filter=…`: deletes the matching events and returns their number.
@@ -243,6 +238,7 @@ fn format_of(headers: &HeaderMap) -> Result<Format> {
 
 /// Limits on the parsing of a body.
 pub(super) struct Bounds {
+    scope: Scope,
     control: Control,
     batch_bytes: usize,
     unfolded_bytes: u64,
@@ -250,9 +246,10 @@ pub(super) struct Bounds {
 
 impl Bounds {
     /// The operator's limits, and the deadline of a running request.
-    pub(super) fn of(state: &AppState, control: &Control) -> Bounds {
-        let config = &state.config;
+    pub(super) fn of(scope: &Scope, control: &Control) -> Bounds {
+        let config = &scope.config;
         Bounds {
+            scope: scope.clone(),
             control: control.clone(),
             batch_bytes: config.body_bytes_max,
             // An uncompressed body of an accepted size must never be refused by this limit.
@@ -261,14 +258,16 @@ impl Bounds {
     }
 }
 
-/// Parses a body as one batch, and reports what it dropped. gzip and zstd are recognised by content.
+/// Parses a body as one batch, and reports what was left out of it. gzip and zstd are recognised by content.
+///
+/// The events take their share of memory as they are read: a few bytes of a compressed body may unfold into any number.
 pub(super) fn read_batch(
     received: &Received,
     format: Format,
     schema: &Arc<Schema>,
     options: ReadOptions,
     bounds: &Bounds,
-) -> Result<(Batch, Report)> {
+) -> Result<(Batch, Report, ByteShare)> {
     let bytes_max = bounds.batch_bytes;
     let failed = |e: ReadError| match e {
         ReadError::Invalid(list) => Problem::invalid_bodies(list),
@@ -279,16 +278,17 @@ pub(super) fn read_batch(
         )
         .with("limit_bytes", max),
         ReadError::Stopped => match bounds.control.check() {
-            Err(QueryError::Deadline) | Ok(()) => Problem::new(
+            Ok(()) => body::no_memory(&bounds.scope),
+            Err(QueryError::Deadline) => Problem::new(
                 Kind::DeadlineExceeded,
                 "the body was not read within the time of its request: send smaller batches, or give more time",
             ),
             Err(other) => errors::query_problem(other),
         },
     };
-    let control = bounds.control.clone();
-    // Parsing is the one step that no query checks: its deadline must hold here too.
-    let watch = Watch::new(move || control.check().is_ok());
+    let (control, held) = (bounds.control.clone(), Arc::new(Mutex::new(bounds.scope.batches().empty())));
+    let (share, budget) = (held.clone(), bounds.scope.batches());
+    let watch = Watch::new(move |bytes| control.check().is_ok() && reach(&mut share.lock(), &budget, bytes));
     let options = ReadOptions { watch: Some(watch), input_bytes: bounds.unfolded_bytes, ..options };
     let bytes = received.bytes.clone();
     let reader = if is_compressed(&bytes) {
@@ -302,7 +302,9 @@ pub(super) fn read_batch(
     let limits = BatchLimits { rows: BATCH_EVENTS_MAX, bytes: bytes_max };
     let batch = reader.next_batch(&limits).map_err(failed)?;
     let batch = batch.ok_or_else(|| Problem::invalid_body(Invalid::new("the body holds no events")))?;
-    // A request is one batch, stored completely or not at all.
+    if !reach(&mut held.lock(), &bounds.scope.batches(), batch.bytes()) {
+        return Err(body::no_memory(&bounds.scope));
+    }
     if reader.next_batch(&limits).map_err(failed)?.is_some() {
         return Err(Problem::new(
             Kind::TooLarge,
@@ -310,7 +312,22 @@ pub(super) fn read_batch(
         )
         .with("limit_bytes", bytes_max));
     }
-    Ok((batch, reader.report()))
+    let share = std::mem::replace(&mut *held.lock(), bounds.scope.batches().empty());
+    Ok((batch, reader.report(), share))
+}
+
+/// Step by which the share of the events grows.
+const GROWTH_BYTES: usize = 1 << 20;
+
+/// Grows a share to so many bytes, or to all that its tenant could have; whether there was room.
+fn reach(share: &mut ByteShare, budget: &ByteBudget, bytes: usize) -> bool {
+    // A body of a few events should not take a whole step.
+    let bytes = if bytes < GROWTH_BYTES { bytes } else { bytes.next_multiple_of(GROWTH_BYTES) };
+    // A request that is alone must not be refused for ever: columns may have room for twice the events that are in them.
+    share.try_grow(bytes) || {
+        *share = budget.empty();
+        budget.try_take_some(bytes).map(|some| *share = some).is_some()
+    }
 }
 
 /// Whether a GeoJSON text is one Feature rather than a collection of one.

@@ -158,7 +158,12 @@ impl TenantLoad {
 /// Memory by purpose, of all tenants.
 fn memory(state: &AppState) -> Vec<MemoryLoad> {
     let writes: u64 = state.all_collections().iter().map(|collection| collection.stats().memory_bytes).sum();
-    let pools = [("bodies", &state.bodies), ("answers", &state.answers), ("queries", &state.memory)];
+    let pools = [
+        ("bodies", &state.bodies),
+        ("batches", &state.batches),
+        ("answers", &state.answers),
+        ("queries", &state.memory),
+    ];
     let pools = pools.map(|(purpose, pool)| (purpose, pool.held() as u64, Some(pool.limit() as u64)));
     let packets = ("packets", state.searches.bytes() as u64, Some(state.config.search.buffer_bytes_total as u64));
     let writes = ("writes", writes, None);
@@ -170,7 +175,12 @@ fn memory(state: &AppState) -> Vec<MemoryLoad> {
 fn memory_of(state: &AppState, tenant: &str) -> BTreeMap<&'static str, u64> {
     let name: Arc<str> = tenant.into();
     let writes = state.backend.list(tenant).iter().map(|collection| collection.stats().memory_bytes).sum();
-    let pools = [("bodies", &state.bodies), ("answers", &state.answers), ("queries", &state.memory)];
+    let pools = [
+        ("bodies", &state.bodies),
+        ("batches", &state.batches),
+        ("answers", &state.answers),
+        ("queries", &state.memory),
+    ];
     let pools = pools.map(|(purpose, pool)| (purpose, pool.of(&name).held_here() as u64));
     pools.into_iter().chain([("writes", writes)]).filter(|(_, held)| *held > 0).collect()
 }

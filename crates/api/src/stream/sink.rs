@@ -48,6 +48,14 @@ impl Sink {
         Ok(())
     }
 
+    /// Puts the buffer aside if it holds enough for a chunk, before the head is known: the client gets it after the head.
+    pub fn collect(&mut self) -> Result<()> {
+        match self.buffer.len() >= self.chunk_bytes {
+            true => self.flush(),
+            false => Ok(()),
+        }
+    }
+
     /// Sends the buffer.
     pub fn flush(&mut self) -> Result<()> {
         if self.buffer.is_empty() && self.head.is_none() {
@@ -121,7 +129,8 @@ pub(super) fn charged(state: &AppState, answers: &ByteBudget, mut bytes: Vec<u8>
     let Some(mut share) = readers::reserve(state, answers, bytes.capacity()) else {
         return Err(overloaded(
             state,
-            "the responses that clients have not taken yet use all the memory set aside for them: try again".to_owned(),
+            "the responses that clients have not taken yet use all the memory set aside for them: try again, or ask for less at once"
+                .to_owned(),
             state.config.requests_running_max,
         ));
     };

@@ -5,6 +5,8 @@ use super::setting::{GIB, MIB};
 
 /// Memory for the program itself, its threads and connections, and the trees of a few hundred million events.
 const PROGRAM_BYTES: u64 = 128 * MIB;
+/// What a request holds while it runs: the block that it reads, and the events that it encodes.
+const REQUEST_BYTES: u64 = 8 * MIB;
 /// Rows of a segment above which a merge writes more than one.
 const SEGMENT_ROWS_USUAL: u32 = 1_700_000;
 
@@ -12,6 +14,8 @@ const SEGMENT_ROWS_USUAL: u32 = 1_700_000;
 pub(super) fn fit(config: &mut Config, memory: u64) {
     let share = |part: u64, min: u64, max: u64| (memory / part / MIB * MIB).clamp(min * MIB, max * MIB);
     let store = &mut config.store;
+    store.batch_bytes = share(32, 32, 64);
+    config.server.body_bytes_max = store.batch_bytes as usize;
     // The first half gibibyte is for the program, trees of segments, and a merge.
     store.cache_bytes = (memory.saturating_sub(GIB / 2) / 4 / MIB * MIB).clamp(64 * MIB, 64 * GIB);
     // Two batches of 64 MiB at least: one goes in while the other is flushed.
@@ -21,6 +25,9 @@ pub(super) fn fit(config: &mut Config, memory: u64) {
     store.merge_rows_max = (memory / 64).clamp(1 << 22, 1 << 25);
     store.segment_rows_max = (memory / 1024).clamp(1 << 18, 1 << 24) as u32;
     config.server.body_bytes_total = share(16, 64, 512) as usize;
+    // Two batches, so that the half that each tenant can always have holds one.
+    config.server.batch_bytes_total = share(16, 64, 512) as usize;
+    config.server.requests_running_max = (memory / 16 / REQUEST_BYTES).clamp(4, 64) as usize;
     config.server.answer_bytes_total = share(16, 32, 256) as usize;
     config.server.query_bytes_total = share(16, 32, 256);
     config.server.search.buffer_bytes_total = share(16, 32, 256) as usize;
@@ -34,6 +41,8 @@ pub(super) fn budget(config: &Config) -> Vec<(&'static str, u64)> {
         ("cache", store.cache_bytes),
         ("writes", store.memory_bytes),
         ("bodies", server.body_bytes_total as u64),
+        ("batches", server.batch_bytes_total as u64),
+        ("requests", REQUEST_BYTES * server.admission().slots_max as u64),
         ("responses", server.answer_bytes_total as u64),
         ("queries", server.query_bytes_total),
         ("searches", (server.search.buffer_bytes_total + server.search.answer_bytes_total) as u64),

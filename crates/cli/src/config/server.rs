@@ -132,6 +132,13 @@ pub(super) const SETTINGS: &[Setting] = &[
         TIB
     ),
     size!("ingest.body_bytes_total", "Max memory of all bodies.", server.body_bytes_total, MIB, TIB),
+    size!(
+        "ingest.batch_bytes_total",
+        "Max memory of all events that are read from bodies and not stored yet; then 503.",
+        server.batch_bytes_total,
+        MIB,
+        TIB
+    ),
     duration!("ingest.body_stall", "Max pause within a body; then 408.", server.body_stall, "1s", "1h"),
     duration!("ingest.body_grace", "Time before the min speed of a body counts.", server.body_grace, "1s", "1h"),
     size!("ingest.body_rate_min", "Min average speed of a body in bytes a second.", server.body_rate_min, 0, GIB),

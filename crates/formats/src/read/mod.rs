@@ -191,7 +191,7 @@ impl<R: Records> Events<R> {
             return false;
         }
         self.watched = bytes;
-        self.watch.as_ref().is_some_and(|watch| !watch.goes_on())
+        self.watch.as_ref().is_some_and(|watch| !watch.goes_on(bytes))
     }
 
     fn rows(&self) -> usize {

@@ -25,7 +25,7 @@ struct Watched {
 
 impl Read for Watched {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        if self.watch.as_ref().is_some_and(|watch| !watch.goes_on()) {
+        if self.watch.as_ref().is_some_and(|watch| !watch.goes_on(0)) {
             return Err(io::Error::other(Halt::Stopped));
         }
         // A single large read could otherwise run long past the deadline.
@@ -59,7 +59,7 @@ mod tests {
         for format in Format::ALL {
             let asked = Arc::new(AtomicU32::new(0));
             let count = asked.clone();
-            let watch = Watch::new(move || count.fetch_add(1, Ordering::Relaxed) < 3);
+            let watch = Watch::new(move |_| count.fetch_add(1, Ordering::Relaxed) < 3);
             let options = ReadOptions { watch: Some(watch), record_bytes: 1 << 30, ..ReadOptions::default() };
             // Some formats see before that blanks are not theirs.
             match read(format, u64::MAX, &options) {

@@ -11,7 +11,7 @@ use crate::nearest::Nearest;
 use crate::scan::{Matches, Scan};
 use crate::sort::{Sorter, values_of};
 use meridian_model::{Batch, Invalid, Projection, Seq};
-use meridian_store::Snapshot;
+use meridian_store::{CHUNK_ROWS, Snapshot};
 
 /// Where events come from.
 enum Source {
@@ -185,6 +185,13 @@ impl Found {
             Source::Nearest(nearest) => nearest.fill(scan, want),
             Source::Listed(listed) => Ok(listed.fill(want)),
         }
+    }
+
+    /// Whether some of these events are large in the columns wanted.
+    pub(crate) fn has_large(&self, picks: &[Pick]) -> bool {
+        let chunk = |pick: &Pick| (pick.part, pick.row / CHUNK_ROWS);
+        let chunks = picks.chunk_by(|a, b| chunk(a) == chunk(b)).filter_map(|same| same.first());
+        chunks.map(chunk).any(|(part, chunk)| self.scan.part(part).has_large(chunk, &self.projection))
     }
 
     /// Reads the columns wanted of some events.

@@ -18,6 +18,7 @@ pub(crate) use page::Page;
 use crate::control::{Control, Stats};
 use crate::cursor::Cursor;
 use crate::error::QueryError;
+use crate::matched::Pick;
 use crate::natural::ENOUGH;
 use crate::sort::SortKey;
 use meridian_model::filter::Predicate;
@@ -109,15 +110,41 @@ pub struct Hits {
 const FIRST_ROWS: usize = ENOUGH;
 /// Events of a later batch.
 const BATCH_ROWS: usize = 2048;
-/// Min number of events of a batch, except the last.
-const BATCH_ROWS_MIN: usize = 32;
+/// Target size of a batch of large events in bytes: it is held while it is encoded.
+const BATCH_BYTES: usize = 1 << 20;
+/// Large events of the first batch, whose size is not known yet.
+const FEW_ROWS: usize = 16;
+
+/// Events found and not read yet: all are found at once, and large ones read a few at a time.
+#[derive(Default)]
+struct Ahead {
+    picks: Vec<Pick>,
+    /// One per pick, where the order is by distance.
+    distances: Vec<f64>,
+}
+
+impl Ahead {
+    /// Takes out the first `events` of them.
+    fn take(&mut self, events: usize) -> Ahead {
+        let picks = self.picks.split_off(events.min(self.picks.len()));
+        let distances = self.distances.split_off(events.min(self.distances.len()));
+        std::mem::replace(self, Ahead { picks, distances })
+    }
+
+    fn held(&self) -> usize {
+        self.picks.capacity() * size_of::<Pick>() + self.distances.capacity() * size_of::<f64>()
+    }
+}
 
 /// The events of a page, as they are found: an iterator that blocks.
 pub struct Rows {
     found: Found,
     page: Page,
+    ahead: Ahead,
     /// Max number of events of the next batch.
     at_once: usize,
+    /// The same where they are large.
+    few: usize,
     /// Whether the source is exhausted.
     over: bool,
     done: bool,
@@ -129,7 +156,8 @@ pub struct Rows {
 /// After an error the iterator ends.
 pub fn items(snapshot: &Snapshot, items: &Items, control: &Control) -> Result<Rows, QueryError> {
     let found = Found::new(snapshot, items, control)?;
-    Ok(Rows { found, page: Page::of(items), at_once: BATCH_ROWS, over: false, done: false })
+    let (page, ahead) = (Page::of(items), Ahead::default());
+    Ok(Rows { found, page, ahead, at_once: BATCH_ROWS, few: FEW_ROWS, over: false, done: false })
 }
 
 impl Rows {
@@ -163,12 +191,12 @@ impl Rows {
 
     /// Limits later batches to `events` events, for callers whose events are large.
     pub fn at_most(&mut self, events: usize) {
-        self.at_once = events.clamp(BATCH_ROWS_MIN, BATCH_ROWS);
+        self.at_once = events.clamp(1, BATCH_ROWS);
     }
 
     /// Drops what can be read again, before a wait of unknown length. Returns the bytes still held.
     pub fn rest(&mut self) -> usize {
-        self.found.rest()
+        self.found.rest() + self.ahead.held()
     }
 
     /// Whether the events were listed before the first was given.
@@ -179,17 +207,28 @@ impl Rows {
     fn batch(&mut self) -> Result<Option<Hits>, QueryError> {
         let room = self.page.room();
         if room == 0 {
+            // Never more is found ahead than the page has room for.
             let found = &mut self.found;
             // One more event shows whether a next page exists: a link to an empty page would be a false promise.
             self.page.look_ahead(|| Ok(!found.fill(1)?.0.is_empty()))?;
             return Ok(None);
         }
-        let want = room.min(if self.page.given() == 0 { FIRST_ROWS } else { self.at_once });
-        let (picks, distances) = self.found.fill(want)?;
-        // The source returns fewer only at its end, which saves a last call for nothing.
-        self.over = picks.len() < want.min(ENOUGH);
+        if self.ahead.picks.is_empty() {
+            let want = room.min(if self.page.given() == 0 { FIRST_ROWS } else { self.at_once });
+            let (picks, distances) = self.found.fill(want)?;
+            // The source returns fewer only at its end, which saves a last call for nothing.
+            self.over = picks.len() < want.min(ENOUGH);
+            self.ahead = Ahead { picks, distances };
+        }
+        let large = self.found.has_large(&self.ahead.picks);
+        let Ahead { picks, distances } = self.ahead.take(if large { self.few } else { usize::MAX });
         let Some(&last) = picks.last() else { return Ok(None) };
         let batch = self.found.read(&picks)?;
+        if large {
+            // Slowly up and at once down: the next ones may be larger.
+            let fit = BATCH_BYTES * picks.len() / batch.bytes().max(1);
+            self.few = fit.clamp(1, 4 * picks.len()).min(BATCH_ROWS);
+        }
         if self.page.take(picks.len()) {
             self.page.ends_with(self.found.cursor_of(last, distances.last().copied().unwrap_or(0.0))?);
         }
@@ -209,7 +248,7 @@ impl Iterator for Rows {
         let started = self.found.wake();
         let result = self.batch().transpose();
         self.found.worked_since(started);
-        self.done = self.over || !matches!(result, Some(Ok(_)));
+        self.done = self.over && self.ahead.picks.is_empty() || !matches!(result, Some(Ok(_)));
         result
     }
 }

@@ -2,7 +2,7 @@
 
 use super::context::Context;
 use super::rows::{CHUNK_ROWS, Fill, KeyRule};
-use super::segment::RowSource;
+use super::segment::{PAGE_BYTES, PAGE_ROWS_MIN, RowSource};
 use super::{Body, Part};
 use crate::error::StoreError;
 use crate::part::dead::DeadRows;
@@ -41,6 +41,15 @@ impl PartView {
     /// Mean bytes of an event, as the part stores it.
     pub fn event_bytes(&self) -> u64 {
         self.part.bytes().checked_div(u64::from(self.part.rows)).unwrap_or(0)
+    }
+
+    /// Whether the events of a chunk take some kilobytes each in these columns, so that only a few should be read at once.
+    pub fn has_large(&self, chunk: u32, wanted: &Projection) -> bool {
+        match self.part.segment() {
+            // Only columns with large values have pages this small. The size of the file would not tell: it is compressed.
+            Some(segment) => wanted.columns().any(|column| segment.page_rows(chunk, column) <= PAGE_ROWS_MIN),
+            None => self.event_bytes() >= (PAGE_BYTES / PAGE_ROWS_MIN as usize) as u64,
+        }
     }
 
     /// A number that no other part has had since the process began: a key for caches.

@@ -31,7 +31,7 @@ pub(crate) use archive::{Archive, ArchiveEntry, write as write_archive};
 pub(crate) use footer::{Footer, ObjectPages, TimeColumns};
 pub(crate) use open::{Segment, SegmentAccess, seq_max_of};
 pub(crate) use rebuild::{rebuild, rebuild_from, rebuild_from_rows};
-pub(crate) use rows::RowsFile;
+pub(crate) use rows::{PAGE_BYTES, PAGE_ROWS_MIN, RowsFile};
 pub(crate) use write::{SegmentWriter, Written, rows_max};
 
 /// First bytes of a segment file, and its last.

@@ -20,9 +20,9 @@ use std::sync::Arc;
 const MAGIC: &[u8; 8] = b"MRDNROWS";
 
 /// A column of a chunk that holds more bytes than this is cut into pages of at most as many, if rows allow it.
-const PAGE_BYTES: usize = 256 << 10;
+pub(crate) const PAGE_BYTES: usize = 256 << 10;
 /// Fewest rows of a page: nothing asks for less than a leaf.
-const PAGE_ROWS_MIN: u32 = LEAF_ROWS as u32;
+pub(crate) const PAGE_ROWS_MIN: u32 = LEAF_ROWS as u32;
 
 /// Writes the rows of a segment, a chunk at a time.
 pub(crate) struct RowsWriter {
