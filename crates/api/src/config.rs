@@ -57,8 +57,8 @@ pub struct ServerConfig {
     pub body_bytes_max: usize,
     /// Max bytes of request bodies in memory, all requests together.
     pub body_bytes_total: usize,
-    /// Max bytes of events that are being read from bodies and are not stored yet, all requests together; a request for
-    /// which there is no room gets 503.
+    /// Max bytes of events that are being read from bodies and are not stored yet, all requests together; each counts
+    /// [`crate::BATCH_TIMES`]. A request for which there is no room gets 503.
     pub batch_bytes_total: usize,
     /// Max bytes of a compressed request body once decompressed; a larger one gets 413.
     pub unfolded_bytes_max: u64,
@@ -119,10 +119,13 @@ impl ServerConfig {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let slots_max = self.requests_running_max.clamp(1, 4 * processors);
         let slots = processors.min(slots_max);
+        // Each that is paused keeps its thread and its memory. Four tenants may have as many as one may.
+        let threads_max = 4 * self.requests_running_max.max(1);
         Admission {
             slots,
             slots_max,
-            started_max: 4 * slots_max,
+            started_max: (4 * slots_max).min(threads_max / 4),
+            threads_max,
             waiting_max: self.requests_waiting_max,
             target: self.admission_wait / 4,
             patience: [1, 5, 30].map(|times| self.admission_wait * times),

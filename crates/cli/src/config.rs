@@ -21,7 +21,7 @@ use crate::failure::Failure;
 use crate::log;
 use crate::machine;
 use crate::units;
-use meridian_api::ServerConfig;
+use meridian_api::{BATCH_TIMES, ServerConfig};
 use meridian_federation::provider::shipped;
 use meridian_federation::{Classifier, ImageSettings};
 use meridian_store::{Durability, Options};
@@ -83,12 +83,17 @@ impl Default for Config {
 }
 
 impl Config {
+    /// Max memory of the server in bytes.
+    pub fn memory_bytes(&self) -> u64 {
+        memory::budget(self).iter().map(|(_, bytes)| bytes).sum()
+    }
+
     /// Max memory of the server, by purpose, and in all.
     pub fn memory_text(&self) -> String {
         let budget = memory::budget(self);
         let each: Vec<String> =
             budget.iter().map(|(purpose, bytes)| format!("{purpose} {}", units::size_short(*bytes))).collect();
-        let sum = units::size_short(budget.iter().map(|(_, bytes)| bytes).sum());
+        let sum = units::size_short(self.memory_bytes());
         format!("up to {sum} of memory: {}", each.join(", "))
     }
 }
@@ -182,8 +187,10 @@ impl Config {
         if self.server.body_bytes_total < self.server.body_bytes_max {
             return Err("ingest.body_bytes_total: must hold at least one body of ingest.batch_bytes".to_owned());
         }
-        if self.server.batch_bytes_total < 2 * self.server.body_bytes_max {
-            return Err("ingest.batch_bytes_total: must hold at least two batches of ingest.batch_bytes".to_owned());
+        if self.server.batch_bytes_total < BATCH_TIMES * self.server.body_bytes_max {
+            return Err(format!(
+                "ingest.batch_bytes_total: must hold at least {BATCH_TIMES} times ingest.batch_bytes, as each event counts"
+            ));
         }
         if self.server.session.lifetime < self.server.session.idle {
             return Err("sign_in.session_lifetime: must be at least sign_in.session_idle".to_owned());

@@ -11,6 +11,16 @@ const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// Several members or frames after each other are read as one. A stream that ends inside one gives
 /// an error that says so, as an [`Invalid`] inside the [`io::Error`].
 pub fn decompress(input: Box<dyn Read + Send>) -> io::Result<Box<dyn Read + Send>> {
+    // The window of `zstd --long=27`, the most that the command line takes unasked.
+    decompress_within(input, 128 << 20)
+}
+
+/// As [`decompress`], of a body over HTTP: its zstd window is at most 8 MiB (RFC 9659).
+pub fn decompress_body(input: Box<dyn Read + Send>) -> io::Result<Box<dyn Read + Send>> {
+    decompress_within(input, 8 << 20)
+}
+
+fn decompress_within(input: Box<dyn Read + Send>, window: u32) -> io::Result<Box<dyn Read + Send>> {
     let (first, input) = peek(input, ZSTD.len())?;
     if first.starts_with(&GZIP) {
         let plain = flate2::read::MultiGzDecoder::new(BufReader::with_capacity(1 << 16, input));
@@ -18,8 +28,7 @@ pub fn decompress(input: Box<dyn Read + Send>) -> io::Result<Box<dyn Read + Send
     }
     if first == ZSTD {
         let mut plain = zstd::stream::read::Decoder::new(input)?;
-        // 128 MiB is the window of `zstd --long=27`, the most that the command line takes unasked.
-        plain.window_log_max(27)?;
+        plain.window_log_max(window.ilog2())?;
         return Ok(Box::new(Explained { plain, name: "zstd" }));
     }
     Ok(input)
@@ -52,6 +61,10 @@ impl<R: Read> Read for Explained<R> {
             let name = self.name;
             let detail = match error.kind() {
                 io::ErrorKind::UnexpectedEof => format!("the {name} data ends before it is complete: was it cut off?"),
+                // The library's name of a window that is too large.
+                _ if error.to_string().contains("too much memory") => {
+                    "the zstd data needs too large a window: compress it without --long or --ultra".to_owned()
+                }
                 io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData | io::ErrorKind::Other => {
                     format!("the {name} data is damaged: {error}")
                 }

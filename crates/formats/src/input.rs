@@ -1,6 +1,7 @@
 //! A bounded buffer over the bytes of an input: the one place that decides how much is held.
 
-use crate::error::Fault;
+use crate::error::{Fault, ReadError};
+use crate::options::{ReadOptions, Watch};
 use meridian_model::Invalid;
 use std::io::{self, Read};
 use std::ops::Range;
@@ -21,6 +22,7 @@ pub(crate) struct Input {
     begun: bool,
     chunk: usize,
     record_bytes: usize,
+    watch: Option<Watch>,
 }
 
 /// How a search for the end of a record went.
@@ -32,7 +34,7 @@ pub(crate) enum Find {
 }
 
 impl Input {
-    pub(crate) fn new(source: Box<dyn Read + Send>, record_bytes: usize) -> Input {
+    pub(crate) fn new(source: Box<dyn Read + Send>, options: &ReadOptions) -> Input {
         Input {
             source,
             buffer: Vec::new(),
@@ -41,7 +43,8 @@ impl Input {
             ended: false,
             begun: false,
             chunk: FIRST_CHUNK,
-            record_bytes,
+            record_bytes: options.record_bytes,
+            watch: options.watch.clone(),
         }
     }
 
@@ -82,7 +85,11 @@ impl Input {
             self.start = 0;
         }
         if self.buffer.len() - self.end < self.chunk {
-            self.buffer.resize((self.buffer.len() * 2).max(self.end + self.chunk), 0);
+            let bytes = (self.buffer.len() * 2).max(self.end + self.chunk);
+            if self.watch.as_ref().is_some_and(|watch| !watch.goes_on_reading(bytes)) {
+                return Err(Fault::Stop(ReadError::Stopped));
+            }
+            self.buffer.resize(bytes, 0);
         }
         // Small at first, as most requests are one event; a large input reaches full chunks within a few reads.
         self.chunk = (self.chunk * 2).min(CHUNK);
@@ -210,7 +217,10 @@ mod tests {
     use std::io::Cursor;
 
     fn lines(bytes: &[u8], limit: usize) -> Result<Vec<String>, Fault> {
-        let mut input = Input::new(Box::new(Cursor::new(bytes.to_vec())), limit);
+        let mut input = Input::new(
+            Box::new(Cursor::new(bytes.to_vec())),
+            &ReadOptions { record_bytes: limit, ..ReadOptions::default() },
+        );
         let mut out = Vec::new();
         while let Some(range) = input.line(out.len() as u64 + 1)? {
             out.push(String::from_utf8_lossy(input.bytes(range)).into_owned());
@@ -229,7 +239,7 @@ mod tests {
     #[test]
     fn a_line_above_the_limit_stops_and_is_not_held() {
         let endless = Box::new(io::repeat(b'x').take(2 << 30));
-        let mut input = Input::new(endless, 1 << 20);
+        let mut input = Input::new(endless, &ReadOptions { record_bytes: 1 << 20, ..ReadOptions::default() });
         let Err(Fault::Stop(error)) = input.line(7) else { panic!("expected a stop") };
         assert_eq!(error.first().unwrap().line, Some(7));
         assert!(input.buffer.len() < 4 << 20, "{} bytes held", input.buffer.len());

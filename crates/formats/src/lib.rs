@@ -35,7 +35,7 @@ mod wkb;
 mod wkt;
 mod write;
 
-pub use compress::{decompress, is_compressed, peek};
+pub use compress::{decompress, decompress_body, is_compressed, peek};
 pub use error::{MISTAKES_MAX, ReadError};
 pub use format::Format;
 pub use gdelt::gdelt_schema;

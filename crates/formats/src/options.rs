@@ -5,6 +5,7 @@ use jiff::tz::TimeZone;
 use meridian_model::Crs;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// What to do at the first bad event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -51,20 +52,38 @@ impl Epoch {
     }
 }
 
-/// Says whether to continue, with so many bytes of events in memory: called before bytes are read, and every few hundred
-/// events.
+/// Says whether to continue, with so many bytes in memory: of events, and of input that is not an event yet. Asked before
+/// bytes are read, and every few hundred events.
 #[derive(Clone)]
-pub struct Watch(Arc<dyn Fn(usize) -> bool + Send + Sync>);
+pub struct Watch {
+    ask: Arc<dyn Fn(usize) -> bool + Send + Sync>,
+    /// Bytes of events, and of input that is held for the next of them.
+    events: Arc<AtomicUsize>,
+    input: Arc<AtomicUsize>,
+}
 
 impl Watch {
     /// A watch that asks this.
     pub fn new(goes_on: impl Fn(usize) -> bool + Send + Sync + 'static) -> Watch {
-        Watch(Arc::new(goes_on))
+        Watch { ask: Arc::new(goes_on), events: Arc::default(), input: Arc::default() }
     }
 
     /// Whether to continue; if not, reading ends with [`crate::ReadError::Stopped`].
-    pub fn goes_on(&self, held: usize) -> bool {
-        (self.0)(held)
+    pub fn goes_on(&self) -> bool {
+        // Relaxed: one thread reads an input.
+        (self.ask)(self.events.load(Ordering::Relaxed) + self.input.load(Ordering::Relaxed))
+    }
+
+    /// The same, now with so many bytes of events.
+    pub(crate) fn goes_on_with(&self, events: usize) -> bool {
+        self.events.store(events, Ordering::Relaxed);
+        self.goes_on()
+    }
+
+    /// The same, now with a buffer of so many bytes of input: a single event may be large.
+    pub(crate) fn goes_on_reading(&self, input: usize) -> bool {
+        self.input.store(input, Ordering::Relaxed);
+        self.goes_on()
     }
 }
 

@@ -36,7 +36,7 @@ impl Rows {
     /// Rows with a known delimiter.
     pub(crate) fn new(source: Box<dyn Read + Send>, delimiter: u8, quotes: bool, options: &ReadOptions) -> Rows {
         Rows {
-            input: Input::new(source, options.record_bytes),
+            input: Input::new(source, options),
             delimiter,
             quotes,
             line: 0,

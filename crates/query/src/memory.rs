@@ -51,13 +51,18 @@ impl Share {
         self.bytes += more;
         Ok(())
     }
+
+    /// Returns all bytes; the share can grow again.
+    pub fn release(&mut self) {
+        if let Some(memory) = &self.memory {
+            memory.give_back(std::mem::take(&mut self.bytes));
+        }
+    }
 }
 
 impl Drop for Share {
     fn drop(&mut self) {
-        if let Some(memory) = &self.memory {
-            memory.give_back(self.bytes);
-        }
+        self.release();
     }
 }
 

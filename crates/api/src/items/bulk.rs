@@ -14,7 +14,7 @@ use axum::http::header;
 use axum::response::Response;
 use meridian_backend::{Collection, Rows};
 use meridian_formats::EventWriter;
-use meridian_query::Control;
+use meridian_query::{Control, Share};
 use std::sync::Arc;
 
 pub(super) async fn answer(
@@ -29,13 +29,14 @@ pub(super) async fn answer(
     let url = context.this_url();
     stream::stream(state, run, context.arrived, move |sink, control| {
         let mut rows = query(&request, &*collection, control)?;
-        let mut writer = writer(&request, &rows.head().schema)?;
+        let (mut writer, mut held) = (writer(&request, &rows.head().schema)?, control.share());
         // A page is computed before the head is sent, so that the head can link to the next page. It counts as a response
         // meanwhile.
         if !request.is_streamed() {
             writer.start(&mut sink.buffer).map_err(Problem::internal)?;
             for hits in rows.by_ref() {
                 write_hits(writer.as_mut(), &hits.map_err(errors::query_problem)?, request.crs, &mut sink.buffer)?;
+                held.reach(writer.held()).map_err(errors::query_problem)?;
                 sink.collect()?;
             }
             writer.finish(&mut sink.buffer).map_err(Problem::internal)?;
@@ -49,7 +50,7 @@ pub(super) async fn answer(
         }
         sink.begin(head(&request, rows.head(), now));
         writer.start(&mut sink.buffer).map_err(Problem::internal)?;
-        Ok(Some(Box::new(FullResult { rows, writer, crs: request.crs })))
+        Ok(Some(Box::new(FullResult { rows, writer, held, crs: request.crs })))
     })
     .await
 }
@@ -58,6 +59,8 @@ pub(super) async fn answer(
 struct FullResult {
     rows: Box<dyn Rows>,
     writer: Box<dyn EventWriter>,
+    /// Memory for events that the writer has not given out yet: GeoParquet collects many.
+    held: Share,
     crs: Crs,
 }
 
@@ -70,6 +73,7 @@ impl Source for FullResult {
         let hits = hits.map_err(errors::query_problem)?;
         let before = sink.buffer.len();
         write_hits(self.writer.as_mut(), &hits, self.crs, &mut sink.buffer)?;
+        self.held.reach(self.writer.held()).map_err(errors::query_problem)?;
         pace(self.rows.as_mut(), hits.batch.rows(), sink.buffer.len() - before);
         // The last events are sent together with the end.
         if !self.rows.is_over() {
@@ -79,6 +83,8 @@ impl Source for FullResult {
     }
 
     fn park(&mut self) -> usize {
+        // It counts as a response meanwhile: clients that do not read must not take the memory of queries.
+        self.held.release();
         self.rows.park() + self.writer.held()
     }
 }

@@ -292,7 +292,7 @@ pub(super) fn read_batch(
     let options = ReadOptions { watch: Some(watch), input_bytes: bounds.unfolded_bytes, ..options };
     let bytes = received.bytes.clone();
     let reader = if is_compressed(&bytes) {
-        meridian_formats::decompress(Box::new(bytes.reader()))
+        meridian_formats::decompress_body(Box::new(bytes.reader()))
             .map_err(ReadError::from)
             .and_then(|input| meridian_formats::reader(format, input, schema.clone(), &options))
     } else {
@@ -316,14 +316,18 @@ pub(super) fn read_batch(
     Ok((batch, reader.report(), share))
 }
 
+/// How often each event counts that is being read and stored: as a column, in the record of the log, and in the buffer that
+/// is written. While it is read, its column may grow to twice its size, and is copied then.
+pub const BATCH_TIMES: usize = 3;
 /// Step by which the share of the events grows.
 const GROWTH_BYTES: usize = 1 << 20;
 
-/// Grows a share to so many bytes, or to all that its tenant could have; whether there was room.
+/// Grows a share to what events of so many bytes take, or to all that its tenant could have; whether there was room.
 fn reach(share: &mut ByteShare, budget: &ByteBudget, bytes: usize) -> bool {
+    let bytes = bytes.saturating_mul(BATCH_TIMES);
     // A body of a few events should not take a whole step.
     let bytes = if bytes < GROWTH_BYTES { bytes } else { bytes.next_multiple_of(GROWTH_BYTES) };
-    // A request that is alone must not be refused for ever: columns may have room for twice the events that are in them.
+    // A request that is alone must not be refused for ever.
     share.try_grow(bytes) || {
         *share = budget.empty();
         budget.try_take_some(bytes).map(|some| *share = some).is_some()

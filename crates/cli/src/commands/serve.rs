@@ -8,6 +8,7 @@ use crate::log;
 use crate::machine;
 use crate::output::say;
 use crate::traces;
+use crate::units;
 use clap::Args;
 use meridian_admission::identity::Fault;
 use meridian_api::{AppState, HostName, Hosts};
@@ -185,6 +186,14 @@ async fn serve(mut config: Config) -> Result<(), Failure> {
         other => Failure::Refused(format!("cannot open {}: {other}", config.store.data.display())),
     };
     let memory = config.memory_text();
+    let (wanted, there) = (config.memory_bytes(), machine::memory());
+    if let Some(there) = there.filter(|there| *there < wanted) {
+        tracing::warn!(
+            "the settings let the server take {}, and this process may use {}: it could be killed",
+            units::size_short(wanted),
+            units::size_short(there)
+        );
+    }
     let (tracer, sender) = traces::start(&config.traces, &seams)?;
     let backend = Embedded::new(store.clone());
     let state = AppState::traced(backend, &seams, config.server, tracer).map_err(refused)?;
@@ -221,7 +230,7 @@ async fn serve(mut config: Config) -> Result<(), Failure> {
          {memory}",
         env!("CARGO_PKG_VERSION"),
         collections.len(),
-        crate::units::count_text(events),
+        units::count_text(events),
         hosts,
     ));
     if open {

@@ -2,11 +2,22 @@
 
 use super::Config;
 use super::setting::{GIB, MIB};
+use meridian_api::ServerConfig;
 
-/// Memory for the program itself, its threads and connections, and the trees of a few hundred million events.
+/// Memory for the program itself, its threads, what its allocator keeps, and the trees of a few hundred million events.
 const PROGRAM_BYTES: u64 = 128 * MIB;
-/// What a request holds while it runs: the block that it reads, and the events that it encodes.
-const REQUEST_BYTES: u64 = 8 * MIB;
+/// What a request holds while it runs or is paused: the blocks that it reads, and the events that it encodes. Few of them
+/// read large events at a time, which take more.
+const REQUEST_BYTES: u64 = 4 * MIB;
+/// What a connection holds: a head of the max size as it arrives, the buffers of TLS, its task.
+const CONNECTION_BYTES: u64 = 128 << 10;
+/// What a remembered object takes: its hash, a time, and where it is.
+const OBJECT_BYTES: u64 = 64;
+/// One password is hashed at a time (Argon2id).
+const PASSWORD_BYTES: u64 = 20 * MIB;
+/// What each event that is being written takes: as columns, encoded for the log, and in the log's buffer. While it is read,
+/// columns grow to twice their size.
+const BATCH_TIMES: u64 = meridian_api::BATCH_TIMES as u64;
 /// Rows of a segment above which a merge writes more than one.
 const SEGMENT_ROWS_USUAL: u32 = 1_700_000;
 
@@ -23,38 +34,61 @@ pub(super) fn fit(config: &mut Config, memory: u64) {
     store.log_bytes = store.memory_bytes;
     // A merge keeps four bytes of each event, and a segment that is written up to a hundred.
     store.merge_rows_max = (memory / 64).clamp(1 << 22, 1 << 25);
-    store.segment_rows_max = (memory / 1024).clamp(1 << 18, 1 << 24) as u32;
+    store.segment_rows_max = (memory / 2048).clamp(1 << 18, 1 << 24) as u32;
     config.server.body_bytes_total = share(16, 64, 512) as usize;
-    // Two batches, so that the half that each tenant can always have holds one.
-    config.server.batch_bytes_total = share(16, 64, 512) as usize;
-    config.server.requests_running_max = (memory / 16 / REQUEST_BYTES).clamp(4, 64) as usize;
-    config.server.answer_bytes_total = share(16, 32, 256) as usize;
-    config.server.query_bytes_total = share(16, 32, 256);
-    config.server.search.buffer_bytes_total = share(16, 32, 256) as usize;
-    config.server.search.answer_bytes_total = share(16, 32, 256) as usize;
+    let server = &mut config.server;
+    server.batch_bytes_total = share(12, BATCH_TIMES * store.batch_bytes / MIB, 512) as usize;
+    // Four are paused for each that runs.
+    server.requests_running_max = (memory / 64 / REQUEST_BYTES).clamp(4, 64) as usize;
+    server.connections_max = (memory / 16 / CONNECTION_BYTES).clamp(256, 10_000) as usize;
+    server.connections_per_address_max = (server.connections_max / 4).clamp(256, 2_500);
+    server.answer_bytes_total = share(32, 32, 256) as usize;
+    server.query_bytes_total = share(32, 32, 256);
+    server.stream_objects_max = (memory / 128 / server.streams_max as u64 / OBJECT_BYTES).clamp(256, 8192) as usize;
+    server.search.buffer_bytes_total = share(64, 16, 256) as usize;
+    server.search.answer_bytes_total = share(16, 64, 256) as usize;
+    let saved = &mut server.saved;
+    saved.queue_bytes = share(128, 8, 64) as usize;
+    saved.buffer_bytes_total = share(128, 8, 256) as usize;
+    saved.webhook.dead_bytes_total = share(128, 8, 64) as usize;
+    saved.objects_max = (memory / 128 / OBJECT_BYTES).clamp(1 << 16, 1_000_000) as usize;
 }
 
 /// Max memory of the server, by purpose, in bytes: the settings that bound it.
 pub(super) fn budget(config: &Config) -> Vec<(&'static str, u64)> {
     let (server, store) = (&config.server, &config.store);
+    let search = &server.search;
+    let objects = (server.streams_max * server.stream_objects_max) as u64;
     vec![
         ("cache", store.cache_bytes),
         ("writes", store.memory_bytes),
         ("bodies", server.body_bytes_total as u64),
         ("batches", server.batch_bytes_total as u64),
-        ("requests", REQUEST_BYTES * server.admission().slots_max as u64),
+        ("requests", REQUEST_BYTES * server.admission().threads_max as u64),
         ("responses", server.answer_bytes_total as u64),
         ("queries", server.query_bytes_total),
-        ("searches", (server.search.buffer_bytes_total + server.search.answer_bytes_total) as u64),
+        ("connections", CONNECTION_BYTES * server.connections_max as u64),
+        ("streams", OBJECT_BYTES * objects),
+        ("searches", (search.buffer_bytes_total + search.answer_bytes_total) as u64),
+        ("saved searches", saved_bytes(server)),
+        ("passwords", PASSWORD_BYTES),
         ("merges", merge_bytes(config)),
         ("program and trees", PROGRAM_BYTES),
     ]
 }
 
-/// Memory that a merge needs: four bytes of each event, and a hundred of each that is written to a segment.
+fn saved_bytes(server: &ServerConfig) -> u64 {
+    let saved = &server.saved;
+    let packets = saved.queue_bytes + saved.buffer_bytes_total + saved.webhook.dead_bytes_total;
+    packets as u64 + OBJECT_BYTES * saved.objects_max as u64
+}
+
+/// Memory that merges need: on disk four bytes of each event, and a hundred of each that is written to a segment; in memory
+/// a quarter of what is not flushed. A merge of large events has few of them, and takes less than one of many.
 fn merge_bytes(config: &Config) -> u64 {
     let store = &config.store;
-    4 * store.merge_rows_max + 100 * u64::from(store.segment_rows_max.min(SEGMENT_ROWS_USUAL))
+    let written = 100 * u64::from(store.segment_rows_max.min(SEGMENT_ROWS_USUAL));
+    4 * store.merge_rows_max + written + store.memory_bytes / 4
 }
 
 #[cfg(test)]

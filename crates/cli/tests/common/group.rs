@@ -38,7 +38,7 @@ impl Group {
             Err(error) => {
                 // Past the test's captured output: a test that tests nothing must not look as if it did.
                 let text = format!(
-                    "\nNOT TESTED: no memory control group at {}: {error}; run as root\n",
+                    "\nNOT TESTED in a control group: none can be made at {}: {error}; run as root\n",
                     group.folder.display()
                 );
                 std::io::stderr().write_all(text.as_bytes()).unwrap();

@@ -43,7 +43,7 @@ pub(crate) fn lines(
     mut separated: Option<bool>,
     cut: bool,
 ) -> Result<Guess, Fault> {
-    let mut input = Input::new(source, options.record_bytes);
+    let mut input = Input::new(source, options);
     let mut guess = Guess::default();
     let mut line = 0;
     while guess.events < options.sample_rows as u64 {

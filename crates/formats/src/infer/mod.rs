@@ -39,7 +39,7 @@ fn guess(format: Format, input: Box<dyn Read + Send>, options: &ReadOptions, cut
         Format::NdJson => json::lines(input, options, Some(false), cut),
         Format::Csv => table::table(input, options, cut),
         Format::Gdelt => return Ok(crate::gdelt::gdelt_schema()),
-        Format::Arrow => columnar::columnar(Ipc::new(input, options.spool_bytes), options, cut),
+        Format::Arrow => columnar::columnar(Ipc::new(input, options.spool_bytes, None), options, cut),
         Format::GeoParquet => columnar::columnar(Parquet::new(spool(input, options.spool_bytes)?), options, cut),
     }?;
     Ok(guessed.schema(options, cut)?)

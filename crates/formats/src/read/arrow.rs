@@ -1,8 +1,9 @@
 //! Arrow IPC, stream and file.
 
 use super::columnar::{Batches, Wanted, damaged};
-use crate::error::Fault;
+use crate::error::{Fault, ReadError};
 use crate::guard::guarded;
+use crate::options::Watch;
 use arrow_array::RecordBatch;
 use arrow_buffer::Buffer;
 use arrow_ipc::reader::StreamDecoder;
@@ -31,6 +32,8 @@ pub(crate) struct Ipc {
     /// Bytes fed since the last batch came out.
     fed: usize,
     message_bytes: usize,
+    /// Asked about the bytes that are collected for a message.
+    watch: Option<Watch>,
     begun: bool,
     is_file: bool,
     ended: bool,
@@ -42,13 +45,14 @@ pub(crate) struct Ipc {
 
 impl Ipc {
     /// Reads from a source, a chunk at a time.
-    pub(crate) fn new(source: Box<dyn Read + Send>, message_bytes: usize) -> Ipc {
+    pub(crate) fn new(source: Box<dyn Read + Send>, message_bytes: usize, watch: Option<Watch>) -> Ipc {
         Ipc {
             source: Source::Read(source),
             decoder: StreamDecoder::new(),
             chunk: Buffer::from_vec(Vec::<u8>::new()),
             fed: 0,
             message_bytes,
+            watch,
             begun: false,
             is_file: false,
             ended: false,
@@ -59,7 +63,7 @@ impl Ipc {
 
     /// Reads all of some bytes.
     pub(crate) fn whole(bytes: Buffer, message_bytes: usize) -> Ipc {
-        Ipc { source: Source::Whole(Some(bytes)), ..Ipc::new(Box::new(std::io::empty()), message_bytes) }
+        Ipc { source: Source::Whole(Some(bytes)), ..Ipc::new(Box::new(std::io::empty()), message_bytes, None) }
     }
 
     /// Reads the next chunk; `false` at the end of the input.
@@ -96,6 +100,9 @@ impl Ipc {
                 "an Arrow batch of more than {} bytes is too large: write smaller batches",
                 self.message_bytes
             ))));
+        }
+        if self.watch.as_ref().is_some_and(|watch| !watch.goes_on_reading(self.fed)) {
+            return Err(Fault::Stop(ReadError::Stopped));
         }
         self.chunk = bytes;
         Ok(true)

@@ -125,7 +125,7 @@ impl<B: Batches> ColumnEvents<B> {
 
     fn goes_on(&self) -> Result<(), Fault> {
         match &self.roles.options().watch {
-            Some(watch) if !watch.goes_on(0) => Err(Fault::Stop(ReadError::Stopped)),
+            Some(watch) if !watch.goes_on() => Err(Fault::Stop(ReadError::Stopped)),
             _ => Ok(()),
         }
     }

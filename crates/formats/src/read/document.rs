@@ -71,7 +71,7 @@ enum State {
 impl Features {
     pub(crate) fn new(source: Box<dyn Read + Send>, options: &ReadOptions) -> Features {
         Features {
-            input: Input::new(source, options.record_bytes),
+            input: Input::new(source, options),
             place: State::Start,
             ordinal: 0,
             head: Vec::new(),

@@ -28,7 +28,7 @@ pub(crate) struct Lines {
 
 impl Lines {
     pub(crate) fn ndjson(source: Box<dyn Read + Send>, schema: Arc<Schema>, options: &ReadOptions) -> Lines {
-        let input = Input::new(source, options.record_bytes);
+        let input = Input::new(source, options);
         Lines { input, setter: FeatureSetter::new(schema, options), separated: Some(false), line: 0, last: 0..0 }
     }
 

@@ -54,7 +54,7 @@ pub fn reader(
         Format::Csv => events(csv::Table::new(input, schema.clone(), options), schema, options),
         Format::Gdelt => events(gdelt::Export::new(input, schema.clone(), options), schema, options),
         Format::Arrow => {
-            let batches = arrow::Ipc::new(input, options.spool_bytes);
+            let batches = arrow::Ipc::new(input, options.spool_bytes, options.watch.clone());
             events(columnar::ColumnEvents::new(batches, schema.clone(), options), schema, options)
         }
         Format::GeoParquet => {
@@ -191,7 +191,7 @@ impl<R: Records> Events<R> {
             return false;
         }
         self.watched = bytes;
-        self.watch.as_ref().is_some_and(|watch| !watch.goes_on(bytes))
+        self.watch.as_ref().is_some_and(|watch| !watch.goes_on_with(bytes))
     }
 
     fn rows(&self) -> usize {

@@ -25,7 +25,7 @@ struct Watched {
 
 impl Read for Watched {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        if self.watch.as_ref().is_some_and(|watch| !watch.goes_on(0)) {
+        if self.watch.as_ref().is_some_and(|watch| !watch.goes_on()) {
             return Err(io::Error::other(Halt::Stopped));
         }
         // A single large read could otherwise run long past the deadline.

@@ -16,8 +16,10 @@ use std::sync::Arc;
 
 /// Most rows of a row group.
 const GROUP_ROWS: usize = 131_072;
-/// Most bytes of a row group in memory before it is written.
-const GROUP_BYTES: usize = 64 << 20;
+/// Most bytes of a row group in memory before it is written. A server may write many files at a time.
+const GROUP_BYTES: usize = 16 << 20;
+/// The same of an archive, of which one is written at a time.
+const ARCHIVE_GROUP_BYTES: usize = 64 << 20;
 /// Max rows of a page: the min that a reader with the page index must decode.
 const PAGE_ROWS: usize = 8_192;
 
@@ -28,6 +30,7 @@ const DICTIONARY_BYTES: usize = 64 << 10;
 #[derive(Debug, Clone, Copy)]
 struct Cut {
     group_rows: usize,
+    group_bytes: usize,
     page_rows: usize,
 }
 
@@ -49,7 +52,7 @@ impl<W: Write + Send> GeoParquetWriter<W> {
         schema: &Arc<Schema>,
         properties: Option<&[String]>,
     ) -> Result<GeoParquetWriter<W>, GeoParquetError> {
-        let cut = Cut { group_rows: GROUP_ROWS, page_rows: PAGE_ROWS };
+        let cut = Cut { group_rows: GROUP_ROWS, group_bytes: GROUP_BYTES, page_rows: PAGE_ROWS };
         GeoParquetWriter::cut_at(out, schema, properties, false, cut)
     }
 
@@ -61,7 +64,8 @@ impl<W: Write + Send> GeoParquetWriter<W> {
         group_rows: usize,
         page_rows: usize,
     ) -> Result<GeoParquetWriter<W>, GeoParquetError> {
-        let mut writer = GeoParquetWriter::cut_at(out, schema, None, true, Cut { group_rows, page_rows })?;
+        let cut = Cut { group_rows, group_bytes: ARCHIVE_GROUP_BYTES, page_rows };
+        let mut writer = GeoParquetWriter::cut_at(out, schema, None, true, cut)?;
         writer.note(SCHEMA_NOTE, serde_json::to_string(schema.as_ref()).map_err(WriteError::of)?);
         Ok(writer)
     }
@@ -92,7 +96,7 @@ impl<W: Write + Send> GeoParquetWriter<W> {
         self.writer.write(&record).map_err(WriteError::of)?;
         // Groups end with a batch, so that no page begins in the middle of one.
         let (rows, bytes) = (self.writer.in_progress_rows(), self.writer.in_progress_size());
-        if rows >= self.cut.group_rows || bytes >= GROUP_BYTES { self.end_group() } else { Ok(()) }
+        if rows >= self.cut.group_rows || bytes >= self.cut.group_bytes { self.end_group() } else { Ok(()) }
     }
 
     /// Ends the current row group: all events so far are in the output.

@@ -11,6 +11,8 @@ use std::ops::Range;
 
 /// Max ratio of rows read to rows wanted before rows are copied out one chunk at a time.
 const SCATTERED: usize = 4;
+/// Rows that a row keeps in memory with it, at least: its column was read as one block.
+const HELD_MIN: usize = 256;
 
 impl Scan {
     /// Reads events in the order given.
@@ -53,7 +55,8 @@ impl Scan {
         }
         // A batch may keep alive the whole chunk that it is a slice of. Where few rows of many chunks are wanted, as in a
         // sorted answer, they are copied out at once: one chunk is held at a time instead of all.
-        let scattered = spans.iter().map(|(_, span)| span.len()).sum::<usize>() > SCATTERED * picks.len();
+        let held = |span: &Range<u32>| span.len().max(HELD_MIN.min(grain as usize));
+        let scattered = spans.iter().map(|(_, span)| held(span)).sum::<usize>() > SCATTERED * picks.len();
         let mut wanted: Vec<Vec<u32>> = vec![Vec::new(); spans.len()];
         let mut places = Vec::with_capacity(picks.len());
         for (number, run) in runs {

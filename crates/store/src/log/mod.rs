@@ -64,7 +64,7 @@ pub(crate) struct Log {
     spares: Vec<PathBuf>,
     /// The file that `NEWEST` names, if it names one.
     newest: Option<PathBuf>,
-    /// A group as its file will hold it.
+    /// A group as its file will hold it, between groups empty or small.
     buffer: Vec<u8>,
 }
 
@@ -102,7 +102,11 @@ impl Current {
             return;
         }
         let len = end + self.len.min(step_max);
-        match self.file.write_at(self.len, &vec![0; (len - self.len) as usize]) {
+        // In pieces: a large group must not be in memory once more, as zeros.
+        let zeros = vec![0; BUFFER_BYTES.min((len - self.len) as usize)];
+        let mut places = (self.len..len).step_by(BUFFER_BYTES);
+        let grown = places.try_for_each(|at| self.file.write_at(at, &zeros[..zeros.len().min((len - at) as usize)]));
+        match grown {
             Ok(()) => self.len = len,
             // No room to spare: the group itself may fit all the same.
             Err(_) => {
@@ -184,18 +188,16 @@ impl Log {
             self.current = Some(self.next_file(first.position - 1).map_err(AppendError::Clean)?);
         }
         let (Some(current), Some(file)) = (self.current.as_mut(), self.files.last_mut()) else { return Ok(0) };
-        let buffer = &mut self.buffer;
+        let mut buffer = std::mem::take(&mut self.buffer);
         buffer.clear();
-        // One large batch must not keep its memory for the lifetime of the collection.
-        buffer.shrink_to(BUFFER_BYTES);
-        buffer.reserve(bytes);
+        buffer.reserve_exact(bytes);
         for record in records {
             // All records of a group carry the same synced offset: recovery distinguishes a torn group from damage by
             // it.
-            record.encode(current.epoch, current.offset, buffer);
+            record.encode(current.epoch, current.offset, &mut buffer);
         }
         current.grow(current.offset + bytes as u64, self.file_bytes / STEPS);
-        if let Err(e) = current.file.write_at(current.offset, buffer) {
+        if let Err(e) = current.file.write_at(current.offset, &buffer) {
             let error = StoreError::io("write", &file.path)(e);
             // Whole records of the group may have reached the file: they are cut off, which takes no room on a disk
             // that is full. The next group goes to a new file.
@@ -221,6 +223,10 @@ impl Log {
         file.last_position = last.position;
         file.bytes += buffer.len() as u64;
         let written = buffer.len() as u64;
+        // Of a large group it is freed: until the next write of the collection, which may never come, nothing else would.
+        if buffer.capacity() <= BUFFER_BYTES {
+            self.buffer = buffer;
+        }
         if current.mark(last.position).is_err() {
             // The group is durable all the same. The next group goes to a new file, whose first mark covers this one.
             self.current = None;

@@ -1,14 +1,19 @@
 //! Rows of several parts in one order, a block of each at a time.
 
 use crate::error::StoreError;
-use crate::part::rows::CHUNK_ROWS;
+use crate::part::rows::{CHUNK_ROWS, slice_bytes};
 use crate::part::{Context, Entry, PartView};
-use meridian_index::{Grid, Key};
+use meridian_index::{Grid, Key, LEAF_ROWS};
 use meridian_model::{Batch, Projection, Seq};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::Range;
 use std::sync::Arc;
+
+/// Bytes that an input has in memory at a time, if rows allow it.
+const LOAD_BYTES: u64 = 4 << 20;
+/// Bytes of rows that are put together at a time, about: 4,096 large events could take a gigabyte.
+const PIECE_BYTES: usize = 8 << 20;
 
 /// Which rows a merge takes over.
 #[derive(Debug, Clone, Copy)]
@@ -44,6 +49,8 @@ pub(super) struct Cursor<'a> {
     batch: Batch,
     keys: Vec<Key>,
     seqs: Vec<u64>,
+    /// Mean bytes of a row of the batch.
+    row_bytes: usize,
     /// Row in the part of the batch's first.
     first: u32,
     /// Place in the batch.
@@ -69,6 +76,7 @@ impl<'a> Cursor<'a> {
             batch: Batch::empty(context.schema.clone()),
             keys: Vec::new(),
             seqs: Vec::new(),
+            row_bytes: 0,
             first: 0,
             at: 0,
         }
@@ -92,14 +100,18 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Reads the next block's worth of rows.
+    /// Reads the next block's worth of rows; of large events some pages of it.
     fn load(&mut self) -> Result<bool, StoreError> {
         let Some(range) = self.ranges.pop() else { return Ok(false) };
         if range.is_empty() {
             return self.load();
         }
         // Reads end at the borders of blocks, where nothing has to be copied together.
-        let end = range.end.min((range.start / CHUNK_ROWS + 1) * CHUNK_ROWS);
+        let chunk = range.start / CHUNK_ROWS;
+        let border = (chunk + 1) * CHUNK_ROWS;
+        let loads = self.view.chunk_bytes(chunk).div_ceil(LOAD_BYTES).clamp(1, u64::from(CHUNK_ROWS)) as u32;
+        let step = (CHUNK_ROWS / loads.next_power_of_two()).max(LEAF_ROWS as u32);
+        let end = range.end.min(border).min((range.start / step + 1) * step);
         if end < range.end {
             self.ranges.push(end..range.end);
         }
@@ -111,6 +123,7 @@ impl<'a> Cursor<'a> {
             // Segments store no keys of the grid: they follow from the events.
             None => self.grid.keys(&self.batch),
         };
+        self.row_bytes = self.batch.columns().iter().flatten().map(slice_bytes).sum::<usize>() / rows.len().max(1);
         self.first = rows.start;
         self.at = 0;
         Ok(true)
@@ -127,7 +140,7 @@ pub(super) struct MergedRows<'a> {
     heads: BinaryHeap<Reverse<(Key, u64, usize)>>,
 }
 
-/// Rows of one block to be written.
+/// Rows to be written: of one block, or a piece of one.
 pub(super) struct Chunk {
     pub(super) batch: Batch,
     pub(super) keys: Vec<Key>,
@@ -147,9 +160,9 @@ impl<'a> MergedRows<'a> {
         Ok(MergedRows { cursors, heads })
     }
 
-    /// The next block, or fewer rows at the end.
-    pub(super) fn next_chunk(&mut self) -> Result<Option<Chunk>, StoreError> {
-        let rows = CHUNK_ROWS as usize;
+    /// The next rows, of which there is room for so many; fewer if they are large or the last. Whole leaves, except the last.
+    pub(super) fn next_piece(&mut self, room: u32) -> Result<Option<Chunk>, StoreError> {
+        let (rows, mut bytes) = (room as usize, 0);
         let mut batches: Vec<Batch> = Vec::new();
         // Current batch of each cursor, among `batches`.
         let mut held: Vec<Option<usize>> = vec![None; self.cursors.len()];
@@ -157,7 +170,7 @@ impl<'a> MergedRows<'a> {
         let (mut keys, mut seqs) = (Vec::with_capacity(rows), Vec::with_capacity(rows));
         let mut sources = Vec::with_capacity(rows);
         // The heap holds the next row of each input. Replacing its head in place costs one sift, not two.
-        while picks.len() < rows {
+        while picks.len() < rows && (bytes < PIECE_BYTES || !picks.len().is_multiple_of(LEAF_ROWS)) {
             let Some(mut head) = self.heads.peek_mut() else { break };
             let Reverse((key, seq, i)) = *head;
             let cursor = &mut self.cursors[i];
@@ -166,6 +179,7 @@ impl<'a> MergedRows<'a> {
                 batches.len() - 1
             });
             picks.push((batch, cursor.at));
+            bytes += cursor.row_bytes;
             sources.push((i, cursor.first + cursor.at as u32));
             keys.push(key);
             seqs.push(seq);

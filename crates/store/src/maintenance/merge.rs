@@ -67,7 +67,8 @@ pub(crate) struct Merged {
     pub(crate) maps: RowMaps,
 }
 
-/// Merges parts into segments of bounded ranges of time. Memory: a block of each input, and what a writer keeps.
+/// Merges parts into segments of bounded ranges of time. Memory: some blocks of each input, the rows that are written at a
+/// time, and what a writer keeps.
 ///
 /// On an error, files begun are removed; `stop` ends the work with its own error.
 pub(crate) fn merge_to_segments(
@@ -149,7 +150,10 @@ impl<'a> Writing<'a> {
         });
         let mut rows = MergedRows::new(cursors.collect())?;
         let mut writer: Option<(u64, SegmentWriter)> = None;
-        while let Some(chunk) = rows.next_chunk()? {
+        let room = |open: &Option<(u64, SegmentWriter)>| {
+            CHUNK_ROWS - open.as_ref().map_or(0, |(_, writer)| writer.rows() % CHUNK_ROWS)
+        };
+        while let Some(chunk) = rows.next_piece(room(&writer))? {
             // A store that closes does not wait for a long merge: its files are leftovers.
             if self.stop.load(Ordering::Relaxed) {
                 return Err(StoreError::Closed);
@@ -172,12 +176,13 @@ impl<'a> Writing<'a> {
             };
             open.push(&chunk.batch, &chunk.keys, &chunk.seqs)?;
             // Full segments end at a chunk's border: a row keeps its chunk and place in all files of its segment.
-            if open.rows() + CHUNK_ROWS > rows_max
+            if open.rows().is_multiple_of(CHUNK_ROWS)
+                && open.rows() + CHUNK_ROWS > rows_max
                 && let Some((file, full)) = writer.take()
             {
                 self.merged.segments.push((file, range, full.finish()?));
             }
-            // Once per chunk: a pause between chunks holds no lock and no half-written block.
+            // Once per chunk or piece: a pause between them holds no lock and no half-written block.
             self.pace.block();
         }
         if let Some((file, last)) = writer {

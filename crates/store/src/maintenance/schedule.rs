@@ -5,8 +5,9 @@
 //!   or when the log passes `log_bytes`; and once writers have been away for [`IDLE_US`], if the log has grown to
 //!   [`IDLE_BYTES`], so that an idle collection takes little memory and opens at once. All memory trees go into segments
 //!   together.
-//! - **Merge of memory trees**: four of a like size that a writer found too large to merge on its way; and all of
-//!   them once writers have been quiet for [`QUIET_US`] and [`QUIET_ROW_US`] a row, because questions meet every tree.
+//! - **Merge of memory trees**, of a quarter of `memory_bytes` at most: four of a like size that a writer found too large to
+//!   merge on its way; and all of them once writers have been quiet for [`QUIET_US`] and [`QUIET_ROW_US`] a row, because
+//!   questions meet every tree.
 //!   The quiet asked for is several times what the merge takes, so a trickle of writes cannot keep it busy.
 //! - **Merge of segments**: runs chosen by `choice.rs`. A run of which a third is dead is rewritten by itself (a
 //!   memory tree as well), and a segment of which nothing is left is dropped without being read.
@@ -75,7 +76,8 @@ impl Partition {
             None if all.len() > 1 && self.is_quiet(&all) => all,
             None => self.rotten_run(&all).into_iter().collect(),
         };
-        (!chosen.is_empty()).then(|| self.freeze(Work::MergeRuns, &chosen))
+        let fits = !chosen.is_empty() && self.may_merge_in_memory(&chosen);
+        fits.then(|| self.freeze(Work::MergeRuns, &chosen))
     }
 
     /// A memory tree with so many dead rows that a rebuild is worth it.

@@ -1,7 +1,7 @@
 //! Rows as all parts hold them: blocks of a fixed number, and the keys of their ids.
 
 use crate::part::keys;
-use arrow_array::ArrayRef;
+use arrow_array::{Array as _, ArrayRef};
 use meridian_model::{IdRole, Seq};
 
 /// Rows of a block. Reads that stay inside one block share its memory; longer ones copy.
@@ -31,6 +31,11 @@ impl KeyRule {
             IdRole::Made => Seq::from_id(id).ok().map(|seq| seq.0),
         }
     }
+}
+
+/// Bytes of these values alone, whatever allocation they are a slice of.
+pub(crate) fn slice_bytes(array: &ArrayRef) -> usize {
+    array.to_data().get_slice_memory_size().unwrap_or(0)
 }
 
 /// Puts the pieces of neighbouring blocks together.

@@ -43,6 +43,11 @@ impl PartView {
         self.part.bytes().checked_div(u64::from(self.part.rows)).unwrap_or(0)
     }
 
+    /// Bytes of a chunk once it is read from its file; 0 where nothing is read, or it is not known.
+    pub(crate) fn chunk_bytes(&self, chunk: u32) -> u64 {
+        self.part.segment().map_or(0, |segment| segment.chunk_bytes(chunk))
+    }
+
     /// Whether the events of a chunk take some kilobytes each in these columns, so that only a few should be read at once.
     pub fn has_large(&self, chunk: u32, wanted: &Projection) -> bool {
         match self.part.segment() {

@@ -28,6 +28,8 @@ const INLINE_ROWS_MAX: u64 = 1 << 15;
 
 /// From this many runs on a writer merges whatever the size, so that readers never face more.
 const RUNS_MAX: usize = 48;
+/// A merge in memory takes at most this part of the memory for writes once more.
+const IN_MEMORY_PART: u64 = 4;
 
 /// One partition of a collection.
 #[derive(Debug)]
@@ -109,7 +111,7 @@ impl Partition {
             let rows: u64 = tail.iter().map(|i| u64::from(self.entries[*i].part.rows)).sum();
             let crowded = runs.len() >= RUNS_MAX;
             // A writer pays for small merges only, or all writers would wait for one; past the max number of runs readers would.
-            if tail.len() < RUNS_MERGED || (rows > INLINE_ROWS_MAX && !crowded) {
+            if tail.len() < RUNS_MERGED || (rows > INLINE_ROWS_MAX && !crowded) || !self.may_merge_in_memory(&tail) {
                 return;
             }
             let inputs: Vec<Entry> = tail.iter().rev().map(|i| self.entries[*i].clone()).collect();
@@ -127,6 +129,12 @@ impl Partition {
                 }
             }
         }
+    }
+
+    /// Whether these memory trees may be merged in memory, where they are twice meanwhile. The flush merges larger ones.
+    pub(crate) fn may_merge_in_memory(&self, runs: &[usize]) -> bool {
+        let bytes: u64 = runs.iter().map(|i| self.entries[*i].part.bytes()).sum();
+        bytes <= self.shared.options.memory_bytes / IN_MEMORY_PART
     }
 
     /// Memory trees that no job works on, oldest first.

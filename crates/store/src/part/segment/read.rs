@@ -59,6 +59,11 @@ impl Segment {
         self.rows.load().as_ref().map_or(CHUNK_ROWS, |rows| rows.page_rows(chunk, column))
     }
 
+    /// Bytes of the Arrow rows of a chunk once they are read; 0 where they are archived only.
+    pub(crate) fn chunk_bytes(&self, chunk: u32) -> u64 {
+        self.rows.load().as_ref().map_or(0, |rows| rows.chunk_bytes(chunk))
+    }
+
     /// Values of a column of rows; the column after the last is that of the sequence numbers.
     fn values(&self, column: usize, field: &Arc<Field>, rows: Range<u32>, fill: Fill) -> Result<ArrayRef, StoreError> {
         if rows.is_empty() {

@@ -8,7 +8,7 @@ use super::footer::list;
 use crate::codec::{Reader, put_u16, put_u32};
 use crate::error::StoreError;
 use crate::part::ipc;
-use crate::part::rows::{CHUNK_ROWS, join};
+use crate::part::rows::{CHUNK_ROWS, join, slice_bytes};
 use crate::seams::Objects;
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::Field;
@@ -24,37 +24,90 @@ pub(crate) const PAGE_BYTES: usize = 256 << 10;
 /// Fewest rows of a page: nothing asks for less than a leaf.
 pub(crate) const PAGE_ROWS_MIN: u32 = LEAF_ROWS as u32;
 
-/// Writes the rows of a segment, a chunk at a time.
+/// A column of a chunk with more bytes than this has pages of [`PAGE_ROWS_MIN`] rows, whatever the rest of the chunk holds.
+const LARGE_BYTES: usize = (CHUNK_ROWS / PAGE_ROWS_MIN / 2) as usize * PAGE_BYTES;
+
+/// Writes the rows of a segment. A chunk may come in pieces: of a column with large values only a few are held.
 pub(crate) struct RowsWriter {
     blocks: BlockWriter,
     columns: u16,
     rows: u32,
     /// Of each column of each chunk the binary logarithm of the rows of a page.
     page_bits: Vec<u8>,
+    /// The columns of the chunk that has begun.
+    chunk: Vec<ColumnWriter>,
+}
+
+/// A column of the chunk that has begun.
+struct ColumnWriter {
+    field: Arc<Field>,
+    /// Rows that are not written yet.
+    held: Vec<ArrayRef>,
+    /// Bytes of all its rows.
+    bytes: usize,
+    /// Pages that are written.
+    pages: Vec<BlockRef>,
+}
+
+impl ColumnWriter {
+    /// Writes the rows held as pages of so many rows.
+    fn write(&mut self, to: &mut BlockWriter, page_rows: u32) -> Result<(), StoreError> {
+        if self.held.is_empty() {
+            return Ok(());
+        }
+        let array = join(std::mem::take(&mut self.held)).map_err(|e| StoreError::corrupt(&to.path, e))?;
+        for from in (0..array.len()).step_by(page_rows as usize) {
+            let rows = (array.len() - from).min(page_rows as usize);
+            column_block(to, &self.field, array.slice(from, rows))?;
+            // The file lists pages by column; those of several columns that are large are written by turns.
+            self.pages.extend(to.blocks.pop());
+        }
+        Ok(())
+    }
 }
 
 impl RowsWriter {
     pub(crate) fn put(objects: &dyn Objects, name: &str, columns: u16) -> Result<RowsWriter, StoreError> {
         let blocks = BlockWriter::put(objects, name, MAGIC)?;
-        Ok(RowsWriter { blocks, columns, rows: 0, page_bits: Vec::new() })
+        Ok(RowsWriter { blocks, columns, rows: 0, page_bits: Vec::new(), chunk: Vec::new() })
     }
 
-    /// Appends a chunk: its columns, the sequence numbers last.
-    pub(crate) fn push(&mut self, chunk: Vec<(Arc<Field>, ArrayRef)>) -> Result<(), StoreError> {
-        debug_assert_eq!(chunk.len(), usize::from(self.columns) + 1);
-        self.rows += chunk.first().map_or(0, |(_, array)| array.len()) as u32;
-        for (field, array) in chunk {
-            let page_rows = page_rows(&array);
-            self.page_bits.push(page_rows.trailing_zeros() as u8);
-            for from in (0..array.len()).step_by(page_rows as usize) {
-                let rows = (array.len() - from).min(page_rows as usize);
-                column_block(&mut self.blocks, &field, array.slice(from, rows))?;
+    /// Appends a chunk or a piece of one: its columns, the sequence numbers last. All pieces but the last of the segment
+    /// have a multiple of [`PAGE_ROWS_MIN`] rows, and none passes the end of a chunk.
+    pub(crate) fn push(&mut self, piece: Vec<(Arc<Field>, ArrayRef)>) -> Result<(), StoreError> {
+        debug_assert_eq!(piece.len(), usize::from(self.columns) + 1);
+        self.rows += piece.first().map_or(0, |(_, array)| array.len()) as u32;
+        if self.chunk.is_empty() {
+            let begin = |(field, _): &(Arc<Field>, ArrayRef)| ColumnWriter {
+                field: field.clone(),
+                held: Vec::new(),
+                bytes: 0,
+                pages: Vec::new(),
+            };
+            self.chunk = piece.iter().map(begin).collect();
+        }
+        for (column, (_, array)) in self.chunk.iter_mut().zip(piece) {
+            column.bytes += slice_bytes(&array);
+            column.held.push(array);
+            if column.bytes > LARGE_BYTES {
+                column.write(&mut self.blocks, PAGE_ROWS_MIN)?;
             }
+        }
+        if self.rows.is_multiple_of(CHUNK_ROWS) { self.end_chunk() } else { Ok(()) }
+    }
+
+    fn end_chunk(&mut self) -> Result<(), StoreError> {
+        for mut column in std::mem::take(&mut self.chunk) {
+            let page_rows = page_rows(column.bytes);
+            column.write(&mut self.blocks, page_rows)?;
+            self.page_bits.push(page_rows.trailing_zeros() as u8);
+            self.blocks.blocks.append(&mut column.pages);
         }
         Ok(())
     }
 
-    pub(crate) fn finish(self) -> Result<u64, StoreError> {
+    pub(crate) fn finish(mut self) -> Result<u64, StoreError> {
+        self.end_chunk()?;
         let mut footer = Vec::new();
         put_u32(&mut footer, self.rows);
         put_u16(&mut footer, self.columns);
@@ -66,9 +119,8 @@ impl RowsWriter {
     }
 }
 
-/// Rows of a page of this column: a power of two.
-fn page_rows(array: &ArrayRef) -> u32 {
-    let bytes = array.to_data().get_slice_memory_size().unwrap_or(0);
+/// Rows of a page of a column of so many bytes: a power of two.
+fn page_rows(bytes: usize) -> u32 {
     let pages = bytes.div_ceil(PAGE_BYTES).max(1).next_power_of_two();
     (CHUNK_ROWS / u32::try_from(pages).unwrap_or(CHUNK_ROWS)).max(PAGE_ROWS_MIN)
 }
@@ -133,6 +185,13 @@ impl RowsFile {
     /// the sequence numbers.
     pub(crate) fn page_rows(&self, chunk: u32, column: usize) -> u32 {
         self.place(chunk, column).map_or(CHUNK_ROWS, |(_, bits)| 1 << bits)
+    }
+
+    /// Bytes of all columns of a chunk, as they are in memory.
+    pub(crate) fn chunk_bytes(&self, chunk: u32) -> u64 {
+        let first = |chunk: u32| self.place(chunk, 0).map_or(self.blocks.len(), |(first, _)| first as usize);
+        let blocks = self.blocks.get(first(chunk)..first(chunk + 1)).unwrap_or_default();
+        blocks.iter().map(|block| u64::from(block.raw)).sum()
     }
 
     /// The block of a page.

@@ -2,7 +2,7 @@
 
 use super::blocks::BlockWriter;
 use super::open::{row_field, seq_field};
-use super::rows::{RowsWriter, column_block};
+use super::rows::{PAGE_ROWS_MIN, RowsWriter, column_block};
 use super::{Footer, MAGIC, ObjectPages, TimeColumns};
 use crate::catalog::manifest::{rows_name, segment_name};
 use crate::error::StoreError;
@@ -115,13 +115,14 @@ impl SegmentWriter {
         self.rows
     }
 
-    /// Adds one chunk: [`CHUNK_ROWS`] rows, or fewer if it is the last.
+    /// Adds a chunk, or a piece of one as [`RowsWriter::push`] takes it.
     pub(crate) fn push(&mut self, batch: &Batch, keys: &[Key], seqs: &[u64]) -> Result<(), StoreError> {
         let path = self.index.path.clone();
         let bug = |detail: String| StoreError::corrupt(&path, detail);
-        // Chunks are addressed by row number divided by their size. A short one in the middle would shift all that
-        // follow.
-        if !self.rows.is_multiple_of(CHUNK_ROWS) || batch.rows() > CHUNK_ROWS as usize || batch.rows() != seqs.len() {
+        // Chunks and pages are addressed by row number divided by their size. A short one in the middle would shift all
+        // that follow.
+        let room = (CHUNK_ROWS - self.rows % CHUNK_ROWS) as usize;
+        if !self.rows.is_multiple_of(PAGE_ROWS_MIN) || batch.rows() > room || batch.rows() != seqs.len() {
             return Err(bug("rows were not handed over by chunk".to_owned()));
         }
         self.forest.push(batch, keys).map_err(|e| bug(e.to_string()))?;
@@ -160,7 +161,10 @@ impl SegmentWriter {
             columns.push(chunk)?;
         }
         let chunk_max = seqs.iter().copied().max().unwrap_or(0);
-        self.chunk_seq_max.push(chunk_max);
+        match self.chunk_seq_max.last_mut().filter(|_| !self.rows.is_multiple_of(CHUNK_ROWS)) {
+            Some(begun) => *begun = chunk_max.max(*begun),
+            None => self.chunk_seq_max.push(chunk_max),
+        }
         self.seq_max = self.seq_max.max(chunk_max);
         self.seq_min = self.seq_min.min(seqs.iter().copied().min().unwrap_or(u64::MAX));
         self.rows += batch.rows() as u32;
