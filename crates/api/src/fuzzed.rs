@@ -13,5 +13,5 @@ pub fn client_of(peer: IpAddr, proxies: &[Network], headers: &HeaderMap) -> Opti
 
 /// The text of a session that a cookie holds.
 pub fn session_of(headers: &HeaderMap) -> Option<&str> {
-    cookie::read(false, headers)
+    cookie::SESSION.read(false, headers)
 }

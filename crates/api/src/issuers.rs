@@ -1,4 +1,4 @@
-//! The keys of issuers of JSON Web Tokens: read at the start, and again from time to time.
+//! Keys and endpoints of issuers of JSON Web Tokens: read at the start, and again from time to time.
 //!
 //! If a reading fails, the former keys stay. A token that names an unknown key is refused, and has the keys read again,
 //! though not more often than the operator says: the client's next attempt finds them.
@@ -23,13 +23,18 @@ const FETCH: Duration = Duration::from_secs(10);
 /// What is wrong with a file: a server whose operator named keys must not start without them.
 pub fn read_files(issuers: &Issuers, disk: &dyn Disk) -> Result<(), Invalid> {
     for issuer in issuers.iter() {
-        let (KeySource::File(path) | KeySource::Secret(path)) = &issuer.settings().keys else { continue };
-        let taken = read_file(disk, path).and_then(|document| issuers.take_keys(issuer, &document));
-        let wrong = |why| {
+        let wrong = |path: &Path, why| {
             let name = &issuer.settings().name;
             Invalid::new(format!("access.issuers: issuer {name:?}: {}: {why}", path.display()))
         };
-        taken.map_err(wrong)?;
+        if let KeySource::File(path) | KeySource::Secret(path) = &issuer.settings().keys {
+            let taken = read_file(disk, path).and_then(|document| issuers.take_keys(issuer, &document));
+            taken.map_err(|why| wrong(path, why))?;
+        }
+        // It is read again whenever it is used; a mistake must be told at the start.
+        if let Some(path) = issuer.settings().sign_in.as_ref().and_then(|sign_in| sign_in.client_secret.as_ref()) {
+            read_client_secret(disk, path).map_err(|why| wrong(path, why))?;
+        }
     }
     Ok(())
 }
@@ -61,8 +66,7 @@ async fn tend_one(state: AppState, n: usize) {
     let settings = issuer.settings();
     loop {
         let begun = Instant::now();
-        let document = document(issuer, &state.disk).await;
-        let again = match document.and_then(|document| issuers.take_keys(issuer, &document)) {
+        let again = match read(issuers, issuer, &state.disk).await {
             Ok(()) => settings.refresh,
             Err(why) => {
                 let (issuer, keys) = (&*settings.name, issuer.key_count());
@@ -81,13 +85,37 @@ async fn tend_one(state: AppState, n: usize) {
     }
 }
 
-async fn document(issuer: &Issuer, disk: &Arc<dyn Disk>) -> Result<Vec<u8>, String> {
+/// Reads the documents of an issuer, and takes what is in them.
+async fn read(issuers: &Issuers, issuer: &Issuer, disk: &Arc<dyn Disk>) -> Result<(), String> {
     match &issuer.settings().keys {
-        KeySource::Url(url) => provider::document(url, FETCH, DOCUMENT_BYTES_MAX).await.map(Vec::from),
-        KeySource::File(path) | KeySource::Secret(path) => {
-            let (disk, path) = (disk.clone(), path.clone());
-            let read = tokio::task::spawn_blocking(move || read_file(&*disk, &path));
-            read.await.map_err(|e| e.to_string())?
+        KeySource::Url(url) => issuers.take_keys(issuer, &fetch(url).await?),
+        KeySource::Discovered => {
+            let (keys, endpoints) = issuer.discovered(&fetch(&issuer.discovery_url()).await?)?;
+            issuers.take_keys(issuer, &fetch(&keys).await?)?;
+            // After the keys: a browser that is led there comes back with a token of one.
+            issuer.take_endpoints(endpoints);
+            Ok(())
         }
+        KeySource::File(path) | KeySource::Secret(path) => issuers.take_keys(issuer, &file(disk, path).await?),
+    }
+}
+
+async fn fetch(url: &str) -> Result<Vec<u8>, String> {
+    provider::document(url, FETCH, DOCUMENT_BYTES_MAX).await.map(Vec::from)
+}
+
+async fn file(disk: &Arc<dyn Disk>, path: &Path) -> Result<Vec<u8>, String> {
+    let (disk, path) = (disk.clone(), path.to_owned());
+    let read = tokio::task::spawn_blocking(move || read_file(&*disk, &path));
+    read.await.map_err(|e| e.to_string())?
+}
+
+/// Reads the secret of this server at an issuer. It waits for the disk.
+pub fn read_client_secret(disk: &dyn Disk, path: &Path) -> Result<String, String> {
+    let secret = String::from_utf8(read_file(disk, path)?).map_err(|_| "the client secret is not UTF-8")?;
+    // Editors end a file with a line end.
+    match secret.trim_end() {
+        "" => Err("the client secret is empty".to_owned()),
+        secret => Ok(secret.to_owned()),
     }
 }

@@ -66,6 +66,9 @@ pub enum Kind {
     UnsupportedMediaType,
     /// A quota of the caller's tenant is used up.
     QuotaExceeded,
+    /// The issuer at which someone signs in does not answer.
+    #[cfg(feature = "openid")]
+    IssuerUnavailable,
     /// More requests than the server runs.
     Overloaded,
     /// More searches than may run.
@@ -112,6 +115,8 @@ impl Kind {
                 (StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported-media-type", "Unsupported media type")
             }
             Kind::QuotaExceeded => (StatusCode::TOO_MANY_REQUESTS, "quota-exceeded", "Quota exceeded"),
+            #[cfg(feature = "openid")]
+            Kind::IssuerUnavailable => (StatusCode::SERVICE_UNAVAILABLE, "issuer-unavailable", "Issuer unavailable"),
             Kind::Overloaded => (StatusCode::SERVICE_UNAVAILABLE, "overloaded", "Server overloaded"),
             Kind::TooManySearches => (StatusCode::TOO_MANY_REQUESTS, "too-many-searches", "Too many searches"),
             Kind::DeadlineExceeded => (StatusCode::GATEWAY_TIMEOUT, "deadline-exceeded", "Deadline exceeded"),

@@ -51,8 +51,8 @@ pub fn page(state: &Scope, page: Page) -> Response {
 /// The text of a page as the caller sees it.
 pub fn shown(state: &Scope, page: Page) -> String {
     match state.caller().user() {
-        // Without users there is nobody to name and nowhere to sign in.
-        None if !state.registry.has_users() => page.plain(),
+        // Without users and issuers there is nobody to name and nowhere to sign in.
+        None if !state.registry.signs_in() => page.plain(),
         user => page.seen_by(user),
     }
 }

@@ -247,6 +247,10 @@ pub const ROUTES: &[Route] = &[
         "getLoginPage" "Access" "The page to sign in", &["next"], None, 200 "The page.", &[("text/html", "Page")]),
     route!(POST "/login", open, Write, Handler::of(sign_in::post);
         "signIn" "Access" "Sign in: the response sets the cookie of a new session", &[], Some(RequestBody::small("Name and password, as JSON or as a form of this server's own page.", &[("application/json", "SignIn"), ("application/x-www-form-urlencoded", "SignIn")])), 200 "The signed-in user, and the session's CSRF token.", json!("Session")),
+    route!(GET "/login/{issuer}", open, Interactive, Handler::of(sign_in::openid::begin);
+        "beginSignIn" "Access" "Sign in at an issuer of OpenID Connect: leads the browser there", &["next"], None, 303 "The issuer's page.", &[("text/html", "Page")]),
+    route!(GET "/login/{issuer}/callback", open, Stream, Handler::of(sign_in::openid::callback);
+        "endSignIn" "Access" "The browser comes back from the issuer: the response sets the cookie of a new session", &[], None, 303 "The page that was asked for.", &[("text/html", "Page")]),
     route!(POST "/logout", open, Write, Handler::of(sign_in::logout);
         "signOut" "Access" "Sign out: the session ends", &[], Some(RequestBody::small("Nothing, or a form with the CSRF token.", &[("application/x-www-form-urlencoded", "SignOut")])), 204 "It has ended.", &[]),
     route!(POST "/password", open, Write, Handler::of(sign_in::change);

@@ -12,6 +12,7 @@ use crate::metrics::Metrics;
 use crate::places::Places;
 use crate::searches::keep::InCollections;
 use crate::sign_in::Passwords;
+use crate::sign_in::openid::Exchanges;
 use crate::slow::SlowRequests;
 use crate::stream::Readers;
 use meridian_admission::gate::{Gate, Settings};
@@ -72,6 +73,8 @@ pub struct StateInner {
     pub callers: Callers,
     /// Work on passwords.
     pub passwords: Passwords,
+    /// Codes of issuers that are being exchanged.
+    pub exchanges: Exchanges,
     /// Attempts to sign in.
     pub throttle: Throttle,
     /// The operator's settings.
@@ -169,6 +172,7 @@ impl AppState {
         let state = AppState(Arc::new(StateInner {
             callers: Callers::new(&registry),
             passwords: Passwords::default(),
+            exchanges: Exchanges::at(registry.issuers()),
             throttle: Throttle::default(),
             audit: Audit::new(backend.audit(), seams.clock.clone()),
             registry,

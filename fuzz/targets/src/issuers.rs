@@ -32,6 +32,7 @@ fn registry(keys: KeySource) -> Registry {
             rule("/realm/roles", "gis", Some("default"), Role::Writer),
             rule("scope", "read", Some("default"), Role::Reader),
         ],
+        sign_in: None,
     };
     Registry::open(Arc::new(Kept(Vec::new()))).unwrap().trusting(Issuers::new(vec![issuer]))
 }

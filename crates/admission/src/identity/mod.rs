@@ -3,6 +3,7 @@
 //! A [`Registry`] holds all of them in memory, for lookups that wait for no change, and keeps them in a [`Vault`].
 //! What an identity may do is decided by [`meridian_model::policy::access`].
 
+mod attempt;
 mod credential;
 mod federated;
 pub mod jwt;
@@ -20,6 +21,7 @@ mod token;
 mod user;
 mod users;
 
+pub use attempt::SignInAttempt;
 pub use credential::Credential;
 pub use password::{Password, PasswordDigest};
 pub use records::backup_part;
@@ -57,6 +59,8 @@ pub struct Identity {
     /// Until when what the caller gives to others may last. A token gives nothing that outlasts it; a session is short, but its
     /// user is not.
     gives_until: i64,
+    /// Whether it is that of a session.
+    in_session: bool,
     /// Set when the credential is revoked; shared by the identities of one credential, absent where there is none.
     revoked: Option<Arc<AtomicBool>>,
 }
@@ -71,18 +75,19 @@ impl Identity {
     pub fn of(ledger: &Arc<Ledger>, grant: Grant, name: &str) -> Identity {
         let (tenant, ledger) = (ledger.tenant().clone(), ledger.clone());
         let (expires, gives_until) = (i64::MAX, i64::MAX);
-        Identity { tenant, ledger, grant, name: name.into(), expires, gives_until, revoked: None }
+        Identity { tenant, ledger, grant, name: name.into(), expires, gives_until, in_session: false, revoked: None }
     }
 
     /// The same identity in another tenant; operators belong to none.
     pub fn within(&self, ledger: &Arc<Ledger>) -> Identity {
-        let (expires, gives_until, revoked) = (self.expires, self.gives_until, self.revoked.clone());
-        Identity { expires, gives_until, revoked, ..Identity::of(ledger, self.grant.clone(), &self.name) }
+        let Identity { expires, gives_until, in_session, .. } = *self;
+        let (revoked, identity) = (self.revoked.clone(), Identity::of(ledger, self.grant.clone(), &self.name));
+        Identity { expires, gives_until, in_session, revoked, ..identity }
     }
 
-    /// What the caller signed in with, where it is a user in a session.
+    /// The user of a session: what it signed in with, or `jwt:ISSUER:SUBJECT`.
     pub fn user(&self) -> Option<&str> {
-        self.name.strip_prefix(sessions::USER)
+        self.in_session.then(|| self.name.strip_prefix(sessions::USER).unwrap_or(&self.name))
     }
 
     /// Whether the caller showed no credential, and is not the owner of the folder.

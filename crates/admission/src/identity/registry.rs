@@ -87,6 +87,8 @@ pub enum Unknown {
     Expired,
     /// Its tenant is suspended or gone.
     Suspended,
+    /// It is a JSON Web Token that no rule of the operator is for.
+    NoRule,
     /// It is a JSON Web Token, and this is wrong with it. Never a part of it.
     Jwt(&'static str),
 }
@@ -310,7 +312,7 @@ impl State {
     }
 
     /// Whether a caller's tenant is served; an operator has none.
-    pub fn serves(&self, caller: &Caller) -> bool {
+    pub fn serves(&self, caller: &Identity) -> bool {
         caller.is_operator() || self.tenants.get(&*caller.tenant).is_some_and(|member| !member.tenant.suspended)
     }
 

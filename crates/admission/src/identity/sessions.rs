@@ -3,7 +3,7 @@
 //! A session has a secret, which the browser keeps in a cookie and this registry as a digest, and a record, so that it outlives
 //! a restart. It ends when its user signs out, changes or is removed, when its tenant is suspended, after some time
 //! without a request, and at the latest after its lifetime. The time of the last request is in memory; its record follows
-//! in large steps.
+//! in large steps. A session of a user of an issuer has no record, and ends with the process.
 
 use super::registry::{Fault, KINDS, Registry, State, Unknown, read, record};
 use super::secret::{self, Digest, Parts};
@@ -64,13 +64,14 @@ struct Record {
 #[derive(Debug)]
 pub struct Session {
     record: Record,
-    login: Login,
+    /// What its user signed in with; none for a user of an issuer.
+    login: Option<Login>,
     digest: Digest,
     caller: Caller,
     /// When it was last used, in microseconds since 1970.
     seen: AtomicI64,
-    /// What its record says of that.
-    recorded: AtomicI64,
+    /// What its record says of that; none where it has no record.
+    recorded: Option<AtomicI64>,
 }
 
 impl Session {
@@ -79,9 +80,14 @@ impl Session {
         &self.caller
     }
 
-    /// What its user signed in with.
-    pub fn login(&self) -> &Login {
-        &self.login
+    /// What its user signed in with; none for a user of an issuer.
+    pub fn login(&self) -> Option<&Login> {
+        self.login.as_ref()
+    }
+
+    /// Names its user: what the user signed in with, or `jwt:ISSUER:SUBJECT`.
+    pub fn user(&self) -> &str {
+        self.caller.user().unwrap_or_default()
     }
 
     /// When it ends at the latest, in microseconds since 1970.
@@ -141,12 +147,14 @@ impl State {
         let identity = Identity {
             expires: record.expires,
             revoked: Some(Arc::default()),
+            in_session: true,
             // An operator belongs to no tenant, and does not end with the one that it works in.
             ..Identity::of(ledger, user.grant(), &format!("{USER}{login}"))
         };
         let digest = secret::digest(&record.digest)?;
-        let (seen, recorded) = (record.seen.into(), record.seen.into());
-        let session = Session { login: login.clone(), digest, caller: Arc::new(identity), seen, recorded, record };
+        let (seen, recorded) = (record.seen.into(), Some(record.seen.into()));
+        let session =
+            Session { login: Some(login.clone()), digest, caller: Arc::new(identity), seen, recorded, record };
         self.serves(&session.caller).then_some(session)
     }
 }
@@ -172,7 +180,7 @@ impl Registry {
         let (user, stamp) = (user.id.clone(), user.stamp.clone());
         let record = Record { id, user, stamp, created: now, seen: now, expires, digest };
         let Some(session) = state.session(login, record) else { return Ok(None) };
-        self.make_room(login)?;
+        self.make_room(&session.caller.name)?;
         // The record first: a session that works must survive a restart.
         self.write(KINDS.session, &session.record.id, &session.record)?;
         let session = Arc::new(session);
@@ -180,11 +188,24 @@ impl Registry {
         Ok(Some((session, text)))
     }
 
-    /// Ends the oldest session of a user at the limit. The caller holds `changing`.
-    fn make_room(&self, login: &Login) -> Result<(), Fault> {
+    /// Begins a session that lasts as long as its identity, without a record. The holder of `changing` calls it.
+    pub(super) fn enter_session(&self, identity: Identity, now: i64) -> Result<(Arc<Session>, String), Fault> {
+        let secret::Made { id, text, digest } = secret::make(PREFIX).map_err(|e| Fault::Vault(e.to_string()))?;
+        let bytes = secret::digest(&digest).ok_or_else(|| Fault::Vault("a digest that was just made".to_owned()))?;
+        let (user, stamp, expires) = (String::new(), String::new(), identity.expires);
+        let record = Record { id, user, stamp, created: now, seen: now, expires, digest };
+        self.make_room(&identity.name)?;
+        let (caller, seen) = (Arc::new(Identity { in_session: true, ..identity }), now.into());
+        let session = Arc::new(Session { record, login: None, digest: bytes, caller, seen, recorded: None });
+        self.sessions.0.write().insert(session.record.id.clone(), session.clone());
+        Ok((session, text))
+    }
+
+    /// Ends the oldest session of a user at the limit, by the name of its caller. The holder of `changing` calls it.
+    fn make_room(&self, user: &str) -> Result<(), Fault> {
         let (count, mut own) = {
             let sessions = self.sessions.0.read();
-            let of_user = sessions.values().filter(|session| session.login == *login);
+            let of_user = sessions.values().filter(|session| *session.caller.name == *user);
             let own = of_user.map(|session| (session.seen.load(Ordering::Relaxed), session.record.id.clone()));
             (sessions.len(), own.collect::<Vec<_>>())
         };
@@ -233,9 +254,10 @@ impl Registry {
     }
 
     fn forget(&self, ended: &[Arc<Session>]) -> Result<(), Fault> {
+        let recorded = ended.iter().filter(|session| session.recorded.is_some());
         let remove = |session: &Arc<Session>| self.vault.remove(&record(KINDS.session, &session.record.id));
         // All of them, whatever happens to one.
-        ended.iter().map(remove).fold(Ok(()), Result::and).map_err(Fault::Vault)
+        recorded.map(remove).fold(Ok(()), Result::and).map_err(Fault::Vault)
     }
 
     /// Removes sessions that are over, and records when the others were last used, where that has moved far enough. Called
@@ -243,8 +265,8 @@ impl Registry {
     pub fn tend_sessions(&self, limits: &SessionLimits, now: i64) -> Result<(), Fault> {
         let over = self.sessions.take(|session| session.is_over(limits, now));
         let moved = |session: &&Arc<Session>| {
-            let behind = session.seen.load(Ordering::Relaxed) - session.recorded.load(Ordering::Relaxed);
-            behind >= micros(limits.idle) / BEHIND
+            let behind = |recorded: &AtomicI64| session.seen.load(Ordering::Relaxed) - recorded.load(Ordering::Relaxed);
+            session.recorded.as_ref().is_some_and(|recorded| behind(recorded) >= micros(limits.idle) / BEHIND)
         };
         // Collected first: no request may wait for a disk under the lock of the map.
         let moved: Vec<_> = self.sessions.0.read().values().filter(moved).cloned().collect();
@@ -255,7 +277,7 @@ impl Registry {
             if self.sessions.get(&session.record.id).is_some() {
                 let seen = session.seen.load(Ordering::Relaxed);
                 self.write(KINDS.session, &session.record.id, &Record { seen, ..session.record.clone() })?;
-                session.recorded.store(seen, Ordering::Relaxed);
+                session.recorded.iter().for_each(|recorded| recorded.store(seen, Ordering::Relaxed));
             }
         }
         Ok(())
@@ -272,6 +294,6 @@ pub fn derived(text: &str, purpose: &str) -> Option<String> {
     Parts::read(PREFIX, text).map(|parts| parts.derive(purpose))
 }
 
-fn micros(length: Duration) -> i64 {
+pub(super) fn micros(length: Duration) -> i64 {
     i64::try_from(length.as_micros()).unwrap_or(i64::MAX)
 }

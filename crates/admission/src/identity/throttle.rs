@@ -42,7 +42,8 @@ type Pair = (String, IpAddr);
 #[derive(Debug)]
 #[must_use]
 pub struct Attempt {
-    login: String,
+    /// None where it is not known here.
+    login: Option<String>,
     /// None where its owner is known to be the operator.
     address: Option<IpAddr>,
     is_familiar: bool,
@@ -60,14 +61,14 @@ impl Default for Throttle {
 }
 
 impl Throttle {
-    /// Begins an attempt of a client at an address, none where its owner is known to be the operator. `login` is what was typed,
-    /// or empty where it cannot be a login.
+    /// Begins an attempt of a client at an address, none where its owner is known to be the operator. `login` is what was typed;
+    /// none where it cannot be a login, or where an issuer asks for it: then the address alone counts.
     ///
     /// # Errors
     /// The time to wait.
-    pub fn begin(&self, login: &str, address: Option<IpAddr>, now: i64) -> Result<Attempt, Duration> {
+    pub fn begin(&self, login: Option<&str>, address: Option<IpAddr>, now: i64) -> Result<Attempt, Duration> {
         let mut tables = self.0.lock();
-        let mut attempt = Attempt { login: login.to_owned(), address: address.map(block), is_familiar: false };
+        let mut attempt = Attempt { login: login.map(str::to_owned), address: address.map(block), is_familiar: false };
         attempt.is_familiar = attempt.pair().is_some_and(|pair| tables.familiar.of(&pair, now).is_some());
         // All tables are asked before any counts: a refused attempt does not lengthen the wait.
         let wait = tables.wait(&attempt, now);
@@ -95,7 +96,7 @@ impl Throttle {
 
 impl Attempt {
     fn pair(&self) -> Option<Pair> {
-        self.address.map(|address| (self.login.clone(), address))
+        self.login.clone().zip(self.address)
     }
 
     /// The familiar pair that it is counted for, and nothing else.
@@ -107,18 +108,20 @@ impl Attempt {
 impl Tables {
     /// Microseconds until an attempt may begin.
     fn wait(&self, attempt: &Attempt, now: i64) -> i64 {
-        match (attempt.familiar(), &attempt.address) {
-            (Some(pair), _) => self.by_familiar.wait(&pair, now),
-            (None, Some(address)) => self.logins.wait(&attempt.login, now).max(self.addresses.wait(address, now)),
-            (None, None) => self.logins.wait(&attempt.login, now),
+        if let Some(pair) = attempt.familiar() {
+            return self.by_familiar.wait(&pair, now);
         }
+        let of_login = attempt.login.as_ref().map_or(0, |login| self.logins.wait(login, now));
+        of_login.max(attempt.address.map_or(0, |address| self.addresses.wait(&address, now)))
     }
 
     fn count(&mut self, attempt: &Attempt, now: i64) {
         if let Some(pair) = attempt.familiar() {
             return self.by_familiar.count(pair, now);
         }
-        self.logins.count(attempt.login.clone(), now);
+        if let Some(login) = &attempt.login {
+            self.logins.count(login.clone(), now);
+        }
         if let Some(address) = attempt.address {
             self.addresses.count(address, now);
         }
@@ -128,7 +131,9 @@ impl Tables {
         if let Some(pair) = attempt.familiar() {
             return self.by_familiar.take_back(&pair);
         }
-        self.logins.take_back(&attempt.login);
+        if let Some(login) = &attempt.login {
+            self.logins.take_back(login);
+        }
         if let Some(address) = &attempt.address {
             self.addresses.take_back(address);
         }
@@ -231,59 +236,71 @@ mod tests {
         let throttle = Throttle::default();
         let (mut now, mut waits) = (0, Vec::new());
         for _ in 0..14 {
-            while let Err(wait) = throttle.begin("anna", at("192.0.2.1"), now) {
+            while let Err(wait) = throttle.begin(Some("anna"), at("192.0.2.1"), now) {
                 waits.push(wait.as_secs());
                 now += wait.as_micros() as i64;
             }
         }
         assert_eq!(waits, [1, 2, 4, 8, 16, 32, 60, 60, 60]);
-        assert!(throttle.begin("anna", at("192.0.2.1"), now + FORGOTTEN).is_ok(), "it is forgotten in the end");
+        assert!(throttle.begin(Some("anna"), at("192.0.2.1"), now + FORGOTTEN).is_ok(), "it is forgotten in the end");
     }
 
     #[test]
     fn a_login_is_held_from_all_addresses_and_an_address_for_all_logins() {
         let throttle = Throttle::default();
         for n in 0..FREE {
-            throttle.begin("anna", at(&format!("192.0.2.{n}")), 0).map(drop).unwrap();
-            throttle.begin(&format!("other{n}"), at("2001:db8::1"), 0).map(drop).unwrap();
+            throttle.begin(Some("anna"), at(&format!("192.0.2.{n}")), 0).map(drop).unwrap();
+            throttle.begin(Some(&format!("other{n}")), at("2001:db8::1"), 0).map(drop).unwrap();
         }
-        assert!(throttle.begin("anna", at("198.51.100.1"), 0).is_err());
-        assert!(throttle.begin("ben", at("2001:db8::2"), 0).is_err(), "of the same /64");
-        assert!(throttle.begin("ben", at("2001:db8:0:1::2"), 0).is_ok());
-        assert!(throttle.begin("ben", None, 0).is_ok(), "the owner of the folder has no address");
+        assert!(throttle.begin(Some("anna"), at("198.51.100.1"), 0).is_err());
+        assert!(throttle.begin(Some("ben"), at("2001:db8::2"), 0).is_err(), "of the same /64");
+        assert!(throttle.begin(Some("ben"), at("2001:db8:0:1::2"), 0).is_ok());
+        assert!(throttle.begin(Some("ben"), None, 0).is_ok(), "the owner of the folder has no address");
     }
 
     #[test]
     fn a_user_is_not_locked_out_by_others() {
         let throttle = Throttle::default();
         let home = at("203.0.113.7");
-        let attempt = throttle.begin("anna", home, 0).unwrap();
+        let attempt = throttle.begin(Some("anna"), home, 0).unwrap();
         throttle.succeed(attempt, 0);
         for n in 0..20 {
-            let _ = throttle.begin("anna", at(&format!("192.0.2.{n}")), SECOND);
+            let _ = throttle.begin(Some("anna"), at(&format!("192.0.2.{n}")), SECOND);
         }
-        assert!(throttle.begin("anna", at("192.0.2.99"), SECOND).is_err());
+        assert!(throttle.begin(Some("anna"), at("192.0.2.99"), SECOND).is_err());
         for _ in 0..20 {
-            let attempt = throttle.begin("anna", home, SECOND).unwrap();
+            let attempt = throttle.begin(Some("anna"), home, SECOND).unwrap();
             throttle.succeed(attempt, SECOND);
         }
         // Nor by those behind the same address, who try other logins.
         for n in 0..20 {
-            let _ = throttle.begin(&format!("guess{n}"), home, SECOND);
+            let _ = throttle.begin(Some(&format!("guess{n}")), home, SECOND);
         }
-        assert!(throttle.begin("ben", home, SECOND).is_err());
+        assert!(throttle.begin(Some("ben"), home, SECOND).is_err());
         // But attempts for this login from there are held as everywhere.
         for _ in 0..FREE {
-            throttle.begin("anna", home, SECOND).map(drop).unwrap();
+            throttle.begin(Some("anna"), home, SECOND).map(drop).unwrap();
         }
-        assert!(throttle.begin("anna", home, SECOND).is_err());
+        assert!(throttle.begin(Some("anna"), home, SECOND).is_err());
+    }
+
+    #[test]
+    fn attempts_without_a_login_count_for_their_address_alone() {
+        let throttle = Throttle::default();
+        for _ in 0..FREE {
+            throttle.begin(None, at("192.0.2.1"), 0).map(drop).unwrap();
+        }
+        assert!(throttle.begin(None, at("192.0.2.1"), 0).is_err());
+        let attempt = throttle.begin(None, at("192.0.2.2"), 0).unwrap();
+        throttle.succeed(attempt, 0);
+        assert!(throttle.0.lock().familiar.counts.is_empty(), "no address is familiar to nobody");
     }
 
     #[test]
     fn attempts_that_were_not_decided_do_not_count() {
         let throttle = Throttle::default();
         for _ in 0..100 {
-            let attempt = throttle.begin("anna", at("192.0.2.1"), 0).unwrap();
+            let attempt = throttle.begin(Some("anna"), at("192.0.2.1"), 0).unwrap();
             throttle.withdraw(&attempt);
         }
     }
@@ -292,12 +309,12 @@ mod tests {
     fn the_tables_are_bounded_and_keep_the_busiest() {
         let throttle = Throttle::default();
         for _ in 0..=FREE {
-            let _ = throttle.begin("anna", None, 0);
+            let _ = throttle.begin(Some("anna"), None, 0);
         }
         for n in 0..3 * ENTRIES_MAX {
-            let _ = throttle.begin(&format!("n{n}"), None, 1);
+            let _ = throttle.begin(Some(&format!("n{n}")), None, 1);
         }
         assert!(throttle.0.lock().logins.counts.len() <= ENTRIES_MAX);
-        assert!(throttle.begin("anna", None, 1).is_err());
+        assert!(throttle.begin(Some("anna"), None, 1).is_err());
     }
 }

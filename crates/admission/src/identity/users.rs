@@ -37,7 +37,12 @@ pub struct UserChange {
 }
 
 impl Registry {
-    /// Whether someone can sign in.
+    /// Whether someone can sign in: here, or at an issuer.
+    pub fn signs_in(&self) -> bool {
+        self.has_users() || self.issuers.with_sign_in().next().is_some()
+    }
+
+    /// Whether someone can sign in with a password.
     pub fn has_users(&self) -> bool {
         !self.now.load().users.is_empty()
     }
@@ -133,7 +138,7 @@ impl Registry {
         // Sessions hold the stamp: a record of a session that outlives the change is void.
         user.stamp = random()?;
         self.put_user(&state, user.clone())?;
-        self.end_sessions(|session| *session.login() == was.login());
+        self.end_sessions(|session| session.login() == Some(&was.login()));
         Ok(user)
     }
 
@@ -149,7 +154,7 @@ impl Registry {
         // The record first: a removed user must not come back with the next start.
         self.remove(KINDS.user, &user.id)?;
         self.now.store(Arc::new(state));
-        self.end_sessions(|session| *session.login() == login);
+        self.end_sessions(|session| session.login() == Some(&login));
         Ok(())
     }
 

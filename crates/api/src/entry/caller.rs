@@ -45,7 +45,7 @@ pub fn identify(
             false => nobody(NO_TOKEN_YET)?,
         },
         Peer::Address(_) => match credential(headers) {
-            Credential::Absent => match cookie::read(arrival.secure, headers) {
+            Credential::Absent => match cookie::SESSION.read(arrival.secure, headers) {
                 Some(text) => match of_session(state, guard, text, access, (method, headers))? {
                     Some(caller) => caller,
                     None => nobody(ENDED)?,

@@ -14,8 +14,8 @@ const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_'
 
 /// The response to a request that a problem ends.
 pub fn respond(problem: Problem, state: &AppState, method: &Method, uri: &Uri, headers: &HeaderMap) -> Response {
-    // Without users there is nothing to sign in with, and a browser asks for a token by the challenge.
-    if problem.kind() != Kind::Unauthorized || !state.registry.has_users() {
+    // Without users and issuers there is nothing to sign in with, and a browser asks for a token by the challenge.
+    if problem.kind() != Kind::Unauthorized || !state.registry.signs_in() {
         return problem.into_response();
     }
     if navigates(method, headers) {

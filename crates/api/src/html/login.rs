@@ -1,6 +1,7 @@
 //! The sign-in page.
 
 use super::{escape, page};
+use crate::links;
 use std::fmt::Write;
 
 fn trail() -> [(&'static str, String); 1] {
@@ -15,13 +16,34 @@ fn alert(wrong: Option<&str>) -> String {
     format!("<p class=\"wrong\" role=\"alert\">{}{}.</p>", escape(&first), escape(sentence.as_str()))
 }
 
-/// The form, with what is wrong with an attempt before.
-pub fn form(next: &str, name: &str, wrong: Option<&str>) -> String {
+/// The ways to sign in that a server offers.
+pub struct Ways {
+    /// Whether there are users, who have passwords.
+    pub passwords: bool,
+    /// The issuers, by name and title.
+    pub issuers: Vec<(String, String)>,
+}
+
+/// The ways to sign in, with the error of the last attempt.
+pub fn form(ways: &Ways, next: &str, name: &str, wrong: Option<&str>) -> String {
+    if !ways.passwords && ways.issuers.is_empty() {
+        return nobody();
+    }
     let mut body = alert(wrong);
+    if ways.passwords {
+        body.push_str(&by_password(next, name));
+    }
+    for (issuer, title) in &ways.issuers {
+        let (issuer, next, title) = (links::escape(issuer), links::escape(next), escape(title));
+        let _ = write!(body, "<p><a href=\"/login/{issuer}?next={next}\">Sign in with {title}</a></p>");
+    }
+    page("Sign in", &trail(), &body).plain()
+}
+
+fn by_password(next: &str, name: &str) -> String {
     // The cursor is where something is missing.
     let (at_name, at_password) = if name.is_empty() { (" autofocus", "") } else { ("", " autofocus") };
-    let _ = write!(
-        body,
+    format!(
         "<form class=\"login\" method=\"post\" action=\"/login\">\
          <input type=\"hidden\" name=\"next\" value=\"{}\">\
          <label>Name <input name=\"name\" value=\"{}\" maxlength=\"201\" autocomplete=\"username\" autocapitalize=\"none\" spellcheck=\"false\" required{at_name}></label>\
@@ -29,29 +51,42 @@ pub fn form(next: &str, name: &str, wrong: Option<&str>) -> String {
          <button type=\"submit\">Sign in</button></form>",
         escape(next),
         escape(name)
-    );
-    page("Sign in", &trail(), &body).plain()
+    )
+}
+
+/// For a user of an issuer: to continue, to sign out.
+pub fn signed_in_elsewhere(user: &str, csrf_token: &str, next: &str) -> String {
+    page("Signed in", &trail(), &continue_or_sign_out(user, &hidden(csrf_token), next)).plain()
+}
+
+fn hidden(csrf_token: &str) -> String {
+    format!("<input type=\"hidden\" name=\"csrf_token\" value=\"{}\">", escape(csrf_token))
+}
+
+fn continue_or_sign_out(user: &str, token: &str, next: &str) -> String {
+    let (user, next) = (escape(user), escape(next));
+    format!(
+        "<p>You are signed in as <b>{user}</b>. <a href=\"{next}\">Continue</a></p>\
+         <form class=\"login\" method=\"post\" action=\"/logout\">{token}<button type=\"submit\">Sign out</button></form>"
+    )
 }
 
 /// For a signed-in user: to continue, to sign out, to choose another password; with the error of the last attempt.
 pub fn signed_in(login: &str, csrf_token: &str, next: &str, wrong: Option<&str>) -> String {
-    let token = format!("<input type=\"hidden\" name=\"csrf_token\" value=\"{}\">", escape(csrf_token));
+    let token = hidden(csrf_token);
     let body = format!(
-        "<p>You are signed in as <b>{}</b>. <a href=\"{}\">Continue</a></p>\
-         <form class=\"login\" method=\"post\" action=\"/logout\">{token}<button type=\"submit\">Sign out</button></form>\
-         <h2>Change the password</h2>{}<form class=\"login\" method=\"post\" action=\"/password\">{token}\
+        "{}<h2>Change the password</h2>{}<form class=\"login\" method=\"post\" action=\"/password\">{token}\
          <label>Current password <input name=\"password\" type=\"password\" maxlength=\"1024\" autocomplete=\"current-password\" required></label>\
          <label>New password <input name=\"new\" type=\"password\" minlength=\"12\" maxlength=\"1024\" autocomplete=\"new-password\" required></label>\
          <button type=\"submit\">Change</button></form>",
-        escape(login),
-        escape(next),
+        continue_or_sign_out(login, &token, next),
         alert(wrong)
     );
     page("Signed in", &trail(), &body).plain()
 }
 
-/// Where there is no user.
-pub fn nobody() -> String {
+/// Where nobody can sign in.
+fn nobody() -> String {
     page(
         "Sign in",
         &trail(),
@@ -66,7 +101,9 @@ mod tests {
 
     #[test]
     fn what_was_typed_stays_text() {
-        let page = form("/\"><script>", "\"><script>", Some("the <b>name</b> is wrong"));
+        let issuers = vec![("company".to_owned(), "\"><script>".to_owned())];
+        let ways = Ways { passwords: true, issuers };
+        let page = form(&ways, "/\"><script>", "\"><script>", Some("the <b>name</b> is wrong"));
         assert!(!page.contains("<script>") && !page.contains("<b>"));
         assert!(page.contains("The &lt;b&gt;name&lt;/b&gt; is wrong."));
         assert!(page.contains("type=\"password\"") && !page.contains("value=\"\" type=\"password\""));

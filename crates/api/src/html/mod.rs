@@ -56,7 +56,9 @@ impl Page {
     pub fn seen_by(self, user: Option<&str>) -> String {
         let account = match user {
             Some(user) => {
-                format!("Signed in as <b>{}</b> · <a href=\"/login\">Sign out or change password</a>", escape(user))
+                // A user of an issuer has no password here. No login has a colon.
+                let more = if user.contains(':') { "" } else { " or change password" };
+                format!("Signed in as <b>{}</b> · <a href=\"/login\">Sign out{more}</a>", escape(user))
             }
             None => "<a href=\"/login\">Sign in</a>".to_owned(),
         };

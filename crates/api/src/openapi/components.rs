@@ -26,6 +26,7 @@ fn parameters() -> Value {
     for (name, description, schema) in [
         ("c", "Name of the collection.", text()),
         ("t", "Name of the tenant.", text()),
+        ("issuer", "Name of an issuer, as the operator gave it.", text()),
         ("name", "Name of the user, in the tenant of the caller or of the header Meridian-Tenant.", text()),
         ("id", "Id of the event, search or saved search.", text()),
         ("placeId", "Id of the place.", text()),

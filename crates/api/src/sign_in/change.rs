@@ -39,19 +39,22 @@ pub async fn change(
     let (session, text) = current(&state, &dispatch, &context.headers).ok_or_else(|| {
         Problem::new(Kind::Forbidden, "only a user who has signed in has a password: sign in at /login")
     })?;
+    let Some(login) = session.login() else {
+        return Err(Problem::new(Kind::Forbidden, "the issuer that signed you in has the password: change it there"));
+    };
     sent.check_csrf(&text)?;
     let asked: Asked = sent.read(EXPECTED)?;
-    let (session, text) = match renew(&state, &dispatch, session.login(), &asked).await {
+    let (session, text) = match renew(&state, &dispatch, login, &asked).await {
         Ok(renewed) => renewed,
         Err(problem) => {
-            acts::refused(&state, &dispatch, acts::PASSWORD, Some(session.login()), &problem);
-            let user = session.login().as_str();
+            acts::refused(&state, &dispatch, acts::PASSWORD, Some(login), &problem);
+            let user = login.as_str();
             return sent.refused(problem, |wrong| html::login::signed_in(user, &csrf::token(&text), "/", Some(wrong)));
         }
     };
     acts::record(&state, &dispatch, acts::PASSWORD, &session).await?;
     let mut response = sent.done("/", || respond::json("application/json", &info(&state, Some((&session, &text)))))?;
-    respond::insert(response.headers_mut(), header::SET_COOKIE, &cookie::set(dispatch.arrival.secure, &text));
+    respond::insert(response.headers_mut(), header::SET_COOKIE, &cookie::SESSION.set(dispatch.arrival.secure, &text));
     Ok(unstored(response))
 }
 

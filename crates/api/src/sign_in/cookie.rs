@@ -1,4 +1,4 @@
-//! The cookie that holds the secret of a session (RFC 6265).
+//! The cookies that hold secrets of a browser: of its session, and of an attempt to sign in at an issuer (RFC 6265).
 //!
 //! Scripts cannot read it, and pages of other sites do not send it with what they load or submit (`SameSite=Lax`). Over TLS its
 //! name begins with `__Host-`: a browser takes such a cookie only from this host, over TLS, for the whole host. So no
@@ -6,33 +6,46 @@
 
 use axum::http::{HeaderMap, header};
 
-/// Its name over TLS, and without.
-const NAMES: (&str, &str) = ("__Host-meridian-session", "meridian-session");
-
-fn name(secure: bool) -> &'static str {
-    if secure { NAMES.0 } else { NAMES.1 }
+/// A cookie.
+pub struct Cookie {
+    /// Its name over TLS, and without.
+    names: (&'static str, &'static str),
+    /// How long the browser keeps it, as the last attribute.
+    age: &'static str,
 }
 
-/// The session's text that a request shows.
-pub fn read(secure: bool, headers: &HeaderMap) -> Option<&str> {
-    let lines = headers.get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
-    let pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    pairs.filter(|(other, _)| *other == name(secure)).map(|(_, text)| text).next()
-}
+/// That of a session. The browser forgets it when it closes.
+pub static SESSION: Cookie = Cookie { names: ("__Host-meridian-session", "meridian-session"), age: "" };
+/// That of an attempt to sign in at an issuer, for ten minutes.
+#[cfg(feature = "openid")]
+pub static ATTEMPT: Cookie = Cookie { names: ("__Host-meridian-sign-in", "meridian-sign-in"), age: "; Max-Age=600" };
 
-/// The value of `Set-Cookie` for a new session. The browser forgets it when it closes.
-pub fn set(secure: bool, text: &str) -> String {
-    line(secure, text, "")
-}
+impl Cookie {
+    fn name(&self, secure: bool) -> &'static str {
+        if secure { self.names.0 } else { self.names.1 }
+    }
 
-/// The value of `Set-Cookie` that makes the browser forget it.
-pub fn unset(secure: bool) -> String {
-    line(secure, "", "; Max-Age=0")
-}
+    /// The text that a request shows.
+    pub fn read<'h>(&self, secure: bool, headers: &'h HeaderMap) -> Option<&'h str> {
+        let lines = headers.get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
+        let mut pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
+        pairs.find(|(other, _)| *other == self.name(secure)).map(|(_, text)| text)
+    }
 
-fn line(secure: bool, text: &str, age: &str) -> String {
-    let over_tls = if secure { "; Secure" } else { "" };
-    format!("{}={text}; Path=/; HttpOnly; SameSite=Lax{over_tls}{age}", name(secure))
+    /// The value of `Set-Cookie` with a new text.
+    pub fn set(&self, secure: bool, text: &str) -> String {
+        self.line(secure, text, self.age)
+    }
+
+    /// The value of `Set-Cookie` that makes the browser forget it.
+    pub fn unset(&self, secure: bool) -> String {
+        self.line(secure, "", "; Max-Age=0")
+    }
+
+    fn line(&self, secure: bool, text: &str, age: &str) -> String {
+        let over_tls = if secure { "; Secure" } else { "" };
+        format!("{}={text}; Path=/; HttpOnly; SameSite=Lax{over_tls}{age}", self.name(secure))
+    }
 }
 
 #[cfg(test)]
@@ -42,17 +55,20 @@ mod tests {
 
     #[test]
     fn a_cookie_has_its_attributes_and_is_found_among_others() {
-        assert_eq!(set(false, "x"), "meridian-session=x; Path=/; HttpOnly; SameSite=Lax");
-        assert_eq!(set(true, "x"), "__Host-meridian-session=x; Path=/; HttpOnly; SameSite=Lax; Secure");
-        assert!(unset(true).starts_with("__Host-meridian-session=; ") && unset(true).ends_with("Secure; Max-Age=0"));
+        assert_eq!(SESSION.set(false, "x"), "meridian-session=x; Path=/; HttpOnly; SameSite=Lax");
+        assert_eq!(SESSION.set(true, "x"), "__Host-meridian-session=x; Path=/; HttpOnly; SameSite=Lax; Secure");
+        assert!(
+            SESSION.unset(true).starts_with("__Host-meridian-session=; ")
+                && SESSION.unset(true).ends_with("Secure; Max-Age=0")
+        );
         let mut headers = HeaderMap::new();
         headers.append(header::COOKIE, HeaderValue::from_static("a=b; theme"));
         headers.append(header::COOKIE, HeaderValue::from_static("meridian-session=one;__Host-meridian-session=two"));
-        assert_eq!((read(false, &headers), read(true, &headers)), (Some("one"), Some("two")));
+        assert_eq!((SESSION.read(false, &headers), SESSION.read(true, &headers)), (Some("one"), Some("two")));
         headers.clear();
-        assert_eq!(read(false, &headers), None);
+        assert_eq!(SESSION.read(false, &headers), None);
         // Over TLS a cookie that a host of the same domain could have planted does not count.
         headers.append(header::COOKIE, HeaderValue::from_static("meridian-session=one"));
-        assert_eq!(read(true, &headers), None);
+        assert_eq!(SESSION.read(true, &headers), None);
     }
 }

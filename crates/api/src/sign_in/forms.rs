@@ -68,16 +68,18 @@ impl Sent {
 
     /// The response where it is not: a form comes again, on a page that says what is wrong.
     pub fn refused(&self, problem: Problem, page: impl FnOnce(&str) -> String) -> Result<Response> {
-        if !self.is_form {
-            return Err(problem);
-        }
-        let page = page(problem.detail());
-        let mut response = problem.into_response();
-        response.headers_mut().remove(header::CONTENT_LENGTH);
-        respond::set_plain_page(response.headers_mut());
-        *response.body_mut() = page.into();
-        Ok(response)
+        if self.is_form { Ok(explained(problem, page)) } else { Err(problem) }
     }
+}
+
+/// The response to a problem that a page explains.
+pub fn explained(problem: Problem, page: impl FnOnce(&str) -> String) -> Response {
+    let page = page(problem.detail());
+    let mut response = problem.into_response();
+    response.headers_mut().remove(header::CONTENT_LENGTH);
+    respond::set_plain_page(response.headers_mut());
+    *response.body_mut() = page.into();
+    response
 }
 
 fn is_form(headers: &HeaderMap) -> bool {

@@ -1,8 +1,8 @@
-//! Signing in with a name and a password, sessions, and signing out.
+//! Signing in, sessions, and signing out.
 //!
 //! `GET /login` is a page with a plain form, `POST /login` begins a session, `GET /session` says whose it is, `POST /logout` ends it,
-//! `POST /password` changes its user's password (`change.rs`). The session's secret is in a cookie (`cookie.rs`). A request with
-//! that cookie that may change something needs the session's CSRF token as well (`csrf.rs`).
+//! `POST /password` changes its user's password (`change.rs`). Users of an issuer sign in there (`openid/`). The session's secret is in
+//! a cookie (`cookie.rs`). A request with that cookie that may change something needs the session's CSRF token as well (`csrf.rs`).
 
 mod acts;
 mod change;
@@ -10,7 +10,14 @@ pub mod cookie;
 pub mod csrf;
 mod forms;
 mod next;
+#[cfg(feature = "openid")]
+pub mod openid;
+#[cfg(any(test, not(feature = "openid")))]
+pub mod openid_absent;
 mod passwords;
+
+#[cfg(not(feature = "openid"))]
+pub use openid_absent as openid;
 
 pub use change::change;
 pub use passwords::Passwords;
@@ -31,7 +38,7 @@ use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use forms::Sent;
-use meridian_admission::identity::{Login, Password, PasswordDigest, Session};
+use meridian_admission::identity::{Attempt, Login, Password, PasswordDigest, Session};
 use meridian_model::time;
 use serde::Deserialize;
 use std::net::IpAddr;
@@ -81,16 +88,28 @@ pub async fn page(state: Scope, Extension(dispatch): Extension<Dispatch>, contex
     params.finish()?;
     let signed_in = current(&state, &dispatch, &context.headers);
     let page = match &signed_in {
-        Some((session, text)) => html::login::signed_in(session.login().as_str(), &csrf::token(text), &next, None),
-        None if !state.registry.has_users() => html::login::nobody(),
-        None => html::login::form(&next, "", None),
+        Some((session, text)) => {
+            let (user, token) = (session.user(), csrf::token(text));
+            match session.login() {
+                Some(_) => html::login::signed_in(user, &token, &next, None),
+                None => html::login::signed_in_elsewhere(user, &token, &next),
+            }
+        }
+        None => html::login::form(&ways(&state), &next, "", None),
     };
     let mut response = unstored(respond::html(page));
-    if signed_in.is_none() && cookie::read(dispatch.arrival.secure, &context.headers).is_some() {
+    if signed_in.is_none() && cookie::SESSION.read(dispatch.arrival.secure, &context.headers).is_some() {
         // Of a session that has ended. Until here it was refused; from here on its browser reads what everyone may read.
-        respond::insert(response.headers_mut(), header::SET_COOKIE, &cookie::unset(dispatch.arrival.secure));
+        respond::insert(response.headers_mut(), header::SET_COOKIE, &cookie::SESSION.unset(dispatch.arrival.secure));
     }
     Ok(response)
+}
+
+/// The ways to sign in.
+fn ways(state: &AppState) -> html::login::Ways {
+    let issuers = state.registry.issuers().with_sign_in();
+    let issuers = issuers.map(|(issuer, sign_in)| (issuer.settings().name.clone(), sign_in.title.clone())).collect();
+    html::login::Ways { passwords: state.registry.has_users(), issuers }
 }
 
 /// `POST /login`
@@ -107,23 +126,34 @@ pub async fn post(
         Ok(begun) => begun,
         Err(problem) => {
             acts::refused(&state, &dispatch, acts::SIGN_IN, Login::typed(&asked.name).as_ref(), &problem);
-            return sent.refused(problem, |wrong| html::login::form(&next, &asked.name, Some(wrong)));
+            return sent.refused(problem, |wrong| html::login::form(&ways(&state), &next, &asked.name, Some(wrong)));
         }
     };
-    if let Err(problem) = acts::record(&state, &dispatch, acts::SIGN_IN, &session).await {
+    take_over(&state, &dispatch, &context.headers, (&session, &text)).await?;
+    let document = || respond::json("application/json", &info(&state, Some((&session, &text))));
+    let mut response = sent.done(&next, document)?;
+    let set = cookie::SESSION.set(dispatch.arrival.secure, &text);
+    respond::insert(response.headers_mut(), header::SET_COOKIE, &set);
+    Ok(unstored(response))
+}
+
+/// Gives a new session to the browser.
+async fn take_over(
+    state: &Scope,
+    dispatch: &Dispatch,
+    headers: &HeaderMap,
+    (session, text): (&Session, &str),
+) -> Result<()> {
+    if let Err(problem) = acts::record(state, dispatch, acts::SIGN_IN, session).await {
         // Nobody is in without a line that says so.
-        end(&state, text).await?;
+        end(state, text.to_owned()).await?;
         return Err(problem);
     }
     // A browser has one session, so that of before ends: it may be of someone else.
-    if let Some(before) = cookie::read(dispatch.arrival.secure, &context.headers) {
-        end(&state, before.to_owned()).await?;
+    match cookie::SESSION.read(dispatch.arrival.secure, headers) {
+        Some(before) => end(state, before.to_owned()).await,
+        None => Ok(()),
     }
-    let document = || respond::json("application/json", &info(&state, Some((&session, &text))));
-    let mut response = sent.done(&next, document)?;
-    let set = cookie::set(dispatch.arrival.secure, &text);
-    respond::insert(response.headers_mut(), header::SET_COOKIE, &set);
-    Ok(unstored(response))
 }
 
 /// Checks name and password, and begins a session.
@@ -133,8 +163,19 @@ async fn begin(state: &Scope, dispatch: &Dispatch, asked: &Asked) -> Result<(Arc
     // An unknown name takes as long as a wrong password up to here, and gets the same answer.
     let login = login.ok_or_else(wrong)?;
     let (session, text) = begin_session(state, login, digest).await?;
-    tracing::info!(user = session.login().as_str(), client = client.map(tracing::field::display), "signed in");
+    tracing::info!(user = session.user(), client = client.map(tracing::field::display), "signed in");
     Ok((session, text))
+}
+
+/// Begins an attempt to sign in, which the throttle counts.
+///
+/// # Errors
+/// 429
+fn attempt(state: &Scope, client: Option<IpAddr>, login: Option<&Login>) -> Result<Attempt> {
+    state.throttle.begin(login.map(Login::as_str), client, state.now()).map_err(|wait| {
+        let detail = "too many attempts to sign in: try again later";
+        Problem::new(Kind::TooManyAttempts, detail).retry_after(overload::spread(state, wait))
+    })
 }
 
 /// Checks the password of a user, and returns what is kept of it.
@@ -144,11 +185,7 @@ async fn checked(
     login: Option<&Login>,
     password: &str,
 ) -> Result<PasswordDigest> {
-    let tried = login.map_or("", Login::as_str);
-    let attempt = state.throttle.begin(tried, client, state.now()).map_err(|wait| {
-        let detail = "too many attempts to sign in: try again later";
-        Problem::new(Kind::TooManyAttempts, detail).retry_after(overload::spread(state, wait))
-    })?;
+    let attempt = attempt(state, client, login)?;
     let known = state.registry.password(login);
     let Some(password) = Password::typed(password) else { return Err(wrong()) };
     let (digest, check) = (known.clone(), move || password.has(&known));
@@ -190,11 +227,11 @@ pub async fn logout(
         end(&state, text).await?;
         // The session has ended, whether or not it can be recorded; the fault is in the log.
         let _ = acts::record(&state, &dispatch, acts::SIGN_OUT, &session).await;
-        tracing::info!(user = session.login().as_str(), "signed out");
+        tracing::info!(user = session.user(), "signed out");
     }
     // One that has ended already is as good as ended.
     let mut response = sent.done("/login", || Ok(respond::no_content()))?;
-    respond::insert(response.headers_mut(), header::SET_COOKIE, &cookie::unset(dispatch.arrival.secure));
+    respond::insert(response.headers_mut(), header::SET_COOKIE, &cookie::SESSION.unset(dispatch.arrival.secure));
     Ok(unstored(response))
 }
 
@@ -213,10 +250,10 @@ pub async fn session(state: Scope, Extension(dispatch): Extension<Dispatch>, con
 }
 
 fn info(state: &Scope, current: Option<(&Arc<Session>, &String)>) -> SessionInfo {
-    let mut info = SessionInfo { sign_in: state.registry.has_users(), ..SessionInfo::default() };
+    let mut info = SessionInfo { sign_in: state.registry.signs_in(), ..SessionInfo::default() };
     if let Some((session, text)) = current {
         let caller = session.caller();
-        info.user = Some(session.login().to_string());
+        info.user = Some(session.user().to_owned());
         info.tenant = (!caller.is_operator()).then(|| caller.tenant.to_string());
         info.role = Some(caller.grant.role.name());
         info.collections = Some(caller.grant.collections.to_string());
@@ -232,7 +269,7 @@ fn current(state: &Scope, dispatch: &Dispatch, headers: &HeaderMap) -> Option<(A
     if headers.contains_key(header::AUTHORIZATION) {
         return None;
     }
-    let text = cookie::read(dispatch.arrival.secure, headers)?;
+    let text = cookie::SESSION.read(dispatch.arrival.secure, headers)?;
     let session = state.registry.session(text, &state.config.session, state.now()).ok()?;
     Some((session, text.to_owned()))
 }

@@ -59,6 +59,7 @@ fn routes(server: &Server) -> Vec<(String, String)> {
             ("{c}", "c"),
             ("{t}", "t"),
             ("{name}", "u1"),
+            ("{issuer}", "i"),
             ("{id}", "e1"),
             ("{placeId}", "p"),
             ("{tileMatrixSetId}", "WebMercatorQuad"),

@@ -16,10 +16,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// A key pair with a name.
-struct Key(&'static str, Ed25519KeyPair);
+pub struct Key(&'static str, Ed25519KeyPair);
 
 impl Key {
-    fn new(name: &'static str, seed: u8) -> Key {
+    pub fn new(name: &'static str, seed: u8) -> Key {
         Key(name, Ed25519KeyPair::from_seed_unchecked(&[seed; 32]).unwrap())
     }
 
@@ -34,14 +34,23 @@ impl Key {
 
     /// A token of a member of this group, which expires after so many seconds.
     fn token_for(&self, group: &str, seconds: i64) -> String {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() as i64;
-        let head = json!({ "alg": "EdDSA", "kid": self.0 });
         let claims =
-            json!({ "iss": "login", "sub": "mary", "aud": "meridian", "exp": now + seconds, "groups": [group] });
+            json!({ "iss": "login", "sub": "mary", "aud": "meridian", "exp": now() + seconds, "groups": [group] });
+        self.sign(&claims)
+    }
+
+    /// A token with these claims.
+    pub fn sign(&self, claims: &Value) -> String {
+        let head = json!({ "alg": "EdDSA", "kid": self.0 });
         let message =
             format!("{}.{}", BASE64.encode(head.to_string().as_bytes()), BASE64.encode(claims.to_string().as_bytes()));
         format!("{message}.{}", BASE64.encode(self.1.sign(message.as_bytes()).as_ref()))
     }
+}
+
+/// Seconds since 1970.
+pub fn now() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() as i64
 }
 
 /// Serves a key set, and counts how often it is asked.
@@ -63,11 +72,11 @@ fn key_server(keys: Arc<Mutex<String>>) -> (String, Arc<AtomicUsize>) {
     (url, asked)
 }
 
-fn set(keys: &[&Key]) -> String {
+pub fn set(keys: &[&Key]) -> String {
     json!({ "keys": keys.iter().map(|key| key.public()).collect::<Vec<_>>() }).to_string()
 }
 
-fn config(keys: KeySource) -> ServerConfig {
+pub fn config(keys: KeySource) -> ServerConfig {
     let rule = |value: &str, tenant: Option<&str>, role, collections: &str| Rule {
         claim: Some("groups".to_owned()),
         value: value.to_owned(),
@@ -87,11 +96,12 @@ fn config(keys: KeySource) -> ServerConfig {
             rule("admins", Some("default"), Role::Admin, "*"),
             rule("operations", None, Role::Operator, "*"),
         ],
+        sign_in: None,
     };
     ServerConfig { issuers: vec![issuer], ..ServerConfig::default() }
 }
 
-fn ask(server: &Server, token: &str, method: &str, path: &str, body: &str) -> Response {
+pub fn ask(server: &Server, token: &str, method: &str, path: &str, body: &str) -> Response {
     let bearer = format!("Bearer {token}");
     let json = ("content-type", "application/json");
     server.ask(method, path, &[("authorization", &bearer), json], body.as_bytes())

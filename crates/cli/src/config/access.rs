@@ -1,8 +1,8 @@
-//! The settings of who may come in: issuers of JSON Web Tokens.
+//! The settings of issuers of JSON Web Tokens, at which users may sign in.
 
 use super::setting::Setting;
 use crate::units;
-use meridian_admission::identity::jwt::{IssuerSettings, KeySource, Rule};
+use meridian_admission::identity::jwt::{IssuerSettings, KeySource, Rule, SignInSettings, is_trusted_url};
 use meridian_model::policy::access::{Grant, Pattern, Role};
 use meridian_model::schema::validate_name;
 use serde::Deserialize;
@@ -32,7 +32,7 @@ pub(super) const SETTINGS: &[Setting] = &[Setting {
 struct IssuerText {
     name: String,
     issuer: String,
-    audience: OneOrMore,
+    audience: Option<OneOrMore>,
     /// A URL, or a file.
     keys: Option<String>,
     secret: Option<PathBuf>,
@@ -41,6 +41,19 @@ struct IssuerText {
     refresh_min: Option<String>,
     #[serde(default)]
     rules: Vec<RuleText>,
+    sign_in: Option<SignInText>,
+}
+
+/// How users sign in there, as the file has it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SignInText {
+    client_id: String,
+    client_secret: Option<PathBuf>,
+    title: Option<String>,
+    #[serde(default)]
+    scopes: Vec<String>,
+    session: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -85,17 +98,29 @@ fn issuer(text: IssuerText) -> Result<IssuerSettings, String> {
         return Err("issuer: expected what its tokens have as the claim iss".to_owned());
     }
     let audiences = match text.audience {
-        OneOrMore::One(audience) => BTreeSet::from([audience]),
-        OneOrMore::More(audiences) => audiences,
+        None => BTreeSet::new(),
+        Some(OneOrMore::One(audience)) => BTreeSet::from([audience]),
+        Some(OneOrMore::More(audiences)) => audiences,
     };
-    if audiences.is_empty() || audiences.contains("") {
+    if audiences.is_empty() && text.sign_in.is_none() || audiences.contains("") {
         return Err("audience: expected what its tokens for this server have in the claim aud".to_owned());
     }
     let keys = match (text.keys, text.secret) {
         (Some(keys), None) => key_set(keys)?,
         (None, Some(secret)) => KeySource::Secret(secret),
-        _ => return Err("expected either keys (an https URL or a file) or secret (a file)".to_owned()),
+        (None, None) if is_trusted_url(&text.issuer) => KeySource::Discovered,
+        (None, None) => {
+            return Err("issuer: expected an https URL, under which its keys are found, or keys or secret".to_owned());
+        }
+        (Some(_), Some(_)) => {
+            return Err("expected either keys (an https URL or a file) or secret (a file)".to_owned());
+        }
     };
+    if text.sign_in.is_some() && keys != KeySource::Discovered {
+        return Err("sign_in: the issuer says where its keys are: leave out keys and secret".to_owned());
+    }
+    let sign_in = text.sign_in.map(|sign_in| self::sign_in(sign_in, &text.name)).transpose();
+    let sign_in = sign_in.map_err(|why| format!("sign_in: {why}"))?;
     let skew = within("skew", text.skew, "60s", ["0s", "1h"])?;
     let refresh = within("refresh", text.refresh, "15m", ["10s", "7d"])?;
     let refresh_min = within("refresh_min", text.refresh_min, "30s", ["1s", "1h"])?;
@@ -110,17 +135,30 @@ fn issuer(text: IssuerText) -> Result<IssuerSettings, String> {
     let rules = text.rules.into_iter().enumerate();
     let rules = rules.map(|(n, text)| rule(text).map_err(|why| format!("rule {}: {why}", n + 1)));
     let rules = rules.collect::<Result<_, _>>()?;
-    Ok(IssuerSettings { name: text.name, issuer: text.issuer, audiences, keys, skew, refresh, refresh_min, rules })
+    let (name, issuer) = (text.name, text.issuer);
+    Ok(IssuerSettings { name, issuer, audiences, keys, skew, refresh, refresh_min, rules, sign_in })
+}
+
+fn sign_in(text: SignInText, name: &str) -> Result<SignInSettings, String> {
+    if !cfg!(feature = "openid") {
+        return Err("this program was built without it: it needs the feature `openid`".to_owned());
+    }
+    if text.client_id.is_empty() {
+        return Err("client_id: expected the name of this server at the issuer".to_owned());
+    }
+    // They are sent as one text, separated by spaces.
+    if let Some(scope) = text.scopes.iter().find(|s| s.is_empty() || s.contains(char::is_whitespace)) {
+        return Err(format!("scopes: {scope:?}: expected a list of words, without openid"));
+    }
+    let session = within("session", text.session, "12h", ["1m", "365d"])?;
+    let (client_id, client_secret, scopes) = (text.client_id, text.client_secret, text.scopes);
+    Ok(SignInSettings { client_id, client_secret, title: text.title.unwrap_or(name.to_owned()), scopes, session })
 }
 
 /// Keys that come over a network without TLS could be anyone's.
 fn key_set(text: String) -> Result<KeySource, String> {
-    let loopback = ["http://127.0.0.1", "http://localhost", "http://[::1]"];
-    let rest = loopback.iter().find_map(|start| text.strip_prefix(start));
-    let is_local = rest.is_some_and(|rest| rest.starts_with([':', '/']));
     match text.split_once("://") {
-        Some(("https", _)) => Ok(KeySource::Url(text)),
-        Some(_) if is_local => Ok(KeySource::Url(text)),
+        Some(_) if is_trusted_url(&text) => Ok(KeySource::Url(text)),
         Some(_) => Err(format!("keys: {text:?}: expected an https URL, or a file")),
         None => Ok(KeySource::File(PathBuf::from(text))),
     }
@@ -192,12 +230,17 @@ mod tests {
         let file = GOOD.replace("keys = \"https://login.example.org/jwks.json\"", "secret = \"/etc/key\"");
         assert_eq!(read(&file).unwrap()[0].keys, KeySource::Secret("/etc/key".into()));
         assert!(read(&GOOD.replace("https://login.example.org/jwks.json", "http://127.0.0.1:8080/keys")).is_ok());
+        let keys = "keys = \"https://login.example.org/jwks.json\"";
+        assert_eq!(read(&GOOD.replace(keys, "")).unwrap()[0].keys, KeySource::Discovered);
+        let people = GOOD.replace(keys, "[sign_in]\nclient_id = \"meridian\"").replace("audience = \"meridian\"", "");
+        let sign_in = read(&people).unwrap().remove(0).sign_in.unwrap();
+        assert_eq!((&*sign_in.title, sign_in.session), ("login", Duration::from_secs(12 * 3600)));
     }
 
     #[test]
     fn mistakes_name_the_issuer_the_rule_and_the_field() {
         for (from, to, words) in [
-            ("audience = \"meridian\"", "", ["issuer 1", "audience"]),
+            ("audience = \"meridian\"", "", ["\"login\"", "audience"]),
             ("audience = \"meridian\"", "audience = []", ["\"login\"", "audience"]),
             ("keys = ", "key = ", ["issuer 1", "key"]),
             ("keys = \"https", "keys = \"http", ["\"login\"", "https URL"]),
@@ -212,6 +255,12 @@ mod tests {
             ("audience =", "skew = \"2h\"\naudience =", ["\"login\"", "skew"]),
             ("audience =", "refresh = \"10s\"\naudience =", ["\"login\"", "refresh_min"]),
             ("audience =", "secret = \"/etc/key\"\naudience =", ["\"login\"", "either keys"]),
+            ("[[rules]]", "[sign_in]\nclient_id = \"meridian\"\n[[rules]]", ["\"login\"", "leave out keys"]),
+            (
+                "keys = \"https://login.example.org/jwks.json\"",
+                "[sign_in]\nclient_id = \"\"",
+                ["\"login\"", "client_id"],
+            ),
         ] {
             let error = read(&GOOD.replacen(from, to, 1)).unwrap_err();
             assert!(words.iter().all(|word| error.contains(word)), "{to}: {error}");

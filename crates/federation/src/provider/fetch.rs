@@ -101,9 +101,19 @@ pub fn client_of_webhooks(allow_private: bool) -> Result<Client, String> {
 /// # Errors
 /// Why there is none, in a sentence.
 pub async fn document(url: &str, time: Duration, bytes_max: usize) -> Result<Bytes, String> {
-    let client = client_of_webhooks(true)?;
-    let raw = call(client.get(url), time, bytes_max, &ByteBudget::new(bytes_max)).await;
-    raw.map(|raw| raw.bytes).map_err(|failure| failure.why)
+    let request = http::Request::get(url).body(Vec::new()).map_err(|e| e.to_string())?;
+    exchange(request, time, bytes_max).await.map_err(|failure| failure.why)
+}
+
+/// Sends a request to an address that the operator names, as [`document`] does.
+///
+/// # Errors
+/// Why there is no good answer.
+pub async fn exchange(request: http::Request<Vec<u8>>, time: Duration, bytes_max: usize) -> Result<Bytes, Failure> {
+    let client = client_of_webhooks(true).map_err(broken)?;
+    let request = request.try_into().map_err(|e: reqwest::Error| broken(chain(&e)))?;
+    let request = RequestBuilder::from_parts(client, request);
+    call(request, time, bytes_max, &ByteBudget::new(bytes_max)).await.map(|raw| raw.bytes)
 }
 
 fn builder(allow_private: bool) -> ClientBuilder {

@@ -32,8 +32,8 @@ mod tests;
 
 pub use declaration::{Declared, Keywords, Takes};
 pub(crate) use fetch::call;
+pub use fetch::{Failure, chain, client_of_webhooks, document, exchange, pass_on};
 pub use fetch::{Http, Raw};
-pub use fetch::{chain, client_of_webhooks, document, pass_on};
 pub use guard::may_call;
 pub(crate) use local::of_feature;
 pub use local::{LocalProvider, locate};

@@ -21,6 +21,8 @@ pub enum KeySource {
     Url(String),
     /// The same in a file.
     File(PathBuf),
+    /// A JSON Web Key Set that the issuer's discovery document names.
+    Discovered,
     /// A file that holds the secret of HS256.
     Secret(PathBuf),
 }

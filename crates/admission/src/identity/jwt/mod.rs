@@ -1,9 +1,10 @@
 //! Callers with a JSON Web Token (RFC 7519) of an issuer that the operator trusts.
 //!
 //! What a token says is believed once its signature is that of one of the issuer's keys. What its holder may do follows from
-//! the operator's rules alone. `keys.rs` reads the keys, `verify.rs` checks a token, `rules.rs` has the rules, `signatures.rs`
-//! the cryptography. Keys are read again from time to time ([`Issuers::take_keys`]).
+//! the operator's rules alone. `discovery.rs` finds an issuer, `keys.rs` reads its keys, `verify.rs` checks a token, `rules.rs`
+//! has the rules, `signatures.rs` the cryptography. Keys are read again from time to time ([`Issuers::take_keys`]).
 
+mod discovery;
 mod keys;
 mod rules;
 mod signatures;
@@ -11,11 +12,12 @@ mod signatures;
 mod tests;
 mod verify;
 
+pub use discovery::{Endpoints, is_trusted_url};
 pub use keys::{DOCUMENT_BYTES_MAX, KeySource};
 pub use rules::Rule;
 
 use super::{Caller, Unknown};
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use keys::KeySet;
 use meridian_model::policy::access::Grant;
 use parking_lot::Mutex;
@@ -23,6 +25,7 @@ use quick_cache::sync::Cache;
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -53,6 +56,23 @@ pub struct IssuerSettings {
     pub refresh_min: Duration,
     /// What its tokens give. The first rule that matches counts; a token that none matches gives nothing.
     pub rules: Vec<Rule>,
+    /// How users sign in there; `None` where they cannot.
+    pub sign_in: Option<SignInSettings>,
+}
+
+/// How users sign in at an issuer, by OpenID Connect.
+#[derive(Debug, Clone)]
+pub struct SignInSettings {
+    /// The name of this server at the issuer, and the claim `aud` of its ID tokens.
+    pub client_id: String,
+    /// The file with the secret of this server at the issuer; none for a public client.
+    pub client_secret: Option<PathBuf>,
+    /// The issuer's name on pages.
+    pub title: String,
+    /// Scopes besides `openid`, for the claims that rules need.
+    pub scopes: Vec<String>,
+    /// Max duration of a session, after which the issuer is asked again.
+    pub session: Duration,
 }
 
 /// All issuers, and the tokens of theirs that were verified.
@@ -77,6 +97,8 @@ struct Remembered {
 pub struct Issuer {
     settings: IssuerSettings,
     keys: ArcSwap<KeySet>,
+    /// Known once its discovery document and its keys were read.
+    endpoints: ArcSwapOption<Endpoints>,
     /// A token named a key that is not known.
     wants_keys: Notify,
 }
@@ -97,9 +119,8 @@ impl Issuers {
     /// Issuers without keys yet.
     pub fn new(all: Vec<IssuerSettings>) -> Issuers {
         signatures::install();
-        let issuer = |settings| Issuer { settings, keys: ArcSwap::default(), wants_keys: Notify::new() };
         Issuers {
-            all: all.into_iter().map(issuer).collect(),
+            all: all.into_iter().map(Issuer::new).collect(),
             verified: Cache::new(VERIFIED_MAX),
             keys_version: AtomicU64::new(0),
             ends: Mutex::default(),
@@ -109,6 +130,11 @@ impl Issuers {
     /// Each of them.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &Issuer> {
         self.all.iter()
+    }
+
+    /// The issuers at which users sign in, with the settings for that.
+    pub fn with_sign_in(&self) -> impl Iterator<Item = (&Issuer, &SignInSettings)> {
+        self.all.iter().filter_map(|issuer| Some((issuer, issuer.settings.sign_in.as_ref()?)))
     }
 
     /// Whether there is none.
@@ -165,12 +191,58 @@ impl Issuers {
         }
     }
 
+    /// What an ID token of an issuer says of the user who signs in.
+    pub(super) fn id_token(
+        (issuer, sign_in): (&Issuer, &SignInSettings),
+        text: &str,
+        nonce: &str,
+        now: i64,
+    ) -> Result<Verified, Unknown> {
+        let expected = Expected::IdToken { client_id: &sign_in.client_id, nonce };
+        match text.len() > TOKEN_BYTES_MAX {
+            true => Err(Unknown::Jwt("it has too many bytes")),
+            false => verify::verify(std::slice::from_ref(issuer), text, expected, now),
+        }
+    }
+
     fn end_of(&self, tenant: &str) -> Arc<AtomicBool> {
         self.ends.lock().entry(tenant.into()).or_default().clone()
     }
 }
 
 impl Issuer {
+    fn new(settings: IssuerSettings) -> Issuer {
+        let (keys, endpoints) = (ArcSwap::default(), ArcSwapOption::default());
+        Issuer { settings, keys, endpoints, wants_keys: Notify::new() }
+    }
+
+    /// Where its discovery document is (OpenID Connect Discovery, 4).
+    pub fn discovery_url(&self) -> String {
+        discovery::url(&self.settings.issuer)
+    }
+
+    /// Reads its discovery document: the URL of its keys, and the URLs for signing in.
+    ///
+    /// # Errors
+    /// What is wrong with the document.
+    pub fn discovered(&self, document: &[u8]) -> Result<(String, Option<Endpoints>), String> {
+        let (keys, endpoints) = discovery::read(&self.settings.issuer, document)?;
+        if endpoints.is_none() && self.settings.sign_in.is_some() {
+            return Err("the discovery document lacks authorization_endpoint or token_endpoint".to_owned());
+        }
+        Ok((keys, endpoints))
+    }
+
+    /// Takes the URLs for signing in, once the keys are there that verify its answers.
+    pub fn take_endpoints(&self, endpoints: Option<Endpoints>) {
+        self.endpoints.store(endpoints.map(Arc::new));
+    }
+
+    /// Its URLs for signing in; `None` until its documents were read.
+    pub fn endpoints(&self) -> Option<Arc<Endpoints>> {
+        self.endpoints.load_full()
+    }
+
     /// The operator's settings.
     pub fn settings(&self) -> &IssuerSettings {
         &self.settings
@@ -181,7 +253,12 @@ impl Issuer {
         self.keys.load().len()
     }
 
-    /// Completes when a token named a key that is not known.
+    /// Asks for its documents to be read again soon.
+    pub fn want_keys(&self) {
+        self.wants_keys.notify_one();
+    }
+
+    /// Completes when its documents are wanted again: a token named a key that is not known.
     pub async fn wants_keys(&self) {
         self.wants_keys.notified().await;
     }

@@ -1,6 +1,6 @@
 //! Whether a token is what it claims to be.
 
-use super::super::Unknown;
+use super::super::{Unknown, equal};
 use super::{Issuer, Verified};
 use jsonwebtoken::errors::ErrorKind;
 use jsonwebtoken::{Header, Validation, dangerous};
@@ -17,13 +17,20 @@ const TYPES: [&str; 2] = ["jwt", "at+jwt"];
 
 /// What a token is shown for.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Expected {
+pub(super) enum Expected<'a> {
     /// As the credential of a request.
     Credential,
+    /// As the answer to an attempt to sign in.
+    IdToken {
+        /// The name of this server at the issuer.
+        client_id: &'a str,
+        /// That of the attempt.
+        nonce: &'a str,
+    },
 }
 
 /// Verifies a token of one of these issuers at a time in microseconds since 1970.
-pub(super) fn verify(issuers: &[Issuer], text: &str, expected: Expected, now: i64) -> Result<Verified, Unknown> {
+pub(super) fn verify(issuers: &[Issuer], text: &str, expected: Expected<'_>, now: i64) -> Result<Verified, Unknown> {
     let header = jsonwebtoken::decode_header(text).map_err(|_| Unknown::Jwt("its head cannot be read"))?;
     check_header(&header)?;
     // Before it is verified, the claim only says whose keys to try.
@@ -41,6 +48,7 @@ pub(super) fn verify(issuers: &[Issuer], text: &str, expected: Expected, now: i6
     validation.set_issuer(&[&settings.issuer]);
     validation.aud = Some(match expected {
         Expected::Credential => settings.audiences.iter().cloned().collect::<HashSet<_>>(),
+        Expected::IdToken { client_id, .. } => HashSet::from([client_id.to_owned()]),
     });
     validation.set_required_spec_claims(&["exp", "iss", "aud", "sub"]);
     // The library asks the machine's clock; the caller has one.
@@ -55,11 +63,14 @@ pub(super) fn verify(issuers: &[Issuer], text: &str, expected: Expected, now: i6
     if time(&claims, "nbf")?.is_some_and(|begins| now < begins.saturating_sub(skew)) {
         return Err(Unknown::Jwt("it is not valid yet"));
     }
+    if let Expected::IdToken { client_id, nonce } = expected {
+        check_id_token(&claims, client_id, nonce)?;
+    }
     let subject = claims.get("sub").and_then(Value::as_str).unwrap_or_default();
     if subject.is_empty() || subject.len() > SUBJECT_BYTES_MAX || subject.chars().any(char::is_control) {
         return Err(Unknown::Jwt("its subject is not a short text"));
     }
-    let rule = settings.rules.iter().find(|rule| rule.matches(&claims)).ok_or(Unknown::Jwt("no rule is for it"))?;
+    let rule = settings.rules.iter().find(|rule| rule.matches(&claims)).ok_or(Unknown::NoRule)?;
     let name = format!("jwt:{}:{subject}", settings.name);
     Ok(Verified { name, tenant: rule.tenant.clone(), grant: rule.grant.clone(), expires })
 }
@@ -83,6 +94,21 @@ fn check_header(header: &Header) -> Result<(), Unknown> {
     match TYPES.contains(&named.strip_prefix("application/").unwrap_or(&named)) {
         true => Ok(()),
         false => Err(Unknown::Jwt("its type is not that of a credential")),
+    }
+}
+
+/// What an ID token has besides (OpenID Connect Core, 3.1.3.7).
+fn check_id_token(claims: &Map<String, Value>, client_id: &str, nonce: &str) -> Result<(), Unknown> {
+    let text = |name: &str| claims.get(name).and_then(Value::as_str);
+    if !text("nonce").is_some_and(|named| equal(named, nonce)) {
+        return Err(Unknown::Jwt("it answers another attempt to sign in"));
+    }
+    // A token for several must say for whom it was issued.
+    let for_several = claims.get("aud").and_then(Value::as_array).is_some_and(|several| several.len() > 1);
+    let party = claims.get("azp");
+    match party.is_none() && !for_several || party.is_some_and(|party| *party == *client_id) {
+        true => Ok(()),
+        false => Err(Unknown::Jwt("it was issued for another party")),
     }
 }
 

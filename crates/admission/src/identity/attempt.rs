@@ -1,0 +1,92 @@
+//! An attempt to sign in at an issuer: what the server and the browser share until the browser comes back.
+//!
+//! All of it is derived from one random secret and the time, which only the browser keeps. So an attempt takes no memory here, and
+//! nobody can use up a table of them.
+
+use super::secret::{self, Parts};
+
+/// What the text of an attempt begins with.
+const PREFIX: &str = "mra_";
+/// For how long an attempt is good, in microseconds.
+const AGE_MAX: u64 = 600_000_000;
+
+/// An attempt to sign in at an issuer.
+#[derive(Clone)]
+pub struct SignInAttempt {
+    secret: String,
+    /// In microseconds since 1970.
+    begun: i64,
+}
+
+impl SignInAttempt {
+    /// A new one.
+    ///
+    /// # Errors
+    /// Where the system has no randomness.
+    pub fn new(now: i64) -> Result<SignInAttempt, getrandom::Error> {
+        secret::make(PREFIX).map(|made| SignInAttempt { secret: made.text, begun: now })
+    }
+
+    /// The one that a browser shows, unless it is too old.
+    pub fn read(text: &str, now: i64) -> Option<SignInAttempt> {
+        let (secret, begun) = text.rsplit_once('_')?;
+        Parts::read(PREFIX, secret)?;
+        let begun: i64 = begun.parse().ok()?;
+        (now.abs_diff(begun) < AGE_MAX).then(|| SignInAttempt { secret: secret.to_owned(), begun })
+    }
+
+    /// What the browser keeps.
+    pub fn text(&self) -> String {
+        format!("{}_{}", self.secret, self.begun)
+    }
+
+    /// What the issuer hands back through the browser. It is bound to the issuer, so that one cannot pass on the answer of
+    /// another (RFC 9700, 4.4).
+    pub fn state(&self, issuer: &str) -> String {
+        self.derive(&format!("state {issuer}"))
+    }
+
+    /// What the ID token must name: it binds the token to this browser.
+    pub fn nonce(&self) -> String {
+        self.derive("nonce")
+    }
+
+    /// The code verifier of PKCE (RFC 7636).
+    pub fn verifier(&self) -> String {
+        self.derive("verifier")
+    }
+
+    /// Bound to the time as well: a browser that shows another one shows another attempt.
+    fn derive(&self, purpose: &str) -> String {
+        let parts = Parts::read(PREFIX, &self.secret);
+        parts.map(|parts| parts.derive(&format!("{purpose} {}", self.begun))).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_attempt_belongs_to_one_browser_one_issuer_and_ten_minutes() {
+        let (now, age) = (1_795_478_400_000_000, AGE_MAX as i64);
+        let attempt = SignInAttempt::new(now).unwrap();
+        let text = attempt.text();
+        let again = SignInAttempt::read(&text, now + age - 1).unwrap();
+        assert_eq!((again.state("one"), again.nonce()), (attempt.state("one"), attempt.nonce()));
+        let other = SignInAttempt::new(now).unwrap();
+        let derived = [attempt.state("one"), attempt.state("two"), attempt.nonce(), attempt.verifier(), other.nonce()];
+        for (n, one) in derived.iter().enumerate() {
+            assert!(one.len() == 64 && !text.contains(one) && !derived[..n].contains(one), "{n}");
+        }
+        assert!(SignInAttempt::read(&text, now + age).is_none());
+        // A browser cannot make it last longer.
+        let longer = SignInAttempt::read(&format!("{}_{}", attempt.secret, now + age), now + age).unwrap();
+        assert_ne!(longer.state("one"), attempt.state("one"));
+        for wrong in
+            ["", "mra_", &attempt.secret, &text.replace("mra_", "mrs_"), &format!("{text}0"), &format!("{text}x")]
+        {
+            assert!(SignInAttempt::read(wrong, now).is_none(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Where an issuer of OpenID Connect is: its discovery document (OpenID Connect Discovery 1.0).
+
+use super::keys::DOCUMENT_BYTES_MAX;
+use serde::Deserialize;
+
+/// The members of the document that are read.
+#[derive(Deserialize)]
+struct Document {
+    issuer: String,
+    jwks_uri: String,
+    authorization_endpoint: Option<String>,
+    token_endpoint: Option<String>,
+    #[serde(default)]
+    authorization_response_iss_parameter_supported: bool,
+}
+
+/// The URLs of an issuer for signing in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Endpoints {
+    /// For browsers.
+    pub authorization: String,
+    /// For the exchange of a code by this server.
+    pub token: String,
+    /// Whether the issuer names itself in each answer (RFC 9207).
+    pub names_itself: bool,
+}
+
+/// The URL of an issuer's discovery document.
+pub fn url(issuer: &str) -> String {
+    format!("{}/.well-known/openid-configuration", issuer.trim_end_matches('/'))
+}
+
+/// Reads the document of an issuer: the URL of its keys, and its endpoints.
+pub(super) fn read(issuer: &str, document: &[u8]) -> Result<(String, Option<Endpoints>), String> {
+    if document.len() > DOCUMENT_BYTES_MAX {
+        return Err(format!("the discovery document has more than {DOCUMENT_BYTES_MAX} bytes"));
+    }
+    let document: Document =
+        serde_json::from_slice(document).map_err(|e| format!("it is not a discovery document: {e}"))?;
+    // Discovery, 4.3: a document of another issuer must not count.
+    if document.issuer != issuer {
+        return Err(format!("the discovery document is that of another issuer: {:?}", document.issuer));
+    }
+    let names_itself = document.authorization_response_iss_parameter_supported;
+    let endpoints = document.authorization_endpoint.zip(document.token_endpoint);
+    let endpoints = endpoints.map(|(authorization, token)| Endpoints { authorization, token, names_itself });
+    let named = endpoints.iter().flat_map(|found| [&found.authorization, &found.token]).chain([&document.jwks_uri]);
+    for url in named {
+        // An issuer elsewhere has no business with servers on this machine.
+        if !is_trusted_url(url) || issuer.starts_with("https:") && !url.starts_with("https:") {
+            return Err(format!("the discovery document names {url:?}: expected https URLs"));
+        }
+    }
+    Ok((document.jwks_uri, endpoints))
+}
+
+/// Whether what comes from a URL comes from the host that it names: over TLS, or from this machine.
+pub fn is_trusted_url(url: &str) -> bool {
+    let local = ["http://127.0.0.1", "http://localhost", "http://[::1]"];
+    let rest = local.iter().find_map(|start| url.strip_prefix(start));
+    // What is before an `@` is a user name, and no host.
+    let port = rest.and_then(|rest| rest.split('/').next()).filter(|port| !port.contains('@'));
+    url.strip_prefix("https://").is_some_and(|rest| !rest.is_empty())
+        || port.is_some_and(|port| port.is_empty() || port.starts_with(':'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    const ISSUER: &str = "https://login.example.org/";
+
+    #[test]
+    fn a_document_is_that_of_its_issuer_and_names_https_urls() {
+        assert_eq!(url(ISSUER), "https://login.example.org/.well-known/openid-configuration");
+        let good = json!({
+            "issuer": ISSUER, "jwks_uri": "https://login.example.org/keys", "response_types_supported": ["code"],
+            "authorization_endpoint": "https://login.example.org/authorize", "token_endpoint": "https://login.example.org/token",
+        });
+        let read = |change: &str, to: Option<&str>| {
+            let mut document = good.clone();
+            match to {
+                Some(to) => document[change] = json!(to),
+                None => drop(document.as_object_mut().unwrap().remove(change)),
+            }
+            read(ISSUER, document.to_string().as_bytes())
+        };
+        let (keys, endpoints) = read("x", Some("y")).unwrap();
+        assert_eq!(
+            (&*keys, &*endpoints.unwrap().token),
+            ("https://login.example.org/keys", "https://login.example.org/token")
+        );
+        assert_eq!(read("token_endpoint", None).unwrap().1, None);
+        for (name, to) in [
+            ("issuer", Some("https://evil.example.org/")),
+            ("issuer", Some("https://login.example.org")),
+            ("jwks_uri", None),
+            ("jwks_uri", Some("http://login.example.org/keys")),
+            ("token_endpoint", Some("http://127.0.0.1:80/token")),
+            ("authorization_endpoint", Some("javascript:alert(1)")),
+        ] {
+            assert!(read(name, to).is_err(), "{name} {to:?}");
+        }
+        for (url, trusted) in [
+            ("http://127.0.0.1:80/token", true),
+            ("http://localhost", true),
+            ("http://127.0.0.1.example.org/token", false),
+            ("http://localhost:80@evil.example/token", false),
+            ("https://", false),
+        ] {
+            assert_eq!(is_trusted_url(url), trusted, "{url}");
+        }
+    }
+}

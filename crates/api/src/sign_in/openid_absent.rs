@@ -1,0 +1,38 @@
+//! Signing in at an issuer, in a build without the feature `openid`: 404, with a sentence that names the feature.
+
+use crate::problem::{Problem, Result};
+use axum::response::Response;
+use meridian_admission::identity::jwt::Issuers;
+
+/// Nothing is exchanged.
+pub struct Exchanges;
+
+impl Exchanges {
+    /// None.
+    pub fn at(_: &Issuers) -> Exchanges {
+        Exchanges
+    }
+}
+
+/// `GET /login/{issuer}`
+pub async fn begin() -> Result<Response> {
+    Err(Problem::not_found("this program was built without sign-in at issuers: it needs the feature `openid`"))
+}
+
+/// `GET /login/{issuer}/callback`
+pub async fn callback() -> Result<Response> {
+    begin().await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn both_routes_name_the_feature() {
+        let Exchanges = Exchanges::at(&Issuers::new(Vec::new()));
+        for refused in [begin().await, callback().await] {
+            assert!(refused.unwrap_err().detail().contains("feature `openid`"));
+        }
+    }
+}
