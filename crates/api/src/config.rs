@@ -119,12 +119,13 @@ impl ServerConfig {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let slots_max = self.requests_running_max.clamp(1, 4 * processors);
         let slots = processors.min(slots_max);
-        // Each that is paused keeps its thread and its memory. Four tenants may have as many as one may.
+        // Each that is paused keeps its thread and its memory. No tenant may have all of them, and each two for a slot: one
+        // that is paused, and one that overtakes it.
         let threads_max = 4 * self.requests_running_max.max(1);
         Admission {
             slots,
             slots_max,
-            started_max: (4 * slots_max).min(threads_max / 4),
+            started_max: (4 * slots_max).min(threads_max / 4).max(2 * slots_max),
             threads_max,
             waiting_max: self.requests_waiting_max,
             target: self.admission_wait / 4,

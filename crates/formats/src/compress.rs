@@ -127,4 +127,21 @@ mod tests {
         whole[middle] ^= 0xff;
         assert!(read(whole).unwrap_err().contains("gzip"));
     }
+
+    #[test]
+    fn a_body_with_a_large_window_is_refused() {
+        let body = |window: u32| {
+            let mut encoder = zstd::stream::write::Encoder::new(Vec::new(), 1).unwrap();
+            encoder.window_log(window).unwrap();
+            encoder.write_all(b"some text").unwrap();
+            encoder.finish().unwrap()
+        };
+        let read = |bytes: Vec<u8>| -> io::Result<Vec<u8>> {
+            let mut out = Vec::new();
+            decompress_body(Box::new(Cursor::new(bytes)))?.read_to_end(&mut out)?;
+            Ok(out)
+        };
+        assert_eq!(read(body(23)).unwrap(), b"some text");
+        assert!(read(body(24)).unwrap_err().to_string().contains("--long"));
+    }
 }

@@ -109,8 +109,13 @@ impl<'a> Cursor<'a> {
         // Reads end at the borders of blocks, where nothing has to be copied together.
         let chunk = range.start / CHUNK_ROWS;
         let border = (chunk + 1) * CHUNK_ROWS;
-        let loads = self.view.chunk_bytes(chunk).div_ceil(LOAD_BYTES).clamp(1, u64::from(CHUNK_ROWS)) as u32;
-        let step = (CHUNK_ROWS / loads.next_power_of_two()).max(LEAF_ROWS as u32);
+        let loads = self.view.chunk_bytes(chunk).div_ceil(LOAD_BYTES);
+        let held = u64::from(border.min(self.view.rows()) - chunk * CHUNK_ROWS);
+        let step = match held.checked_div(loads) {
+            // A power of two of rows, so that reads end where pages do.
+            Some(rows) if loads > 1 => (1 << rows.max(1).ilog2()).max(LEAF_ROWS as u32),
+            _ => CHUNK_ROWS,
+        };
         let end = range.end.min(border).min((range.start / step + 1) * step);
         if end < range.end {
             self.ranges.push(end..range.end);
@@ -201,5 +206,70 @@ impl<'a> MergedRows<'a> {
         let parts: Vec<&Batch> = batches.iter().collect();
         let batch = Batch::interleave(&parts, &picks)?;
         Ok(Some(Chunk { batch, keys, seqs, sources }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::seams::{ManualClock, MemoryDisk, Seams, SeededRandom};
+    use crate::{Options, Settings, Store, Write};
+    use meridian_model::builder::Value;
+    use meridian_model::{BatchBuilder, Field, FieldColumn, FieldType, IdRole, Schema};
+
+    const EVENTS: usize = 200;
+    const BYTES: usize = 50_000;
+
+    fn note(id: usize) -> String {
+        format!("{id} {}", "x".repeat(BYTES))
+    }
+
+    #[test]
+    fn large_events_are_merged_in_pieces() {
+        let seams = Seams {
+            disk: Arc::new(MemoryDisk::new()),
+            clock: Arc::new(ManualClock::new(0)),
+            random: Arc::new(SeededRandom::new(1)),
+        };
+        let store = Store::open(Options { background: false, ..Options::at("/data") }, seams).unwrap();
+        let field = Field { name: "note".into(), kind: FieldType::Text, required: true, title: None };
+        let schema = Schema { fields: vec![field], id: IdRole::Given, ..Schema::default() };
+        let c = store.create("t", "c", schema, Settings::default()).unwrap();
+        for round in 0..4 {
+            let mut builder = BatchBuilder::new(c.schema());
+            for id in round * EVENTS..(round + 1) * EVENTS {
+                builder.set_id(id.to_string()).unwrap();
+                builder.set(0, Value::Text(note(id))).unwrap();
+                builder.end_event().unwrap();
+            }
+            c.write(Write::new(builder.finish().unwrap())).unwrap();
+            c.flush().unwrap();
+        }
+        let (inputs, context) = {
+            let core = c.core.lock();
+            (core.entries.clone(), core.context.clone())
+        };
+        let cursors =
+            inputs.iter().map(|e| Cursor::new(e, &context, Pick::All(None), std::iter::once(0..e.part.rows).collect()));
+        let (mut rows, mut left) = (MergedRows::new(cursors.collect()).unwrap(), 4 * EVENTS);
+        assert_eq!(rows.cursors.len(), 4);
+        while let Some(piece) = rows.next_piece(CHUNK_ROWS).unwrap() {
+            left -= piece.seqs.len();
+            assert!(piece.batch.bytes() < PIECE_BYTES + (LEAF_ROWS + 1) * BYTES, "{}", piece.batch.bytes());
+            assert!(left == 0 || piece.seqs.len().is_multiple_of(LEAF_ROWS));
+            // One load and what is left of the one before.
+            assert!(rows.cursors.iter().all(|cursor| cursor.keys.len() <= LEAF_ROWS * 2));
+        }
+        assert_eq!(left, 0);
+        assert!(c.maintain_segments().unwrap());
+        assert_eq!(c.core.lock().entries.len(), 1);
+        assert_eq!(store.check(), []);
+        let snapshot = c.snapshot();
+        for id in [0, 63, 64, 257, 4 * EVENTS - 1] {
+            let (part, row) = snapshot.find(&id.to_string()).unwrap().unwrap();
+            let found = part.read(row..row + 1, &Projection::all(part.layout())).unwrap();
+            let Some(FieldColumn::Text(notes)) = found.field(0) else { panic!("not text") };
+            assert_eq!(notes.value(0), note(id));
+        }
     }
 }
