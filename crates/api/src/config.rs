@@ -119,8 +119,8 @@ impl ServerConfig {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let slots_max = self.requests_running_max.clamp(1, 4 * processors);
         let slots = processors.min(slots_max);
-        // Each that is paused keeps its thread and its memory. No tenant may have all of them, and each two for a slot: one
-        // that is paused, and one that overtakes it.
+        // A paused request keeps its thread and its memory. No tenant may have all of them, but each has two for every slot:
+        // a request that is paused, and one that overtakes it.
         let threads_max = 4 * self.requests_running_max.max(1);
         Admission {
             slots,

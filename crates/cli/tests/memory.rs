@@ -1,5 +1,5 @@
 //! A server in a control group of exactly the memory that it says it may take, under requests made to exceed it. Where no
-//! control group can be made, which is said, its resident set is compared with that.
+//! control group can be made, which is said, its own memory is compared with that.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
 

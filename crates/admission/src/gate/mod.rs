@@ -93,7 +93,7 @@ impl Gate {
             return None;
         }
         // Any time and any later deadline will do, as this entry never waits.
-        let ask = Ask { deadline: Duration::MAX, ..self.ask(account, self.0.origin, false) };
+        let ask = ask(account, Duration::MAX, false);
         let mut state = self.0.state.lock();
         if !state.admission.is_free() {
             return None;
@@ -188,7 +188,7 @@ impl Gate {
     }
 
     async fn wait(&self, account: &Account, deadline: Instant, resumed: bool) -> Result<Permit, Refusal> {
-        let ask = self.ask(account, deadline, resumed);
+        let ask = ask(account, deadline.saturating_duration_since(self.0.origin), resumed);
         let (ticket, turn) = {
             let mut state = self.0.state.lock();
             match state.admission.enter(self.now(), &ask)? {
@@ -210,12 +210,6 @@ impl Gate {
         // The slot belongs to the permit from here on, which gives it back.
         place.ticket = None;
         Ok(self.permit(account, ticket))
-    }
-
-    fn ask(&self, account: &Account, deadline: Instant, resumed: bool) -> Ask<Arc<str>> {
-        let Account { ledger, class } = account;
-        let deadline = deadline.saturating_duration_since(self.0.origin);
-        Ask { tenant: ledger.tenant().clone(), weight: ledger.weight(), class: *class, deadline, resumed }
     }
 
     fn permit(&self, account: &Account, ticket: Ticket) -> Permit {
@@ -266,6 +260,11 @@ impl Gate {
         }
         self.carry_out(&mut state, false);
     }
+}
+
+/// What an account asks for; the deadline counts from the gate's origin.
+fn ask(Account { ledger, class }: &Account, deadline: Duration, resumed: bool) -> Ask<Arc<str>> {
+    Ask { tenant: ledger.tenant().clone(), weight: ledger.weight(), class: *class, deadline, resumed }
 }
 
 impl State {

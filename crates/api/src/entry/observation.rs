@@ -38,8 +38,8 @@ pub struct Observation<'a> {
 }
 
 impl<'a> Observation<'a> {
-    /// Records that a request arrived at this time. Returns what the work for it belongs to: the trace that it names, where its caller
-    /// `is_known`.
+    /// Records that a request arrived at this time. Returns what the work for it belongs to: the trace that it names, where
+    /// its caller `is_known`.
     pub fn begin(
         state: &'a AppState,
         arrived: Instant,

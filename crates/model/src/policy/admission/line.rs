@@ -55,8 +55,9 @@ impl Line {
         }
         let waiting =
             if self.is_overloaded(now, patience) { self.waiting.pop_back() } else { self.waiting.pop_front() }?;
-        self.begun = self.begun.saturating_add(1);
         let refusal = (waiting.deadline <= now).then_some(Refusal::Deadline);
+        // Only what begins says how fast work is done.
+        self.begun = self.begun.saturating_add(u32::from(refusal.is_none()));
         Some((waiting, refusal))
     }
 

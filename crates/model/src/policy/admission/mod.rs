@@ -8,9 +8,10 @@
 //! their weights, and within a tenant among classes. A question sinks to the next class when it has used much processor
 //! time, so that short questions pass long ones, and long ones keep a share.
 //!
-//! Waits are bounded by time. A queue that has not been empty for long, or holds too much, is overloaded: its newest question runs first, and
-//! questions that waited longer than [`Settings::target`] are refused. So the questions that run have waited little, and are
-//! still wanted by their clients (adaptive LIFO and CoDel for requests: Maurer, "Fail at Scale", ACM Queue 2015).
+//! Waits are bounded by time. A queue that has not been empty for long, or holds too much, is overloaded: its newest
+//! question runs first, and questions that waited longer than [`Settings::target`] are refused. So the questions that run
+//! have waited little, and are still wanted by their clients (adaptive LIFO and CoDel for requests: Maurer, "Fail at
+//! Scale", ACM Queue 2015).
 //!
 //! Everything here is a state machine over time that its caller passes in: the server and the simulator run the same code.
 
