@@ -32,13 +32,15 @@ struct Slice {
     began: Option<(Instant, Duration)>,
     /// Used by slices of threads that ended.
     uncharged: Duration,
+    /// Charged so far, under this permit and those before it.
+    charged: Duration,
     /// Whether the slot was given back.
     closed: bool,
 }
 
 impl Meter {
-    pub(super) fn new(gate: Gate, ticket: Ticket, account: Account) -> Meter {
-        let slice = Slice { began: None, uncharged: Duration::ZERO, closed: false };
+    pub(super) fn new(gate: Gate, ticket: Ticket, account: Account, charged: Duration) -> Meter {
+        let slice = Slice { began: None, uncharged: Duration::ZERO, charged, closed: false };
         Meter { gate, ticket, account, slice: Mutex::new(slice), helpers: AtomicU64::new(0) }
     }
 
@@ -67,6 +69,7 @@ impl Meter {
         let ran = thread_time().saturating_sub(began);
         self.gate.0.processors.add(ran);
         let used = ran + std::mem::take(&mut slice.uncharged) + self.take_helpers();
+        slice.charged += used;
         self.account.ledger.add_processor_time(used);
         // The gate's lock is released before the wait.
         let seat = {
@@ -120,16 +123,18 @@ impl Meter {
         self.gate.0.contended.load(Ordering::Relaxed)
     }
 
-    /// Gives the slot back and charges what was used, and `more`.
-    pub(super) fn close(&self, more: Duration) {
+    /// Gives the slot back and charges what was used, and `more`; returns what was charged in all.
+    pub(super) fn close(&self, more: Duration) -> Duration {
         let mut slice = self.slice.lock();
         slice.end();
         // A pause that was cut short has given the slot back already.
         if !std::mem::replace(&mut slice.closed, true) {
             let used = slice.uncharged + self.take_helpers() + more;
+            slice.charged += used;
             self.account.ledger.add_processor_time(used);
             self.gate.leave(self.ticket, used);
         }
+        slice.charged
     }
 
     fn take_helpers(&self) -> Duration {

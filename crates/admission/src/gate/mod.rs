@@ -93,13 +93,13 @@ impl Gate {
             return None;
         }
         // Any time and any later deadline will do, as this entry never waits.
-        let ask = ask(account, Duration::MAX, false);
+        let ask = ask(account, Duration::MAX, None);
         let mut state = self.0.state.lock();
         if !state.admission.is_free() {
             return None;
         }
         match state.admission.enter(Duration::ZERO, &ask) {
-            Ok(Entry::Run(ticket)) => Some(self.permit(account, ticket)),
+            Ok(Entry::Run(ticket)) => Some(self.permit(account, ticket, Duration::ZERO)),
             // Its tenant runs as many as it may.
             Ok(Entry::Wait(ticket)) => {
                 state.admission.leave(ticket, Duration::ZERO);
@@ -114,15 +114,16 @@ impl Gate {
     /// # Errors
     /// Why the request is refused.
     pub async fn enter(&self, account: &Account, deadline: Instant) -> Result<Permit, Refusal> {
-        self.wait(account, deadline, false).await.inspect_err(|refusal| self.count_refusal(account, *refusal))
+        self.wait(account, deadline, None).await.inspect_err(|refusal| self.count_refusal(account, *refusal))
     }
 
-    /// Waits for a permit for work that had one before and gave it back. It is refused at its deadline only.
+    /// Waits for a permit for work that had one before, used so much processor time, and gave it back. It is refused at its
+    /// deadline only.
     ///
     /// # Errors
     /// [`Refusal::Deadline`].
-    pub async fn resume(&self, account: &Account, deadline: Instant) -> Result<Permit, Refusal> {
-        let permit = tokio::time::timeout_at(deadline, self.wait(account, deadline, true)).await;
+    pub async fn resume(&self, account: &Account, used: Duration, deadline: Instant) -> Result<Permit, Refusal> {
+        let permit = tokio::time::timeout_at(deadline, self.wait(account, deadline, Some(used))).await;
         permit.unwrap_or(Err(Refusal::Deadline)).inspect_err(|refusal| self.count_refusal(account, *refusal))
     }
 
@@ -187,12 +188,13 @@ impl Gate {
         }
     }
 
-    async fn wait(&self, account: &Account, deadline: Instant, resumed: bool) -> Result<Permit, Refusal> {
+    async fn wait(&self, account: &Account, deadline: Instant, resumed: Option<Duration>) -> Result<Permit, Refusal> {
         let ask = ask(account, deadline.saturating_duration_since(self.0.origin), resumed);
+        let used = ask.used;
         let (ticket, turn) = {
             let mut state = self.0.state.lock();
             match state.admission.enter(self.now(), &ask)? {
-                Entry::Run(ticket) => return Ok(self.permit(account, ticket)),
+                Entry::Run(ticket) => return Ok(self.permit(account, ticket, used)),
                 Entry::Wait(ticket) => {
                     let (tell, turn) = oneshot::channel();
                     // Seated before the rules run: they may decide on this very waiter.
@@ -209,11 +211,11 @@ impl Gate {
         turn.await.unwrap_or(Err(Refusal::Waited))?;
         // The slot belongs to the permit from here on, which gives it back.
         place.ticket = None;
-        Ok(self.permit(account, ticket))
+        Ok(self.permit(account, ticket, used))
     }
 
-    fn permit(&self, account: &Account, ticket: Ticket) -> Permit {
-        Permit { meter: Arc::new(Meter::new(self.clone(), ticket, account.clone())) }
+    fn permit(&self, account: &Account, ticket: Ticket, used: Duration) -> Permit {
+        Permit { meter: Arc::new(Meter::new(self.clone(), ticket, account.clone(), used)) }
     }
 
     fn now(&self) -> Duration {
@@ -262,9 +264,16 @@ impl Gate {
     }
 }
 
-/// What an account asks for; the deadline counts from the gate's origin.
-fn ask(Account { ledger, class }: &Account, deadline: Duration, resumed: bool) -> Ask<Arc<str>> {
-    Ask { tenant: ledger.tenant().clone(), weight: ledger.weight(), class: *class, deadline, resumed }
+/// What an account asks for; the deadline counts from the gate's origin. Resumed work says what it used before.
+fn ask(Account { ledger, class }: &Account, deadline: Duration, resumed: Option<Duration>) -> Ask<Arc<str>> {
+    Ask {
+        tenant: ledger.tenant().clone(),
+        weight: ledger.weight(),
+        class: *class,
+        deadline,
+        resumed: resumed.is_some(),
+        used: resumed.unwrap_or_default(),
+    }
 }
 
 impl State {
@@ -308,9 +317,10 @@ impl Permit {
         self.meter.account()
     }
 
-    /// Gives the permit back; returns what is needed to ask for another.
-    pub fn release(self) -> (Gate, Account) {
-        (self.meter.gate().clone(), self.meter.account().clone())
+    /// Gives the permit back; returns what [`Gate::resume`] needs: the gate, the account, and the processor time used.
+    pub fn release(self) -> (Gate, Account, Duration) {
+        let (gate, account) = (self.meter.gate().clone(), self.meter.account().clone());
+        (gate, account, self.meter.close(REQUEST_COST))
     }
 }
 

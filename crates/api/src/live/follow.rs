@@ -155,7 +155,8 @@ impl Follower {
             }
             // A permit for each read and none while idle, so that thousands of quiet streams leave the permits to
             // queries.
-            let resumed = follower.state.gate.resume(&follower.account, Instant::now() + PERMIT_WAIT).await;
+            let resumed =
+                follower.state.gate.resume(&follower.account, Duration::ZERO, Instant::now() + PERMIT_WAIT).await;
             let Ok(permit) = resumed else { continue };
             let read = tokio::task::spawn_blocking(move || {
                 permit.meter().begin();

@@ -33,6 +33,9 @@ pub trait Source: Send {
 /// Bytes that a parked query takes besides what its source reports.
 const PARKED_BYTES: usize = 16 << 10;
 
+/// A client that takes this long at most was waiting for the response: its query keeps its class.
+const PROMPT: Duration = Duration::from_millis(100);
+
 /// A query that is being run for a client.
 pub(super) struct Job {
     pub(super) source: Option<Box<dyn Source>>,
@@ -106,7 +109,7 @@ impl Job {
     /// Waits for the client without a thread or a permit.
     fn park(mut self, permit: Permit) {
         // Before anything else: from here on the query waits for its client.
-        let (gate, account) = permit.release();
+        let released = Released::new(permit);
         let held = self.source.as_mut().map_or(0, |source| source.park());
         // Before the wait, so that a query that does not fit into the memory for responses fails instead of being parked.
         match readers::reserve(&self.state, self.sink.pipe().answers(), held + PARKED_BYTES) {
@@ -118,7 +121,7 @@ impl Job {
             let ready = wait(&self.state, self.sink.pipe(), self.deadline).await;
             drop(parked);
             let permit = match ready {
-                Ok(()) => resume(&self.state, &gate, &account, self.deadline).await,
+                Ok(()) => released.resume(&self.state, self.deadline).await,
                 Err(problem) => Err(problem),
             };
             match permit {
@@ -179,11 +182,30 @@ async fn wait(state: &AppState, pipe: &Pipe, deadline: Instant) -> Result<()> {
     Err(Problem::new(Kind::DeadlineExceeded, slow))
 }
 
-/// Waits for a permit for a query that continues. It is no longer interactive: otherwise many slow clients that wake
-/// together would starve new requests.
-async fn resume(state: &AppState, gate: &Gate, account: &Account, deadline: Instant) -> Result<Permit> {
-    let account = Account { class: account.class.max(Class::Batch), ..account.clone() };
-    gate.resume(&account, deadline).await.map_err(|refusal| overload::refused(state, refusal, gate.counts().slots))
+/// A permit that was given back while the client reads.
+struct Released {
+    gate: Gate,
+    account: Account,
+    /// Processor time used so far.
+    used: Duration,
+    since: Instant,
+}
+
+impl Released {
+    fn new(permit: Permit) -> Released {
+        let (gate, account, used) = permit.release();
+        Released { gate, account, used, since: Instant::now() }
+    }
+
+    /// Waits for a permit for the rest of the query. After a slow client it is no longer interactive: otherwise many of them
+    /// that wake together would starve new requests.
+    async fn resume(mut self, state: &AppState, deadline: Instant) -> Result<Permit> {
+        if self.since.elapsed() > PROMPT {
+            self.account.class = self.account.class.max(Class::Batch);
+        }
+        let resumed = self.gate.resume(&self.account, self.used, deadline).await;
+        resumed.map_err(|refusal| overload::refused(state, refusal, self.gate.counts().slots))
+    }
 }
 
 fn evicted() -> Problem {
@@ -208,12 +230,12 @@ impl BlockingWait {
 
     pub(super) fn for_room(&mut self, state: &AppState, pipe: &Arc<Pipe>) -> Result<()> {
         let Some(permit) = self.permit.take() else { return Err(Problem::internal("a wait without a permit")) };
-        let (gate, account) = permit.release();
+        let released = Released::new(permit);
         // A thread is cheap to hold, a permit is not: it stands for a processor, which a waiting thread does not use.
         let parked = Parked::enter(state);
         self.runtime.block_on(wait(state, pipe, self.deadline))?;
         drop(parked);
-        let permit = self.runtime.block_on(resume(state, &gate, &account, self.deadline))?;
+        let permit = self.runtime.block_on(released.resume(state, self.deadline))?;
         self.turns.go_on(&permit);
         self.permit = Some(permit);
         Ok(())

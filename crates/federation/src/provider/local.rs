@@ -17,7 +17,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
-use tokio::time::Instant;
+use tokio::time::{Duration, Instant};
 
 /// Max searches that read collections at once. Each takes a thread.
 const AT_ONCE: usize = 4;
@@ -126,25 +126,29 @@ struct Door {
     runtime: Handle,
     turns: Arc<PermitTurns>,
     permit: Option<Permit>,
+    /// Processor time used under earlier permits.
+    used: Duration,
 }
 
 impl Door {
     fn new(gate: Gate, view: &View, deadline: Instant) -> Door {
         let account = Account { ledger: view.caller().ledger.clone(), class: Class::Interactive };
         let (runtime, turns) = (Handle::current(), Arc::new(PermitTurns::default()));
-        Door { gate, account, deadline, runtime, turns, permit: None }
+        Door { gate, account, deadline, runtime, turns, permit: None, used: Duration::ZERO }
     }
 
     /// Waits for a permit; `false` if there is none until the deadline.
     fn enter(&mut self) -> bool {
         // As work in progress: no queue refuses a search that was admitted.
-        self.permit = self.runtime.block_on(self.gate.resume(&self.account, self.deadline)).ok();
+        self.permit = self.runtime.block_on(self.gate.resume(&self.account, self.used, self.deadline)).ok();
         self.permit.iter().for_each(|permit| self.turns.go_on(permit));
         self.permit.is_some()
     }
 
     fn leave(&mut self) {
-        self.permit = None;
+        if let Some(permit) = self.permit.take() {
+            (_, _, self.used) = permit.release();
+        }
     }
 }
 

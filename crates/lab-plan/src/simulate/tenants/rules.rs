@@ -55,6 +55,7 @@ impl Ruler {
                     class: arrived.class,
                     deadline: Duration::from_micros(arrived.deadline),
                     resumed: false,
+                    used: Duration::ZERO,
                 };
                 let (ticket, act) = match admission.enter(Duration::from_micros(now), &ask) {
                     Ok(Entry::Run(ticket)) => (ticket, Some(Act::Run(arrived.number))),

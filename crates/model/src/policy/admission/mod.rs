@@ -28,7 +28,7 @@ pub use capacity::{Capacity, Load};
 pub use terms::{Ask, Class, ClassLoad, Counts, Entry, Refusal, Settings, Ticket, Turn, Verdict};
 
 use line::Waiting;
-use questions::{Questions, State};
+use questions::{Question, Questions, State};
 use share::Share;
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -131,11 +131,12 @@ impl<T: Clone + Eq + Hash> Admission<T> {
     /// # Errors
     /// [`Refusal::Deadline`] where it has to wait and its deadline has passed, [`Refusal::QueueFull`] where too many wait.
     pub fn enter(&mut self, now: At, ask: &Ask<T>) -> Result<Entry, Refusal> {
-        let number = self.activate(ask);
-        let tenant = &self.tenants[number];
-        if self.is_free() && self.may_start(tenant) {
-            let ticket = self.questions.add(number, ask.class, State::Running);
-            self.begin(number, ask.class);
+        let class = ask.class.after(ask.used);
+        let number = self.activate(ask, class);
+        let question = |state| Question { tenant: number, class, state, used: ask.used };
+        if self.is_free() && self.may_start(&self.tenants[number]) {
+            let ticket = self.questions.add(question(State::Running));
+            self.begin(number, class);
             self.tenants[number].started += 1;
             return Ok(Entry::Run(ticket));
         }
@@ -144,9 +145,9 @@ impl<T: Clone + Eq + Hash> Admission<T> {
             return Err(Refusal::Deadline);
         }
         if ask.resumed {
-            let ticket = self.questions.add(number, ask.class, State::Paused);
+            let ticket = self.questions.add(question(State::Paused));
             let tenant = &mut self.tenants[number];
-            tenant.lines[ask.class as usize].paused.push_back(ticket);
+            tenant.lines[class as usize].paused.push_back(ticket);
             tenant.started += 1;
             self.paused += 1;
             return Ok(Entry::Wait(ticket));
@@ -155,10 +156,10 @@ impl<T: Clone + Eq + Hash> Admission<T> {
         if self.waiting >= self.settings.waiting_max && !self.is_owed_room(number) {
             return Err(Refusal::QueueFull);
         }
-        let ticket = self.questions.add(number, ask.class, State::Waiting);
+        let ticket = self.questions.add(question(State::Waiting));
         let waiting = Waiting { ticket, since: now, deadline: ask.deadline };
         let tenant = &mut self.tenants[number];
-        tenant.lines[ask.class as usize].push(waiting);
+        tenant.lines[class as usize].push(waiting);
         tenant.waiting += 1;
         self.waiting += 1;
         Ok(Entry::Wait(ticket))
@@ -191,11 +192,14 @@ impl<T: Clone + Eq + Hash> Admission<T> {
         tenant.share.charge(used);
         tenant.lines[question.class as usize].share.charge(used);
         question.used += used;
-        while let Some((class, _)) = question.class.sinks().filter(|(_, at)| question.used >= *at) {
-            // A class that had nothing to do must not use what it missed meanwhile.
-            tenant.lines[class as usize].share.activate(tenant.virtual_time, Duration::ZERO);
-            question.class = class;
+        let class = question.class.after(question.used);
+        // Only while it runs: a question that waits or is paused stands in the queue of its class.
+        if class == question.class || question.state != State::Running {
+            return;
         }
+        // A class that had nothing to do must not use what it missed meanwhile.
+        tenant.lines[class as usize].share.activate(tenant.virtual_time, Duration::ZERO);
+        question.class = class;
     }
 
     /// Charges a tenant for work outside of its queries: sending and background work.
@@ -217,26 +221,27 @@ impl<T: Clone + Eq + Hash> Admission<T> {
         self.charge(ticket, used);
         let Some(question) = self.questions.remove(ticket) else { return };
         let tenant = &mut self.tenants[question.tenant];
+        let line = &mut tenant.lines[question.class as usize];
         match question.state {
             State::Running => {
                 tenant.running -= 1;
-                tenant.started -= 1;
                 self.running -= 1;
             }
             State::Paused => {
                 // A queue is searched only here. Clients that leave while they wait are rare beside those that are
                 // served.
-                tenant.lines[question.class as usize].paused.retain(|paused| *paused != ticket);
-                tenant.started -= 1;
+                line.paused.retain(|paused| *paused != ticket);
                 self.paused -= 1;
             }
             State::Waiting => {
-                tenant.lines[question.class as usize].waiting.retain(|waiting| waiting.ticket != ticket);
+                line.waiting.retain(|waiting| waiting.ticket != ticket);
                 tenant.waiting -= 1;
                 self.waiting -= 1;
+                return;
             }
-            State::Refused => {}
+            State::Refused => return,
         }
+        tenant.started -= 1;
     }
 
     /// The next question whose wait is over; to be called after every other call, until there is none.
@@ -260,8 +265,8 @@ impl<T: Clone + Eq + Hash> Admission<T> {
                 self.questions.set(waiting.ticket, State::Refused);
                 return Some(Turn::Refuse(waiting.ticket, refusal));
             }
-            self.tenants[number].started += 1;
             self.questions.set(waiting.ticket, State::Running);
+            self.tenants[number].started += 1;
             self.begin(number, class);
             return Some(Turn::Run(waiting.ticket));
         }
@@ -338,13 +343,13 @@ impl<T: Clone + Eq + Hash> Admission<T> {
     }
 
     /// The number of the tenant that asks, which becomes active.
-    fn activate(&mut self, ask: &Ask<T>) -> usize {
+    fn activate(&mut self, ask: &Ask<T>, class: Class) -> usize {
         let number = self.known(&ask.tenant, ask.weight);
         let tenant = &mut self.tenants[number];
         if tenant.is_idle() {
             tenant.share.activate(self.virtual_time, self.settings.credit);
         }
-        let line = &mut tenant.lines[ask.class as usize];
+        let line = &mut tenant.lines[class as usize];
         if line.waiting.is_empty() && line.paused.is_empty() {
             line.share.activate(tenant.virtual_time, self.settings.credit);
         }

@@ -47,9 +47,8 @@ impl Questions {
         }
     }
 
-    /// Adds a question that has used nothing yet.
-    pub(super) fn add(&mut self, tenant: usize, class: Class, state: State) -> Ticket {
-        let question = Question { tenant, class, state, used: Duration::ZERO };
+    /// Adds a question.
+    pub(super) fn add(&mut self, question: Question) -> Ticket {
         match self.free.pop() {
             Some(free) => {
                 self.slots[free as usize] = Some(question);

@@ -47,8 +47,17 @@ impl Class {
         }
     }
 
+    /// The class of a question of this class once it has used so much processor time.
+    pub(super) fn after(self, used: Duration) -> Class {
+        let mut class = self;
+        while let Some((next, _)) = class.sinks().filter(|(_, at)| used >= *at) {
+            class = next;
+        }
+        class
+    }
+
     /// The class that a question sinks to, and the processor time at which it does.
-    pub(super) const fn sinks(self) -> Option<(Class, Duration)> {
+    const fn sinks(self) -> Option<(Class, Duration)> {
         match self {
             Class::Interactive => Some((Class::Batch, Duration::from_millis(50))),
             Class::Batch => Some((Class::Background, Duration::from_millis(500))),
@@ -111,6 +120,8 @@ pub struct Ask<T> {
     /// Whether it ran before and gave its slot back, for a client that reads slowly. Such a question is never refused: it
     /// waits like one that was overtaken.
     pub resumed: bool,
+    /// Processor time that it used before: it continues in the class to which it had sunk.
+    pub used: Duration,
 }
 
 /// A question, valid until [`super::Admission::leave`].
