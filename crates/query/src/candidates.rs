@@ -50,6 +50,8 @@ pub(crate) struct Candidates {
     reach: Reach,
     /// Size in rows, a power of two, of the stretches that runs to be tested stay within.
     stretch: u32,
+    /// The same of runs that match as a whole.
+    stretch_whole: u32,
     /// Max gap in rows between two runs that are joined.
     bridged: u32,
 }
@@ -70,6 +72,7 @@ impl Candidates {
             sieve: None,
             reach: Reach::default(),
             stretch: CHUNK_ROWS,
+            stretch_whole: CHUNK_ROWS,
             bridged: 0,
         }
     }
@@ -88,7 +91,13 @@ impl Candidates {
 
     /// The same rows, limited to the reach of the question.
     fn sought(scan: &mut Scan, part: u32, all: Candidates) -> Candidates {
-        Candidates { sieve: scan.sieve(part), reach: scan.reach, stretch: scan.stretch(part), ..all }
+        let all = all.in_stretches(scan.stretches(part));
+        Candidates { sieve: scan.sieve(part), reach: scan.reach, ..all }
+    }
+
+    /// The same rows in runs of limited size, as [`Scan::stretches`] returns it.
+    pub(crate) fn in_stretches(self, (stretch, stretch_whole): (u32, u32)) -> Candidates {
+        Candidates { stretch, stretch_whole, ..self }
     }
 
     /// The same rows without rows that the sieve excludes.
@@ -113,6 +122,7 @@ impl Candidates {
             sieve: None,
             reach: Reach::default(),
             stretch: CHUNK_ROWS,
+            stretch_whole: CHUNK_ROWS,
             bridged: 0,
         }
     }
@@ -130,7 +140,7 @@ impl Candidates {
             None => self.advance(stats, step)?,
         };
         // Neighbouring leaves of one chunk become one run. Rows past the end of the chunk or stretch wait for the next call.
-        let end = if run.whole { chunk_end(run.rows.start) } else { end_of(run.rows.start, self.stretch) };
+        let end = end_of(run.rows.start, if run.whole { self.stretch_whole } else { self.stretch });
         while run.rows.end < end {
             match self.advance(stats, step) {
                 // Runs are joined because each is one read and one evaluation, whose overhead exceeds the cost of a few

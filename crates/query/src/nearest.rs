@@ -94,7 +94,8 @@ impl Eq for Entry {}
 impl Nearest {
     /// Starts at the roots of all trees.
     pub(crate) fn new(scan: &mut Scan, sought: &Sought) -> Nearest {
-        let columns = scan.columns_with(&geometry_columns(scan));
+        let geometry = geometry_columns(scan);
+        let columns = scan.columns_with(&geometry);
         let share = scan.control.share();
         let mut nearest = Nearest { heap: BinaryHeap::new(), sought: *sought, columns, best: BinaryHeap::new(), share };
         for part in scan.parts() {

@@ -38,6 +38,7 @@ impl Task {
 
     pub(crate) fn candidates(&self, scan: &mut Scan) -> Candidates {
         let all = Candidates::below(&self.tree, self.node, false).within(scan.reach);
+        let all = all.in_stretches(scan.stretches(self.part));
         // In the order of time rows have other numbers.
         if self.by_time { all } else { all.sifted(scan.sieve(self.part)) }
     }
@@ -78,7 +79,7 @@ pub(crate) fn work<T: Send>(
     scan: &mut Scan,
     tasks: &[Task],
     slices: usize,
-    make: impl Fn(&Scan) -> T + Sync,
+    make: impl Fn(&mut Scan) -> T + Sync,
     task: impl Fn(&mut T, &mut Scan, &Task) -> Result<(), QueryError> + Sync,
 ) -> Result<Vec<T>, QueryError> {
     let slices = if tasks.len() > 1 { slices.max(1) } else { 1 };
@@ -104,7 +105,7 @@ pub(crate) fn work<T: Send>(
                 // Each slice has its own counters and open chunks, so that slices share nothing that changes.
                 let mut scan = scan_ref.fork();
                 let began = scan.control.elapsed_us();
-                let mut made = make(&scan);
+                let mut made = make(&mut scan);
                 // Every n-th task, fixed in advance: work stealing would change the order of float additions from run to
                 // run.
                 let mut mine = tasks.iter().skip(i).step_by(slices).take_while(|_| !failed.load(Ordering::Relaxed));

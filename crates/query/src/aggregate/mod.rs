@@ -45,7 +45,7 @@ impl PartialGroups {
         let started = control.elapsed_us();
         control.check()?;
         let mut scan = Scan::new(snapshot, &question.predicate, control);
-        let mut worker = Worker::new(&scan, question)?;
+        let mut worker = Worker::new(&mut scan, question)?;
         let planned = control.elapsed_us();
         scan.stats.plan_us = (planned - started).max(0) as u64;
         match question.predicate.ids() {

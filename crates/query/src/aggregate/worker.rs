@@ -35,8 +35,8 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    pub(super) fn new(scan: &Scan, question: &Aggregate) -> Result<Worker, Invalid> {
-        let schema = scan.schema();
+    pub(super) fn new(scan: &mut Scan, question: &Aggregate) -> Result<Worker, Invalid> {
+        let schema = &scan.schema().clone();
         // This checks the question: its fields are valid from here on.
         let groups = Groups::of(question, schema, &scan.control)?;
         let numeric = schema.numeric_fields();

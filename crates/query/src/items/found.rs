@@ -121,7 +121,7 @@ impl Found {
                     Some(_) => return Err(wrong_place()),
                 };
                 // One more than asked: it shows whether there is a next page.
-                let mut sorter = Sorter::new(&scan, keys, after, limit + 1)?;
+                let mut sorter = Sorter::new(&mut scan, keys, after, limit + 1)?;
                 match ids {
                     Some(ids) => sorter.ids(&mut scan, &ids)?,
                     None => sorter.all(&mut scan)?,

@@ -36,6 +36,8 @@ pub(crate) struct Scan {
     pub(crate) grid: Grid,
     /// Columns that the predicate reads.
     test_columns: Arc<Projection>,
+    /// Those, and the columns that are read of each run besides.
+    read_columns: Arc<Projection>,
     /// Whether the predicate tests ids generated from sequence numbers.
     tests_made_ids: bool,
     /// Columns for keys.
@@ -67,6 +69,7 @@ impl Scan {
         let mut key_columns = Projection::none(&layout);
         key_columns.add_boxes(&layout);
         key_columns.add_time(&layout, &schema);
+        let test_columns = Arc::new(test_columns);
         let stats = Stats { parts: snapshot.parts.len() as u64, ..Stats::default() };
         Scan {
             snapshot: snapshot.clone(),
@@ -76,7 +79,8 @@ impl Scan {
             reach: Reach::of(predicate),
             control: control.clone(),
             stats,
-            test_columns: Arc::new(test_columns),
+            read_columns: test_columns.clone(),
+            test_columns,
             tests_made_ids: snapshot.schema.id == IdRole::Made && predicate.reads_id(),
             key_columns: Arc::new(key_columns),
             of_pieces: predicate.of_pieces(),
@@ -99,12 +103,17 @@ impl Scan {
         self.sieves[part as usize].get_or_init(sift).clone()
     }
 
-    /// Max rows of a part that are tested at a time. Where shapes are stored in pages that is one page: it is read without
-    /// a copy, while joining several pages copies them.
-    pub(crate) fn stretch(&self, part: u32) -> u32 {
+    /// Max rows of a part that are tested at a time, and max rows that are read at a time where all match. Where shapes are
+    /// stored in pages, one page is tested at a time: it is read without a copy, while joining several pages copies them. Of
+    /// large events few are read at a time: a chunk of them would take many megabytes.
+    pub(crate) fn stretches(&self, part: u32) -> (u32, u32) {
+        let view = self.part(part);
+        if let Some(few) = view.rows_at_once(&self.read_columns) {
+            return (few, few);
+        }
         match self.layout.geometry {
-            Some(GeometryColumns::Shapes { wkb }) if self.test_columns.has(wkb) => self.part(part).page_rows(wkb),
-            _ => CHUNK_ROWS,
+            Some(GeometryColumns::Shapes { wkb }) if self.test_columns.has(wkb) => (view.page_rows(wkb), CHUNK_ROWS),
+            _ => (CHUNK_ROWS, CHUNK_ROWS),
         }
     }
 
@@ -119,6 +128,7 @@ impl Scan {
             stats: Stats::default(),
             grid: self.grid,
             test_columns: self.test_columns.clone(),
+            read_columns: self.read_columns.clone(),
             tests_made_ids: self.tests_made_ids,
             key_columns: self.key_columns.clone(),
             of_pieces: self.of_pieces.clone(),
@@ -300,10 +310,11 @@ impl Scan {
         Ok(Some((rows, batch)))
     }
 
-    /// The columns of the predicate and of `more`.
-    pub(crate) fn columns_with(&self, more: &Projection) -> Projection {
+    /// The columns of the predicate and of `more`, which will be read of each run.
+    pub(crate) fn columns_with(&mut self, more: &Projection) -> Projection {
         let mut columns = Projection::clone(&self.test_columns);
         columns.union(more);
+        self.read_columns = Arc::new(columns.clone());
         columns
     }
 }

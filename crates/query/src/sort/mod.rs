@@ -112,12 +112,12 @@ enum Bound {
 impl Sorter {
     /// Keeps the first `most` events after a place.
     pub(crate) fn new(
-        scan: &Scan,
+        scan: &mut Scan,
         keys: &[SortKey],
         after: Option<(Vec<SortValue>, Seq)>,
         most: usize,
     ) -> Result<Sorter, Invalid> {
-        let schema = scan.schema();
+        let schema = &scan.schema().clone();
         if keys.is_empty() || keys.len() > SORT_KEYS_MAX {
             return Err(Invalid::field("sortby", format!("expected 1 to {SORT_KEYS_MAX} properties to sort by")));
         }
@@ -129,7 +129,8 @@ impl Sorter {
                 }
             }
         }
-        let columns = scan.columns_with(&key_columns(scan, keys));
+        let key_columns = key_columns(scan, keys);
+        let columns = scan.columns_with(&key_columns);
         let bound = match keys[0].target {
             SortTarget::Field(field) if schema.fields[field].kind.is_numeric() => Bound::Number(field),
             SortTarget::Field(field) => match schema.time {
@@ -180,7 +181,8 @@ impl Sorter {
                 }
                 continue;
             }
-            let mut candidates = Candidates::below(&tree, open.node, open.whole);
+            let mut candidates =
+                Candidates::below(&tree, open.node, open.whole).in_stretches(scan.stretches(open.part));
             let predicate = scan.predicate.clone();
             while let Some(run) =
                 candidates.next(&mut scan.stats, &mut |node, whole| match search_step(&predicate, node, whole) {

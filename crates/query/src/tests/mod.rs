@@ -1,6 +1,7 @@
 //! Every kind of question against a naive scan, over memory trees and segments mixed.
 
 mod items;
+mod large;
 mod lines;
 mod many;
 mod numbers;

@@ -114,9 +114,14 @@ impl PartView {
 
     /// Rows of the smallest page of a column, at least one leaf; those of a chunk where it is not kept in pages.
     pub fn page_rows(&self, column: usize) -> u32 {
-        let Some(segment) = self.part.segment() else { return CHUNK_ROWS };
-        let chunks = 0..self.part.rows.div_ceil(CHUNK_ROWS);
-        chunks.map(|chunk| segment.page_rows(chunk, column)).min().unwrap_or(CHUNK_ROWS)
+        self.part.segment().map_or(CHUNK_ROWS, |segment| segment.page_rows_min(column))
+    }
+
+    /// Rows to read at once where an event takes some kilobytes in one of these columns: a chunk of them would take as many
+    /// megabytes. `None` where all are small, or nothing has to be read.
+    pub fn rows_at_once(&self, wanted: &Projection) -> Option<u32> {
+        let rows = wanted.columns().map(|column| self.page_rows(column)).min()?;
+        (rows <= PAGE_ROWS_MIN).then_some(rows)
     }
 
     /// As [`PartView::read`], without pushing out of the cache what readers use.

@@ -59,6 +59,11 @@ impl Segment {
         self.rows.load().as_ref().map_or(CHUNK_ROWS, |rows| rows.page_rows(chunk, column))
     }
 
+    /// The smallest of [`SegmentFile::page_rows`] in any chunk.
+    pub(crate) fn page_rows_min(&self, column: usize) -> u32 {
+        self.rows.load().as_ref().map_or(CHUNK_ROWS, |rows| rows.page_rows_min(column))
+    }
+
     /// Bytes of the Arrow rows of a chunk once they are read; 0 where they are archived only.
     pub(crate) fn chunk_bytes(&self, chunk: u32) -> u64 {
         self.rows.load().as_ref().map_or(0, |rows| rows.chunk_bytes(chunk))

@@ -142,6 +142,8 @@ pub(crate) struct RowsFile {
     columns: u16,
     /// Of each column of each chunk its first block, and the binary logarithm of the rows of a page.
     pages: Vec<(u32, u8)>,
+    /// Of each column the binary logarithm of the rows of its smallest page.
+    smallest: Vec<u8>,
     blocks: Vec<BlockRef>,
 }
 
@@ -178,13 +180,22 @@ impl RowsFile {
         };
         let (rows, columns, pages, blocks) =
             parse().map_err(|e| StoreError::corrupt(&file.path, format!("its footer does not read: {e}")))?;
-        Ok(RowsFile { file, name: name.to_owned(), rows, columns, pages, blocks })
+        let mut smallest = vec![CHUNK_ROWS.trailing_zeros() as u8; usize::from(columns) + 1];
+        for chunk in pages.chunks(smallest.len()) {
+            smallest.iter_mut().zip(chunk).for_each(|(smallest, (_, bits))| *smallest = *bits.min(smallest));
+        }
+        Ok(RowsFile { file, name: name.to_owned(), rows, columns, pages, smallest, blocks })
     }
 
     /// Rows of a page of one column of one chunk: [`CHUNK_ROWS`] where it is one block. The column after the last is that of
     /// the sequence numbers.
     pub(crate) fn page_rows(&self, chunk: u32, column: usize) -> u32 {
         self.place(chunk, column).map_or(CHUNK_ROWS, |(_, bits)| 1 << bits)
+    }
+
+    /// Rows of the smallest page of a column in any chunk.
+    pub(crate) fn page_rows_min(&self, column: usize) -> u32 {
+        self.smallest.get(column).map_or(CHUNK_ROWS, |bits| 1 << bits)
     }
 
     /// Bytes of all columns of a chunk, as they are in memory.
