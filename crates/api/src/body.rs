@@ -13,15 +13,11 @@ use meridian_admission::ByteShare;
 use meridian_observe::{self as observe, Stage};
 use serde::de::DeserializeOwned;
 use std::pin::Pin;
-use tokio::time::{Duration, Instant};
+use tokio::time::Instant;
 
 /// Bodies up to this size are parsed where they arrive. That takes less time than handing them to another thread, and
 /// delays other tasks no longer than is acceptable.
 pub const INLINE_BYTES: usize = 16 << 10;
-/// A refused body up to this size is read and discarded, so that its connection stays usable.
-const DRAIN_BYTES_MAX: u64 = 64 << 10;
-/// Max time for that.
-const DRAIN_MAX: Duration = Duration::from_secs(1);
 /// Step by which the share of the memory budget grows.
 const GROWTH_BYTES: usize = 1 << 20;
 
@@ -118,7 +114,7 @@ pub async fn json<T: DeserializeOwned + Send + 'static>(
 }
 
 /// The next piece of data; trailers are skipped.
-async fn frame(body: &mut Body) -> Option<Result<Bytes, axum::Error>> {
+pub async fn frame(body: &mut Body) -> Option<Result<Bytes, axum::Error>> {
     loop {
         let next = std::future::poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await?;
         match next {
@@ -130,20 +126,6 @@ async fn frame(body: &mut Body) -> Option<Result<Bytes, axum::Error>> {
             Err(e) => return Some(Err(e)),
         }
     }
-}
-
-/// Reads and discards an unwanted body, if it is small; whether nothing of it is left. A large one is left: the
-/// connection then ends with the response, and lingers so that the client can read it (`connection/wire.rs`).
-pub async fn read_if_small(headers: &HeaderMap, body: &mut Body) -> bool {
-    // A client that sent `Expect: 100-continue` has sent no body yet; reading the body would make it send.
-    let is_small = body.size_hint().upper().is_some_and(|bytes| bytes <= DRAIN_BYTES_MAX);
-    body.is_end_stream() || is_small && !headers.contains_key(header::EXPECT) && drain(body).await
-}
-
-/// Reads a small body to its end; `false` if it does not come in time.
-async fn drain(body: &mut Body) -> bool {
-    let all = async { while let Some(Ok(_)) = frame(body).await {} };
-    tokio::time::timeout(DRAIN_MAX, all).await.is_ok()
 }
 
 /// The refusal of a request whose body is not read to its end.
@@ -181,6 +163,7 @@ mod tests {
     use serde::{Deserialize, Deserializer};
     use std::sync::Arc;
     use std::thread::ThreadId;
+    use tokio::time::Duration;
 
     /// The thread on which it was read.
     struct ReadOn(ThreadId);

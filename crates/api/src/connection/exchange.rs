@@ -13,6 +13,7 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::SystemTime;
+use tokio::sync::oneshot;
 use tokio::time::{Duration, Instant};
 
 /// Fields of HTTP/1.1 that have no meaning in HTTP/2 and make a response malformed (RFC 9113, 8.2.2).
@@ -35,17 +36,28 @@ pub async fn run(
     mut respond: SendResponse<Bytes>,
 ) -> Ended {
     let is_head = *request.method() == Method::HEAD;
+    let (asks, mut asked) = oneshot::channel();
     let answer = async {
         // The library bounds the bytes of a head, not its fields.
         if request.headers().len() > FIELDS_MAX {
             return head_too_large().into_response();
         }
-        entry.answer(from, translated(request)).await
+        entry.answer(from, translated(request, asks)).await
     };
-    let response = tokio::select! {
-        response = answer => response,
-        // The request's work ends with its future.
-        _ = poll_fn(|cx| respond.poll_reset(cx)) => return Ended::Cancelled,
+    let mut answer = pin!(answer);
+    let response = loop {
+        tokio::select! {
+            response = &mut answer => break response,
+            // The sender is dropped where the client waits for nothing.
+            Ok(()) = &mut asked, if !asked.is_terminated() => {
+                let mut go_on = Response::new(());
+                *go_on.status_mut() = StatusCode::CONTINUE;
+                // A stream that has ended meanwhile is seen by its reset.
+                let _ = respond.send_informational(go_on);
+            }
+            // The request's work ends with its future.
+            _ = poll_fn(|cx| respond.poll_reset(cx)) => return Ended::Cancelled,
+        }
     };
     let state = entry.state();
     let now = SystemTime::UNIX_EPOCH + Duration::from_micros(u64::try_from(state.now()).unwrap_or_default());
@@ -55,8 +67,9 @@ pub async fn run(
     Ended::Answered
 }
 
-/// The request in the form that it would have over HTTP/1.1: the target without an authority, which is in `Host`.
-fn translated(request: Request<RecvStream>) -> Request<RequestBody> {
+/// The request in the form that it would have over HTTP/1.1: the target without an authority, which is in `Host`. A body
+/// that its client holds back until `100 Continue` is asked for through `asks`, once it is read.
+fn translated(request: Request<RecvStream>, asks: oneshot::Sender<()>) -> Request<RequestBody> {
     let (mut parts, stream) = request.into_parts();
     if let Some(authority) = parts.uri.authority().and_then(|one| HeaderValue::from_str(one.as_str()).ok()) {
         // A client may send both, which must then be alike (RFC 9113, 8.3.1). Two hosts are refused.
@@ -68,7 +81,8 @@ fn translated(request: Request<RecvStream>) -> Request<RequestBody> {
     parts.uri = target.map_or_else(|| Uri::from_static("/"), Uri::from);
     join_cookies(&mut parts.headers);
     let length = parts.headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
-    Request::from_parts(parts, RequestBody { stream, length })
+    let waits = parts.headers.get(header::EXPECT).is_some_and(|value| value.as_bytes() == b"100-continue");
+    Request::from_parts(parts, RequestBody { stream, length, asks: waits.then_some(asks) })
 }
 
 /// Cookies may come as a field each, for better compression (RFC 9113, 8.2.3).
@@ -85,6 +99,8 @@ fn join_cookies(headers: &mut HeaderMap) {
 struct RequestBody {
     stream: RecvStream,
     length: Option<u64>,
+    /// Tells that its client may send.
+    asks: Option<oneshot::Sender<()>>,
 }
 
 impl HttpBody for RequestBody {
@@ -92,6 +108,10 @@ impl HttpBody for RequestBody {
     type Error = h2::Error;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, h2::Error>>> {
+        if let Some(asks) = self.asks.take() {
+            // Nobody listens once the response is there.
+            let _ = asks.send(());
+        }
         let data = match ready!(self.stream.poll_data(cx)) {
             Some(Ok(data)) => data,
             Some(Err(e)) => return Poll::Ready(Some(Err(e))),

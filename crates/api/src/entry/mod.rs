@@ -22,6 +22,7 @@ mod revocation;
 mod route;
 mod table;
 mod unauthorized;
+mod unread;
 
 pub use caller::CHALLENGE;
 pub use forwarded::{Client, client, is_forwarded};
@@ -32,7 +33,6 @@ pub use revocation::void;
 pub use route::{Access, Action, Class, RequestBody, Resource, Route};
 
 use crate::audit;
-use crate::body;
 use crate::guard::{Guard, types};
 use crate::overload;
 use crate::places;
@@ -258,7 +258,9 @@ impl Entry {
                 let from = (arrival.client, observation.id());
                 let act = audit::act_of(row.route, &caller, from, (request.uri().path(), &segments));
                 let (segments, lease) = (Segments::of(&segments), Lease::new(gate.clone(), account, permit));
-                let mut request = request.map(Body::new);
+                let (head, body) = request.into_parts();
+                let (body, rest) = unread::lend(&head.headers, Body::new(body));
+                let mut request = Request::from_parts(head, body);
                 request.extensions_mut().insert(Dispatch {
                     arrival,
                     id: observation.id().into(),
@@ -278,6 +280,9 @@ impl Entry {
                 };
                 // Held until here even if the handler does not take the permit.
                 drop(lease);
+                if let Some(rest) = rest {
+                    Box::pin(rest.settle(&mut response)).await;
+                }
                 if let Some(tracked) = &mut tracked {
                     tracked.set_head(&mut response);
                 }
@@ -359,14 +364,10 @@ impl Entry {
     }
 }
 
-/// Ends a request with a response. A small body is read, so that the connection stays usable. A large one is not: that
-/// would cost more than the refusal.
+/// Ends a request with a response, without its body.
 async fn refuse<B: Incoming>(mut response: Response, request: Request<B>) -> Response {
     let (parts, body) = request.into_parts();
-    // Over HTTP/2 too, where the rest of a stream is refused by RST_STREAM: some clients then drop the response.
-    if !body::read_if_small(&parts.headers, &mut Body::new(body)).await {
-        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
-    }
+    unread::refuse(&parts.headers, Body::new(body), &mut response).await;
     response
 }
 

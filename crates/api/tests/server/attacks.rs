@@ -5,6 +5,7 @@ use crate::support::{Response, Server, read_response};
 use meridian_api::ServerConfig;
 use std::io::{BufReader, Read, Write};
 use std::net::TcpStream;
+use std::thread;
 use std::time::Duration;
 
 /// All responses to what is written; then the server must close.
@@ -122,6 +123,9 @@ fn who_waits_for_100_continue_is_refused_before_it_sends() {
         ("/nowhere", "application/geo+json", 10, 404),
         ("/collections/c/items", "text/plain", 10, 415),
         ("/collections/c/items", "application/geo+json", 64 << 20, 413),
+        // By the handler, which has not asked for the body.
+        ("/collections/nowhere/items", "application/geo+json", 10, 404),
+        ("/collections/c/items?nonsense=1", "application/geo+json", 10, 400),
     ] {
         let (answer, mut reader) = announced(&server, &head(path, kind, length));
         answer.problem(status);
@@ -163,6 +167,33 @@ fn a_refusal_reads_small_bodies_and_leaves_large_ones() {
     stream.write_all(head(4 << 20).as_bytes()).unwrap();
     let _ = stream.write_all(&vec![b' '; 4 << 20]);
     read_response(&mut BufReader::new(stream)).unwrap().problem(415);
+}
+
+#[test]
+fn small_bodies_that_a_handler_leaves_are_read_and_large_ones_are_not() {
+    let server = house();
+    let head = |length: usize| {
+        format!(
+            "POST /collections/c/items?nonsense=1 HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/geo+json\r\n\
+             Content-Length: {length}\r\n\r\n"
+        )
+    };
+    // The rest of a small one comes after the refusal was decided, and is no request.
+    let mut stream = server.connect();
+    stream.write_all(format!("{}{}", head(9), "GET").as_bytes()).unwrap();
+    thread::sleep(Duration::from_millis(50));
+    stream.write_all(b" / HTT").unwrap();
+    stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
+    let mut reader = BufReader::new(stream);
+    read_response(&mut reader).unwrap().problem(400);
+    assert_eq!(read_response(&mut reader).unwrap().status, 200);
+    let (answer, _) = announced(&server, &head(512 << 10));
+    answer.problem(400);
+    assert_eq!(answer.header("connection"), "close");
+    // Half of a small one does not come: the connection is given up.
+    let (answer, _) = announced(&server, &format!("{}GET", head(9)));
+    answer.problem(400);
+    assert_eq!(answer.header("connection"), "close");
 }
 
 #[test]

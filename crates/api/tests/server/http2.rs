@@ -235,6 +235,29 @@ fn a_refused_body_is_not_sent_and_the_connection_stays() {
 }
 
 #[test]
+fn who_waits_for_100_continue_is_told_to_go_on_or_refused() {
+    let (server, shown) = house(ServerConfig::default());
+    run(async {
+        let mut client = Client::new(&server, &shown).await;
+        create(&mut client).await;
+        let post = |path: &str| {
+            let post = Request::post(format!("https://localhost{path}")).header("expect", "100-continue");
+            post.header("content-type", "application/geo+json").body(()).unwrap()
+        };
+        let mut requests = client.requests.clone().ready().await.unwrap();
+        let (mut response, mut body) = requests.send_request(post("/collections/c/items"), false).unwrap();
+        let told = poll_fn(|cx| response.poll_informational(cx)).await.unwrap().unwrap();
+        assert_eq!(told.status(), 100);
+        body.send_data(events(1).into(), true).unwrap();
+        assert_eq!(response.await.unwrap().status(), 201);
+        for path in ["/nowhere", "/collections/c/items?nonsense=1"] {
+            let (response, _body) = requests.send_request(post(path), false).unwrap();
+            assert!(response.await.unwrap().status().is_client_error(), "{path}");
+        }
+    });
+}
+
+#[test]
 fn a_refusal_lets_a_small_body_arrive() {
     let (server, shown) = house(ServerConfig::default());
     run(async {
