@@ -7,7 +7,7 @@ mod common;
 
 use common::group::Group;
 use common::{PATIENCE, Server, as_holder, token};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -35,6 +35,7 @@ connections_max = 256
 connections_per_address_max = 256
 query_bytes_total = "32 MiB"
 [streams]
+max = 160
 objects_max = 256
 [search]
 buffer_bytes_total = "8 MiB"
@@ -51,6 +52,8 @@ const LARGE: &str = "/collections/large/items";
 /// Duration of the load, and min number of requests of each client.
 const LOAD: Duration = Duration::from_secs(10);
 const REQUESTS_MIN: usize = 3;
+/// Unread streams of each tenant, half of them over WebSockets.
+const STREAMS: usize = 32;
 const TENANTS: [&str; 4] = ["one", "two", "three", "four"];
 
 /// Bytes after "up to" in the start message.
@@ -115,6 +118,20 @@ impl Client<'_> {
         stream.write_all(head.as_bytes()).unwrap();
         // A server that refuses early reads no more.
         let _ = stream.write_all(body);
+        stream
+    }
+
+    /// Follows the large events, and reads nothing.
+    fn follow(&self, over_socket: bool) -> TcpStream {
+        let mut stream = TcpStream::connect(self.address).unwrap();
+        let upgrade = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
+                       Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+        let head = format!(
+            "GET /collections/large/stream?after=0 HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n{}\r\n",
+            self.token,
+            if over_socket { upgrade } else { "" }
+        );
+        stream.write_all(head.as_bytes()).unwrap();
         stream
     }
 
@@ -201,6 +218,22 @@ fn within_the_memory_that_it_says_it_takes_a_server_is_never_killed() {
                 while begun.elapsed() < LOAD {
                     idle.push(client.begin("GET", &format!("{LARGE}?f=ndjson"), b""));
                     std::thread::sleep(Duration::from_millis(400));
+                }
+            });
+        }
+        for client in &clients {
+            scope.spawn(move || {
+                // Those that are evicted are replaced.
+                let mut streams = VecDeque::new();
+                for n in 0.. {
+                    if begun.elapsed() > LOAD {
+                        break;
+                    }
+                    if streams.len() == STREAMS {
+                        streams.pop_front();
+                    }
+                    streams.push_back(client.follow(n % 2 == 0));
+                    std::thread::sleep(Duration::from_millis(100));
                 }
             });
         }

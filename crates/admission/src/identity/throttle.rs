@@ -5,6 +5,9 @@
 //! A login that others try stays open to its user at an address from which the user has signed in: attempts for this login from
 //! there are counted by themselves. So nobody elsewhere can lock a user out by failing on purpose, and neither can others behind
 //! the same address who try other logins.
+//!
+//! Where an issuer checks who someone is, nothing can be guessed here: failures alone count, for their address. So however many
+//! people sign in behind one address, they do not wait for each other.
 
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -62,7 +65,7 @@ impl Default for Throttle {
 
 impl Throttle {
     /// Begins an attempt of a client at an address, none where its owner is known to be the operator. `login` is what was typed;
-    /// none where it cannot be a login, or where an issuer asks for it: then the address alone counts.
+    /// none where it cannot be a login: then the address alone counts.
     ///
     /// # Errors
     /// The time to wait.
@@ -77,6 +80,22 @@ impl Throttle {
         }
         tables.count(&attempt, now);
         Ok(attempt)
+    }
+
+    /// Whether a client at this address may try to sign in at an issuer now. Nothing is counted.
+    ///
+    /// # Errors
+    /// The time to wait.
+    pub fn check(&self, address: Option<IpAddr>, now: i64) -> Result<(), Duration> {
+        let wait = address.map_or(0, |address| self.0.lock().addresses.wait(&block(address), now));
+        if wait > 0 { Err(Duration::from_micros(wait.unsigned_abs())) } else { Ok(()) }
+    }
+
+    /// Counts an attempt at an issuer that failed.
+    pub fn fail(&self, address: Option<IpAddr>, now: i64) {
+        if let Some(address) = address {
+            self.0.lock().addresses.count(block(address), now);
+        }
     }
 
     /// Takes back an attempt that was successful, and remembers its address.
@@ -294,6 +313,23 @@ mod tests {
         let attempt = throttle.begin(None, at("192.0.2.2"), 0).unwrap();
         throttle.succeed(attempt, 0);
         assert!(throttle.0.lock().familiar.counts.is_empty(), "no address is familiar to nobody");
+    }
+
+    #[test]
+    fn at_an_issuer_failures_alone_count() {
+        let throttle = Throttle::default();
+        let address = at("192.0.2.1");
+        for _ in 0..100 {
+            assert_eq!(throttle.check(address, 0), Ok(()));
+        }
+        for _ in 0..FREE {
+            assert_eq!(throttle.check(address, 0), Ok(()));
+            throttle.fail(address, 0);
+        }
+        assert!(throttle.check(address, 0).is_err() && throttle.check(at("192.0.2.2"), 0).is_ok());
+        assert!(throttle.begin(Some("anna"), address, 0).is_err(), "passwords are not tried from there either");
+        assert_eq!(throttle.check(address, SECOND), Ok(()));
+        assert_eq!(throttle.check(None, 0), Ok(()));
     }
 
     #[test]

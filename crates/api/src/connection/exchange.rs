@@ -1,8 +1,9 @@
 //! One request over HTTP/2 and its response.
 
+use super::asked::Asked;
 use super::wire::{FIELDS_MAX, head_too_large};
 use crate::entry::{Connection, Entry};
-use axum::body::{Bytes, HttpBody};
+use axum::body::{Body, Bytes, HttpBody};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri, Version, header};
 use axum::response::{IntoResponse, Response};
 use h2::server::SendResponse;
@@ -36,7 +37,7 @@ pub async fn run(
     mut respond: SendResponse<Bytes>,
 ) -> Ended {
     let is_head = *request.method() == Method::HEAD;
-    let (asks, mut asked) = oneshot::channel();
+    let (asks, mut wanted) = oneshot::channel();
     let answer = async {
         // The library bounds the bytes of a head, not its fields.
         if request.headers().len() > FIELDS_MAX {
@@ -45,11 +46,11 @@ pub async fn run(
         entry.answer(from, translated(request, asks)).await
     };
     let mut answer = pin!(answer);
-    let response = loop {
+    let mut response = loop {
         tokio::select! {
             response = &mut answer => break response,
             // The sender is dropped where the client waits for nothing.
-            Ok(()) = &mut asked, if !asked.is_terminated() => {
+            Ok(()) = &mut wanted, if !wanted.is_terminated() => {
                 let mut go_on = Response::new(());
                 *go_on.status_mut() = StatusCode::CONTINUE;
                 // A stream that has ended meanwhile is seen by its reset.
@@ -59,9 +60,10 @@ pub async fn run(
             _ = poll_fn(|cx| respond.poll_reset(cx)) => return Ended::Cancelled,
         }
     };
-    let state = entry.state();
+    let (state, asked) = (entry.state(), Asked::default());
+    asked.take(response.extensions_mut());
     let now = SystemTime::UNIX_EPOCH + Duration::from_micros(u64::try_from(state.now()).unwrap_or_default());
-    if send(respond, response, is_head, now, state.config.write_stall).await == Sent::Stalled {
+    if send(respond, response, is_head, now, state.config.write_stall, &asked).await == Sent::Stalled {
         state.readers.count_slow();
     }
     Ended::Answered
@@ -145,9 +147,10 @@ async fn send(
     is_head: bool,
     now: SystemTime,
     stall: Duration,
+    asked: &Asked,
 ) -> Sent {
     let (mut parts, body) = response.into_parts();
-    let mut body = pin!(body);
+    let body = pin!(body);
     parts.version = Version::HTTP_2;
     for name in &CONNECTION_FIELDS {
         parts.headers.remove(name);
@@ -165,6 +168,16 @@ async fn send(
     if ends {
         return Sent::Done;
     }
+    tokio::select! {
+        sent = send_body(&mut stream, body, stall) => return sent,
+        () = poll_fn(|cx| asked.poll_hang_up(cx)) => {}
+    }
+    // The library drops what it keeps of the response.
+    stream.send_reset(Reason::CANCEL);
+    Sent::Done
+}
+
+async fn send_body(stream: &mut SendStream<Bytes>, mut body: Pin<&mut Body>, stall: Duration) -> Sent {
     loop {
         // Also while the body has nothing to send: a reset must end the query at once.
         let frame = tokio::select! {
@@ -175,7 +188,7 @@ async fn send(
             Some(Ok(frame)) => {
                 // Trailers: no handler makes any.
                 let Ok(data) = frame.into_data() else { continue };
-                match push(&mut stream, data, body.is_end_stream(), stall).await {
+                match push(stream, data, body.is_end_stream(), stall).await {
                     Ok(true) => return Sent::Done,
                     Ok(false) => {}
                     Err(sent) => return sent,

@@ -1,11 +1,13 @@
 //! HTTP/1.1 over one connection.
 
+use super::asked::Asked;
 use super::wire::{Exchanges, HEAD_BYTES_MAX, Wire};
 use crate::entry::{Connection, Entry};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use std::convert::Infallible;
+use std::future::poll_fn;
 use std::pin::pin;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
@@ -16,10 +18,14 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let config = &entry.state().config;
-    let exchanges = Exchanges::default();
+    let (exchanges, asked) = (Exchanges::default(), Asked::default());
     let service = service_fn(|request| {
-        let exchange = exchanges.begin();
-        async move { Ok::<_, Infallible>(exchange.of(entry.answer(from, request).await)) }
+        let (exchange, asked) = (exchanges.begin(), &asked);
+        async move {
+            let mut response = entry.answer(from, request).await;
+            asked.take(response.extensions_mut());
+            Ok::<_, Infallible>(exchange.of(response))
+        }
     });
     let serving = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -29,16 +35,26 @@ where
         .serve_connection(TokioIo::new(Wire::new(stream, exchanges.clone())), service)
         .with_upgrades();
     let mut serving = pin!(serving);
-    let stop = async { stopping.wait_for(|stop| *stop).await.is_ok() };
-    let ended = tokio::select! {
-        ended = serving.as_mut() => ended,
-        _ = stop => {
-            // Ends the connection after the response in progress. The server's grace period bounds that.
-            serving.as_mut().graceful_shutdown();
-            serving.await
+    let mut closing = false;
+    let ended = loop {
+        tokio::select! {
+            // In this order: what a response asks is known once it was begun.
+            biased;
+            ended = serving.as_mut() => break ended,
+            () = poll_fn(|cx| asked.poll_hang_up(cx)) => {
+                return tracing::debug!("hung up on a client that does not read");
+            }
+            _ = stopping.wait_for(|stop| *stop), if !closing => {
+                // Ends the connection after the response in progress. The server's grace period bounds that.
+                serving.as_mut().graceful_shutdown();
+                closing = true;
+            }
         }
     };
     if let Err(e) = ended {
-        tracing::debug!(error = %e, "connection ended early");
+        return tracing::debug!(error = %e, "connection ended early");
+    }
+    if let Some(work) = asked.after_switch() {
+        work.await;
     }
 }

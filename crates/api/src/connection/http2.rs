@@ -25,9 +25,9 @@ use tokio::time::{Duration, Instant, MissedTickBehavior, interval, sleep_until};
 
 /// Streams that a client may have open at once; further ones are refused.
 const STREAMS_MAX: u32 = 100;
-/// Bytes that a client may send ahead of what is read, by stream and in all. They are memory outside the budget for bodies.
-const STREAM_WINDOW: u32 = 128 << 10;
-const CONNECTION_WINDOW: u32 = 256 << 10;
+/// Bytes that a client may send ahead of what is read, by stream and in all. They are memory of the connection, outside the budget for bodies.
+const STREAM_WINDOW: u32 = 64 << 10;
+const CONNECTION_WINDOW: u32 = 128 << 10;
 /// Bytes of a response that wait in the library for their turn on the connection.
 const SEND_BUFFER_BYTES: usize = 64 << 10;
 /// Streams that were reset before they were taken up. The library forgets none of them earlier.

@@ -5,6 +5,7 @@
 //! which does not know them.
 
 mod addresses;
+mod asked;
 mod exchange;
 mod http1;
 mod http2;
@@ -14,6 +15,7 @@ mod tls;
 mod wire;
 
 pub use addresses::{Addresses, Counted};
+pub use asked::{AfterSwitch, HangUp};
 pub use tls::{Certificate, CertificateFault, Tls};
 
 use crate::entry::{Connection, Entry, Peer};

@@ -19,6 +19,8 @@ use tokio_rustls::server::TlsStream;
 
 /// Handshakes in progress at once. More wait until their deadline.
 const HANDSHAKES_MAX: usize = 1024;
+/// Encrypted bytes of a connection that wait for its client.
+const UNSENT_BYTES: usize = 32 << 10;
 /// A time after every certificate's, in seconds since 1970: the year 9999.
 const FAR_FUTURE: Duration = Duration::from_secs(253_402_300_799);
 
@@ -145,6 +147,6 @@ impl Tls {
         // In this order: connections of one address that wait for each other must not keep places from the others.
         let _of_address = of_address.acquire().await.map_err(io::Error::other)?;
         let _of_all = self.handshakes.acquire().await.map_err(io::Error::other)?;
-        self.acceptor.accept(stream).await
+        self.acceptor.accept_with(stream, |connection| connection.set_buffer_limit(Some(UNSENT_BYTES))).await
     }
 }

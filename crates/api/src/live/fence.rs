@@ -17,13 +17,20 @@ const INSIDE: &[u64] = &[0];
 pub(super) struct Fence {
     reported: Vec<When>,
     cached: Fences,
+    cached_max: usize,
 }
 
 impl Fence {
     /// A fence that reports these transitions and caches the state of up to `objects` objects.
     pub(super) fn new(reported: Vec<When>, objects: usize) -> Fence {
         // An object inside counts twice, and a full cache drops the half that was not updated for longest.
-        Fence { reported, cached: Fences::new(objects.saturating_mul(4)) }
+        let cached_max = objects.saturating_mul(4);
+        Fence { reported, cached: Fences::new(cached_max), cached_max }
+    }
+
+    /// Forgets all objects, before events are read again: their states are those after these events.
+    pub(super) fn forget(&mut self) {
+        self.cached = Fences::new(self.cached_max);
     }
 
     /// The transitions to report for events in their order of writing: row numbers, each with its transition.

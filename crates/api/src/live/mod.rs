@@ -5,10 +5,16 @@
 //! or repeated between them. It reads on only when its client has taken the events before, so a slow client makes it
 //! fall behind instead of filling memory. Between two reads it holds neither a thread nor a permit.
 //!
+//! What waits for a client is one message, which is taken from the memory for responses of its tenant before it is rendered.
+//! Where there is none, the stream waits for its turn. A client that takes nothing is evicted when others need the memory.
+//!
 //! Events that were deleted, replaced or expired before they were read are not sent.
 
 mod fence;
 mod follow;
+mod hand;
+mod message;
+mod reading;
 mod request;
 mod socket;
 mod sse;
@@ -17,15 +23,18 @@ mod streams;
 pub use streams::EventStreams;
 
 use crate::entry::Path;
+use crate::overload::overloaded;
 use crate::problem::{Problem, Result};
 use crate::request::Context;
-use crate::respond;
 use crate::scope::Scope;
 use crate::socket::MayUpgrade;
-use axum::body::Body;
 use axum::response::Response;
 use follow::Follower;
+use message::Framing;
 use request::StreamRequest;
+
+/// What a byte of a request takes once it is parsed, in bytes: a list of short numbers takes most.
+const PARSED_TIMES: usize = 32;
 
 /// `GET /collections/{c}/stream`
 pub async fn get(
@@ -37,10 +46,21 @@ pub async fn get(
     let collection = state.collection(&name)?;
     let request = StreamRequest::take(&context, &*collection)?;
     let slot = state.live.enter(&state)?;
-    let follower = Follower::new(state.clone(), context.lease.account().clone(), collection, request, slot)?;
+    let bytes = PARSED_TIMES * context.query.as_deref().map_or(0, str::len);
+    let share = state.readers.try_reserve(&state.answers(), bytes).ok_or_else(|| {
+        let detail = "other responses use all the memory set aside for them: try again".to_owned();
+        overloaded(&state, detail, state.config.streams_max)
+    })?;
+    let framing = if socket.is_some() { Framing::Texts } else { Framing::Sse };
+    let account = context.lease.account().clone();
+    let follower = Follower::new(state.clone(), account, collection, (request, share), framing, slot)?;
     Ok(match socket {
         Some(upgrade) => upgrade.carry(move |to| socket::send(to, follower)),
-        None => respond::events(Body::new(sse::SseBody::follow(follower))),
+        None => {
+            let (to, response) = crate::sse::stream("");
+            tokio::spawn(sse::send(to, follower));
+            response
+        }
     })
 }
 

@@ -1,9 +1,8 @@
 //! Streams over a WebSocket: each event is a text message with its feature, which contains its position.
 
-use super::follow::{End, Follower, Update};
-use crate::socket::ToClient;
-use axum::extract::ws::Message;
-use futures_util::SinkExt;
+use super::follow::{Delivery, End, Follower, Update};
+use crate::socket::{CloseCode, Closed, ToClient};
+use bytes::Bytes;
 use meridian_model::Seq;
 use serde_json::json;
 use std::time::Duration;
@@ -14,36 +13,62 @@ const END_MESSAGE_MAX: Duration = Duration::from_secs(1);
 /// Sends updates until the stream ends.
 pub(super) async fn send(mut to: ToClient, mut follower: Follower) {
     let mut update = Update::KeepAlive(follower.at());
+    // The client was sent everything up to here.
+    let mut sent = follower.at();
     loop {
-        let messages: Vec<(Seq, String)> = match update {
-            Update::Events(events) => {
-                events.into_iter().map(|(seq, json)| (seq, String::from_utf8_lossy(&json).into_owned())).collect()
-            }
-            Update::KeepAlive(at) => vec![(at, json!({ "position": at.to_id() }).to_string())],
-            Update::Missing(detail) => vec![(follower.at(), json!({ "missing": detail }).to_string())],
+        let (text, ends) = match update {
+            Update::Events(message) => (Bytes::from_owner(message.text), message.ends),
+            Update::KeepAlive(at) => short(at, json!({ "position": at.to_id() }).to_string()),
+            Update::Missing(detail) => short(sent, json!({ "missing": detail }).to_string()),
             Update::End(end) => return send_end(to, end).await,
         };
-        for (seq, text) in messages {
-            let send_timeout = follower.send_timeout(text.len());
-            match tokio::time::timeout(send_timeout, to.send(Message::text(text))).await {
-                Ok(Ok(())) => {}
-                Ok(Err(_)) => return,
-                Err(_) => {
-                    // The client may have received this message in part: it resumes before it.
-                    let end = follower.too_slow(Seq(seq.0.saturating_sub(1)));
-                    return send_end(to, end).await;
-                }
-            }
+        let end = match follower.deliver(text.len(), send_all(&mut to, &mut sent, text, ends)).await {
+            Delivery::Done(Ok(())) => None,
+            Delivery::Done(Err(Closed)) => return,
+            Delivery::Slow => Some(follower.too_slow(sent)),
+            Delivery::Evicted => Some(follower.evicted(sent)),
+        };
+        if let Some(end) = end {
+            // It went with its delivery.
+            follower.drop_message();
+            return send_end(to, end).await;
         }
+        // Past the events that did not match, too.
+        sent = follower.at();
         (follower, update) = follower.next().await;
     }
 }
 
+fn short(at: Seq, text: String) -> (Bytes, Vec<(Seq, usize)>) {
+    let end = text.len();
+    (text.into(), vec![(at, end)])
+}
+
+/// Sends the texts of some events, and counts those sent.
+async fn send_all(to: &mut ToClient, sent: &mut Seq, mut text: Bytes, ends: Vec<(Seq, usize)>) -> Result<(), Closed> {
+    let mut begin = 0;
+    for (seq, end) in ends {
+        to.feed(text.split_to(end - begin)).await?;
+        (*sent, begin) = (seq, end);
+    }
+    to.flush().await
+}
+
 async fn send_end(mut to: ToClient, end: End) {
     let text = json!({ "end": end.reason, "detail": end.detail, "after": end.after.to_id() }).to_string();
+    let code = match end.reason {
+        "closing" => CloseCode::Away,
+        "slow" => CloseCode::Policy,
+        "evicted" | "busy" => CloseCode::Again,
+        "error" => CloseCode::Error,
+        _ => CloseCode::Normal,
+    };
     let _ = tokio::time::timeout(END_MESSAGE_MAX, async {
-        to.send(Message::text(text)).await?;
-        to.send(Message::Close(None)).await
+        // A message that was sent in part can only be followed by a close frame.
+        if to.is_between_messages() {
+            to.send(text).await?;
+        }
+        to.close(code, &format!("{}: resume after {}", end.reason, end.after)).await
     })
     .await;
 }

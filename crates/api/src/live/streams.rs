@@ -5,7 +5,8 @@ use crate::problem::Result;
 use crate::quota;
 use crate::scope::Scope;
 use crate::state::AppState;
-use meridian_admission::Held;
+use crate::stream::RETRY_INTERVAL;
+use meridian_admission::{ByteBudget, ByteShare, Held};
 use meridian_model::policy::pool::Pool;
 use meridian_model::policy::quota::Quota;
 use meridian_model::{Subscriber, WrittenBatch};
@@ -13,7 +14,7 @@ use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use tokio::sync::watch;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 /// The open streams.
 #[derive(Debug)]
@@ -22,6 +23,8 @@ pub struct EventStreams {
     notifiers: Mutex<HashMap<Arc<str>, watch::Sender<()>>>,
     /// Slots, by tenant.
     slots: Mutex<Pool<Arc<str>>>,
+    /// The lines of streams that wait to read, by tenant: one that waits must not hold up the others.
+    lines: Mutex<HashMap<Arc<str>, Line>>,
     open: AtomicUsize,
     closed: AtomicBool,
     /// Events sent, since the start.
@@ -37,6 +40,47 @@ pub struct StreamSlot {
     _place: Held,
 }
 
+/// Where the streams of a tenant wait, one behind the other, to read. So few of them at a time hold what a read takes, and
+/// wait at the gate, where each counts as a request that has begun.
+#[derive(Debug, Clone)]
+pub(super) struct Line {
+    turns: Arc<Semaphore>,
+    /// Held by the one that looks for memory: a large message is not overtaken for ever by small ones.
+    first: Arc<tokio::sync::Mutex<()>>,
+}
+
+/// The right to read, with memory for a message.
+pub(super) struct Turn {
+    pub(super) share: ByteShare,
+    _turn: OwnedSemaphorePermit,
+}
+
+impl Line {
+    fn new(turns: usize) -> Line {
+        Line { turns: Arc::new(Semaphore::new(turns.max(1))), first: Arc::default() }
+    }
+
+    /// Waits for a turn, and for memory for a message, for which idle clients are evicted. More than the tenant could ever
+    /// have is reduced to that. `None` never comes: the line is not closed.
+    pub(super) async fn turn(&self, state: &AppState, answers: &ByteBudget, bytes: usize) -> Option<Turn> {
+        // Both are fair, so the wait is a queue.
+        let turn = self.turns.clone().acquire_owned().await.ok()?;
+        let _first = self.first.lock().await;
+        loop {
+            match state.readers.try_reserve(answers, bytes) {
+                Some(share) => return Some(Turn { share, _turn: turn }),
+                // Polled: a client is idle at some time, and nobody notifies of that.
+                None => tokio::time::sleep(RETRY_INTERVAL).await,
+            }
+        }
+    }
+
+    /// Whether a stream waits for memory.
+    pub(super) fn is_short(&self) -> bool {
+        self.first.try_lock().is_err()
+    }
+}
+
 impl Drop for StreamSlot {
     fn drop(&mut self) {
         self.state.live.open.fetch_sub(1, Ordering::AcqRel);
@@ -50,6 +94,7 @@ impl EventStreams {
         EventStreams {
             notifiers: Mutex::default(),
             slots: Mutex::new(Pool::new(streams_max)),
+            lines: Mutex::default(),
             open: AtomicUsize::new(0),
             closed: AtomicBool::new(false),
             sent: AtomicU64::new(0),
@@ -99,6 +144,14 @@ impl EventStreams {
                 notifications
             }
         }
+    }
+
+    /// The line of a tenant, in which so many streams have their turn at once.
+    pub(super) fn line(&self, tenant: &Arc<str>, turns: usize) -> Line {
+        let mut lines = self.lines.lock();
+        // A line stays when its last stream ends, so each new stream removes such ones.
+        lines.retain(|_, line| Arc::strong_count(&line.first) > 1);
+        lines.entry(tenant.clone()).or_insert_with(|| Line::new(turns)).clone()
     }
 
     /// Ends all streams. Their clients are sent the position to resume after.

@@ -2,7 +2,7 @@
 //!
 //! Either way a packet is a JSON text that contains its number. A client whose connection broke sends the last number
 //! that it has (`Last-Event-ID`, or `after`) and gets what follows. Packets are passed on one at a time as the
-//! connection takes them, so a slow client delays only itself. A client that takes nothing for
+//! system takes them, so a slow client delays only itself and holds one packet beside the outbox. A client that takes nothing for
 //! [`crate::ServerConfig::write_stall`] is disconnected. One that closes its WebSocket is noticed at once, even while
 //! it takes nothing.
 
@@ -13,21 +13,13 @@ use crate::problem::{Problem, Result};
 use crate::request::Context;
 use crate::respond;
 use crate::scope::Scope;
-use crate::socket::{MayUpgrade, ToClient, Upgrade};
-use axum::body::Body;
-use axum::extract::ws::Message;
+use crate::socket::{CloseCode, MayUpgrade, ToClient, Upgrade};
+use crate::sse::{self, SseSender};
 use axum::http::HeaderName;
 use axum::response::Response;
-use bytes::Bytes;
-use futures_util::SinkExt;
-use hyper::body::Frame;
 use meridian_federation::{Outbox, Reader};
-use std::convert::Infallible;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context as Polling, Poll};
 use std::time::Duration;
-use tokio::sync::mpsc;
 
 static LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 /// Interval of keep-alive messages: proxies close connections that are silent for longer.
@@ -49,7 +41,7 @@ pub async fn get(
     if socket.is_none() && search.outbox.is_over_before(from) {
         return Ok(respond::no_content());
     }
-    Ok(stream(&search.outbox, Some(from), socket, Some(RETRY)))
+    Ok(stream(&search.outbox, Some(from), socket, RETRY))
 }
 
 /// The number of the first packet that a client asks for, if any.
@@ -72,12 +64,7 @@ pub(super) fn position(context: &Context) -> Result<Option<u64>> {
 
 /// The packets from a number on, or from the first that is kept; 410 if that number is no longer kept. `head` is sent
 /// before the events.
-pub(super) fn stream(
-    outbox: &Arc<Outbox>,
-    from: Option<u64>,
-    socket: Option<Upgrade>,
-    head: Option<&'static str>,
-) -> Response {
+pub(super) fn stream(outbox: &Arc<Outbox>, from: Option<u64>, socket: Option<Upgrade>, head: &'static str) -> Response {
     let reader = match from {
         Some(from) => outbox.read(from),
         None => Ok(outbox.read_kept()),
@@ -85,62 +72,44 @@ pub(super) fn stream(
     match (reader, socket) {
         (Err(kept), _) => gone(kept.first),
         (Ok(reader), Some(upgrade)) => upgrade.carry(move |to| send(to, reader)),
-        (Ok(reader), None) => as_events(reader, head),
+        (Ok(reader), None) => {
+            let (to, response) = sse::stream(head);
+            tokio::spawn(send_events(to, reader));
+            response
+        }
     }
 }
 
 async fn send(mut to: ToClient, mut reader: Reader) {
     loop {
-        let message = tokio::select! {
+        let sent = tokio::select! {
             packet = reader.next() => match packet {
-                Some((_, packet)) => Message::text(&*packet),
+                Some((_, packet)) => to.send(String::from(&*packet)).await,
                 None => break,
             },
-            () = tokio::time::sleep(KEEP_ALIVE) => Message::Ping(Bytes::new()),
+            () = tokio::time::sleep(KEEP_ALIVE) => to.ping().await,
         };
-        if to.send(message).await.is_err() {
+        if sent.is_err() {
             return;
         }
     }
-    let _ = to.send(Message::Close(None)).await;
+    let _ = to.close(CloseCode::Normal, "").await;
 }
 
-fn as_events(mut reader: Reader, head: Option<&'static str>) -> Response {
-    // One packet at most is taken ahead of the client: the outbox counts a taken packet as read.
-    let (send, receive) = mpsc::channel::<Bytes>(1);
-    tokio::spawn(async move {
-        loop {
-            let event = tokio::select! {
-                packet = reader.next() => match packet {
-                    Some((seq, packet)) => Bytes::from(format!("id: {seq}\ndata: {packet}\n\n")),
-                    None => return,
-                },
-                // A client that leaves while no packet comes must not keep its search alive.
-                () = send.closed() => return,
-                () = tokio::time::sleep(KEEP_ALIVE) => Bytes::from_static(b":\n\n"),
-            };
-            if send.send(event).await.is_err() {
-                return;
-            }
+/// One packet at most is taken ahead of the client: the outbox counts a taken packet as read.
+async fn send_events(mut to: SseSender, mut reader: Reader) {
+    loop {
+        let event = tokio::select! {
+            packet = reader.next() => match packet {
+                Some((seq, packet)) => format!("id: {seq}\ndata: {packet}\n\n"),
+                None => return,
+            },
+            // A client that leaves while no packet comes must not keep its search alive.
+            () = to.gone() => return,
+            () = tokio::time::sleep(KEEP_ALIVE) => ":\n\n".to_owned(),
+        };
+        if !to.send(event).await {
+            return;
         }
-    });
-    respond::events(Body::new(Events { head, events: receive }))
-}
-
-/// The body of a stream of events.
-struct Events {
-    head: Option<&'static str>,
-    events: mpsc::Receiver<Bytes>,
-}
-
-impl hyper::body::Body for Events {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Polling<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        if let Some(head) = self.head.take() {
-            return Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(head.as_bytes())))));
-        }
-        self.events.poll_recv(cx).map(|event| event.map(|bytes| Ok(Frame::data(bytes))))
     }
 }

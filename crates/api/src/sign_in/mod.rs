@@ -38,7 +38,7 @@ use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use forms::Sent;
-use meridian_admission::identity::{Attempt, Login, Password, PasswordDigest, Session};
+use meridian_admission::identity::{Login, Password, PasswordDigest, Session};
 use meridian_model::time;
 use serde::Deserialize;
 use std::net::IpAddr;
@@ -167,15 +167,10 @@ async fn begin(state: &Scope, dispatch: &Dispatch, asked: &Asked) -> Result<(Arc
     Ok((session, text))
 }
 
-/// Begins an attempt to sign in, which the throttle counts.
-///
-/// # Errors
-/// 429
-fn attempt(state: &Scope, client: Option<IpAddr>, login: Option<&Login>) -> Result<Attempt> {
-    state.throttle.begin(login.map(Login::as_str), client, state.now()).map_err(|wait| {
-        let detail = "too many attempts to sign in: try again later";
-        Problem::new(Kind::TooManyAttempts, detail).retry_after(overload::spread(state, wait))
-    })
+/// The refusal of an attempt that comes too soon.
+fn too_many(state: &Scope, wait: Duration) -> Problem {
+    let detail = "too many attempts to sign in: try again later";
+    Problem::new(Kind::TooManyAttempts, detail).retry_after(overload::spread(state, wait))
 }
 
 /// Checks the password of a user, and returns what is kept of it.
@@ -185,7 +180,8 @@ async fn checked(
     login: Option<&Login>,
     password: &str,
 ) -> Result<PasswordDigest> {
-    let attempt = attempt(state, client, login)?;
+    let attempt = state.throttle.begin(login.map(Login::as_str), client, state.now());
+    let attempt = attempt.map_err(|wait| too_many(state, wait))?;
     let known = state.registry.password(login);
     let Some(password) = Password::typed(password) else { return Err(wrong()) };
     let (digest, check) = (known.clone(), move || password.has(&known));

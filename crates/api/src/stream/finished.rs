@@ -24,7 +24,7 @@ pub fn finished(state: &Scope, headers: HeaderMap, bytes: Vec<u8>) -> Result<Res
         let put = pipe.put(None, chunks.into_iter(), true);
         put.map_err(|_| Problem::new(Kind::Internal, "a new pipe is closed"))?;
         let reader = Reader::new(pipe.clone(), CancelFlag::new()).with_length(length as u64);
-        Body::new(reader.registered(Readers::register(state, &pipe)))
+        Body::new(reader.registered(Readers::register(state, pipe)))
     };
     let mut response = body.into_response();
     *response.headers_mut() = headers;

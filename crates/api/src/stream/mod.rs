@@ -16,7 +16,7 @@ mod sink;
 
 pub use finished::finished;
 pub use job::Source;
-pub use readers::Readers;
+pub use readers::{LEAVE_MAX, RETRY_INTERVAL, Readers, Registration, Unread};
 pub use sink::Sink;
 
 use crate::problem::{Problem, Result};
@@ -141,7 +141,7 @@ async fn respond(state: &AppState, pipe: &Arc<Pipe>, reader: Reader) -> Result<R
     // the registry, because there is nothing to evict.
     let body = match reader.take_complete() {
         Some(data) => Body::from(data),
-        None => Body::new(reader.registered(Readers::register(state, pipe))),
+        None => Body::new(reader.registered(Readers::register(state, pipe.clone()))),
     };
     let mut response = body.into_response();
     *response.headers_mut() = *headers;

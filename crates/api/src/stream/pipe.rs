@@ -5,6 +5,7 @@
 //! needed elsewhere can be cut: its chunks are freed at once, and the transfer breaks off.
 
 use super::reader::BrokenOff;
+use super::readers::Unread;
 use crate::problem::Problem;
 use axum::http::HeaderMap;
 use bytes::Bytes;
@@ -279,5 +280,28 @@ impl Pipe {
         drop(state);
         drop(chunks);
         self.room.notify_one();
+    }
+}
+
+impl Unread for Pipe {
+    fn answers(&self) -> &ByteBudget {
+        Pipe::answers(self)
+    }
+
+    fn bytes(&self) -> usize {
+        Pipe::bytes(self)
+    }
+
+    fn idle(&self) -> Option<Duration> {
+        Pipe::idle(self)
+    }
+
+    fn is_leaving(&self) -> bool {
+        // A cut frees all at once.
+        false
+    }
+
+    fn evict(&self) -> bool {
+        self.cut()
     }
 }

@@ -3,8 +3,10 @@
 //! All bytes of responses that clients have not taken yet come out of one budget. When it is used up, the client that
 //! has taken nothing for longest is evicted, so that clients that do not read cost the others nothing. A client that
 //! has only just connected may yet read, so a query waits [`EVICT_AFTER`] before it judges.
+//!
+//! A client of a stream of events is told why, and so leaves with a delay. Until then its bytes count as those to come: no
+//! other client is evicted for them.
 
-use super::pipe::Pipe;
 use crate::state::AppState;
 use meridian_admission::{ByteBudget, ByteShare};
 use parking_lot::Mutex;
@@ -15,13 +17,34 @@ use tokio::time::{Duration, Instant};
 
 /// A client that took something more recently than this is not evicted.
 const EVICT_AFTER: Duration = Duration::from_secs(1);
-/// How often a query that waits for memory tries again.
-const RETRY_INTERVAL: Duration = Duration::from_millis(20);
+/// How often a wait for memory tries again.
+pub const RETRY_INTERVAL: Duration = Duration::from_millis(20);
+
+/// How long an evicted client may take to leave.
+pub const LEAVE_MAX: Duration = Duration::from_secs(1);
+
+/// What waits for one client, as far as it can be evicted.
+pub trait Unread: Send + Sync {
+    /// The memory that it is taken from.
+    fn answers(&self) -> &ByteBudget;
+
+    /// Bytes that an eviction frees.
+    fn bytes(&self) -> usize;
+
+    /// How long the client has taken nothing; `None` if nothing waits for it, or if it was evicted.
+    fn idle(&self) -> Option<Duration>;
+
+    /// Whether it was evicted and still holds its bytes.
+    fn is_leaving(&self) -> bool;
+
+    /// Evicts the client; `false` if there is nothing to free.
+    fn evict(&self) -> bool;
+}
 
 /// The clients whose responses are being streamed.
 #[derive(Default)]
 pub struct Readers {
-    all: Mutex<HashMap<u64, Arc<Pipe>>>,
+    all: Mutex<HashMap<u64, Arc<dyn Unread>>>,
     next: AtomicU64,
     parked: AtomicUsize,
     slow: AtomicU64,
@@ -29,7 +52,7 @@ pub struct Readers {
 }
 
 /// The registration of one streamed response, removed when dropped.
-pub(super) struct Registration {
+pub struct Registration {
     state: AppState,
     number: u64,
 }
@@ -57,9 +80,10 @@ impl Drop for Parked {
 }
 
 impl Readers {
-    pub(super) fn register(state: &AppState, pipe: &Arc<Pipe>) -> Registration {
+    /// Makes a client one that can be evicted, until the registration is dropped.
+    pub fn register(state: &AppState, client: Arc<dyn Unread>) -> Registration {
         let number = state.readers.next.fetch_add(1, Ordering::Relaxed);
-        state.readers.all.lock().insert(number, pipe.clone());
+        state.readers.all.lock().insert(number, client);
         Registration { state: state.clone(), number }
     }
 
@@ -83,18 +107,38 @@ impl Readers {
         self.slow.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Evicts the client that has taken nothing for longest; `false` if all of them read. A client of another tenant is
-    /// evicted only if that tenant holds more than it is guaranteed.
-    fn evict_idlest(&self, answers: &ByteBudget) -> bool {
-        // Cloned out of the registry's lock, which is never held together with the lock of a pipe.
-        let pipes: Vec<Arc<Pipe>> = self.all.lock().values().cloned().collect();
-        let owes = |pipe: &Pipe| pipe.answers().is_of_same_tenant(answers) || pipe.answers().exceeds_guarantee();
-        let idle = pipes.iter().filter(|pipe| owes(pipe)).filter_map(|pipe| Some((pipe.idle()?, pipe)));
-        let Some((idle, pipe)) = idle.max_by_key(|(idle, _)| *idle).filter(|(idle, _)| *idle >= EVICT_AFTER) else {
+    /// A share of the memory for responses, for which idle clients are evicted; `None` if there is no room yet.
+    pub fn try_reserve(&self, answers: &ByteBudget, bytes: usize) -> Option<ByteShare> {
+        loop {
+            let share = answers.try_take_some(bytes);
+            if share.is_some() || !self.evict_idlest(answers, bytes) {
+                return share;
+            }
+        }
+    }
+
+    /// The clients that may be evicted for a tenant.
+    fn owing(&self, answers: &ByteBudget) -> Vec<Arc<dyn Unread>> {
+        // Cloned out of the registry's lock, which is never held together with the lock of a client.
+        let mut clients: Vec<Arc<dyn Unread>> = self.all.lock().values().cloned().collect();
+        clients.retain(|one| one.answers().is_of_same_tenant(answers) || one.answers().exceeds_guarantee());
+        clients
+    }
+
+    /// Evicts the client that has taken nothing for longest; `false` if all of them read, or if those who leave already hold
+    /// as many bytes. A client of another tenant is evicted only if that tenant holds more than it is guaranteed.
+    fn evict_idlest(&self, answers: &ByteBudget, wanted: usize) -> bool {
+        let clients = self.owing(answers);
+        let leaving = leaving(&clients);
+        if leaving > 0 && leaving >= wanted {
+            return false;
+        }
+        let idle = clients.iter().filter_map(|one| Some((one.idle()?, one)));
+        let Some((idle, client)) = idle.max_by_key(|(idle, _)| *idle).filter(|(idle, _)| *idle >= EVICT_AFTER) else {
             return false;
         };
-        let bytes = pipe.bytes();
-        if pipe.cut() {
+        let bytes = client.bytes();
+        if client.evict() {
             self.evicted.fetch_add(1, Ordering::Relaxed);
             let idle_ms = idle.as_millis() as u64;
             tracing::info!(
@@ -110,23 +154,27 @@ impl Readers {
 /// A share of the memory for responses, for which idle clients are evicted; `None` if clients that read reserve all of
 /// it.
 ///
-/// It blocks for at most [`EVICT_AFTER`]: by then, a client that has taken nothing since the wait began can be
-/// evicted.
+/// It blocks for at most [`EVICT_AFTER`], by when a client that has taken nothing since the wait began can be evicted. If
+/// evicted clients are still leaving then, it waits for them, for at most [`LEAVE_MAX`].
 pub(super) fn reserve(state: &AppState, answers: &ByteBudget, bytes: usize) -> Option<ByteShare> {
-    let mut until = None;
+    let (begun, mut wait) = (Instant::now(), EVICT_AFTER);
     loop {
-        if let Some(share) = answers.try_take_some(bytes) {
-            return Some(share);
+        let share = state.readers.try_reserve(answers, bytes);
+        if share.is_some() {
+            return share;
         }
-        if state.readers.evict_idlest(answers) {
-            continue;
-        }
-        let now = Instant::now();
-        let left = until.get_or_insert(now + EVICT_AFTER).saturating_duration_since(now);
-        if left.is_zero() {
-            return None;
+        if begun.elapsed() >= wait {
+            if wait > EVICT_AFTER || leaving(&state.readers.owing(answers)) == 0 {
+                return None;
+            }
+            wait += LEAVE_MAX;
         }
         // Polled: this thread cannot await the notification of the budget.
-        state.clock.sleep(left.min(RETRY_INTERVAL));
+        state.clock.sleep(RETRY_INTERVAL);
     }
+}
+
+/// Bytes of evicted clients that are still there.
+fn leaving(clients: &[Arc<dyn Unread>]) -> usize {
+    clients.iter().filter(|one| one.is_leaving()).map(|one| one.bytes()).sum()
 }

@@ -2,7 +2,7 @@
 
 use crate::support::{Server, read_chunk, read_head, send};
 use serde_json::Value;
-use std::io::{BufReader, Read, Write};
+use std::io::{self, BufReader, Read, Write};
 use std::net::TcpStream;
 
 /// A stream of events, after its head.
@@ -131,23 +131,42 @@ impl Socket {
 
     /// The next packet; `None` when the server closes it.
     pub fn next(&mut self) -> Option<Value> {
+        let text = self.text().unwrap();
+        text.ok().map(|text| serde_json::from_slice(&text).unwrap())
+    }
+
+    /// The next text, of whatever frames, or the code and the reason of the close frame; an error where the connection breaks
+    /// off.
+    pub fn text(&mut self) -> io::Result<Result<Vec<u8>, (u16, String)>> {
+        let mut text = Vec::new();
         loop {
             let mut head = [0; 2];
-            self.0.read_exact(&mut head).unwrap();
-            let length = match head[1] {
-                126 => {
-                    let mut long = [0; 2];
-                    self.0.read_exact(&mut long).unwrap();
-                    usize::from(u16::from_be_bytes(long))
-                }
-                short => usize::from(short),
+            self.0.read_exact(&mut head)?;
+            let more = match head[1] {
+                126 => 2,
+                127 => 8,
+                _ => 0,
             };
+            let mut length = [0; 8];
+            self.0.read_exact(&mut length[8 - more..])?;
+            let length = if more == 0 { usize::from(head[1]) } else { u64::from_be_bytes(length) as usize };
             let mut body = vec![0; length];
-            self.0.read_exact(&mut body).unwrap();
+            self.0.read_exact(&mut body)?;
             match head[0] {
-                0x81 => return Some(serde_json::from_slice(&body).unwrap()),
-                0x88 => return None,
-                other => assert_eq!(other, 0x89, "a ping"),
+                0x01 | 0x81 => assert!(text.is_empty(), "a message within another"),
+                0x00 | 0x80 => assert!(!text.is_empty(), "a message without a beginning"),
+                0x88 => {
+                    let code = body.first_chunk().map_or(0, |code| u16::from_be_bytes(*code));
+                    return Ok(Err((code, String::from_utf8(body.split_off(2.min(length))).unwrap())));
+                }
+                other => {
+                    assert_eq!(other, 0x89, "a ping");
+                    continue;
+                }
+            }
+            text.append(&mut body);
+            if head[0] & 0x80 != 0 {
+                return Ok(Ok(text));
             }
         }
     }

@@ -7,7 +7,7 @@ use meridian_store::Options;
 use meridian_store::seams::{CrashStyle, MemoryDisk, Random, Seams, SeededRandom};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use std::io::{BufReader, Read};
+use std::io::{self, BufReader, Read};
 use std::net::{Ipv4Addr, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -41,7 +41,8 @@ impl Follow {
         Follow::over(server.connect(), path, last)
     }
 
-    fn over(mut stream: TcpStream, path: &str, last: Option<&str>) -> Follow {
+    /// The same over a connection of one's own.
+    pub fn over(mut stream: TcpStream, path: &str, last: Option<&str>) -> Follow {
         let headers: Vec<(&str, &str)> = last.iter().map(|last| ("last-event-id", *last)).collect();
         send(&mut stream, "GET", path, &headers, b"");
         let mut reader = BufReader::new(stream);
@@ -52,6 +53,11 @@ impl Follow {
 
     /// The next message, also one without data; `None` at the end.
     pub fn message(&mut self) -> Option<Message> {
+        self.try_message().unwrap()
+    }
+
+    /// The same; an error where the connection breaks off.
+    pub fn try_message(&mut self) -> io::Result<Option<Message>> {
         loop {
             if let Some((block, rest)) = self.text.split_once("\n\n") {
                 let mut message = Message { id: String::new(), kind: "message".to_owned(), data: None };
@@ -64,11 +70,11 @@ impl Follow {
                     }
                 }
                 self.text = rest.to_owned();
-                return Some(message);
+                return Ok(Some(message));
             }
-            let chunk = read_chunk(&mut self.reader).unwrap();
+            let chunk = read_chunk(&mut self.reader)?;
             if chunk.is_empty() {
-                return None;
+                return Ok(None);
             }
             self.text.push_str(std::str::from_utf8(&chunk).unwrap());
         }

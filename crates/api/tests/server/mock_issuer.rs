@@ -41,6 +41,8 @@ pub struct Issuer {
     pub mood: Mutex<Mood>,
     /// Connections that are kept without an answer.
     pub hanging: Mutex<Vec<TcpStream>>,
+    /// Members that replace those of its discovery document.
+    pub document: Mutex<Value>,
 }
 
 impl Issuer {
@@ -54,6 +56,7 @@ impl Issuer {
             claims: Mutex::new(json!({})),
             mood: Mutex::new(Mood::Answers),
             hanging: Mutex::default(),
+            document: Mutex::new(json!({})),
         });
         let serves = issuer.clone();
         std::thread::spawn(move || listener.incoming().flatten().for_each(|stream| serves.answer(stream)));
@@ -77,15 +80,15 @@ impl Issuer {
         reader.read_exact(&mut body).unwrap();
         let url = &self.url;
         let (status, answer) = match first.split(' ').nth(1).unwrap() {
-            "/.well-known/openid-configuration" => (
-                200,
-                json!({
+            "/.well-known/openid-configuration" => {
+                let mut document = json!({
                     "issuer": url, "jwks_uri": format!("{url}/keys"), "token_endpoint": format!("{url}/token"),
                     "authorization_endpoint": format!("{url}/authorize?tenant=7"),
                     "authorization_response_iss_parameter_supported": true,
-                })
-                .to_string(),
-            ),
+                });
+                document.as_object_mut().unwrap().extend(self.document.lock().as_object().unwrap().clone());
+                (200, document.to_string())
+            }
             "/keys" => (200, jwt::set(&[&self.key])),
             "/token" => match *self.mood.lock() {
                 Mood::Answers => self.exchange(&credential, &pairs(std::str::from_utf8(&body).unwrap())),
@@ -122,7 +125,8 @@ impl Issuer {
             return refused("redirect_uri");
         }
         let mut claims = json!({
-            "iss": self.url, "sub": "mary", "aud": CLIENT, "exp": now() + 300, "nonce": nonce, "groups": ["sailors"],
+            "iss": self.url, "sub": "mary", "aud": CLIENT, "exp": now() + 300, "iat": now(), "nonce": nonce,
+            "groups": ["sailors"],
         });
         claims.as_object_mut().unwrap().extend(self.claims.lock().as_object().unwrap().clone());
         let key = if claims.get("forged").is_some() { &Key::new("one", 2) } else { &self.key };

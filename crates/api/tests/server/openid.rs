@@ -2,13 +2,13 @@
 
 use crate::jwt::{self, now};
 use crate::mock_issuer::{CLIENT, Issuer, Mood, SECRET};
-use crate::support::{Response, Server, ask_over};
+use crate::support::{Response, Server, ask_over, read_head};
 use meridian_admission::identity::jwt::{IssuerSettings, KeySource, SignInSettings};
 use meridian_api::ServerConfig;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::json;
 use std::collections::HashMap;
-use std::io::Write;
+use std::io::{BufReader, Write};
 use std::net::{Ipv4Addr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
@@ -210,6 +210,9 @@ fn what_is_not_the_answer_to_an_attempt_signs_nobody_in() {
         (json!({ "azp": "other" }), "cannot be trusted"),
         (json!({ "exp": now() - 31 }), "cannot be trusted"),
         (json!({ "exp": null }), "cannot be trusted"),
+        (json!({ "iat": null }), "cannot be trusted"),
+        (json!({ "iat": "now" }), "cannot be trusted"),
+        (json!({ "iat": now() + 120 }), "cannot be trusted"),
         (json!({ "forged": true }), "cannot be trusted"),
         (json!({ "groups": ["strangers"] }), "no access here"),
     ];
@@ -240,6 +243,60 @@ fn attempts_at_an_issuer_are_slowed_down() {
     world.refused(&refused, 429, "Too many attempts");
     assert!(!refused.header("retry-after").is_empty());
     world.refused(&world.back(2, &cookie, &query), 401, "refused to say");
+}
+
+#[test]
+fn attempts_that_do_not_fail_slow_nobody_down() {
+    let world = World::start();
+    let operator = world.operator();
+    assert_eq!(jwt::ask(&world.server, &operator, "POST", "/tenants", r#"{"name":"harbour"}"#).status, 201);
+    // Colleagues behind one address sign in while the issuer is slow.
+    *world.issuer.mood.lock() = Mood::Hangs;
+    let mut waiting = Vec::new();
+    for n in 1..=8 {
+        let (cookie, query) = world.begin("%2F");
+        let mut stream = world.server.connect_from(Ipv4Addr::new(127, 0, 1, 1), 64 << 10);
+        let path = callback("company", &query);
+        write!(stream, "GET {path} HTTP/1.1\r\nhost: localhost\r\ncookie: {cookie}\r\n\r\n").unwrap();
+        waiting.push(stream);
+        while world.issuer.hanging.lock().len() < n {
+            std::thread::yield_now();
+        }
+    }
+    *world.issuer.mood.lock() = Mood::Answers;
+    for _ in 0..8 {
+        let (cookie, query) = world.begin("%2F");
+        let answer = world.back(1, &cookie, &query);
+        assert_eq!(answer.status, 303, "{}", answer.text());
+    }
+}
+
+#[test]
+fn a_head_of_the_callback_signs_nobody_in_and_leaves_the_attempt() {
+    let world = World::start();
+    let operator = world.operator();
+    assert_eq!(jwt::ask(&world.server, &operator, "POST", "/tenants", r#"{"name":"harbour"}"#).status, 201);
+    let (cookie, query) = world.begin("%2F");
+    let mut stream = world.server.connect();
+    let path = callback("company", &query);
+    write!(stream, "HEAD {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncookie: {cookie}\r\n\r\n").unwrap();
+    let (status, headers) = read_head(&mut BufReader::new(stream)).unwrap();
+    assert_eq!((status, headers["allow"].as_str(), headers.get("set-cookie")), (405, "GET", None));
+    assert_eq!(world.back(1, &cookie, &query).status, 303);
+}
+
+#[test]
+fn a_discovery_document_with_a_malformed_endpoint_is_not_taken() {
+    let issuer = Issuer::start("company");
+    *issuer.document.lock() = json!({ "authorization_endpoint": "http://127.0.0.1:port/authorize" });
+    let world = World::at(&issuer.url.clone(), issuer);
+    // The other's was read meanwhile, as this one's was.
+    while world.server.get("/login/other").status != 303 {
+        std::thread::yield_now();
+    }
+    for _ in 0..3 {
+        world.refused(&world.server.get("/login/company"), 503, "The &lt;Company&gt; does not answer");
+    }
 }
 
 #[test]

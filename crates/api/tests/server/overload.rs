@@ -1,5 +1,6 @@
 //! Too much, too large, too slow.
 
+use crate::events::Socket;
 use crate::support::{Server, point, read_response, send};
 use meridian_api::ServerConfig;
 use serde_json::json;
@@ -228,6 +229,34 @@ fn connections_are_bounded() {
     let begun = Instant::now();
     while server.get("/healthz").status != 200 {
         assert!(begun.elapsed() < Duration::from_secs(20), "the connection never came free");
+    }
+}
+
+#[test]
+fn a_socket_counts_as_a_connection() {
+    let server = Server::with(ServerConfig { connections_max: 2, ..ServerConfig::default() });
+    server.create("q", "n:Integer,*geom:Point");
+    let open = || server.get("/metrics").text().contains("\nmeridian_connections_open 2\n");
+    let begun = Instant::now();
+    let socket = Socket::open(&server, "/collections/q/stream");
+    // The one that asks is the second.
+    while !open() {
+        assert!(begun.elapsed() < Duration::from_secs(20), "{}", server.get("/metrics").text());
+    }
+    let mut first = server.connect();
+    first.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+    let mut reader = BufReader::new(first);
+    while read_response(&mut reader).map(|answer| answer.status).ok() != Some(200) {
+        assert!(begun.elapsed() < Duration::from_secs(20), "no connection came free");
+        let mut again = server.connect();
+        let _ = again.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        reader = BufReader::new(again);
+    }
+    server.get("/healthz").problem(503);
+    drop(socket);
+    drop(reader);
+    while server.get("/healthz").status != 200 {
+        assert!(begun.elapsed() < Duration::from_secs(40), "the connection never came free");
     }
 }
 

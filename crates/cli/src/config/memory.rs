@@ -9,8 +9,11 @@ const PROGRAM_BYTES: u64 = 128 * MIB;
 /// What a request holds while it runs or is paused: the blocks that it reads, and the events that it encodes. Few of them
 /// read large events at a time, which take more.
 const REQUEST_BYTES: u64 = 4 * MIB;
-/// What a connection holds: a head of the max size as it arrives, the buffers of TLS, its task.
-const CONNECTION_BYTES: u64 = 128 << 10;
+/// What a connection holds: a head of the max size as it arrives, or what a client of HTTP/2 sends ahead, or the buffers of a
+/// WebSocket and a message that comes in; the buffers of TLS; its task. What waits for its client is in the responses.
+const CONNECTION_BYTES: u64 = 192 << 10;
+/// What a stream of events holds beside its connection and the message in hand: its conditions, its tasks, short messages.
+const STREAM_BYTES: u64 = 32 << 10;
 /// What a remembered object takes: its hash, a time, and where it is.
 const OBJECT_BYTES: u64 = 64;
 /// One password is hashed at a time (Argon2id).
@@ -44,6 +47,7 @@ pub(super) fn fit(config: &mut Config, memory: u64) {
     server.connections_per_address_max = (server.connections_max / 4).clamp(256, 2_500);
     server.answer_bytes_total = share(32, 32, 256) as usize;
     server.query_bytes_total = share(32, 32, 256);
+    server.streams_max = (memory / 64 / STREAM_BYTES).clamp(32, 256) as usize;
     server.stream_objects_max = (memory / 128 / server.streams_max as u64 / OBJECT_BYTES).clamp(256, 8192) as usize;
     server.search.buffer_bytes_total = share(64, 16, 256) as usize;
     server.search.answer_bytes_total = share(16, 64, 256) as usize;
@@ -58,7 +62,7 @@ pub(super) fn fit(config: &mut Config, memory: u64) {
 pub(super) fn budget(config: &Config) -> Vec<(&'static str, u64)> {
     let (server, store) = (&config.server, &config.store);
     let search = &server.search;
-    let objects = (server.streams_max * server.stream_objects_max) as u64;
+    let stream = STREAM_BYTES + OBJECT_BYTES * server.stream_objects_max as u64;
     vec![
         ("cache", store.cache_bytes),
         ("writes", store.memory_bytes),
@@ -68,7 +72,7 @@ pub(super) fn budget(config: &Config) -> Vec<(&'static str, u64)> {
         ("responses", server.answer_bytes_total as u64),
         ("queries", server.query_bytes_total),
         ("connections", CONNECTION_BYTES * server.connections_max as u64),
-        ("streams", OBJECT_BYTES * objects),
+        ("streams", stream * server.streams_max as u64),
         ("searches", (search.buffer_bytes_total + search.answer_bytes_total) as u64),
         ("saved searches", saved_bytes(server)),
         ("passwords", PASSWORD_BYTES),

@@ -2,6 +2,7 @@
 
 use super::keys::DOCUMENT_BYTES_MAX;
 use serde::Deserialize;
+use url::Url;
 
 /// The members of the document that are read.
 #[derive(Deserialize)]
@@ -44,12 +45,21 @@ pub(super) fn read(issuer: &str, document: &[u8]) -> Result<(String, Option<Endp
     let names_itself = document.authorization_response_iss_parameter_supported;
     let endpoints = document.authorization_endpoint.zip(document.token_endpoint);
     let endpoints = endpoints.map(|(authorization, token)| Endpoints { authorization, token, names_itself });
-    let named = endpoints.iter().flat_map(|found| [&found.authorization, &found.token]).chain([&document.jwks_uri]);
-    for url in named {
+    let of_signing_in = endpoints
+        .iter()
+        .flat_map(|found| [("authorization_endpoint", &found.authorization), ("token_endpoint", &found.token)]);
+    for (name, url) in of_signing_in.chain([("jwks_uri", &document.jwks_uri)]) {
         // An issuer elsewhere has no business with servers on this machine.
         if !is_trusted_url(url) || issuer.starts_with("https:") && !url.starts_with("https:") {
-            return Err(format!("the discovery document names {url:?}: expected https URLs"));
+            return Err(format!("the discovery document names {url:?} as {name}: expected an https URL"));
         }
+        // Now, not when someone signs in (RFC 6749, 3.1, for the fragment).
+        let why = match Url::parse(url) {
+            Ok(url) if url.fragment().is_none() => continue,
+            Ok(_) => "it has a fragment".to_owned(),
+            Err(e) => e.to_string(),
+        };
+        return Err(format!("the discovery document names {url:?} as {name}, which is no URL of an endpoint: {why}"));
     }
     Ok((document.jwks_uri, endpoints))
 }
@@ -99,8 +109,15 @@ mod tests {
             ("jwks_uri", Some("http://login.example.org/keys")),
             ("token_endpoint", Some("http://127.0.0.1:80/token")),
             ("authorization_endpoint", Some("javascript:alert(1)")),
+            ("authorization_endpoint", Some("https://login.example.org:port/authorize")),
+            ("authorization_endpoint", Some("https://login.example.org/authorize#part")),
+            ("token_endpoint", Some("https://login example.org/token")),
+            ("token_endpoint", Some("https://[::1/token")),
+            ("jwks_uri", Some("https://:0/keys")),
         ] {
-            assert!(read(name, to).is_err(), "{name} {to:?}");
+            let why = read(name, to).unwrap_err();
+            assert!(to.is_none_or(|to| why.contains(to)), "{name} {to:?}: {why}");
+            assert!(name == "issuer" || why.contains(name), "{name} {to:?}: {why}");
         }
         for (url, trusted) in [
             ("http://127.0.0.1:80/token", true),

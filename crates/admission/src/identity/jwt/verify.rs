@@ -65,6 +65,10 @@ pub(super) fn verify(issuers: &[Issuer], text: &str, expected: Expected<'_>, now
     }
     if let Expected::IdToken { client_id, nonce } = expected {
         check_id_token(&claims, client_id, nonce)?;
+        let issued = time(&claims, "iat")?.ok_or(Unknown::Jwt("it does not say when it was issued"))?;
+        if now < issued.saturating_sub(skew) {
+            return Err(Unknown::Jwt("it was issued in the future"));
+        }
     }
     let subject = claims.get("sub").and_then(Value::as_str).unwrap_or_default();
     if subject.is_empty() || subject.len() > SUBJECT_BYTES_MAX || subject.chars().any(char::is_control) {

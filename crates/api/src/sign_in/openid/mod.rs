@@ -18,7 +18,7 @@ use crate::request::Context;
 use crate::respond;
 use crate::scope::Scope;
 use axum::Extension;
-use axum::http::{HeaderValue, header};
+use axum::http::{HeaderValue, Method, header};
 use axum::response::Response;
 use meridian_admission::identity::jwt::{Endpoints, Issuer, SignInSettings};
 use meridian_admission::identity::{Session, SignInAttempt, Unknown, equal};
@@ -55,12 +55,18 @@ pub async fn begin(
 
 /// `GET /login/{issuer}/callback`
 pub async fn callback(
+    method: Method,
     state: Scope,
     Extension(dispatch): Extension<Dispatch>,
     Path(name): Path<String>,
     context: Context,
 ) -> Result<Response> {
     let at = named(&state, &name)?;
+    if method != Method::GET {
+        // This GET acts, once. Programs that look at links by HEAD must not use up the attempt.
+        let detail = "HEAD does not sign in: expected GET";
+        return Err(Problem::new(Kind::MethodNotAllowed, detail).header(header::ALLOW, HeaderValue::from_static("GET")));
+    }
     let secure = dispatch.arrival.secure;
     let kept = cookie::ATTEMPT.read(secure, &context.headers).and_then(|kept| kept.split_once('.'));
     let next = kept.and_then(|(_, next)| percent_decode_str(next).decode_utf8().ok());
@@ -97,36 +103,49 @@ async fn finish(
     (issuer, sign_in): (&Issuer, &SignInSettings),
     attempt: Option<SignInAttempt>,
 ) -> Result<(Arc<Session>, String)> {
-    let (settings, title, client) = (issuer.settings(), &sign_in.title, dispatch.arrival.client);
+    let (settings, client) = (issuer.settings(), dispatch.arrival.client);
     let attempt = attempt.ok_or_else(|| refused("this browser began no sign-in, or too long ago: sign in again"))?;
     let endpoints = endpoints(issuer, sign_in)?;
     let code = code(context, (issuer, sign_in), &endpoints, &attempt)?;
-    // From here on each attempt has the server call the issuer: they are slowed down like those of passwords.
-    let tried = super::attempt(state, client, None)?;
+    // From here on each attempt has the server call the issuer: those that fail are slowed down like those of passwords.
+    state.throttle.check(client, state.now()).map_err(|wait| super::too_many(state, wait))?;
     let back = redirect(context, &settings.name);
     let token = exchange::id_token(state, (issuer, sign_in), &endpoints, &attempt, (code, back)).await;
-    let token = token.inspect_err(|problem| {
-        if problem.kind() != Kind::Unauthorized {
-            // Nothing was decided.
-            state.throttle.withdraw(&tried);
+    let begun = match token {
+        Ok(token) => begin_session(state, (issuer, sign_in), token, &attempt).await,
+        Err(problem) => Err(problem),
+    };
+    let (session, text) = begun.inspect_err(|problem| {
+        // Otherwise nothing was decided: the issuer does not answer, or the session cannot be stored.
+        if problem.kind() == Kind::Unauthorized {
+            state.throttle.fail(client, state.now());
         }
     })?;
+    tracing::info!(user = session.user(), client = client.map(tracing::field::display), "signed in");
+    Ok((session, text))
+}
+
+/// Begins a session of the user that an ID token names.
+async fn begin_session(
+    state: &Scope,
+    (issuer, sign_in): (&Issuer, &SignInSettings),
+    token: String,
+    attempt: &SignInAttempt,
+) -> Result<(Arc<Session>, String)> {
+    let (settings, title) = (issuer.settings(), &sign_in.title);
     let (registry, limits, now) = (state.registry.clone(), state.config.session, state.now());
     let (name, nonce) = (settings.name.clone(), attempt.nonce());
     let begin = move || registry.begin_session_at(&name, &token, &nonce, &limits, now);
     // It waits for changes of the registry, which sync files.
     let begun = tokio::task::spawn_blocking(begin).await.map_err(Problem::internal)?;
-    let (session, text) = begun.map_err(errors::access_problem)?.map_err(|why| {
+    begun.map_err(errors::access_problem)?.map_err(|why| {
         tracing::warn!(issuer = &*settings.name, ?why, "an ID token is refused");
         refused(match why {
             Unknown::NoRule => format!("{title} signed you in, but your account has no access here"),
             Unknown::Suspended => "your tenant is suspended, or does not exist".to_owned(),
             _ => format!("the answer of {title} cannot be trusted: sign in again"),
         })
-    })?;
-    state.throttle.succeed(tried, now);
-    tracing::info!(user = session.user(), client = client.map(tracing::field::display), "signed in");
-    Ok((session, text))
+    })
 }
 
 /// The code in the answer of an issuer, if the answer belongs to this attempt.

@@ -1,0 +1,78 @@
+//! What a handler asks of the connection of its response, as extensions of the response.
+
+use axum::http::Extensions;
+use futures_util::task::AtomicWaker;
+use parking_lot::Mutex;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
+
+/// Ends the connection of a response at once: what it keeps for a client that does not read is freed. Over HTTP/2, ends
+/// the response alone.
+#[derive(Debug, Clone, Default)]
+pub struct HangUp(Arc<Call>);
+
+#[derive(Debug, Default)]
+struct Call {
+    called: AtomicBool,
+    waker: AtomicWaker,
+}
+
+impl HangUp {
+    /// Ends it.
+    pub fn call(&self) {
+        // In this order: the connection registers before it reads the flag, so one of both sees the other.
+        self.0.called.store(true, Ordering::Release);
+        self.0.waker.wake();
+    }
+
+    /// Ready once it was called.
+    pub(super) fn poll_called(&self, cx: &Context<'_>) -> Poll<()> {
+        self.0.waker.register(cx.waker());
+        match self.0.called.load(Ordering::Acquire) {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        }
+    }
+}
+
+type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// What follows a switch of protocols. It is a part of the connection's task: it counts against the limits of connections,
+/// and ends with the server.
+#[derive(Clone)]
+pub struct AfterSwitch(Arc<Mutex<Option<Work>>>);
+
+impl AfterSwitch {
+    /// Work that begins once the connection has switched.
+    pub fn new(work: impl Future<Output = ()> + Send + 'static) -> AfterSwitch {
+        AfterSwitch(Arc::new(Mutex::new(Some(Box::pin(work)))))
+    }
+}
+
+/// What the response in progress asks of a connection.
+#[derive(Default)]
+pub(super) struct Asked {
+    hang_up: Mutex<Option<HangUp>>,
+    after: Mutex<Option<AfterSwitch>>,
+}
+
+impl Asked {
+    /// Takes what a response asks, in place of what the one before did.
+    pub(super) fn take(&self, extensions: &mut Extensions) {
+        *self.hang_up.lock() = extensions.remove();
+        *self.after.lock() = extensions.remove();
+    }
+
+    /// Ready once the response in progress wants the connection ended. Poll it after the response was taken in.
+    pub(super) fn poll_hang_up(&self, cx: &Context<'_>) -> Poll<()> {
+        self.hang_up.lock().as_ref().map_or(Poll::Pending, |hang_up| hang_up.poll_called(cx))
+    }
+
+    /// The work that follows the switch of protocols, if there was one.
+    pub(super) fn after_switch(&self) -> Option<Work> {
+        self.after.lock().take().and_then(|after| after.0.lock().take())
+    }
+}

@@ -1,0 +1,146 @@
+//! A message of a stream: a few small events or one large one, as its client gets them.
+
+use meridian_admission::ByteShare;
+use meridian_model::Seq;
+
+/// A message takes no further event from this size on, in bytes.
+const MESSAGE_BYTES: usize = 64 << 10;
+
+/// How events are told apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Framing {
+    /// Server-Sent Events: each has its position as `id` and its feature as `data`.
+    Sse,
+    /// Features alone: the transport has its own messages.
+    Texts,
+}
+
+/// Events as text.
+#[derive(Debug, Default)]
+pub(super) struct Rendered {
+    text: Vec<u8>,
+    /// The position of each event, and where its text ends.
+    ends: Vec<(Seq, usize)>,
+}
+
+impl Rendered {
+    /// Adds an event that `write` appends to the text. Where the message has room for it no more, its size is the error, and
+    /// the message stays as it was.
+    pub(super) fn push(
+        &mut self,
+        framing: Framing,
+        seq: Seq,
+        room: usize,
+        write: impl FnOnce(&mut Vec<u8>),
+    ) -> Result<(), usize> {
+        let begin = self.text.len();
+        if begin >= MESSAGE_BYTES {
+            return Err(0);
+        }
+        match framing {
+            Framing::Texts => write(&mut self.text),
+            Framing::Sse => {
+                for piece in ["id: ", &seq.to_id(), "\ndata: "] {
+                    self.text.extend_from_slice(piece.as_bytes());
+                }
+                write(&mut self.text);
+                self.text.extend_from_slice(b"\n\n");
+            }
+        }
+        self.ends.push((seq, self.text.len()));
+        // Counted by length: what is left of the capacity is given back at the end.
+        let bytes = self.text.len() + size_of_val(self.ends.as_slice());
+        if bytes <= room {
+            return Ok(());
+        }
+        self.ends.pop();
+        self.text.truncate(begin);
+        Err(bytes)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// The position of the last event.
+    pub(super) fn last(&self) -> Option<Seq> {
+        self.ends.last().map(|(seq, _)| *seq)
+    }
+
+    /// The message without capacity that it does not use.
+    pub(super) fn fitted(mut self) -> Rendered {
+        self.text.shrink_to_fit();
+        self.ends.shrink_to_fit();
+        self
+    }
+
+    /// Bytes that it takes.
+    pub(super) fn bytes(&self) -> usize {
+        self.text.len() + size_of_val(self.ends.as_slice())
+    }
+
+    /// The message as it waits for its client, with its share of the memory for responses.
+    pub(super) fn charged(self, mut share: ByteShare) -> Message {
+        share.shrink(share.bytes().saturating_sub(self.bytes()));
+        Message { text: Text { bytes: self.text, _share: Some(share) }, ends: self.ends }
+    }
+}
+
+/// Events that wait for their client.
+pub(super) struct Message {
+    /// The text of all.
+    pub(super) text: Text,
+    /// The position of each, and where its text ends.
+    pub(super) ends: Vec<(Seq, usize)>,
+}
+
+/// A text that gives back its share of the memory for responses once it is sent.
+pub(super) struct Text {
+    bytes: Vec<u8>,
+    _share: Option<ByteShare>,
+}
+
+impl Text {
+    /// A short text, which the fixed memory of its connection covers.
+    pub(super) fn short(text: String) -> Text {
+        Text { bytes: text.into_bytes(), _share: None }
+    }
+}
+
+impl AsRef<[u8]> for Text {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use meridian_admission::ByteBudget;
+
+    #[test]
+    fn a_message_ends_before_the_event_that_it_has_no_room_for() {
+        let mut message = Rendered::default();
+        let event = |bytes: usize| move |out: &mut Vec<u8>| out.extend(vec![b'x'; bytes]);
+        assert_eq!(message.push(Framing::Texts, Seq(1), 100, event(200)), Err(216));
+        assert!(message.is_empty() && message.bytes() == 0);
+        assert_eq!(message.push(Framing::Texts, Seq(1), 100, event(50)), Ok(()));
+        assert!(message.push(Framing::Texts, Seq(2), 100, event(50)).is_err());
+        assert_eq!((message.last(), message.bytes()), (Some(Seq(1)), 66));
+        let budget = ByteBudget::new(1_000);
+        let message = message.fitted().charged(budget.try_take(100).expect("room"));
+        assert_eq!((budget.held(), message.text.as_ref().len(), message.ends), (66, 50, vec![(Seq(1), 50)]));
+        drop(message.text);
+        assert_eq!(budget.held(), 0);
+    }
+
+    #[test]
+    fn a_large_event_is_a_message_of_its_own() {
+        let mut message = Rendered::default();
+        let event = |out: &mut Vec<u8>| out.extend(vec![b'x'; 2 * MESSAGE_BYTES]);
+        assert_eq!(message.push(Framing::Sse, Seq(1), 1 << 20, event), Ok(()));
+        assert!(message.push(Framing::Sse, Seq(2), 1 << 20, event).is_err());
+        let text = message.fitted().text;
+        assert!(text.starts_with(b"id: 0000000000001\ndata: xx") && text.ends_with(b"x\n\n"));
+    }
+}

@@ -1,0 +1,273 @@
+//! What a stream reads: the events after its position, one message of them at a time.
+//!
+//! The position is all that a stream needs. Beside it, while its client reads, it keeps the read in progress, so that events
+//! are listed and read once. That is memory too: it is kept only where the memory for responses has room for it, and dropped
+//! when the client pauses. Then the same events are read again.
+
+use super::fence::{Fence, numbered};
+use super::message::{Framing, Rendered};
+use super::request::StreamRequest;
+use crate::errors;
+use crate::problem::{Problem, Result};
+use crate::reproject::reproject;
+use meridian_admission::{ByteBudget, ByteShare, Ledger};
+use meridian_backend::{Changes, Collection};
+use meridian_formats::FeatureWriter;
+use meridian_model::policy::quota::Quota;
+use meridian_model::{Batch, Schema, Seq, When};
+use std::sync::Arc;
+
+/// Max events listed at a time, by their numbers: a megabyte.
+const SEQS_MAX: usize = 1 << 16;
+/// Bytes of a number in that list.
+const SEQ_BYTES: usize = 16;
+/// Target size of one read of events, in bytes; and where the read is not kept.
+const READ_BYTES: usize = 256 << 10;
+const READ_BYTES_SHORT: usize = 32 << 10;
+/// Events in a read that is not kept, where the size of none is known.
+const EVENTS_UNKNOWN: usize = 4;
+/// Max reads with one permit, where few of the events match.
+const READS_MAX: usize = 16;
+
+/// How a read ended.
+pub(super) enum Step {
+    /// Events for the client.
+    Message(Rendered),
+    /// The next event alone takes this many bytes, which is more than there was room for.
+    Larger(usize),
+    /// Some files are damaged: events may be missing from here on.
+    Missing(String),
+    /// None of the events read matched, and there are more.
+    NoMatch,
+    /// There are no more events.
+    CaughtUp,
+}
+
+/// The position of a stream, and the read in progress.
+pub(super) struct Reading {
+    collection: Arc<dyn Collection>,
+    ledger: Arc<Ledger>,
+    request: StreamRequest,
+    framing: Framing,
+    writer: FeatureWriter,
+    schema: Arc<Schema>,
+    /// Set where the client asked for transitions of moving objects.
+    fence: Option<Fence>,
+    /// Everything up to this position was read, and rendered if it matched.
+    at: Seq,
+    ahead: Option<Ahead>,
+    /// The memory of the read in progress.
+    share: ByteShare,
+    answers: ByteBudget,
+    /// Bytes of an event, going by the last read.
+    event_bytes: Option<usize>,
+    reported_missing: bool,
+}
+
+/// The read in progress.
+struct Ahead {
+    changes: Box<dyn Changes>,
+    matches: Option<Matches>,
+}
+
+/// The matching events of the last read that are not rendered yet.
+struct Matches {
+    events: Batch,
+    seqs: Vec<Seq>,
+    whens: Vec<Option<When>>,
+    next: usize,
+    /// The last event of the read, whether or not it matches.
+    end: Seq,
+}
+
+impl Reading {
+    pub(super) fn new(
+        collection: Arc<dyn Collection>,
+        ledger: Arc<Ledger>,
+        mut request: StreamRequest,
+        framing: Framing,
+        answers: ByteBudget,
+        objects: usize,
+    ) -> Result<Reading> {
+        let schema = collection.schema();
+        Ok(Reading {
+            writer: writer_of(&schema, &request)?,
+            fence: request.when.take().map(|when| Fence::new(when, objects)),
+            at: request.after,
+            share: answers.empty(),
+            ahead: None,
+            event_bytes: None,
+            reported_missing: false,
+            collection,
+            ledger,
+            request,
+            framing,
+            schema,
+            answers,
+        })
+    }
+
+    pub(super) fn collection(&self) -> &Arc<dyn Collection> {
+        &self.collection
+    }
+
+    /// The position.
+    pub(super) fn at(&self) -> Seq {
+        self.at
+    }
+
+    /// Whether there is anything after the position.
+    pub(super) fn is_behind(&self) -> bool {
+        self.ahead.is_some() || self.at < Seq::end_of(self.collection.position())
+    }
+
+    /// Whether a read is in progress.
+    pub(super) fn is_reading(&self) -> bool {
+        self.ahead.is_some()
+    }
+
+    /// Drops the read in progress: the client pauses, or the memory is needed.
+    pub(super) fn rest(&mut self) {
+        let rendered_all = self.ahead.take().is_none_or(|ahead| ahead.matches.is_none());
+        self.share.shrink(self.share.bytes());
+        // It knows objects as they are after events that will be read again.
+        if let Some(fence) = self.fence.as_mut().filter(|_| !rendered_all) {
+            fence.forget();
+        }
+    }
+
+    /// Reads on from the position, with `room` bytes for a message. Blocks.
+    pub(super) fn read(&mut self, room: usize) -> Result<Step> {
+        let step = self.steps(room);
+        self.keep_within_budget();
+        step
+    }
+
+    fn steps(&mut self, room: usize) -> Result<Step> {
+        // Bounded, so that a stream with a narrow filter gives its permit back between reads.
+        for _ in 0..READS_MAX {
+            let mut ahead = match self.ahead.take() {
+                Some(ahead) => ahead,
+                None => Ahead { changes: self.list()?, matches: None },
+            };
+            if let Some(problem) = ahead.changes.missing().first().filter(|_| !self.reported_missing) {
+                self.reported_missing = true;
+                return Ok(Step::Missing(problem.to_string()));
+            }
+            if ahead.matches.is_none() {
+                let Some((batch, seqs)) = ahead.changes.read().map_err(errors::store_problem)? else {
+                    // Not the last event read: writes without an event, such as deletions, also move the position.
+                    self.at = ahead.changes.upto();
+                    return Ok(Step::CaughtUp);
+                };
+                // The client may take long to read this, and maintenance should not wait for it.
+                ahead.changes.park();
+                ahead.matches = Some(self.matches(batch, seqs)?);
+            }
+            let step = ahead.matches.as_mut().and_then(|matches| self.render(matches, room));
+            ahead.matches.take_if(|matches| matches.next == matches.seqs.len());
+            self.ahead = Some(ahead);
+            if let Some(step) = step {
+                return Ok(step);
+            }
+        }
+        Ok(Step::NoMatch)
+    }
+
+    /// The events after the position, by their numbers.
+    fn list(&self) -> Result<Box<dyn Changes>> {
+        let (events, bytes) = if self.answers.is_short() {
+            // It will not be kept: no more than one read.
+            let events = self.event_bytes.map_or(EVENTS_UNKNOWN, |one| READ_BYTES_SHORT / one.max(SEQ_BYTES));
+            (events.max(1), READ_BYTES_SHORT)
+        } else {
+            (SEQS_MAX.min(self.answers.limit() / 64 / SEQ_BYTES).max(EVENTS_UNKNOWN), READ_BYTES)
+        };
+        self.collection.changes_after(self.at, events, bytes).map_err(errors::store_problem)
+    }
+
+    /// The events of a read that match.
+    fn matches(&mut self, batch: Batch, seqs: Vec<Seq>) -> Result<Matches> {
+        self.ledger.charge(Quota::ScannedBytesPerSecond, batch.bytes() as u64);
+        self.event_bytes = Some(batch.bytes() / seqs.len().max(1));
+        if !Arc::ptr_eq(batch.schema(), &self.schema) {
+            // Fields were added to the collection.
+            self.schema = batch.schema().clone();
+            self.writer = writer_of(&self.schema, &self.request)?;
+        }
+        let predicate = &self.request.predicate;
+        let batch = numbered(batch, &seqs, predicate);
+        let selected: Vec<(u32, Option<When>)> = match &mut self.fence {
+            None => predicate.evaluate(&batch).set_indices().map(|row| (row as u32, None)).collect(),
+            Some(fence) => {
+                let transitions = fence.transitions(self.collection.as_ref(), predicate, &batch, &seqs)?;
+                transitions.into_iter().map(|(row, when)| (row, Some(when))).collect()
+            }
+        };
+        let end = seqs.last().copied().unwrap_or(self.at);
+        let (rows, whens): (Vec<u32>, Vec<Option<When>>) = selected.into_iter().unzip();
+        let seqs = rows.iter().map(|row| seqs[*row as usize]).collect();
+        Ok(Matches { events: reproject(&batch.take(&rows), self.request.crs)?, seqs, whens, next: 0, end })
+    }
+
+    /// Renders the next events, and moves the position past them; `None` where there are none.
+    fn render(&mut self, matches: &mut Matches, room: usize) -> Option<Step> {
+        let features = self.writer.rows(&matches.events, &matches.seqs);
+        let mut message = Rendered::default();
+        let mut larger = None;
+        while let Some(seq) = matches.seqs.get(matches.next) {
+            let when = matches.whens[matches.next];
+            let fits = message.push(self.framing, *seq, room, |out| {
+                features.feature_with(matches.next, out, |out| {
+                    let mut member = |name: &str, value: &str| {
+                        for piece in [",\"", name, "\":\"", value, "\""] {
+                            out.extend_from_slice(piece.as_bytes());
+                        }
+                    };
+                    member("position", &seq.to_id());
+                    if let Some(when) = when {
+                        member("when", when.word());
+                    }
+                });
+            });
+            if let Err(bytes) = fits {
+                larger = Some(bytes);
+                break;
+            }
+            matches.next += 1;
+        }
+        if matches.next == matches.seqs.len() {
+            // Also past events that did not match: otherwise a stream with a narrow filter would read the same events
+            // again after each reconnect.
+            self.at = matches.end;
+        } else if let Some(last) = message.last() {
+            self.at = last;
+        }
+        match larger {
+            Some(bytes) if message.is_empty() => Some(Step::Larger(bytes)),
+            _ if message.is_empty() => None,
+            _ => Some(Step::Message(message.fitted())),
+        }
+    }
+
+    /// Keeps the read in progress if there is room for it.
+    fn keep_within_budget(&mut self) {
+        let Some(ahead) = &self.ahead else { return self.share.shrink(self.share.bytes()) };
+        let events =
+            ahead.matches.as_ref().map_or(0, |matches| matches.events.bytes() + SEQ_BYTES * matches.seqs.len());
+        let bytes = ahead.changes.bytes() + events;
+        // The other half is left to messages.
+        if self.answers.is_short() || !self.share.try_grow(bytes) {
+            return self.rest();
+        }
+        self.share.shrink(self.share.bytes() - bytes);
+    }
+}
+
+fn writer_of(schema: &Schema, request: &StreamRequest) -> Result<FeatureWriter> {
+    let fields: Option<Vec<String>> = request
+        .properties
+        .as_ref()
+        .map(|names| names.iter().filter(|name| schema.field_index(name).is_some()).cloned().collect());
+    FeatureWriter::new(schema, fields.as_deref()).map_err(|e| Problem::invalid_parameter("properties", e))
+}
