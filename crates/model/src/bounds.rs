@@ -1,11 +1,14 @@
 //! The box in longitude, latitude and time of every index in Meridian.
 
+use serde::{Deserialize, Serialize};
+
 /// A closed box: degrees of longitude and latitude (WGS 84) and microseconds since 1970 (UTC).
 ///
 /// `west <= east` always: a question that crosses the antimeridian is split before it becomes a box.
 /// An event without geometry has an empty spatial part (`west > east`), which no spatial question
 /// touches and every other question contains. Open ends of time are `i64::MIN` and `i64::MAX`.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(from = "Written", into = "Written")]
 pub struct Bounds {
     /// Min longitude in degrees.
     pub west: f64,
@@ -19,6 +22,32 @@ pub struct Bounds {
     pub start: i64,
     /// Last instant, in microseconds since 1970, inclusive.
     pub end: i64,
+}
+
+/// A box as it is written: JSON has no infinite numbers, which are the sides of a box that is nowhere.
+#[derive(Serialize, Deserialize)]
+struct Written {
+    /// West, south, east and north; `None` where the box is nowhere.
+    sides: Option<[f64; 4]>,
+    start: i64,
+    end: i64,
+}
+
+impl From<Bounds> for Written {
+    fn from(b: Bounds) -> Written {
+        let sides = (!b.is_nowhere()).then_some([b.west, b.south, b.east, b.north]);
+        Written { sides, start: b.start, end: b.end }
+    }
+}
+
+impl From<Written> for Bounds {
+    fn from(written: Written) -> Bounds {
+        let Written { sides, start, end } = written;
+        match sides {
+            None => Bounds { start, end, ..Bounds::EMPTY },
+            Some([west, south, east, north]) => Bounds { west, south, east, north, start, end },
+        }
+    }
 }
 
 impl Bounds {

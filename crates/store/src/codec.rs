@@ -4,6 +4,10 @@ use crate::error::StoreError;
 use crate::seams::{Disk, OpenMode};
 use std::path::{Path, PathBuf};
 
+pub(crate) fn put_u8(bytes: &mut Vec<u8>, n: u8) {
+    bytes.push(n);
+}
+
 pub(crate) fn put_u16(bytes: &mut Vec<u8>, n: u16) {
     bytes.extend_from_slice(&n.to_le_bytes());
 }

@@ -148,6 +148,9 @@ pub enum WriteError {
     /// The disk failed while the batch was being written: whether it is stored is known only after a restart.
     #[error("the write failed and the collection takes no more: {0}")]
     Failed(String),
+    /// Whether the events are stored is not known: the server that wrote them went away before it answered.
+    #[error("whether the events are stored is not known: {0}")]
+    Unknown(String),
     /// The collection was closed or dropped.
     #[error("the collection is closed")]
     Closed,

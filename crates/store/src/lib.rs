@@ -1,6 +1,6 @@
 //! Collections: log, memory trees, segments, catalog, snapshots and recovery.
 //!
-//! A [`Store`] is a folder that one process holds locked; in it are collections. [`Collection::write`] returns once a
+//! A [`Store`] is a folder that one process holds locked; in it are collections. Their data may lie in a bucket instead ([`bucket`]). [`Collection::write`] returns once a
 //! batch is durable and visible, [`Collection::snapshot`] gives a reader something that never changes, and a snapshot
 //! consists of [`PartView`]s, one for each memory tree and segment file, which the query crate walks.
 //!
@@ -30,12 +30,14 @@
 //! | `recovery/` | what opens, checks and repairs |
 //! | `backup/` | what copies it out of a live store, and back |
 //! | `audit/` | who changed what: a log of administrative acts |
+//! | `bucket/` | collections in a bucket that processes share, and the lease of their owner |
 //! | `seams/` | disk, clock and randomness |
 //!
 //! `docs/format.md` has the byte layout of every file.
 
 mod audit;
 mod backup;
+pub mod bucket;
 mod catalog;
 mod codec;
 mod collection;
@@ -52,6 +54,7 @@ mod store;
 
 pub use audit::{Act, AuditLog, AuditPage, Audited};
 pub use backup::{Backup, BackupFolder, BackupKey, BackupScope, Received, Saved, restore};
+pub use bucket::{Bucket, Lease, Standing, Term, Terms};
 pub use catalog::manifest::Manifest;
 pub use collection::stats::CollectionStats;
 pub use collection::{Collection, Deleted, KEY_BYTES_MAX, OnConflict, Work, Write, Written};

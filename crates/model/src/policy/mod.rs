@@ -1,12 +1,13 @@
 //! Rules that the server and the simulator share, as pure code: the choice of a scan server ([`selector`]), the job that a
 //! worker takes next ([`queue`]), the question that runs next or is refused ([`admission`]), what a caller may do
-//! ([`access`]) and how much its tenant may use ([`quota`], [`pool`]).
+//! ([`access`]), how much its tenant may use ([`quota`], [`pool`]), and who may try to own the data of a cluster ([`lease`]).
 //!
 //! Nothing here waits, reads a clock or generates random numbers: time and randomness are parameters, so that a simulated
 //! run and a real one execute the same code.
 
 pub mod access;
 pub mod admission;
+pub mod lease;
 pub mod pool;
 pub mod queue;
 pub mod quota;

@@ -32,10 +32,7 @@ impl Lineage {
     pub(crate) fn commit(&self, manifest: &Manifest) -> Result<u64, CommitError> {
         // Held over the commit: two commits of one writer must not both claim to follow the same version.
         let mut last = self.last.lock();
-        let before = match *last {
-            Last::Known(version) => version,
-            Last::Either { before, tried } => self.settle(before, tried)?,
-        };
+        let before = self.before(*last)?;
         // Settled: a failure of the commit below is then again about one known version.
         *last = Last::Known(before);
         let committed = self.catalog.commit(before, manifest);
@@ -46,6 +43,20 @@ impl Lineage {
             Err(_) => {}
         }
         committed
+    }
+
+    /// Commits that the collection is dropped.
+    pub(crate) fn end(&self) -> Result<(), CommitError> {
+        let last = self.last.lock();
+        self.catalog.end(self.before(*last)?)
+    }
+
+    /// The version that the next commit follows.
+    fn before(&self, last: Last) -> Result<u64, CommitError> {
+        match last {
+            Last::Known(version) => Ok(version),
+            Last::Either { before, tried } => self.settle(before, tried),
+        }
     }
 
     /// Which manifest is the newest after a commit of unknown outcome. A third one is another writer's.

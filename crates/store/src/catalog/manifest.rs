@@ -8,6 +8,7 @@ use crate::codec::{frame, unframe};
 use crate::error::StoreError;
 use crate::options::Settings;
 use crate::part::segment::ArchiveEntry;
+use crate::seams::LogPlace;
 use meridian_model::Schema;
 use meridian_model::seq::SeqLayout;
 use serde::{Deserialize, Serialize};
@@ -47,6 +48,9 @@ pub struct Manifest {
     /// The file of hidden rows of all segments, in collections of mode `latest`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) hidden: Option<u64>,
+    /// Where the log continues after `flushed`, if the log does not find that by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) log: Option<LogPlace>,
     /// How its sequence numbers are divided. Manifests without it are from before there was a choice.
     #[serde(default, skip_serializing_if = "is_embedded", with = "layout_name")]
     pub(crate) seq_layout: SeqLayout,
@@ -161,6 +165,7 @@ impl Manifest {
             keys: Vec::new(),
             listed: Vec::new(),
             hidden: None,
+            log: None,
             ..self.clone()
         }
     }

@@ -15,7 +15,7 @@ use crate::snapshot::horizon::Horizon;
 use arc_swap::ArcSwap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
 /// The state that readers see: replaced as a whole.
 #[derive(Debug)]
@@ -62,6 +62,8 @@ pub(crate) struct Shared {
     /// Requests in flight, over all collections.
     pub(crate) load: Arc<Load>,
     pub(crate) listeners: Arc<Listeners>,
+    /// Whether this process may be behind what log and catalog hold, of any collection.
+    pub(crate) outdated: Arc<AtomicBool>,
 }
 
 impl Shared {

@@ -1,6 +1,7 @@
 //! Counters.
 
 use meridian_model::Bounds;
+use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What one collection has done since it was opened.
@@ -60,7 +61,8 @@ counters!(
 );
 
 /// The state of a collection in numbers. Counts of bytes and blocks start at zero when the store is opened.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct CollectionStats {
     /// Events that the newest snapshot sees.
     pub events: u64,

@@ -137,7 +137,7 @@ impl Collection {
         let mut span = observe::span(work.job.work.name());
         span.set("meridian.tenant", self.shared.tenant.clone());
         span.set("events", work.job.inputs.iter().map(|entry| u64::from(entry.part.rows)).sum::<u64>());
-        let numbered = if work.job.writes_files() { self.core.lock().claim_numbers() } else { Ok(()) };
+        let numbered = if work.job.writes_files() { self.core.lock().claim_or_stop() } else { Ok(()) };
         let output = numbered.and_then(|()| span.run(|| work.job.run(&self.shared, &self.stop)));
         if output.is_err() {
             span.fail();

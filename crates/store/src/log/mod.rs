@@ -33,10 +33,11 @@ mod open;
 mod record;
 mod scan;
 
+pub(crate) use record::read_at as read_record;
 pub use record::{Kind, Record};
 
 use crate::error::StoreError;
-use crate::seams::{AppendError, Disk, DiskFile, OpenMode, Replayed, WriteLog};
+use crate::seams::{AppendError, Disk, DiskFile, LogPlace, OpenMode, Replayed, WriteLog};
 use mark::{HEAD_BYTES, Mark, Slot};
 use newest::Newest;
 use std::io;
@@ -122,7 +123,7 @@ fn log_name(epoch: u64) -> String {
 }
 
 impl WriteLog for Log {
-    fn replay(&mut self, flushed: u64) -> Result<Replayed, StoreError> {
+    fn replay(&mut self, flushed: u64, _: Option<LogPlace>) -> Result<Replayed, StoreError> {
         // The lock of the data folder has fenced all others.
         let (log, found) = Log::open(&self.disk, &self.dir, self.file_bytes, flushed)?;
         *self = log;

@@ -217,6 +217,10 @@ impl Partition {
             segments: segments.values().chain(&self.damaged).cloned().collect(),
             keys,
             hidden,
+            log: match flushed == self.manifest.flushed {
+                true => self.manifest.log,
+                false => self.log.as_ref().and_then(|log| log.place(flushed)),
+            },
             ..self.manifest.clone()
         };
         // Objects first, then the manifest that names them: a crash between leaves leftovers, never a name without its object.
@@ -236,7 +240,7 @@ impl Partition {
                 (error.to_string(), error)
             }
         };
-        self.refuse(why);
+        self.outdate(why);
         error
     }
 }

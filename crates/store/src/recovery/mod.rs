@@ -5,9 +5,11 @@
 
 pub(crate) mod check;
 mod files;
+mod follow;
 pub(crate) mod leftovers;
 mod open;
 pub(crate) mod repair;
 
 pub(crate) use files::MADE_ANEW;
+pub(crate) use follow::follow_new;
 pub(crate) use open::{Common, create, log_dir, make_folders, open, prepare};

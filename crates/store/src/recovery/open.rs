@@ -14,13 +14,13 @@ use crate::maintenance::pace::Load;
 use crate::options::{Durability, Options};
 use crate::part::Context;
 use crate::part::cache::BlockCache;
-use crate::seams::{Disk, DiskStorage, MemoryDisk, Newest, PartitionStorage, Proof, Seams, Storage};
+use crate::seams::{CommitError, Disk, DiskStorage, MemoryDisk, Newest, PartitionStorage, Proof, Seams, Storage};
 use crate::snapshot::horizon::Horizon;
 use arc_swap::ArcSwap;
 use meridian_model::seq::SeqLayout;
 use meridian_model::{Background, Invalid};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicI64, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64};
 use std::sync::{Arc, OnceLock};
 
 /// How often a partition is opened again because the previous writer committed meanwhile.
@@ -40,6 +40,10 @@ pub(crate) struct Common {
     pub(crate) listeners: Arc<Listeners>,
     /// Charges tenants for maintenance, if anyone does.
     pub(crate) background: Arc<OnceLock<Arc<dyn Background>>>,
+    /// Whether this process may be behind what log and catalog hold, of any collection.
+    pub(crate) outdated: Arc<AtomicBool>,
+    /// Collections are followed, and nobody writes to them here.
+    pub(crate) read_only: bool,
 }
 
 impl Common {
@@ -55,9 +59,17 @@ pub(crate) fn log_dir(dir: &Path) -> PathBuf {
 
 /// Makes the folders of a partition, durably, and writes its first manifest: from then on it exists.
 pub(crate) fn create(common: &Common, root: &Path, dir: &Path, manifest: &Manifest) -> Result<Partition, StoreError> {
-    make_folders(common.seams.disk.as_ref(), root, dir)?;
+    // A storage with a registry of its own keeps nothing of a collection in the data folder.
+    if common.storage.registry().is_none() {
+        make_folders(common.seams.disk.as_ref(), root, dir)?;
+    }
     // Follows version 0: of two processes that create the same collection, the second commit is refused.
-    common.storage_of(dir).catalog.commit(0, manifest)?;
+    common.storage_of(dir).catalog.commit(0, manifest).map_err(|failed| match failed {
+        CommitError::Stale { .. } => {
+            StoreError::Exists { tenant: manifest.tenant.clone(), name: manifest.collection.clone() }
+        }
+        failed => failed.into(),
+    })?;
     let mut partition = open(common, dir)?;
     // Of the processes that tried to create the collection one succeeded: the first epoch is this process's.
     partition.claimed = true;
@@ -76,38 +88,49 @@ pub(crate) fn make_folders(disk: &dyn Disk, root: &Path, dir: &Path) -> Result<(
 
 /// Opens the partition in `dir`. Damage to segments or log is noted and contained; damage to the manifest is an error.
 pub(crate) fn open(common: &Common, dir: &Path) -> Result<Partition, StoreError> {
-    let mut partition = open_newest(common, dir)?;
-    // Each turn means that the other writer committed between the two steps. It is fenced from the log, so the
-    // turns end.
+    if !common.storage.is_shared() {
+        let (mut partition, newest) = open_newest(common, dir)?;
+        partition.settle(newest)?;
+        return Ok(partition);
+    }
+    // Each turn means that the other writer committed between the steps. It is fenced from the log, so the turns end.
     for _ in 0..TAKEOVERS {
-        if !common.storage.is_shared() || partition.claimed || partition.refuses.is_some() {
-            break;
+        let (mut partition, newest) = open_newest(common, dir)?;
+        if partition.refuses.is_some() {
+            // What is missing may be damaged, or in a manifest that was committed since.
+            let now = partition.catalog.newest()?.map(|manifest| manifest.version());
+            if now.is_some_and(|now| now != newest.manifest.version()) {
+                continue;
+            }
+            partition.settle(newest)?;
+            return Ok(partition);
         }
         // The log is fenced already. Once this commit stands, the catalog is as well.
         match partition.claim_numbers() {
+            Ok(()) => {
+                // Only now: until then the writer before may commit a manifest that names what looks left over.
+                partition.settle(newest)?;
+                return Ok(partition);
+            }
             // The writer before committed once more: what it flushed is in its manifest.
-            Err(StoreError::Fenced(_)) => partition = open_newest(common, dir)?,
-            claimed => claimed?,
+            Err(CommitError::Stale { .. }) => {}
+            Err(failed) => return Err(failed.into()),
         }
     }
-    Ok(partition)
+    Err(StoreError::Busy("other processes take the collection over again and again: try again later".to_owned()))
 }
 
-fn open_newest(common: &Common, dir: &Path) -> Result<Partition, StoreError> {
-    let Some(Newest { manifest, proof }) = common.storage_of(dir).catalog.newest()? else {
+fn open_newest(common: &Common, dir: &Path) -> Result<(Partition, Newest), StoreError> {
+    let Some(newest) = common.storage_of(dir).catalog.newest()? else {
         return Err(StoreError::corrupt(&dir.join(MANIFEST), "it is missing"));
     };
-    if manifest.seq_layout != SeqLayout::Embedded {
+    if newest.manifest.seq_layout != SeqLayout::Embedded {
         let detail = "its sequence numbers have room for partitions: it needs a server of a cluster";
         return Err(Invalid::new(detail).into());
     }
     // What the manifest names and the log holds first: both are needed to distinguish leftovers from acknowledged
     // writes.
-    let mut partition = open_with(common, dir, &manifest)?;
-    partition.sweep_leftovers(&proof)?;
-    partition.note_proof(proof, &manifest);
-    partition.publish();
-    Ok(partition)
+    Ok((open_with(common, dir, &newest.manifest)?, newest))
 }
 
 /// Opens what a manifest names, and replays the log after it.
@@ -181,6 +204,7 @@ pub(crate) fn prepare(common: &Common, dir: &Path, mut manifest: Manifest) -> Re
         memory_all: common.memory_all.clone(),
         load: common.load.clone(),
         listeners: common.listeners.clone(),
+        outdated: common.outdated.clone(),
     });
     let keys = IdempotencyKeys::new(manifest.seed, common.options.key_memory);
     let position = manifest.flushed;
@@ -213,6 +237,14 @@ pub(crate) fn prepare(common: &Common, dir: &Path, mut manifest: Manifest) -> Re
 }
 
 impl Partition {
+    /// Removes leftovers, brings copies of the manifest up to date and shows the partition to readers.
+    fn settle(&mut self, newest: Newest) -> Result<(), StoreError> {
+        self.sweep_leftovers(&newest.proof)?;
+        self.note_proof(newest.proof, &newest.manifest);
+        self.publish();
+        Ok(())
+    }
+
     /// Notes a file that does not read.
     pub(super) fn note_bad(&mut self, error: StoreError) {
         self.problems.push(Problem::of(&error));
@@ -241,7 +273,7 @@ impl Partition {
     pub(crate) fn open_log(&mut self, storage: PartitionStorage) -> Result<(), StoreError> {
         let mut log = storage.log;
         // Replaying also fences older writers of a shared log: from here on their appends fail.
-        let found = log.replay(self.manifest.flushed)?;
+        let found = log.replay(self.manifest.flushed, self.manifest.log)?;
         self.log = Some(log);
         if found.torn_bytes > 0 {
             tracing::info!(

@@ -2,6 +2,7 @@
 
 use crate::catalog::manifest::Manifest;
 use crate::error::{Problem, StoreError};
+use meridian_model::Invalid;
 
 /// The manifests of one partition, each the successor of one before. A file and its copy today, `manifests/{n}` by create-if-absent
 /// in a cluster.
@@ -23,6 +24,13 @@ pub trait Catalog: Send + Sync + std::fmt::Debug {
 
     /// Commits a manifest as the successor of version `follows` (0: it is the first); gives the bytes written.
     fn commit(&self, follows: u64, manifest: &Manifest) -> Result<u64, CommitError>;
+
+    /// Commits that the collection is dropped, in the place of the manifest after version `follows`. From then on there is no newest
+    /// manifest.
+    fn end(&self, follows: u64) -> Result<(), CommitError> {
+        let _ = follows;
+        Err(CommitError::Clean(Invalid::new("collections of this storage cannot be dropped").into()))
+    }
 
     /// Says that the newest manifest was found to hold: copies that prove it may be brought up to date.
     fn confirm(&self, manifest: &Manifest) -> Result<(), StoreError> {

@@ -22,8 +22,8 @@ pub use memory::{CrashStyle, Failure, FaultKind, MemoryDisk, MemoryStorage, Seam
 pub use objects::{DiskObjects, Object, ObjectWriter, Objects};
 pub use random::{Random, SeededRandom, SystemRandom};
 pub use real::RealDisk;
-pub use storage::{DiskStorage, PartitionStorage, Storage};
-pub use write_log::{AppendError, Kind, Record, Replayed, WriteLog};
+pub use storage::{DiskStorage, PartitionStorage, Registry, Storage};
+pub use write_log::{AppendError, Kind, LogPlace, Record, Replayed, WriteLog};
 
 use std::io;
 use std::path::Path;

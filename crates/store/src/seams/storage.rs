@@ -2,7 +2,9 @@
 
 use super::{Catalog, Disk, DiskObjects, Objects, WriteLog, objects};
 use crate::catalog::disk::DiskCatalog;
+use crate::error::StoreError;
 use crate::log::Log;
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -18,6 +20,26 @@ pub trait Storage: Send + Sync + std::fmt::Debug {
     fn is_shared(&self) -> bool {
         false
     }
+
+    /// Which collections there are, where the storage knows it; `None`: the folders of the data folder say it.
+    fn registry(&self) -> Option<&dyn Registry> {
+        None
+    }
+
+    /// Does what was put off, as far as it is due. Called now and then.
+    fn tend(&self) {}
+}
+
+/// The collections of a storage that several processes share.
+pub trait Registry {
+    /// All that were made and not cleared, by tenant and name. Some may be dropped or only begun: their catalog has no manifest.
+    fn collections(&self) -> Result<BTreeSet<(String, String)>, StoreError>;
+
+    /// Makes room for a collection that is to be made: one of this name that was dropped is out of its way.
+    fn enroll(&self, tenant: &str, name: &str) -> Result<(), StoreError>;
+
+    /// Removes what is left of a collection that was dropped, by the folder of its partition.
+    fn clear(&self, dir: &Path) -> Result<(), StoreError>;
 }
 
 /// The three seams of one partition.

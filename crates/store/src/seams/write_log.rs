@@ -2,6 +2,24 @@
 
 use crate::error::StoreError;
 pub use crate::log::{Kind, Record};
+use serde::{Deserialize, Serialize};
+
+/// A place in a log of objects: the writer's epoch, and the number of the object since the log began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct LogPlace {
+    pub(crate) epoch: u64,
+    pub(crate) number: u64,
+}
+
+impl LogPlace {
+    /// Where a log begins.
+    pub(crate) const FIRST: LogPlace = LogPlace { epoch: 0, number: 1 };
+
+    /// The place after it, of the same writer.
+    pub(crate) fn next(self) -> LogPlace {
+        LogPlace { number: self.number + 1, ..self }
+    }
+}
 
 /// The log of one partition: records in order of position. Files of the data folder today, a stream or a bucket in a cluster.
 ///
@@ -16,14 +34,20 @@ pub use crate::log::{Kind, Record};
 ///   [`AppendError::Fenced`]: another writer has taken over; this one drops its state.
 /// - **Release.** After `release(flushed)` a replay need not show records up to `flushed`. Those after it stay.
 pub trait WriteLog: Send + Sync + std::fmt::Debug {
-    /// Becomes the writer, and reads the records after a position that a manifest covers.
-    fn replay(&mut self, flushed: u64) -> Result<Replayed, StoreError>;
+    /// Becomes the writer, and reads the records after a position that a manifest covers. `from`: the place that the manifest names.
+    fn replay(&mut self, flushed: u64, from: Option<LogPlace>) -> Result<Replayed, StoreError>;
 
     /// Appends a group and makes it durable; gives the bytes written. No record: nothing is done.
     fn append(&mut self, records: &[Record]) -> Result<u64, AppendError>;
 
     /// Lets go of records that a manifest covers.
     fn release(&mut self, flushed: u64) -> Result<(), StoreError>;
+
+    /// Where a replay after `flushed` begins: a manifest that covers writes up to there names it. `None`: the log finds that by itself.
+    fn place(&self, flushed: u64) -> Option<LogPlace> {
+        let _ = flushed;
+        None
+    }
 
     /// Bytes of records that a replay would read.
     fn tail_bytes(&self) -> u64;

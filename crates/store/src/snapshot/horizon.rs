@@ -63,6 +63,12 @@ impl Horizon {
         self.state.lock().floor(elapsed, current)
     }
 
+    /// Another process has dropped what snapshots below this one show.
+    pub(crate) fn follow(&self, dropped: u64) {
+        let mut state = self.state.lock();
+        state.dropped = state.dropped.max(dropped);
+    }
+
     /// Snapshots below this one are gone.
     pub(crate) fn dropped(&self) -> u64 {
         self.state.lock().dropped

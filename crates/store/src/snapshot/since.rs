@@ -4,6 +4,7 @@ use crate::collection::Collection;
 use crate::error::{Problem, StoreError};
 use crate::part::{CHUNK_ROWS, PartView};
 use crate::snapshot::Snapshot;
+use meridian_index::LEAF_ROWS;
 use meridian_model::{Batch, Projection, Seq};
 use std::ops::{Range, RangeInclusive};
 
@@ -11,7 +12,9 @@ use std::ops::{Range, RangeInclusive};
 const EVENTS: usize = 16_384;
 const EVENTS_FIRST: usize = 1_024;
 /// How many are read at first where a size is set and none of them is known.
-const EVENTS_UNKNOWN: usize = 64;
+const EVENTS_UNKNOWN: usize = 8;
+/// Up to so many events are read in leaves, more in chunks: pages of large events hold little more than a leaf.
+const EVENTS_FEW: usize = 16;
 /// About so many bytes of events are read at a time, going by those read before.
 const BYTES: usize = 16 << 20;
 
@@ -95,6 +98,8 @@ impl Collection {
             }
         }
         since.cut(most, keep);
+        // Up to twice as many were noted on the way.
+        since.found.shrink_to_fit();
         since.found.sort_unstable();
         Ok(since)
     }
@@ -151,15 +156,16 @@ impl Since {
             return Ok(None);
         }
         // Block by block, so that each is read once, and only the wanted rows stay.
-        let block = |i: usize| (next[i].1, next[i].2 / CHUNK_ROWS);
+        let block_rows = if next.len() <= EVENTS_FEW { LEAF_ROWS as u32 } else { CHUNK_ROWS };
+        let block = |i: usize| (next[i].1, next[i].2 / block_rows);
         let mut by_row: Vec<usize> = (0..next.len()).collect();
         by_row.sort_unstable_by_key(|i| (next[*i].1, next[*i].2));
         let (mut batches, mut picks) = (Vec::new(), vec![(0, 0); next.len()]);
         for same in by_row.chunk_by(|a, b| block(*a) == block(*b)) {
             let (part, number) = block(same[0]);
-            let (part, from) = (&self.snapshot.parts[part as usize], number * CHUNK_ROWS);
+            let (part, from) = (&self.snapshot.parts[part as usize], number * block_rows);
             let rows: Vec<u32> = same.iter().map(|i| next[*i].2 - from).collect();
-            let whole = part.read(from..from.saturating_add(CHUNK_ROWS), &Projection::all(part.layout()))?;
+            let whole = part.read(from..from.saturating_add(block_rows), &Projection::all(part.layout()))?;
             for (row, i) in same.iter().enumerate() {
                 picks[*i] = (batches.len(), row);
             }
@@ -171,6 +177,11 @@ impl Since {
         // Sized by the last step, because the width of events is not known before they are read.
         self.at_once = (self.bytes / (batch.bytes() / picks.len()).max(1)).clamp(1, EVENTS);
         Ok(Some((batch, seqs)))
+    }
+
+    /// Bytes that the list of numbers takes.
+    pub fn bytes(&self) -> usize {
+        self.found.capacity() * size_of::<(u64, u32, u32)>()
     }
 
     /// Events that there would be besides, had more been asked for: of [`Collection::written_since`] all of them older, of

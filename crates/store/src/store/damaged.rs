@@ -1,6 +1,7 @@
 //! Collections that cannot be opened: kept apart, named, never served as absent and never written over.
 
 use crate::error::{Problem, StoreError};
+use std::borrow::Cow;
 use std::fmt;
 use std::io::ErrorKind;
 
@@ -14,7 +15,7 @@ pub struct Damaged {
     /// The error and its file.
     pub problem: Problem,
     /// What an operator can do about it.
-    pub cure: &'static str,
+    pub cure: Cow<'static, str>,
 }
 
 impl Damaged {
@@ -26,7 +27,7 @@ impl Damaged {
             }
             _ => "stop the server and run `meridian check --repair`, which deletes nothing",
         };
-        Damaged { tenant: tenant.to_owned(), name: name.to_owned(), problem: Problem::of(error), cure }
+        Damaged { tenant: tenant.to_owned(), name: name.to_owned(), problem: Problem::of(error), cure: cure.into() }
     }
 }
 

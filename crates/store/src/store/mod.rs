@@ -8,29 +8,27 @@ pub(crate) mod damaged;
 mod directory;
 pub(crate) mod folder;
 pub(crate) mod full;
+mod making;
 mod naming;
 mod opening;
 pub(crate) mod records;
+mod shared;
 mod threads;
 
 use crate::audit::{self, AuditLog};
-use crate::catalog::disk::{DROPPED, MANIFEST};
-use crate::catalog::manifest::{FIRST_FILE, Manifest};
 use crate::collection::{Collection, Wake};
 use crate::error::{Problem, StoreError};
 use crate::ingest::memory::WriteMemory;
-use crate::options::{Durability, Options, Settings};
+use crate::options::Options;
 use crate::part::cache::BlockCache;
-use crate::recovery::{self, Common};
+use crate::recovery::Common;
 use crate::seams::{Disk, DiskLock, DiskStorage, MemoryDisk, Seams, Storage};
 use crate::store::damaged::Damaged;
 use crate::store::directory::Directory;
-use crate::store::folder::{LOCK, MARKER, check_marker, clear, make_root, names};
+use crate::store::folder::{LOCK, MARKER, check_marker, make_root};
 use crate::store::full::{Full, Watched};
 use crate::store::records::{COPIES, Mended, Records};
-use meridian_model::schema::validate_name;
-use meridian_model::seq::SeqLayout;
-use meridian_model::{Background, Invalid, Schema, Subscriber};
+use meridian_model::{Background, Subscriber};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
@@ -87,8 +85,18 @@ impl Store {
     /// marker and the records.
     pub fn open_over(
         options: Options,
+        seams: Seams,
+        storage: impl FnOnce(Arc<dyn Disk>) -> Arc<dyn Storage>,
+    ) -> Result<Store, StoreError> {
+        Store::open_as(options, seams, storage, false)
+    }
+
+    /// The same; `read_only`: collections are followed, and nobody writes to them here.
+    fn open_as(
+        options: Options,
         mut seams: Seams,
         storage: impl FnOnce(Arc<dyn Disk>) -> Arc<dyn Storage>,
+        read_only: bool,
     ) -> Result<Store, StoreError> {
         if options.ephemeral {
             seams.disk = Arc::new(MemoryDisk::volatile());
@@ -125,6 +133,8 @@ impl Store {
             load: Arc::default(),
             listeners: Arc::default(),
             background: Arc::default(),
+            outdated: Arc::default(),
+            read_only,
         };
         let inner = Arc::new(Inner {
             common,
@@ -142,67 +152,8 @@ impl Store {
         });
         // Before the threads start: a flush or merge must not run on a partition that is half open.
         inner.open_all().map_err(unwritable)?;
-        let threads = if background { inner.start_threads()? } else { Vec::new() };
+        let threads = if background && !read_only { inner.start_threads()? } else { Vec::new() };
         Ok(Store { inner, threads: Mutex::new(threads), lock: Mutex::new(Some(lock)) })
-    }
-
-    /// Makes a collection.
-    ///
-    /// # Errors
-    /// [`StoreError::Exists`], [`StoreError::Damaged`] where the folder may hold a collection that lost its manifest,
-    /// [`StoreError::Invalid`], or what the disk said.
-    pub fn create(
-        &self,
-        tenant: &str,
-        name: &str,
-        schema: Schema,
-        mut settings: Settings,
-    ) -> Result<Arc<Collection>, StoreError> {
-        validate_name("tenant", tenant)?;
-        validate_name("collection", name)?;
-        schema.validate()?;
-        if settings.durability == Durability::Replicated {
-            let detail = "replicated collections need a cluster: this server keeps ephemeral and local ones";
-            return Err(Invalid::field("durability", detail).into());
-        }
-        crate::maintenance::expiry::check(&settings, &schema)?;
-        if self.is_ephemeral() {
-            settings.durability = Durability::Ephemeral;
-        }
-        let inner = &self.inner;
-        // Held throughout, so that of two makers of one name the second finds it. Queries do not take it.
-        let _changing = inner.changing.lock();
-        inner.check_open()?;
-        let dir = inner.partition_dir(tenant, name);
-        if inner.collections.get(tenant, name).is_some() {
-            return Err(StoreError::Exists { tenant: tenant.to_owned(), name: name.to_owned() });
-        }
-        let above = inner.root.join("tenants").join(tenant);
-        naming::check(name, &names(inner.common.seams.disk.as_ref(), &above)?)?;
-        inner.make_room(tenant, name)?;
-        let manifest = Manifest {
-            tenant: tenant.to_owned(),
-            collection: name.to_owned(),
-            partition: 0,
-            schema,
-            settings,
-            // Random, so that no client can choose ids whose hashes collide.
-            seed: inner.common.seams.random.next_u64(),
-            created: inner.common.seams.clock.now(),
-            flushed: 0,
-            dropped_seq: 0,
-            next_file: FIRST_FILE,
-            segments: Vec::new(),
-            keys: Vec::new(),
-            listed: Vec::new(),
-            hidden: None,
-            seq_layout: SeqLayout::Embedded,
-            copied: true,
-        };
-        let partition = recovery::create(&inner.common, &inner.root, &dir, &manifest)?;
-        let collection = Collection::new(tenant, name, partition, inner.wake.clone());
-        inner.collections.insert(tenant, name, collection.clone());
-        Ok(collection)
     }
 
     /// The collection of this name.
@@ -228,35 +179,6 @@ impl Store {
     /// All collections in order of tenant and name.
     pub fn collections(&self) -> Vec<Arc<Collection>> {
         self.inner.collections.all()
-    }
-
-    /// Removes a collection and its files; says whether there was one. Open snapshots stay readable.
-    ///
-    /// Crash-safe: the manifest gets another name first, and a folder with that name is cleared at the next start.
-    pub fn drop_collection(&self, tenant: &str, name: &str) -> Result<bool, StoreError> {
-        let inner = &self.inner;
-        let _changing = inner.changing.lock();
-        inner.check_open()?;
-        if let Some(damaged) = self.why_damaged(tenant, name) {
-            // A damaged collection may still be repaired: dropping it would delete what a repair needs.
-            return Err(StoreError::Damaged(Box::new(damaged)));
-        }
-        let Some(collection) = inner.collections.remove(tenant, name) else { return Ok(false) };
-        // Closed first: a running job must not write into a folder that is being cleared.
-        collection.close(false)?;
-        let dir = inner.partition_dir(tenant, name);
-        let disk = inner.common.seams.disk.as_ref();
-        // The rename is the drop: from here on a crash leaves a folder that the next start clears.
-        let (from, to) = (dir.join(MANIFEST), dir.join(DROPPED));
-        disk.rename(&from, &to).map_err(StoreError::io("rename", &from))?;
-        disk.sync_dir(&dir).map_err(StoreError::io("sync", &dir))?;
-        clear(disk, &dir)?;
-        // Nothing is left of a tenant that is removed. A folder that stays after all holds nothing, and is used again.
-        let tenants = inner.root.join("tenants");
-        if disk.remove_dir(&tenants.join(tenant)).is_ok() {
-            disk.sync_dir(&tenants).map_err(StoreError::io("sync", &tenants))?;
-        }
-        Ok(true)
     }
 
     /// Tells a subscriber of every write from now on, in any collection.

@@ -6,27 +6,59 @@ use crate::recovery;
 use crate::store::Inner;
 use crate::store::damaged::Damaged;
 use crate::store::folder::{Standing, clear, names, standing};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 impl Inner {
     /// Opens every collection, and sets those apart that cannot be opened.
     pub(crate) fn open_all(&self) -> Result<(), StoreError> {
-        let disk = self.common.seams.disk.as_ref();
-        let tenants = self.root.join("tenants");
-        for tenant in names(disk, &tenants)? {
-            for name in names(disk, &tenants.join(&tenant))? {
-                if let Err(e) = self.open_one(&tenant, &name) {
-                    // One damaged collection must not keep the server from serving the others.
-                    self.set_apart(&tenant, &name, &e);
-                }
+        if self.common.read_only {
+            // What failed is set apart, and tried again with each refresh.
+            return self.follow_all().map(drop);
+        }
+        for (tenant, name) in self.there()? {
+            if let Err(e) = self.open_one(&tenant, &name) {
+                // One damaged collection must not keep the server from serving the others.
+                self.set_apart(&tenant, &name, &e);
             }
         }
         Ok(())
     }
 
+    /// Collections that are there, by tenant and name, and what is left of some.
+    pub(crate) fn there(&self) -> Result<BTreeSet<(String, String)>, StoreError> {
+        if let Some(registry) = self.common.storage.registry() {
+            return registry.collections();
+        }
+        let (disk, tenants, mut there) = (self.common.seams.disk.as_ref(), self.root.join("tenants"), BTreeSet::new());
+        for tenant in names(disk, &tenants)? {
+            let of_tenant = names(disk, &tenants.join(&tenant))?;
+            there.extend(of_tenant.into_iter().map(|name| (tenant.clone(), name)));
+        }
+        Ok(there)
+    }
+
+    /// Names of collections of a tenant that are there.
+    pub(crate) fn names_of(&self, tenant: &str) -> Result<Vec<String>, StoreError> {
+        match self.common.storage.registry() {
+            Some(registry) => {
+                let there = registry.collections()?.into_iter();
+                Ok(there.filter(|(of, _)| of == tenant).map(|(_, name)| name).collect())
+            }
+            None => names(self.common.seams.disk.as_ref(), &self.root.join("tenants").join(tenant)),
+        }
+    }
+
+    /// Opens a collection, or ends its removal.
     fn open_one(&self, tenant: &str, name: &str) -> Result<(), StoreError> {
         let disk = self.common.seams.disk.as_ref();
         let dir = self.partition_dir(tenant, name);
+        if let Some(registry) = self.common.storage.registry() {
+            return match self.common.storage_of(&dir).catalog.newest()? {
+                Some(_) => self.open_made(tenant, name, &dir),
+                None => registry.clear(&dir),
+            };
+        }
         let standing = match standing(disk, &dir)? {
             // A catalog elsewhere may know it.
             Standing::Empty if self.common.storage_of(&dir).catalog.newest()?.is_some() => Standing::Made,
@@ -36,13 +68,15 @@ impl Inner {
             Standing::Empty | Standing::Dropped => self.clear_leftovers(&dir),
             // Never cleared: the files may be all that is left of acknowledged events.
             Standing::Lost(problem) => Err(StoreError::corrupt(&problem.path, problem.detail)),
-            Standing::Made => {
-                let partition = recovery::open(&self.common, &dir)?;
-                let collection = Collection::new(tenant, name, partition, self.wake.clone());
-                self.collections.insert(tenant, name, collection);
-                Ok(())
-            }
+            Standing::Made => self.open_made(tenant, name, &dir),
         }
+    }
+
+    fn open_made(&self, tenant: &str, name: &str, dir: &Path) -> Result<(), StoreError> {
+        let partition = recovery::open(&self.common, dir)?;
+        let collection = Collection::new(tenant, name, partition, self.wake.clone());
+        self.collections.insert(tenant, name, collection);
+        Ok(())
     }
 
     /// Notes that a collection cannot be opened: from now on its name is taken and its files are left alone.
@@ -73,6 +107,9 @@ impl Inner {
         let at = (tenant.to_owned(), name.to_owned());
         if let Some(damaged) = self.damaged.lock().get(&at) {
             return Err(StoreError::Damaged(Box::new(damaged.clone())));
+        }
+        if let Some(registry) = self.common.storage.registry() {
+            return registry.enroll(tenant, name);
         }
         let dir = self.partition_dir(tenant, name);
         match standing(self.common.seams.disk.as_ref(), &dir)? {

@@ -95,6 +95,7 @@ impl Inner {
         }
         // Files doomed above are deleted outside of the partitions' locks.
         collections.iter().for_each(|collection| collection.remove_obsolete());
+        self.common.storage.tend();
     }
 
     fn attempt(&self, collection: &Collection, what: &str, job: impl Fn() -> Result<bool, StoreError>) -> bool {

@@ -81,7 +81,7 @@ struct Run {
 impl Run {
     fn new(seed: u64) -> Run {
         let random = SeededRandom::new(seed);
-        let mut world = World::new();
+        let mut world = World::of_seed(seed);
         world.options.segment_rows_min = 1 << (random.next_u64() % 8);
         let role = if random.next_u64().is_multiple_of(2) { IdRole::Given } else { IdRole::Made };
         let kind = if random.next_u64().is_multiple_of(2) { FieldType::Int } else { FieldType::Text };
@@ -260,29 +260,30 @@ fn the_newest_of_each_object_is_shown() {
 /// The marks of a long history take little memory and disk: most rows are hidden, a bit each.
 #[test]
 fn a_long_history_hides_cheaply() {
-    let world = World::new();
-    let store = world.open();
-    let c = store.create("t", "c", schema(IdRole::Made, FieldType::Int), Settings::default()).unwrap();
-    let mut n = 0;
-    for _ in 0..20 {
-        let events: Vec<Event> = (0..2000)
-            .map(|i| {
-                n += 1;
-                Event { id: String::new(), ship: Some(i % 50), time: n * 1_000_000, seq: 0, death: None }
-            })
-            .collect();
-        c.write(Write::new(batch(&c.schema(), &events))).unwrap();
-        world.clock.advance(400_000_000);
-        c.flush().unwrap();
+    for world in World::each() {
+        let store = world.open();
+        let c = store.create("t", "c", schema(IdRole::Made, FieldType::Int), Settings::default()).unwrap();
+        let mut n = 0;
+        for _ in 0..20 {
+            let events: Vec<Event> = (0..2000)
+                .map(|i| {
+                    n += 1;
+                    Event { id: String::new(), ship: Some(i % 50), time: n * 1_000_000, seq: 0, death: None }
+                })
+                .collect();
+            c.write(Write::new(batch(&c.schema(), &events))).unwrap();
+            world.clock.advance(400_000_000);
+            c.flush().unwrap();
+        }
+        c.maintain().unwrap();
+        assert_eq!((c.stats().events, c.history().rows()), (50, 40_000));
+        let hidden: u64 = world.files(".hidden").iter().map(|(_, bytes)| bytes).sum();
+        assert!(hidden < 40_000 / 4, "{hidden} bytes say that 39,950 rows are hidden");
+        // Parts of which nothing is shown are left out, so questions do not meet them.
+        assert!(c.snapshot().rows() < 20_000, "{} rows to look at", c.snapshot().rows());
+        let batch_rows = |s: &Snapshot| -> usize {
+            s.parts.iter().map(|p| p.read(0..p.rows(), &Projection::all(&s.layout)).unwrap().rows()).sum()
+        };
+        assert_eq!(batch_rows(&c.history()), 40_000);
     }
-    c.maintain().unwrap();
-    assert_eq!((c.stats().events, c.history().rows()), (50, 40_000));
-    let hidden: u64 = world.files(".hidden").iter().map(|(_, bytes)| bytes).sum();
-    assert!(hidden < 40_000 / 4, "{hidden} bytes say that 39,950 rows are hidden");
-    // Parts of which nothing is shown are left out, so questions do not meet them.
-    assert!(c.snapshot().rows() < 20_000, "{} rows to look at", c.snapshot().rows());
-    let batch_rows = |s: &Snapshot| -> usize {
-        s.parts.iter().map(|p| p.read(0..p.rows(), &Projection::all(&s.layout)).unwrap().rows()).sum()
-    };
-    assert_eq!(batch_rows(&c.history()), 40_000);
 }

@@ -5,6 +5,7 @@
 
 mod backup;
 mod basics;
+mod bucket;
 mod compaction;
 mod concurrency;
 mod contract;

@@ -29,42 +29,43 @@ fn rows_are_the_same_through_pages_and_few_are_read_for_few() {
         id: IdRole::Made,
         ..Schema::default()
     };
-    let mut world = World::new();
-    world.options.cache_bytes = 64 << 10;
-    let store = world.open();
-    let c = store.create("t", "c", schema, Settings::default()).unwrap();
-    let mut builder = BatchBuilder::new(c.schema());
-    for n in 0..6000 {
-        builder.set(0, Value::Int(n)).unwrap();
-        text_of(n).map_or(Ok(()), |text| builder.set(1, Value::Text(text))).unwrap();
-        builder.end_event().unwrap();
-    }
-    c.write(Write::new(builder.finish().unwrap())).unwrap();
-    c.flush().unwrap();
-    for archived in [false, true] {
-        if archived {
-            drop(c.files(Instant::now() + Duration::from_secs(60), &|| false).unwrap());
+    for mut world in World::each() {
+        world.options.cache_bytes = 64 << 10;
+        let store = world.open();
+        let c = store.create("t", "c", schema.clone(), Settings::default()).unwrap();
+        let mut builder = BatchBuilder::new(c.schema());
+        for n in 0..6000 {
+            builder.set(0, Value::Int(n)).unwrap();
+            text_of(n).map_or(Ok(()), |text| builder.set(1, Value::Text(text))).unwrap();
+            builder.end_event().unwrap();
         }
-        let snapshot = c.snapshot();
-        let [part] = &snapshot.parts[..] else { panic!("{} parts", snapshot.parts.len()) };
-        let all = Projection::all(part.layout());
-        for chunk in [0, 1] {
-            let paged: Vec<usize> = part.paged(chunk, &all).unwrap().columns().collect();
-            assert_eq!(paged, [part.layout().field(1)], "the text, not the number");
-        }
-        assert_eq!(read_wrong(part, 0..part.rows()), 0);
-        for from in (0..part.rows()).step_by(97) {
-            for rows in [1, 63, 64, 65, 700, CHUNK_ROWS] {
-                assert_eq!(read_wrong(part, from..(from + rows).min(part.rows())), 0, "{rows} rows from {from}");
+        c.write(Write::new(builder.finish().unwrap())).unwrap();
+        c.flush().unwrap();
+        for archived in [false, true] {
+            if archived {
+                drop(c.files(Instant::now() + Duration::from_secs(60), &|| false).unwrap());
             }
+            let snapshot = c.snapshot();
+            let [part] = &snapshot.parts[..] else { panic!("{} parts", snapshot.parts.len()) };
+            let all = Projection::all(part.layout());
+            for chunk in [0, 1] {
+                let paged: Vec<usize> = part.paged(chunk, &all).unwrap().columns().collect();
+                assert_eq!(paged, [part.layout().field(1)], "the text, not the number");
+            }
+            assert_eq!(read_wrong(part, 0..part.rows()), 0);
+            for from in (0..part.rows()).step_by(97) {
+                for rows in [1, 63, 64, 65, 700, CHUNK_ROWS] {
+                    assert_eq!(read_wrong(part, from..(from + rows).min(part.rows())), 0, "{rows} rows from {from}");
+                }
+            }
+            let read = |rows| {
+                let before = c.stats().bytes_read;
+                part.read(rows, &part.paged(0, &all).unwrap()).unwrap();
+                c.stats().bytes_read - before
+            };
+            let (chunk, few) = (read(0..CHUNK_ROWS), read(2000..2010));
+            assert!(few > 0 && few * 8 < chunk, "{few} bytes for ten rows, {chunk} for all");
         }
-        let read = |rows| {
-            let before = c.stats().bytes_read;
-            part.read(rows, &part.paged(0, &all).unwrap()).unwrap();
-            c.stats().bytes_read - before
-        };
-        let (chunk, few) = (read(0..CHUNK_ROWS), read(2000..2010));
-        assert!(few > 0 && few * 8 < chunk, "{few} bytes for ten rows, {chunk} for all");
+        assert_eq!(store.check(), []);
     }
-    assert_eq!(store.check(), []);
 }

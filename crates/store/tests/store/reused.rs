@@ -17,7 +17,7 @@ fn is_refused(c: &Collection, events: &[Event]) {
 #[test]
 fn a_key_with_other_events_is_refused_before_and_after_restarts() {
     for role in [IdRole::Given, IdRole::Made] {
-        let world = World::new();
+        let world = if role == IdRole::Given { World::new() } else { World::over_bucket() };
         let event = |n: i64| Event::new(format!("id-{n}"), n);
         // With a null here and there, and a place that is none.
         let events: Vec<Event> = (12..16).map(event).collect();

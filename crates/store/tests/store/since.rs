@@ -25,7 +25,7 @@ fn since(c: &Collection, after: u64, upto: u64, most: usize) -> (Vec<(String, u6
 #[test]
 fn what_was_written_since_is_what_a_look_at_everything_finds() {
     for seed in 0..12 {
-        let (world, random) = (World::new(), SeededRandom::new(seed));
+        let (world, random) = (World::of_seed(seed), SeededRandom::new(seed));
         let below = |end: u64| random.next_u64() % end;
         let (mut store, mut c) = world.with_collection(IdRole::Given);
         for step in 0..40 {
@@ -66,7 +66,7 @@ fn what_was_written_since_is_what_a_look_at_everything_finds() {
 #[test]
 fn what_was_written_after_an_event_comes_oldest_first_and_piece_by_piece_is_whole() {
     for seed in 0..6 {
-        let (world, random) = (World::new(), SeededRandom::new(seed));
+        let (world, random) = (World::of_seed(seed), SeededRandom::new(seed));
         let below = |end: u64| random.next_u64() % end;
         let (_store, c) = world.with_collection(IdRole::Given);
         for step in 0..30 {

@@ -1,11 +1,13 @@
-//! A store over a disk in memory, and events to put into it.
+//! A store over a disk in memory, or over a bucket, and events to put into it.
 
 use meridian_model::builder::Value;
 use meridian_model::{Batch, BatchBuilder, Field, FieldType, GeometryType, IdRole, Projection, Schema, Seq, TimeRole};
+use meridian_store::bucket::MemoryBucket;
 use meridian_store::seams::{Clock, ManualClock, MemoryDisk, Seams, SeededRandom};
 use meridian_store::{Collection, Options, PartView, Settings, Snapshot, Store, StoreError};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 pub const DAY: i64 = 86_400_000_000;
 pub const START: i64 = 1_700_000_000_000_000;
@@ -80,11 +82,31 @@ pub struct World {
     pub disk: MemoryDisk,
     pub clock: Arc<ManualClock>,
     pub options: Options,
+    /// Where collections lie, if not on the disk.
+    pub bucket: Option<MemoryBucket>,
+    /// Processes so far.
+    pub processes: AtomicU64,
 }
 
 impl World {
     pub fn new() -> World {
-        World { disk: MemoryDisk::new(), clock: Arc::new(ManualClock::new(START)), options: options() }
+        let clock = Arc::new(ManualClock::new(START));
+        World { disk: MemoryDisk::new(), clock, options: options(), bucket: None, processes: AtomicU64::new(0) }
+    }
+
+    /// The same over a bucket.
+    pub fn over_bucket() -> World {
+        World { bucket: Some(MemoryBucket::new()), ..World::new() }
+    }
+
+    /// One of each kind: the store behaves alike over both.
+    pub fn each() -> [World; 2] {
+        [World::new(), World::over_bucket()]
+    }
+
+    /// One kind or the other.
+    pub fn of_seed(seed: u64) -> World {
+        if seed.is_multiple_of(2) { World::new() } else { World::over_bucket() }
     }
 
     pub fn seams(&self) -> Seams {
@@ -96,7 +118,13 @@ impl World {
     }
 
     pub fn open(&self) -> Store {
-        Store::open(self.options.clone(), self.seams()).unwrap()
+        let Some(bucket) = &self.bucket else { return Store::open(self.options.clone(), self.seams()).unwrap() };
+        // No two processes draw the same numbers.
+        let process = self.processes.fetch_add(1, Ordering::Relaxed);
+        let seams = Seams { random: Arc::new(SeededRandom::new(7 + process * 1_000_003)), ..self.seams() };
+        let store = Store::open_shared(self.options.clone(), seams, Arc::new(bucket.clone())).unwrap();
+        assert_eq!(store.problems(), []);
+        store
     }
 
     /// Opens a store with one collection, made where it is not there.

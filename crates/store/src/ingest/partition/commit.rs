@@ -102,13 +102,13 @@ impl Partition {
                     let why = format!("{e}: the content of the disk is unknown; restart once the disk works");
                     // Poisoned until it is opened again: a later group could be behind one that a restart does not
                     // find.
-                    self.refuse(why.clone());
+                    self.outdate(why.clone());
                     return fail_stored(answers, || WriteError::Failed(why.clone()));
                 }
                 Err(AppendError::Fenced(e)) => {
                     // Nothing of the group is stored, and what this process holds may be behind the new writer already.
                     let why = e.to_string();
-                    self.refuse(why.clone());
+                    self.outdate(why.clone());
                     return fail_stored(answers, || WriteError::Refused(why.clone()));
                 }
             }

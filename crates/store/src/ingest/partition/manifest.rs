@@ -33,24 +33,29 @@ impl Partition {
     }
 
     /// Takes an epoch of file numbers for this process: before it names its first file.
-    pub(crate) fn claim_numbers(&mut self) -> Result<(), StoreError> {
+    ///
+    /// # Errors
+    /// Of [`CommitError::Unknown`] nothing follows: both manifests name the same files, and the next try follows whichever stands.
+    pub(crate) fn claim_numbers(&mut self) -> Result<(), CommitError> {
         if self.claimed {
             return Ok(());
         }
         // The max of both, because failed jobs may have used numbers that no manifest has.
         let next_file = next_epoch(self.manifest.next_file.max(self.shared.next_file.load(Ordering::Relaxed)));
         let manifest = Manifest { next_file, ..self.manifest.clone() };
-        match self.write_manifest(&manifest) {
-            Ok(()) => {
-                self.shared.next_file.store(next_file, Ordering::Relaxed);
-                self.manifest = manifest;
-                self.claimed = true;
-                Ok(())
-            }
-            // Both manifests name the same files: whichever stands, the next try follows it.
-            Err(CommitError::Unknown(error)) => Err(error),
-            Err(failed) => Err(self.after_failed_commit(failed)),
-        }
+        self.write_manifest(&manifest)?;
+        self.shared.next_file.store(next_file, Ordering::Relaxed);
+        self.manifest = manifest;
+        self.claimed = true;
+        Ok(())
+    }
+
+    /// The same while the partition is served: if another process has it, this one stops.
+    pub(crate) fn claim_or_stop(&mut self) -> Result<(), StoreError> {
+        self.claim_numbers().map_err(|failed| match failed {
+            CommitError::Unknown(error) => error,
+            failed => self.after_failed_commit(failed),
+        })
     }
 
     /// Writes a manifest, and its copy where an ephemeral collection keeps its definition.

@@ -201,6 +201,12 @@ impl Partition {
         segments.into_iter().any(|segment| !segment.lost_blocks().is_empty())
     }
 
+    /// Takes no more writes: what is held here may not be what log and catalog hold.
+    pub(crate) fn outdate(&mut self, why: String) {
+        self.shared.outdated.store(true, Ordering::Release);
+        self.refuse(why);
+    }
+
     /// Takes no more writes from here on.
     pub(crate) fn refuse(&mut self, why: String) {
         tracing::error!(collection = %self.manifest.collection, why = %why, "the collection accepts no more writes");

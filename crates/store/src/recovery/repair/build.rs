@@ -55,6 +55,7 @@ impl Mender<'_> {
             segments: found.into_iter().map(|segment| segment.meta).collect(),
             keys,
             hidden: None,
+            log: None,
             seq_layout: definition.as_ref().map_or(SeqLayout::Embedded, |manifest| manifest.seq_layout),
             listed: definition.map(|manifest| manifest.listed).unwrap_or_default(),
             copied: true,

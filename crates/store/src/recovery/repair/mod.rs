@@ -41,9 +41,12 @@ impl Store {
     /// Puts every collection together again that could not be opened, lacks something, accepts no writes or has events that do not
     /// read; says of each what was found, done and is missing. Nothing is deleted.
     ///
-    /// Takes as long as reading everything takes. No other caller may use them meanwhile.
+    /// Takes as long as reading everything takes. No other caller may use them meanwhile. Only collections of a data folder are repaired.
     pub fn repair(&self) -> Vec<Repair> {
         let inner = self.inner();
+        if inner.common.storage.registry().is_some() {
+            return Vec::new();
+        }
         let hurt = self.collections().into_iter().filter(|c| {
             let core = c.core.lock();
             !core.is_sound() || core.has_lost_blocks()

@@ -6,8 +6,8 @@
 use crate::catalog::manifest::Manifest;
 use crate::error::StoreError;
 use crate::seams::{
-    AppendError, Catalog, CommitError, Newest, Object, ObjectWriter, Objects, PartitionStorage, Proof, Record,
-    Replayed, Storage, WriteLog,
+    AppendError, Catalog, CommitError, LogPlace, Newest, Object, ObjectWriter, Objects, PartitionStorage, Proof,
+    Record, Replayed, Storage, WriteLog,
 };
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -201,7 +201,7 @@ struct MemoryLog {
 }
 
 impl WriteLog for MemoryLog {
-    fn replay(&mut self, flushed: u64) -> Result<Replayed, StoreError> {
+    fn replay(&mut self, flushed: u64, _: Option<LogPlace>) -> Result<Replayed, StoreError> {
         let mut state = self.state.lock();
         // From here on the appends of every earlier writer are refused, including appends in flight.
         state.writer += 1;

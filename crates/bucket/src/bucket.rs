@@ -1,0 +1,136 @@
+//! The bucket of the store in a folder.
+
+use crate::calls::{Calls, LARGE, SMALL};
+use crate::upload::FolderUpload;
+use bytes::Bytes;
+use futures_util::TryStreamExt;
+use meridian_store::StoreError;
+use meridian_store::bucket::{Bucket, Put, Upload};
+use object_store::local::LocalFileSystem;
+use object_store::path::Path as Name;
+use object_store::{ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload};
+use std::fs::File;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Objects in a folder that processes share: on one machine, or on a network file system that has exclusive creates and hard links.
+#[derive(Debug, Clone)]
+pub(crate) struct FolderBucket {
+    pub(crate) store: Arc<LocalFileSystem>,
+    pub(crate) calls: Calls,
+    folder: PathBuf,
+}
+
+impl FolderBucket {
+    /// Opens the folder, making it if it is not there.
+    pub(crate) fn open(folder: &Path, calls: Calls) -> Result<FolderBucket, StoreError> {
+        let failed = |action, source| StoreError::Io { action, path: folder.to_owned(), source };
+        #[allow(
+            clippy::disallowed_methods,
+            reason = "the folder is made here; all that is in it goes through the bucket"
+        )]
+        std::fs::create_dir_all(folder).map_err(|e| failed("create", e))?;
+        let store = LocalFileSystem::new_with_prefix(folder).map_err(|e| failed("open", crate::calls::error_of(e)))?;
+        // Content and name are on disk before a create is answered.
+        let store = Arc::new(store.with_fsync(true));
+        Ok(FolderBucket { store, calls, folder: folder.to_owned() })
+    }
+}
+
+/// The name of an object as `object_store` has it.
+pub(crate) fn name_of(name: &str) -> io::Result<Name> {
+    Name::parse(name).map_err(|error| io::Error::new(ErrorKind::InvalidInput, error))
+}
+
+/// What came of a create.
+pub(crate) fn put_of(answer: io::Result<()>) -> io::Result<Put> {
+    match answer {
+        Ok(()) => Ok(Put::Created),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(Put::Exists),
+        Err(error) => Err(error),
+    }
+}
+
+impl Bucket for FolderBucket {
+    fn put(&self, name: &str, bytes: &[u8]) -> io::Result<Put> {
+        let (store, name) = (self.store.clone(), name_of(name)?);
+        let payload = PutPayload::from_bytes(Bytes::copy_from_slice(bytes));
+        let options = PutOptions { mode: PutMode::Create, ..PutOptions::default() };
+        put_of(self.calls.wait(LARGE, async move { store.put_opts(&name, payload, options).await.map(drop) }))
+    }
+
+    fn upload(&self, name: &str) -> io::Result<Box<dyn Upload>> {
+        Ok(Box::new(FolderUpload::new(self.clone(), name)))
+    }
+
+    fn get(&self, name: &str) -> io::Result<Vec<u8>> {
+        let (store, name) = (self.store.clone(), name_of(name)?);
+        let bytes = self.calls.wait(LARGE, async move { store.get(&name).await?.bytes().await })?;
+        Ok(bytes.into())
+    }
+
+    fn get_range(&self, name: &str, offset: u64, into: &mut [u8]) -> io::Result<()> {
+        let (store, name) = (self.store.clone(), name_of(name)?);
+        let range = offset..offset + into.len() as u64;
+        let bytes = self.calls.wait(LARGE, async move { store.get_range(&name, range).await })?;
+        if bytes.len() != into.len() {
+            return Err(ErrorKind::UnexpectedEof.into());
+        }
+        into.copy_from_slice(&bytes);
+        Ok(())
+    }
+
+    fn len(&self, name: &str) -> io::Result<u64> {
+        let (store, name) = (self.store.clone(), name_of(name)?);
+        self.calls.wait(SMALL, async move { store.head(&name).await.map(|meta| meta.size) })
+    }
+
+    fn list(&self, folder: &str) -> io::Result<Vec<String>> {
+        let (store, folder) = (self.store.clone(), name_of(folder.trim_end_matches('/'))?);
+        let listed = self.calls.wait(LARGE, async move {
+            store.list(Some(&folder)).map_ok(|meta| meta.location.to_string()).try_collect::<Vec<_>>().await
+        });
+        match listed {
+            Ok(mut names) => {
+                names.sort_unstable();
+                Ok(names)
+            }
+            // A folder without objects is none.
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn delete(&self, name: &str) -> io::Result<()> {
+        let (store, name) = (self.store.clone(), name_of(name)?);
+        match self.calls.wait(SMALL, async move { store.delete(&name).await }) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+            deleted => deleted,
+        }
+    }
+
+    /// A name can be seen before it is on disk: where the answer to the create was lost, nobody has said that it is.
+    fn settle(&self, name: &str) -> io::Result<()> {
+        let path = self.store.path_to_filesystem(&name_of(name)?).map_err(crate::calls::error_of)?;
+        self.calls.wait(LARGE, async move {
+            let synced = tokio::task::spawn_blocking(move || sync(&path)).await;
+            synced
+                .map_err(|source| object_store::Error::JoinError { source })?
+                .map_err(|source| object_store::Error::Generic { store: "folder", source: Box::new(source) })
+        })
+    }
+
+    fn place(&self) -> String {
+        format!("file://{}", self.folder.display())
+    }
+}
+
+#[allow(clippy::disallowed_methods, reason = "a sync needs the file, which object_store keeps to itself")]
+fn sync(path: &Path) -> io::Result<()> {
+    File::open(path)?.sync_all()?;
+    match path.parent() {
+        Some(folder) => File::open(folder)?.sync_all(),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,113 @@
+//! Blocking calls over a runtime, with deadlines.
+
+use object_store::Error;
+use std::error::Error as _;
+use std::future::Future;
+use std::io::{self, ErrorKind};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::Thread;
+use std::time::Duration;
+use tokio::runtime::Handle;
+use tokio::time::timeout;
+
+/// How long a call may take that moves few bytes.
+pub(crate) const SMALL: Duration = Duration::from_secs(10);
+/// How long one may take that lists, or moves an object or a part of one.
+pub(crate) const LARGE: Duration = Duration::from_secs(60);
+
+/// Runs calls with the help of a runtime, which has timers, while the calling thread waits.
+#[derive(Debug, Clone)]
+pub(crate) struct Calls {
+    handle: Handle,
+}
+
+impl Calls {
+    pub(crate) fn new(handle: Handle) -> Calls {
+        Calls { handle }
+    }
+
+    /// Waits for the answer of a call, until its deadline. A call past it is given up, and may have taken effect, or may yet.
+    pub(crate) fn wait<T>(
+        &self,
+        within: Duration,
+        call: impl Future<Output = object_store::Result<T>>,
+    ) -> io::Result<T> {
+        // Polled on this thread and not by `Handle::block_on`, which panics on a thread of the runtime; a task that such a thread
+        // spawned would wait for it in turn.
+        let _runtime = self.handle.enter();
+        let mut call = pin!(timeout(within, call));
+        let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+        let mut context = Context::from_waker(&waker);
+        loop {
+            match call.as_mut().poll(&mut context) {
+                Poll::Ready(Ok(answer)) => return answer.map_err(error_of),
+                Poll::Ready(Err(_)) => {
+                    let detail = format!("the bucket did not answer within {} s", within.as_secs());
+                    return Err(io::Error::new(ErrorKind::TimedOut, detail));
+                }
+                // A wake between the poll and here is kept: then this returns at once.
+                Poll::Pending => std::thread::park(),
+            }
+        }
+    }
+}
+
+/// Wakes a thread that is parked.
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+/// The error of a call as the store knows errors: by its kind.
+pub(crate) fn error_of(error: Error) -> io::Error {
+    let kind = match &error {
+        Error::NotFound { .. } => ErrorKind::NotFound,
+        Error::AlreadyExists { .. } => ErrorKind::AlreadyExists,
+        Error::PermissionDenied { .. } | Error::Unauthenticated { .. } => ErrorKind::PermissionDenied,
+        Error::InvalidPath { .. } => ErrorKind::InvalidInput,
+        // What the disk said is somewhere below.
+        other => kind_below(other).unwrap_or(ErrorKind::Other),
+    };
+    io::Error::new(kind, error)
+}
+
+fn kind_below(error: &Error) -> Option<ErrorKind> {
+    let mut at = error.source();
+    while let Some(source) = at {
+        if let Some(io) = source.downcast_ref::<io::Error>() {
+            return Some(io.kind());
+        }
+        at = source.source();
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::runtime::Builder;
+
+    #[test]
+    fn a_call_past_its_deadline_is_given_up_on_any_thread() {
+        let runtime = Builder::new_multi_thread().worker_threads(2).enable_time().build().unwrap();
+        let calls = Calls::new(runtime.handle().clone());
+        let late = calls.wait(Duration::from_millis(20), std::future::pending::<object_store::Result<()>>());
+        assert_eq!(late.unwrap_err().kind(), ErrorKind::TimedOut);
+        // On a thread of the runtime as well.
+        let hop = async { tokio::task::spawn_blocking(|| 7).await.map_err(|source| Error::JoinError { source }) };
+        let inside = runtime.block_on(async move { tokio::spawn(async move { calls.wait(SMALL, hop) }).await });
+        assert_eq!(inside.unwrap().unwrap(), 7);
+    }
+
+    #[test]
+    fn the_kind_of_an_error_is_that_of_the_disk() {
+        let full: io::Error = ErrorKind::StorageFull.into();
+        let error = Error::Generic { store: "test", source: Box::new(full) };
+        assert_eq!(error_of(error).kind(), ErrorKind::StorageFull);
+    }
+}

@@ -1,0 +1,170 @@
+//! A bucket in a real folder: what it promises, and a store over it.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "helpers of tests may fail a test")]
+#![allow(clippy::disallowed_methods, reason = "tests read files as they are")]
+
+use meridian_bucket::open;
+use meridian_model::builder::Value;
+use meridian_model::{Batch, BatchBuilder, Field, FieldType, GeometryType, IdRole, Schema, TimeRole};
+use meridian_store::bucket::{Bucket, Put};
+use meridian_store::seams::{Random, Seams, SystemRandom};
+use meridian_store::{Collection, Lease, Options, Settings, Standing, Store, Terms, Write, WriteError};
+use std::io::ErrorKind;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+
+struct World {
+    folder: TempDir,
+    runtime: Runtime,
+}
+
+impl World {
+    fn new() -> World {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build().unwrap();
+        World { folder: tempfile::tempdir().unwrap(), runtime }
+    }
+
+    fn path(&self, name: &str) -> std::path::PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// The bucket as one more process opens it.
+    fn bucket(&self) -> Arc<dyn Bucket> {
+        let random: Arc<dyn Random> = Arc::new(SystemRandom::new());
+        open(&format!("file://{}", self.path("bucket").display()), self.runtime.handle(), &random).unwrap()
+    }
+}
+
+#[test]
+fn objects_are_created_once_read_in_ranges_and_deleted() {
+    let world = World::new();
+    let (one, two) = (world.bucket(), world.bucket());
+    assert_eq!(one.put("a/b/1", b"0123456789").unwrap(), Put::Created);
+    assert_eq!(two.put("a/b/1", b"other").unwrap(), Put::Exists);
+    assert_eq!(two.get("a/b/1").unwrap(), b"0123456789");
+    assert_eq!(two.put("a/b/2", b"").unwrap(), Put::Created);
+    let mut range = [0; 4];
+    two.get_range("a/b/1", 3, &mut range).unwrap();
+    assert_eq!(&range, b"3456");
+    assert_eq!(two.get_range("a/b/1", 8, &mut range).unwrap_err().kind(), ErrorKind::UnexpectedEof);
+    assert_eq!((two.len("a/b/1").unwrap(), two.len("a/b/2").unwrap()), (10, 0));
+    assert_eq!(one.list("a/").unwrap(), ["a/b/1", "a/b/2"]);
+    assert!(one.list("b/").unwrap().is_empty());
+    one.settle("a/b/1").unwrap();
+    one.delete("a/b/1").unwrap();
+    one.delete("a/b/1").unwrap();
+    for missing in [two.get("a/b/1").unwrap_err(), two.len("a/b/1").unwrap_err(), two.settle("a/b/1").unwrap_err()] {
+        assert_eq!(missing.kind(), ErrorKind::NotFound);
+    }
+    assert_eq!(one.put("a/../b", b"").unwrap_err().kind(), ErrorKind::InvalidInput);
+}
+
+#[test]
+fn an_object_of_any_size_gets_its_name_whole_and_if_it_is_free() {
+    let world = World::new();
+    let bucket = world.bucket();
+    for (name, bytes) in [("small", 1000), ("one part", 8 << 20), ("large", (20 << 20) + 17)] {
+        let content: Vec<u8> = (0..bytes).map(|at| (at % 251) as u8).collect();
+        let name = format!("x/{}", name.replace(' ', "-"));
+        let upload = |content: &[u8]| {
+            let mut upload = bucket.upload(&name).unwrap();
+            content.chunks(700_000).for_each(|piece| upload.write(piece).unwrap());
+            upload
+        };
+        let pending = upload(&content);
+        assert_eq!(bucket.get(&name).unwrap_err().kind(), ErrorKind::NotFound, "{name}");
+        assert_eq!(pending.finish().unwrap(), Put::Created, "{name}");
+        assert!(bucket.get(&name).unwrap() == content, "{name}");
+        assert_eq!(upload(&vec![1; content.len()]).finish().unwrap(), Put::Exists, "{name}");
+        // One that is given up leaves nothing.
+        drop(upload(&content));
+        assert!(bucket.get(&name).unwrap() == content, "{name}");
+    }
+    let files: Vec<_> = std::fs::read_dir(world.path("bucket/x")).unwrap().map(|f| f.unwrap().file_name()).collect();
+    assert_eq!(files.len(), 3, "{files:?}");
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_is_refused_with_its_name() {
+    let world = World::new();
+    std::fs::write(world.path("file"), b"").unwrap();
+    let random: Arc<dyn Random> = Arc::new(SystemRandom::new());
+    let refused = open(&format!("file://{}/b", world.path("file").display()), world.runtime.handle(), &random);
+    let message = refused.unwrap_err().to_string();
+    assert!(message.contains("could not create") && message.contains("file/b"), "{message}");
+}
+
+fn schema() -> Schema {
+    let field = |name: &str, kind, required| Field { name: name.into(), kind, required, title: None };
+    Schema {
+        fields: vec![field("at", FieldType::Time, true), field("n", FieldType::Int, false)],
+        geometry: Some(GeometryType::Point),
+        time: TimeRole::Instant(0),
+        id: IdRole::Given,
+        ..Schema::default()
+    }
+}
+
+fn events(c: &Collection, from: i64, to: i64) -> Batch {
+    let mut builder = BatchBuilder::new(c.schema());
+    for n in from..to {
+        builder.set_id(format!("e{n}")).unwrap();
+        builder.set_point((n % 360) as f64 - 180.0, (n % 180) as f64 - 90.0).unwrap();
+        builder.set(0, Value::Time(1_700_000_000_000_000 + n)).unwrap();
+        builder.set(1, Value::Int(n)).unwrap();
+        builder.end_event().unwrap();
+    }
+    builder.finish().unwrap()
+}
+
+fn options(data: &Path) -> Options {
+    Options { segment_rows_min: 64, ..Options::at(data) }
+}
+
+/// An owner with a lease, its successor, and a reader: in one process, with a data folder each.
+#[test]
+fn an_owner_is_followed_by_another_and_a_reader_sees_it_all() {
+    let world = World::new();
+    let ttl = Duration::from_millis(400);
+    let lease = |node: &str| Lease::new(&world.bucket(), "owner", node, format!("{node}:7070"), ttl, &Seams::real());
+    let first_lease = lease("one");
+    assert!(matches!(first_lease.turn().unwrap(), Standing::Owner(_)));
+    let first = Store::open_shared(options(&world.path("one")), Seams::real(), world.bucket()).unwrap();
+    let c = first.create("t", "c", schema(), Settings::default()).unwrap();
+    c.write(Write::new(events(&c, 0, 3000))).unwrap();
+    c.flush().unwrap();
+    c.write(Write::new(events(&c, 3000, 3010))).unwrap();
+    c.delete(&["e7".to_owned()]).unwrap();
+    let reader = Store::open_read_only(options(&world.path("reader")), Seams::real(), world.bucket()).unwrap();
+    let read = reader.collection("t", "c").unwrap();
+    assert_eq!(read.stats().events, 3000, "what was flushed");
+
+    // The first stops to renew; the second sees the term unchanged for long enough.
+    let second_lease = lease("two");
+    let mut turns = 0;
+    while !matches!(second_lease.turn().unwrap(), Standing::Owner(_)) {
+        turns += 1;
+        assert!(turns < 200, "it never gets its turn");
+        Seams::real().clock.sleep(ttl / 8);
+    }
+    assert!(!first_lease.holds());
+    let (_, term) = Terms::new(&world.bucket(), "owner").newest().unwrap().unwrap();
+    assert_eq!((term.address.as_str(), term.epoch), ("two:7070", 2));
+    let second = Store::open_shared(options(&world.path("two")), Seams::real(), world.bucket()).unwrap();
+    let taken = second.collection("t", "c").unwrap();
+    assert_eq!(taken.stats().events, 3009);
+    taken.write(Write::new(events(&taken, 3010, 3020))).unwrap();
+    let late = c.write(Write::new(events(&c, 9000, 9001)));
+    assert!(matches!(late, Err(WriteError::Refused(_))), "{late:?}");
+    assert!(first.is_outdated() && !second.is_outdated());
+    assert!(first_lease.turn().is_ok_and(|standing| matches!(standing, Standing::Other(Some(_), _))));
+    second.close().unwrap();
+    assert!(reader.refresh().unwrap());
+    assert_eq!(read.stats().events, 3019);
+    assert_eq!(reader.check(), []);
+    second_lease.resign().unwrap();
+    assert!(matches!(first_lease.turn().unwrap(), Standing::Owner(_)), "it need not wait");
+}

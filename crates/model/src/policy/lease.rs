@@ -1,0 +1,253 @@
+//! Who may try to be the owner: rules over a record that candidates replace in turn.
+//!
+//! A lease decides only who *tries*. Two holders at a time are possible (a paused process, a clock that runs slow), and do no harm: the log
+//! and the catalog fence all but one of them. The lease keeps candidates from fencing one another for nothing.
+//!
+//! Nothing compares clocks of two machines. A candidate measures by its own monotonic clock how long a record stays as it is.
+
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// A holder renews after this part of the term's length.
+const RENEW_PART: u32 = 3;
+/// A candidate waits longer than the term by this part of it: clocks of two machines differ in rate.
+const MARGIN_PART: u32 = 4;
+
+/// A record of the lease: who holds it, and for how long after it was written.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Term {
+    /// Name of the owner's node.
+    pub node: String,
+    /// The start of the process: a restarted node is another owner.
+    pub process: u64,
+    /// Where the owner is reached.
+    pub address: String,
+    /// Greater than that of every owner before.
+    pub epoch: u64,
+    /// How long it holds without being renewed, in milliseconds.
+    pub ttl_ms: u64,
+    /// Grows with each renewal, so that a record never looks like the one before.
+    pub counter: u64,
+    /// The owner has given it up: the next candidate need not wait.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub resigned: bool,
+}
+
+impl Term {
+    /// How long it holds without being renewed.
+    pub fn ttl(&self) -> Duration {
+        Duration::from_millis(self.ttl_ms)
+    }
+
+    /// The same, renewed.
+    pub fn renewed(&self) -> Term {
+        Term { counter: self.counter + 1, ..self.clone() }
+    }
+
+    /// The same, given up.
+    pub fn given_up(&self) -> Term {
+        Term { resigned: true, ..self.renewed() }
+    }
+}
+
+/// The epoch of a new owner: above every epoch that lease, manifest and log have seen.
+pub fn next_epoch(lease: u64, manifest: u64, log: u64) -> u64 {
+    lease.max(manifest).max(log) + 1
+}
+
+/// What a candidate, or the holder, knows of the lease.
+#[derive(Debug, Clone)]
+pub struct Candidate {
+    node: String,
+    process: u64,
+    address: String,
+    ttl: Duration,
+    /// The record of another seen last, and when it was first seen so.
+    seen: Option<(Term, Duration)>,
+    /// What this process holds, and when it began to write the record.
+    held: Option<(Term, Duration)>,
+}
+
+/// What to do after a look at the record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// Write this record in the place of the one that was seen, if that is still there.
+    Write(Term),
+    /// Look again after this time.
+    Wait(Duration),
+}
+
+impl Candidate {
+    /// A process that would be the owner. `process` is random: no other start of a process has it.
+    pub fn new(node: impl Into<String>, process: u64, address: impl Into<String>, ttl: Duration) -> Candidate {
+        Candidate { node: node.into(), process, address: address.into(), ttl, seen: None, held: None }
+    }
+
+    /// Decides by the newest record. `now` is of this process's monotonic clock.
+    pub fn look(&mut self, newest: Option<&Term>, now: Duration) -> Step {
+        let Some(newest) = newest else { return Step::Write(self.first(0)) };
+        if newest.process == self.process && !newest.resigned {
+            self.seen = None;
+            // A write of this process whose answer was lost: it holds from when it can prove that it does, the next renewal.
+            let Some((held, since)) = self.held.as_ref().filter(|(held, _)| held == newest) else {
+                return Step::Write(newest.renewed());
+            };
+            let due = *since + held.ttl() / RENEW_PART;
+            return if now >= due { Step::Write(held.renewed()) } else { Step::Wait(due - now) };
+        }
+        self.held = None;
+        if newest.resigned {
+            return Step::Write(self.first(newest.epoch));
+        }
+        match &self.seen {
+            Some((seen, since)) if seen == newest => {
+                let due = *since + newest.ttl() + newest.ttl() / MARGIN_PART;
+                if now >= due { Step::Write(self.first(newest.epoch)) } else { Step::Wait(due - now) }
+            }
+            // Changed since the last look, so its owner was there after that: the wait begins anew.
+            _ => {
+                self.seen = Some((newest.clone(), now));
+                Step::Wait(newest.ttl() + newest.ttl() / MARGIN_PART)
+            }
+        }
+    }
+
+    /// Says that a record of this process stands. `since`: when the write of it began.
+    pub fn wrote(&mut self, term: Term, since: Duration) {
+        self.held = (!term.resigned).then_some((term, since));
+        self.seen = None;
+    }
+
+    /// Says that another's record stands in the place of the one to be written.
+    pub fn lost(&mut self) {
+        self.held = None;
+    }
+
+    /// The term that this process holds, by its own clock.
+    pub fn held(&self, now: Duration) -> Option<&Term> {
+        // From the beginning of the write: a candidate counts from when it sees the record, which is later.
+        self.held.as_ref().filter(|(term, since)| now < *since + term.ttl()).map(|(term, _)| term)
+    }
+
+    fn first(&self, before: u64) -> Term {
+        Term {
+            node: self.node.clone(),
+            process: self.process,
+            address: self.address.clone(),
+            epoch: next_epoch(before, 0, 0),
+            ttl_ms: u64::try_from(self.ttl.as_millis()).unwrap_or(u64::MAX),
+            counter: 0,
+            resigned: false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const TTL: Duration = Duration::from_secs(3);
+
+    fn candidate(process: u64) -> Candidate {
+        Candidate::new(format!("n{process}"), process, format!("host:{process}"), TTL)
+    }
+
+    /// Takes the lease, as the record allows.
+    fn take(candidate: &mut Candidate, newest: Option<&Term>, now: Duration) -> Term {
+        let Step::Write(term) = candidate.look(newest, now) else { panic!("it has to wait") };
+        candidate.wrote(term.clone(), now);
+        term
+    }
+
+    fn seconds(seconds: f64) -> Duration {
+        Duration::from_secs_f64(seconds)
+    }
+
+    #[test]
+    fn a_lease_is_taken_once_it_was_unchanged_for_its_time_and_a_margin() {
+        let (mut one, mut two) = (candidate(1), candidate(2));
+        let first = take(&mut one, None, seconds(0.0));
+        assert_eq!((first.epoch, first.node.as_str()), (1, "n1"));
+        assert!(one.held(seconds(2.9)).is_some() && one.held(seconds(3.0)).is_none());
+        // The clocks of the two have nothing in common.
+        assert_eq!(two.look(Some(&first), seconds(100.0)), Step::Wait(seconds(3.75)));
+        let second = take(&mut one, Some(&first), seconds(1.0));
+        assert_eq!((second.epoch, second.counter), (1, 1));
+        assert_eq!(two.look(Some(&second), seconds(103.7)), Step::Wait(seconds(3.75)), "it was renewed");
+        assert_eq!(two.look(Some(&second), seconds(107.0)), Step::Wait(seconds(0.45)));
+        let taken = take(&mut two, Some(&second), seconds(107.5));
+        assert_eq!((taken.epoch, taken.node.as_str()), (2, "n2"));
+        // The one before finds that out, and waits its turn.
+        assert_eq!(one.look(Some(&taken), seconds(2.0)), Step::Wait(seconds(3.75)));
+        assert!(one.held(seconds(2.0)).is_none());
+    }
+
+    #[test]
+    fn who_resigns_is_followed_at_once() {
+        let (mut one, mut two) = (candidate(1), candidate(2));
+        let first = take(&mut one, None, seconds(0.0));
+        let last = first.given_up();
+        one.wrote(last.clone(), seconds(1.0));
+        assert!(one.held(seconds(1.0)).is_none());
+        assert_eq!(take(&mut two, Some(&last), seconds(50.0)).epoch, 2);
+    }
+
+    #[test]
+    fn a_write_whose_answer_was_lost_is_held_only_after_the_next() {
+        let mut one = candidate(1);
+        let Step::Write(term) = one.look(None, seconds(0.0)) else { panic!("there is none") };
+        // The record stands, and nobody told the process.
+        assert!(one.held(seconds(0.0)).is_none());
+        assert_eq!(one.look(Some(&term), seconds(9.0)), Step::Write(term.renewed()));
+    }
+
+    #[test]
+    fn an_epoch_is_above_all_that_were_seen() {
+        assert_eq!(next_epoch(0, 0, 0), 1);
+        assert_eq!([next_epoch(7, 3, 5), next_epoch(3, 7, 5), next_epoch(3, 5, 7)], [8; 3]);
+    }
+
+    proptest! {
+        /// Candidates with clocks of their own, over one register with compare-and-swap: with clocks that run at about one rate no two
+        /// hold at a time, epochs grow, and somebody holds it again after all had time to wait.
+        #[test]
+        fn no_two_hold_it_at_a_time(
+            steps in prop::collection::vec((0..3usize, 1..900u64, 0..20u8), 1..200),
+            starts in prop::array::uniform3(0..1_000_000u64),
+            rates in prop::array::uniform3(95..=105u64),
+        ) {
+            let mut all: Vec<Candidate> = (1..=3).map(candidate).collect();
+            let clock = |at: usize, ms: u64| Duration::from_millis(starts[at] + ms * rates[at] / 100);
+            let (mut register, mut ms): (Option<Term>, u64) = (None, 0);
+            let turn = |all: &mut Vec<Candidate>, register: &mut Option<Term>, at: usize, ms: u64, luck: u8| {
+                let now = clock(at, ms);
+                let step = all[at].look(register.as_ref(), now);
+                if let Step::Write(mut term) = step {
+                    if luck == 0 && term.counter > 0 {
+                        term = term.given_up();
+                    }
+                    if let Some(before) = register.as_ref() {
+                        assert!((term.epoch, term.counter) > (before.epoch, before.counter));
+                    }
+                    *register = Some(term.clone());
+                    // Now and then the answer is lost.
+                    if luck != 1 {
+                        all[at].wrote(term, now);
+                    }
+                }
+            };
+            for (at, pass, luck) in steps {
+                ms += pass;
+                turn(&mut all, &mut register, at, ms, luck);
+                let holders = (0..3).filter(|at| all[*at].held(clock(*at, ms)).is_some()).count();
+                prop_assert!(holders <= 1, "{holders} hold it");
+            }
+            for _ in 0..40 {
+                ms += 500;
+                turn(&mut all, &mut register, 0, ms, 9);
+            }
+            prop_assert!(all[0].held(clock(0, ms)).is_some());
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! A bucket in memory that fails on purpose.
+
+use super::{Bucket, Put, Upload};
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::io::{self, ErrorKind};
+use std::sync::Arc;
+
+/// How a create goes wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BucketFault {
+    /// It does not arrive, and times out.
+    Before,
+    /// It takes effect and times out.
+    After,
+    /// It takes effect and is answered "exists", as it was sent twice.
+    Doubled,
+    /// It times out, and arrives at [`MemoryBucket::deliver`], if the name is still free then.
+    Stalled,
+    /// There is no room.
+    Full,
+    /// The store fails, and does not say at what.
+    Broken,
+}
+
+/// Objects in memory. Clones share them, as processes share a bucket.
+#[derive(Debug, Clone, Default)]
+pub struct MemoryBucket(Arc<Mutex<State>>);
+
+#[derive(Debug, Default)]
+struct State {
+    objects: BTreeMap<String, Arc<[u8]>>,
+    /// Creates to let pass, and then how the next one goes wrong.
+    faults: Vec<(u64, BucketFault)>,
+    stalled: Vec<(String, Arc<[u8]>)>,
+    /// What listings show, while they are behind.
+    listed: Option<Vec<String>>,
+    cut: bool,
+    /// Calls to let pass, and then what happens before the next one.
+    pause: Option<(u64, Meanwhile)>,
+}
+
+/// What other processes do while one is paused in a call.
+struct Meanwhile(Box<dyn FnOnce() + Send>);
+
+impl std::fmt::Debug for Meanwhile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Meanwhile")
+    }
+}
+
+impl MemoryBucket {
+    /// An empty bucket.
+    pub fn new() -> MemoryBucket {
+        MemoryBucket::default()
+    }
+
+    /// Lets a create go wrong, after so many that do not.
+    pub fn fail(&self, fault: BucketFault, after: u64) {
+        self.0.lock().faults.push((after, fault));
+    }
+
+    /// Cuts every call off, or lets them through again.
+    pub fn cut(&self, cut: bool) {
+        self.0.lock().cut = cut;
+    }
+
+    /// From now on listings show what there is now, or (`false`) the present again.
+    pub fn freeze_listings(&self, frozen: bool) {
+        let mut state = self.0.lock();
+        state.listed = frozen.then(|| state.objects.keys().cloned().collect());
+    }
+
+    /// Takes all faults away, but for calls that are stalled already.
+    pub fn heal(&self) {
+        let mut state = self.0.lock();
+        state.faults.clear();
+        state.listed = None;
+        state.cut = false;
+    }
+
+    /// Lets stalled creates arrive, in order.
+    pub fn deliver(&self) {
+        let mut state = self.0.lock();
+        for (name, bytes) in std::mem::take(&mut state.stalled) {
+            state.objects.entry(name).or_insert(bytes);
+        }
+    }
+
+    /// All objects, with their sizes.
+    pub fn objects(&self) -> Vec<(String, usize)> {
+        self.0.lock().objects.iter().map(|(name, bytes)| (name.clone(), bytes.len())).collect()
+    }
+
+    /// Puts bytes in the place of an object, as no client can.
+    pub fn harm(&self, name: &str, bytes: Option<Vec<u8>>) {
+        let mut state = self.0.lock();
+        match bytes {
+            Some(bytes) => drop(state.objects.insert(name.to_owned(), bytes.into())),
+            None => drop(state.objects.remove(name)),
+        }
+    }
+
+    /// Pauses the process that makes a call, after so many that pass: `meanwhile` runs before that call takes effect.
+    pub fn pause(&self, after: u64, meanwhile: impl FnOnce() + Send + 'static) {
+        self.0.lock().pause = Some((after, Meanwhile(Box::new(meanwhile))));
+    }
+
+    /// Whether a pause is still to come; it does not from here on.
+    pub fn take_pause(&self) -> bool {
+        self.0.lock().pause.take().is_some()
+    }
+
+    fn object(&self, name: &str) -> io::Result<Arc<[u8]>> {
+        let state = self.call()?;
+        state.objects.get(name).cloned().ok_or_else(|| ErrorKind::NotFound.into())
+    }
+
+    fn call(&self) -> io::Result<parking_lot::MutexGuard<'_, State>> {
+        let mut state = self.0.lock();
+        match &mut state.pause {
+            Some((0, _)) => {
+                let meanwhile = state.pause.take();
+                // Not under the lock: others make calls.
+                drop(state);
+                meanwhile.into_iter().for_each(|(_, Meanwhile(act))| act());
+                state = self.0.lock();
+            }
+            Some((left, _)) => *left -= 1,
+            None => {}
+        }
+        if state.cut { Err(ErrorKind::TimedOut.into()) } else { Ok(state) }
+    }
+}
+
+impl State {
+    fn create(&mut self, name: &str, bytes: &[u8]) -> Put {
+        if self.objects.contains_key(name) {
+            return Put::Exists;
+        }
+        self.objects.insert(name.to_owned(), bytes.into());
+        Put::Created
+    }
+
+    /// How the next create goes wrong, if it does.
+    fn fault(&mut self) -> Option<BucketFault> {
+        match self.faults.first_mut()? {
+            (0, _) => Some(self.faults.remove(0).1),
+            (left, _) => {
+                *left -= 1;
+                None
+            }
+        }
+    }
+}
+
+impl Bucket for MemoryBucket {
+    fn put(&self, name: &str, bytes: &[u8]) -> io::Result<Put> {
+        let mut state = self.call()?;
+        match state.fault() {
+            None => Ok(state.create(name, bytes)),
+            Some(BucketFault::Before) => Err(ErrorKind::TimedOut.into()),
+            Some(BucketFault::After) => {
+                state.create(name, bytes);
+                Err(ErrorKind::TimedOut.into())
+            }
+            Some(BucketFault::Doubled) => {
+                state.create(name, bytes);
+                Ok(Put::Exists)
+            }
+            Some(BucketFault::Stalled) => {
+                state.stalled.push((name.to_owned(), bytes.into()));
+                Err(ErrorKind::TimedOut.into())
+            }
+            Some(BucketFault::Full) => Err(ErrorKind::StorageFull.into()),
+            Some(BucketFault::Broken) => Err(io::Error::from_raw_os_error(5)),
+        }
+    }
+
+    fn upload(&self, name: &str) -> io::Result<Box<dyn Upload>> {
+        Ok(Box::new(MemoryUpload { bucket: self.clone(), name: name.to_owned(), bytes: Vec::new() }))
+    }
+
+    fn get(&self, name: &str) -> io::Result<Vec<u8>> {
+        Ok(self.object(name)?.to_vec())
+    }
+
+    fn get_range(&self, name: &str, offset: u64, into: &mut [u8]) -> io::Result<()> {
+        let object = self.object(name)?;
+        let end = offset as usize + into.len();
+        into.copy_from_slice(object.get(offset as usize..end).ok_or(ErrorKind::UnexpectedEof)?);
+        Ok(())
+    }
+
+    fn len(&self, name: &str) -> io::Result<u64> {
+        Ok(self.object(name)?.len() as u64)
+    }
+
+    fn list(&self, folder: &str) -> io::Result<Vec<String>> {
+        let state = self.call()?;
+        let below = |name: &&String| name.starts_with(folder);
+        Ok(match &state.listed {
+            Some(listed) => listed.iter().filter(below).cloned().collect(),
+            None => state.objects.keys().filter(below).cloned().collect(),
+        })
+    }
+
+    fn delete(&self, name: &str) -> io::Result<()> {
+        self.call()?.objects.remove(name);
+        Ok(())
+    }
+
+    fn place(&self) -> String {
+        "memory:".to_owned()
+    }
+}
+
+struct MemoryUpload {
+    bucket: MemoryBucket,
+    name: String,
+    bytes: Vec<u8>,
+}
+
+impl Upload for MemoryUpload {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.bytes.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>) -> io::Result<Put> {
+        self.bucket.put(&self.name, &self.bytes)
+    }
+}

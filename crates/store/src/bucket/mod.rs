@@ -1,0 +1,94 @@
+//! Collections in a bucket that several processes share: log, catalog and objects of a partition, and the lease of their owner.
+//!
+//! One operation carries all of it: [`Bucket::put`] creates an object if there is none of its name, so of those that try exactly one
+//! does. No object is ever replaced. `docs/decisions/043-log-in-a-bucket.md` has the argument why a former owner can change nothing.
+//!
+//! Start at `create.rs`, which finds out what came of a create. `log.rs` and `catalog.rs` are chains of such creates, `numbers.rs`
+//! finds the end of the second one without trusting a listing, `objects.rs` holds segments, `lease.rs` says who may try to be the
+//! owner, and `storage.rs` puts a store together. `memory.rs` is a bucket that fails on purpose.
+//!
+//! | name | holds |
+//! |---|---|
+//! | `collections/{tenant}/{collection}/{life}` | that there is such a collection |
+//! | `tenants/{tenant}/{collection}/p0/{life}/wal/{epoch}-{number}` | a group of writes, or a fence |
+//! | `tenants/{tenant}/{collection}/p0/{life}/manifests/{number}` | a manifest, or that the collection was dropped |
+//! | `tenants/{tenant}/{collection}/p0/{life}/segments/{file}` | what a manifest names, as in a data folder |
+//! | `leases/{name}/{number}` | a term of a lease |
+
+mod catalog;
+mod create;
+mod lease;
+mod log;
+mod memory;
+mod numbers;
+mod objects;
+mod read_only;
+mod storage;
+
+pub use lease::{Lease, Standing, Terms};
+pub use memory::{BucketFault, MemoryBucket};
+pub use meridian_model::policy::lease::Term;
+pub use storage::BucketStorage;
+
+pub(crate) use read_only::ReadOnly;
+
+use std::io;
+
+/// A flat set of immutable objects that several processes share. Calls block, and each has a deadline.
+///
+/// # Contract
+/// - **Create-only.** Of concurrent creates of one name exactly one takes effect. An object is readable whole or not at all.
+/// - **Reads are current.** [`Bucket::get`] and [`Bucket::len`] see every create and delete that finished before the call.
+///   [`Bucket::list`] may be behind.
+/// - **Durable.** What [`Put::Created`] was answered for survives a crash of the store.
+/// - **Errors.** A call that fails may have taken effect, or may yet, except where the error's kind says that it cannot: no room, no
+///   rights. A create may be answered [`Put::Exists`] though it took effect, as a client below may have sent it twice.
+pub trait Bucket: Send + Sync + std::fmt::Debug {
+    /// Creates an object whole.
+    fn put(&self, name: &str, bytes: &[u8]) -> io::Result<Put>;
+
+    /// Creates an object of any size, piece by piece. Nothing is readable before [`Upload::finish`].
+    fn upload(&self, name: &str) -> io::Result<Box<dyn Upload>>;
+
+    /// Reads an object whole; absent: [`io::ErrorKind::NotFound`].
+    fn get(&self, name: &str) -> io::Result<Vec<u8>>;
+
+    /// Fills `into` from `offset`; an object that ends before is an error of kind [`io::ErrorKind::UnexpectedEof`].
+    fn get_range(&self, name: &str, offset: u64, into: &mut [u8]) -> io::Result<()>;
+
+    /// Length in bytes; absent: [`io::ErrorKind::NotFound`].
+    fn len(&self, name: &str) -> io::Result<u64>;
+
+    /// Names below a folder (`a/b/`), sorted; it may be of an earlier moment.
+    fn list(&self, folder: &str) -> io::Result<Vec<String>>;
+
+    /// Removes an object; one that is absent is well.
+    fn delete(&self, name: &str) -> io::Result<()>;
+
+    /// Makes an object durable that can be read, where its being readable does not prove that.
+    fn settle(&self, name: &str) -> io::Result<()> {
+        let _ = name;
+        Ok(())
+    }
+
+    /// How messages name the bucket.
+    fn place(&self) -> String;
+}
+
+/// What came of a create.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Put {
+    /// The object is there, durably.
+    Created,
+    /// The name was taken.
+    Exists,
+}
+
+/// An object on its way into a bucket. Dropped before [`Upload::finish`], it leaves the name free.
+pub trait Upload: Send {
+    /// Appends bytes.
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()>;
+
+    /// Creates the object, if there is none of the name.
+    fn finish(self: Box<Self>) -> io::Result<Put>;
+}

@@ -1,0 +1,168 @@
+//! Partitions in a bucket, and which collections there are.
+
+use super::Bucket;
+use super::catalog::BucketCatalog;
+use super::create::create;
+use super::log::{BucketLog, sweep};
+use super::objects::{BucketObjects, Grace};
+use crate::error::StoreError;
+use crate::seams::{Objects, PartitionStorage, Registry, Seams, Storage};
+use crate::store::Store;
+use parking_lot::Mutex;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Gives partitions of a data folder their place in a bucket.
+///
+/// A collection that is dropped and made again under its name has another *life*, with folders of its own: what a process still writes to
+/// the one before reaches nobody.
+#[derive(Debug)]
+pub struct BucketStorage {
+    bucket: Arc<dyn Bucket>,
+    seams: Seams,
+    /// The data folder, which paths of partitions begin with.
+    root: PathBuf,
+    /// The epoch that the lease has given to this process; 0: it has none.
+    term: u64,
+    grace: Arc<Grace>,
+    /// The life of each collection, by the folder of its partition.
+    lives: Mutex<HashMap<PathBuf, u64>>,
+}
+
+impl BucketStorage {
+    /// The storage of partitions below the data folder `root`.
+    ///
+    /// `term`: the epoch of the lease of this process, 0 without one. `grace`: how long objects stay that no manifest names any more.
+    pub fn new(
+        bucket: Arc<dyn Bucket>,
+        seams: Seams,
+        root: impl Into<PathBuf>,
+        term: u64,
+        grace: Duration,
+    ) -> BucketStorage {
+        let grace = Arc::new(Grace::new(bucket.clone(), seams.clock.clone(), grace));
+        BucketStorage { bucket, seams, root: root.into(), term, grace, lives: Mutex::default() }
+    }
+
+    /// The folder of a partition in the bucket.
+    fn folder(&self, dir: &Path, life: u64) -> String {
+        let below = dir.strip_prefix(&self.root).unwrap_or(dir);
+        let parts: Vec<_> = below.iter().filter_map(|part| part.to_str()).filter(|part| *part != "/").collect();
+        format!("{}/{life:08x}", parts.join("/"))
+    }
+
+    fn life(&self, dir: &Path) -> u64 {
+        self.lives.lock().get(dir).copied().unwrap_or(0)
+    }
+
+    fn catalog(&self, dir: &Path, life: u64) -> BucketCatalog {
+        let folder = format!("{}/manifests/", self.folder(dir, life));
+        BucketCatalog::new(self.bucket.clone(), self.seams.clock.clone(), folder, self.seams.random.next_u64())
+    }
+
+    fn objects(&self, dir: &Path, life: u64) -> BucketObjects {
+        let folder = format!("{}/segments/", self.folder(dir, life));
+        BucketObjects::new(self.bucket.clone(), folder, self.grace.clone())
+    }
+
+    fn failed(&self, action: &'static str, name: &str) -> impl FnOnce(std::io::Error) -> StoreError {
+        let path = Path::new(&self.bucket.place()).join(name);
+        move |source| StoreError::Io { action, path, source }
+    }
+
+    /// The newest life of a collection, from one that is known to be there; `None`: there is none.
+    fn newest_life(&self, tenant: &str, name: &str, known: Option<u64>) -> Result<Option<u64>, StoreError> {
+        // They are numbered without a gap and never deleted: no listing is needed.
+        let mut newest = known;
+        loop {
+            let next = newest.map_or(0, |life| life + 1);
+            let marker = marker(tenant, name, next);
+            match self.bucket.len(&marker) {
+                Ok(_) => newest = Some(next),
+                Err(e) if e.kind() == ErrorKind::NotFound => return Ok(newest),
+                Err(e) => return Err(self.failed("read", &marker)(e)),
+            }
+        }
+    }
+}
+
+fn marker(tenant: &str, name: &str, life: u64) -> String {
+    format!("collections/{tenant}/{name}/{life:08x}")
+}
+
+impl Storage for BucketStorage {
+    fn partition(&self, dir: &Path, _: u64) -> PartitionStorage {
+        let life = self.life(dir);
+        let log = format!("{}/wal/", self.folder(dir, life));
+        let (clock, writer) = (self.seams.clock.clone(), self.seams.random.next_u64());
+        PartitionStorage {
+            log: Box::new(BucketLog::new(self.bucket.clone(), clock, log, writer, self.term)),
+            catalog: Arc::new(self.catalog(dir, life)),
+            objects: Arc::new(self.objects(dir, life)),
+        }
+    }
+
+    fn is_shared(&self) -> bool {
+        true
+    }
+
+    fn registry(&self) -> Option<&dyn Registry> {
+        Some(self)
+    }
+
+    fn tend(&self) {
+        self.grace.tend();
+    }
+}
+
+impl Registry for BucketStorage {
+    fn collections(&self) -> Result<BTreeSet<(String, String)>, StoreError> {
+        let folder = "collections/";
+        let names = self.bucket.list(folder).map_err(self.failed("list", folder))?;
+        let mut found: BTreeMap<(String, String), u64> = BTreeMap::new();
+        for path in &names {
+            let mut parts = path.strip_prefix(folder).unwrap_or(path).split('/');
+            let (Some(tenant), Some(name), Some(life)) = (parts.next(), parts.next(), parts.next()) else { continue };
+            let Ok(life) = u64::from_str_radix(life, 16) else { continue };
+            let newest = found.entry((tenant.to_owned(), name.to_owned())).or_default();
+            *newest = life.max(*newest);
+        }
+        for ((tenant, name), life) in &found {
+            let life = self.newest_life(tenant, name, Some(*life))?.unwrap_or(*life);
+            self.lives.lock().insert(Store::partition_dir(&self.root, tenant, name), life);
+        }
+        Ok(found.into_keys().collect())
+    }
+
+    fn enroll(&self, tenant: &str, name: &str) -> Result<(), StoreError> {
+        let dir = Store::partition_dir(&self.root, tenant, name);
+        let life = match self.newest_life(tenant, name, None)? {
+            None => 0,
+            Some(life) if self.catalog(&dir, life).is_ended()? => life + 1,
+            Some(life) => life,
+        };
+        let marker = marker(tenant, name, life);
+        // Of two that make one collection both may make its marker: the first manifest decides.
+        create(self.bucket.as_ref(), self.seams.clock.as_ref(), &marker, b"")
+            .map_err(|failure| self.failed("create", &marker)(failure.into_error()))?;
+        self.lives.lock().insert(dir, life);
+        Ok(())
+    }
+
+    fn clear(&self, dir: &Path) -> Result<(), StoreError> {
+        let life = self.life(dir);
+        let objects = self.objects(dir, life);
+        let names = objects.list().map_err(self.failed("list", &self.folder(dir, life)))?;
+        for name in names {
+            // Snapshots of this and other processes may read them yet.
+            objects.delete(&name).map_err(self.failed("remove", &name))?;
+        }
+        // The log goes at once, as nobody replays it, but for its fences. These and the manifests stay: no former owner can write to the
+        // collection or revive it.
+        let folder = format!("{}/wal/", self.folder(dir, life));
+        sweep(self.bucket.as_ref(), &folder, u64::MAX).map_err(self.failed("remove", &folder))
+    }
+}

@@ -1,0 +1,94 @@
+//! Following a collection that another process writes: each newer manifest takes the place of the one before, for readers at once.
+
+use super::open::{Common, prepare};
+use crate::catalog::manifest::{Manifest, SegmentEntry};
+use crate::catalog::sidecars::{read_dead, read_hidden};
+use crate::error::StoreError;
+use crate::ingest::partition::Partition;
+use crate::part::dead::DeadRows;
+use crate::part::segment::Segment;
+use crate::part::{Context, Entry, Part};
+use meridian_model::Mode;
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Why a collection that is followed takes no writes.
+const READ_ONLY: &str = "this server only reads it: send writes to the owner";
+/// How often the newest manifest is read again because its objects were removed meanwhile.
+const TRIES: usize = 4;
+
+/// Opens a collection that another process writes; `None`: there is none.
+pub(crate) fn follow_new(common: &Common, dir: &Path) -> Result<Option<Partition>, StoreError> {
+    let Some(newest) = common.storage_of(dir).catalog.newest()? else { return Ok(None) };
+    let mut partition = prepare(common, dir, newest.manifest.without_events())?;
+    partition.refuses = Some(READ_ONLY.to_owned());
+    partition.follow_newest()?;
+    partition.publish();
+    Ok(Some(partition))
+}
+
+impl Partition {
+    /// Takes up the newest manifest if it is another one; `None`: the collection was dropped. On an error everything stays.
+    pub(crate) fn follow_newest(&mut self) -> Result<Option<bool>, StoreError> {
+        let mut failed = None;
+        for _ in 0..TRIES {
+            let Some(manifest) = self.catalog.newest()? else { return Ok(None) };
+            if manifest == self.manifest {
+                return Ok(Some(false));
+            }
+            match self.follow(manifest) {
+                Ok(()) => return Ok(Some(true)),
+                // The writer has removed an object since: then there is a newer manifest. Anything else stays as it is.
+                Err(error) if error.is_damage() => failed = Some(error),
+                Err(error) => return Err(error),
+            }
+        }
+        Err(failed.unwrap_or(StoreError::Closed))
+    }
+
+    fn follow(&mut self, manifest: Manifest) -> Result<(), StoreError> {
+        let objects = self.shared.objects.clone();
+        let mut hidden = read_hidden(objects.as_ref(), &manifest)?;
+        // By the number of the file: what is open stays open, and blocks in the cache stay good.
+        let open: HashMap<u64, (&SegmentEntry, &Entry)> = self
+            .entries
+            .iter()
+            .filter_map(|entry| self.segments.get(&entry.part.number).map(|meta| (meta.file, (meta, entry))))
+            .collect();
+        let (mut entries, mut segments) = (Vec::new(), BTreeMap::new());
+        for meta in &manifest.segments {
+            let known = open.get(&meta.file).filter(|(known, _)| known.archive == meta.archive);
+            let part = match known {
+                Some((_, entry)) => entry.part.clone(),
+                None => Arc::new(self.open_part(meta)?),
+            };
+            let dead = match known {
+                Some((known, entry)) if known.dead == meta.dead => entry.dead.clone(),
+                _ => Arc::new(read_dead(objects.as_ref(), meta)?),
+            };
+            let hidden: DeadRows = match manifest.schema.mode {
+                Mode::History => DeadRows::default(),
+                Mode::Latest => hidden.remove(&meta.file).unwrap_or_default(),
+            };
+            segments.insert(part.number, meta.clone());
+            entries.push(Entry { part, dead, hidden: Arc::new(hidden) });
+        }
+        // Nothing below fails.
+        if manifest.schema != self.manifest.schema {
+            self.context = Context::of(Arc::new(manifest.schema.clone()), manifest.seed, &self.shared.counters);
+        }
+        self.shared.horizon.follow(manifest.dropped_seq);
+        self.position = manifest.flushed;
+        (self.entries, self.segments, self.manifest) = (entries, segments, manifest);
+        self.measure();
+        self.publish();
+        Ok(())
+    }
+
+    fn open_part(&self, meta: &SegmentEntry) -> Result<Part, StoreError> {
+        let place = self.shared.place();
+        let archive = meta.archive.map(|entry| Segment::open_archive(&place, meta.file, entry)).transpose()?;
+        Part::open(&place, meta.file, archive)
+    }
+}

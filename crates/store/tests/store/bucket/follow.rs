@@ -1,0 +1,160 @@
+//! What a process sees that only reads the bucket.
+
+use super::{Fate, Process, seams, write};
+use crate::world::{content, options, schema};
+use meridian_model::IdRole;
+use meridian_store::bucket::{BucketFault, MemoryBucket};
+use meridian_store::{Options, Settings, Store, StoreError, WriteError};
+use std::sync::Arc;
+use std::time::Duration;
+
+fn reader(bucket: &MemoryBucket) -> Store {
+    // With threads, as a server has them: none may start.
+    let options = Options { background: true, ..options() };
+    Store::open_read_only(options, seams(), Arc::new(bucket.clone())).unwrap()
+}
+
+#[test]
+fn a_reader_sees_what_was_flushed_and_changes_nothing() {
+    let bucket = MemoryBucket::new();
+    let early = reader(&bucket);
+    assert!(early.collections().is_empty());
+    let owner = Process::first(&bucket);
+    (1..4).for_each(|number| assert_eq!(write(&owner.collection, number), Fate::Stored));
+    owner.collection.flush().unwrap();
+    write(&owner.collection, 4);
+    let reader = reader(&bucket);
+    let c = reader.collection("t", "c").unwrap();
+    assert_eq!((content(&c.snapshot()).len(), c.position()), (9, 3));
+    let old = c.snapshot();
+    let before = content(&old);
+    assert!(early.refresh().unwrap());
+    assert_eq!(content(&early.collection("t", "c").unwrap().snapshot()), before);
+    let objects = bucket.objects();
+    assert!(!reader.refresh().unwrap(), "nothing is new");
+    // Refused, with who takes them.
+    assert_eq!(write(&c, 5), Fate::Refused);
+    let refused = c.delete(&["w1-0".to_owned()]).unwrap_err();
+    assert!(matches!(&refused, WriteError::Refused(why) if why.contains("owner")), "{refused}");
+    let made = reader.create("t", "d", schema(IdRole::Made), Settings::default()).unwrap_err();
+    assert!(matches!(&made, StoreError::Invalid(_)) && made.to_string().contains("owner"), "{made}");
+    assert!(reader.drop_collection("t", "c").is_err());
+    assert!(c.set_settings(Settings { retention: Some(Duration::from_secs(1)), ..Settings::default() }).is_err());
+    let _ = c.flush();
+    c.maintain().unwrap();
+    reader.trim_serving();
+    assert_eq!(bucket.objects(), objects, "it only reads");
+    // Deletions, merges and new fields come with the manifests.
+    owner.collection.delete(&["w1-0".to_owned(), "w4-1".to_owned()]).unwrap();
+    owner.collection.flush().unwrap();
+    owner.collection.maintain().unwrap();
+    assert!(reader.refresh().unwrap());
+    assert_eq!(content(&c.snapshot()), content(&owner.collection.snapshot()));
+    assert_eq!(content(&old), before, "a snapshot in hand does not change");
+    assert_eq!(content(&c.snapshot_at(old.seq).unwrap()), before);
+    reader.close().unwrap();
+    assert!(matches!(reader.refresh(), Err(StoreError::Closed)));
+}
+
+#[test]
+fn a_reader_outlives_merges_for_a_grace() {
+    let bucket = MemoryBucket::new();
+    let owner = Process::first(&bucket);
+    for number in 1..4 {
+        write(&owner.collection, number);
+        owner.collection.flush().unwrap();
+    }
+    let reader = reader(&bucket);
+    let c = reader.collection("t", "c").unwrap();
+    let (snapshot, before) = (c.snapshot(), content(&c.snapshot()));
+    for number in 4..40 {
+        write(&owner.collection, number);
+        owner.collection.flush().unwrap();
+        owner.collection.maintain().unwrap();
+        owner.store.trim_serving();
+    }
+    // The next owner finds them left over, and leaves them for a grace of its own.
+    drop(owner);
+    let next = Process::next(&bucket);
+    assert_eq!(content(&snapshot), before);
+    assert!(reader.refresh().unwrap());
+    assert_eq!(content(&c.snapshot()), content(&next.collection.snapshot()));
+}
+
+#[test]
+fn objects_that_no_manifest_names_go_after_the_grace() {
+    let bucket = MemoryBucket::new();
+    let (process, clock) = {
+        let seams = seams();
+        let clock = seams.clock.clone();
+        let store = Store::open_shared(options(), seams, Arc::new(bucket.clone())).unwrap();
+        let collection = store.create("t", "c", schema(IdRole::Given), Settings::default()).unwrap();
+        (Process { store, collection }, clock)
+    };
+    let segments = || bucket.objects().iter().filter(|(name, _)| name.ends_with(".segment")).count() as u64;
+    for number in 1..60 {
+        write(&process.collection, number);
+        process.collection.flush().unwrap();
+        process.collection.maintain().unwrap();
+    }
+    let live = process.collection.stats().segments;
+    assert!(segments() > live);
+    clock.sleep(Duration::from_secs(361));
+    process.store.trim_serving();
+    assert_eq!(segments(), live);
+    // Of the log and the manifests little is left as well.
+    let count = |part: &str| bucket.objects().iter().filter(|(name, _)| name.contains(part)).count();
+    assert!(count("/wal/") <= 3, "{} objects of the log", count("/wal/"));
+    assert!(count("/manifests/") <= 24, "{} manifests", count("/manifests/"));
+}
+
+#[test]
+fn a_collection_is_dropped_and_made_again_for_everybody() {
+    let bucket = MemoryBucket::new();
+    let owner = Process::first(&bucket);
+    write(&owner.collection, 1);
+    owner.collection.flush().unwrap();
+    let reader = reader(&bucket);
+    let snapshot = owner.collection.snapshot();
+    let slow = Process::next(&bucket);
+    write(&slow.collection, 2);
+    assert_eq!(write(&owner.collection, 3), Fate::Refused);
+    // One that was taken over cannot drop it.
+    assert!(owner.store.drop_collection("t", "c").is_err());
+    let owner = Process::next(&bucket);
+    assert!(owner.store.drop_collection("t", "c").unwrap());
+    assert_eq!(content(&snapshot).len(), 3, "a snapshot in hand stays readable");
+    assert!(reader.refresh().unwrap());
+    assert!(reader.collection("t", "c").is_none());
+    assert!(super::open(&bucket).unwrap().collections().is_empty());
+    // The process that was slow neither writes to it nor revives it.
+    assert_eq!(write(&slow.collection, 4), Fate::Refused);
+    let _ = slow.collection.flush();
+    assert!(slow.store.is_outdated());
+    let store = super::open(&bucket).unwrap();
+    let again = store.create("t", "c", schema(IdRole::Given), Settings::default()).unwrap();
+    assert!(matches!(
+        store.create("t", "c", schema(IdRole::Given), Settings::default()),
+        Err(StoreError::Exists { .. })
+    ));
+    assert_eq!(write(&again, 5), Fate::Stored);
+    again.flush().unwrap();
+    assert!(reader.refresh().unwrap());
+    assert_eq!(content(&reader.collection("t", "c").unwrap().snapshot()).len(), 3);
+    drop((store, again));
+    let last = Process::next(&bucket);
+    assert_eq!(content(&last.collection.snapshot()).len(), 3);
+}
+
+#[test]
+fn a_collection_that_another_process_makes_at_once_is_made_once() {
+    let bucket = MemoryBucket::new();
+    let (one, two) = (super::open(&bucket).unwrap(), super::open(&bucket).unwrap());
+    bucket.fail(BucketFault::After, 1);
+    let made = one.create("t", "c", schema(IdRole::Given), Settings::default()).unwrap();
+    let again = two.create("t", "c", schema(IdRole::Given), Settings::default());
+    assert!(matches!(again, Err(StoreError::Exists { .. })), "{again:?}");
+    assert_eq!(write(&made, 1), Fate::Stored);
+    let other_case = two.create("t", "C", schema(IdRole::Given), Settings::default()).unwrap_err();
+    assert!(other_case.to_string().contains("case"), "{other_case}");
+}

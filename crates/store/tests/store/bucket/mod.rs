@@ -1,0 +1,114 @@
+//! A store over a bucket: takeovers, pauses at every call, what a reader sees, and that it answers as a store over a folder does.
+
+mod equal;
+mod follow;
+mod harm;
+mod pauses;
+mod takeover;
+
+use crate::world::{Event, START, batch, options, readable, schema};
+use meridian_model::IdRole;
+use meridian_store::bucket::MemoryBucket;
+use meridian_store::seams::{Clock, ManualClock, MemoryDisk, Seams, SeededRandom};
+use meridian_store::{Collection, Settings, Store, StoreError, Write, WriteError};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Processes so far in this run of the tests: no two draw the same numbers.
+static PROCESSES: AtomicU64 = AtomicU64::new(1);
+
+/// Seams of a process of its own: a data folder and a clock that no other has.
+pub fn seams() -> Seams {
+    Seams {
+        disk: Arc::new(MemoryDisk::new()),
+        clock: Arc::new(ManualClock::new(START)) as Arc<dyn Clock>,
+        random: Arc::new(SeededRandom::new(PROCESSES.fetch_add(1, Ordering::Relaxed) << 20)),
+    }
+}
+
+/// Opens the bucket as its owner.
+pub fn open(bucket: &MemoryBucket) -> Result<Store, StoreError> {
+    Store::open_shared(options(), seams(), Arc::new(bucket.clone()))
+}
+
+/// A process that has the collection open.
+pub struct Process {
+    pub store: Store,
+    pub collection: Arc<Collection>,
+}
+
+impl Process {
+    /// Makes the collection.
+    pub fn first(bucket: &MemoryBucket) -> Process {
+        let store = open(bucket).unwrap();
+        let collection = store.create("t", "c", schema(IdRole::Given), Settings::default()).unwrap();
+        Process { store, collection }
+    }
+
+    /// Takes it over.
+    pub fn next(bucket: &MemoryBucket) -> Process {
+        let store = open(bucket).unwrap();
+        assert_eq!(store.problems(), []);
+        let collection = store.collection("t", "c").expect("the collection is there");
+        Process { store, collection }
+    }
+}
+
+/// What is known of the events of a write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    Stored,
+    Refused,
+    /// Its outcome shows when the log is replayed.
+    Unknown,
+}
+
+/// Writes by number, three events each, and what became of them.
+#[derive(Debug, Default)]
+pub struct Writes(BTreeMap<i64, Fate>);
+
+impl Writes {
+    /// Makes the next write.
+    pub fn write(&mut self, collection: &Collection) -> Fate {
+        let number = self.0.len() as i64 + 1;
+        // Before the write: a pause in it may make others.
+        self.0.insert(number, Fate::Unknown);
+        let fate = write(collection, number);
+        self.0.insert(number, fate);
+        fate
+    }
+
+    /// Notes a write that was made elsewhere.
+    pub fn note(&mut self, number: i64, fate: Fate) {
+        self.0.insert(number, fate);
+    }
+
+    /// Holds what a collection shows against what became of the writes. Unknown ones are known from then on.
+    pub fn compare(&mut self, collection: &Collection) {
+        let (found, errors) = readable(&collection.snapshot());
+        assert!(errors.is_empty(), "{errors:?}");
+        let mut there: BTreeMap<i64, usize> = BTreeMap::new();
+        found.iter().for_each(|(_, _, n)| *there.entry(n / 10).or_default() += 1);
+        for (number, fate) in &mut self.0 {
+            let count = there.remove(number).unwrap_or(0);
+            assert!(count == 0 || count == 3, "write {number} is there in part");
+            match fate {
+                Fate::Stored => assert_eq!(count, 3, "write {number} was acknowledged and is gone"),
+                Fate::Refused => assert_eq!(count, 0, "write {number} was refused and is there"),
+                Fate::Unknown => *fate = if count == 3 { Fate::Stored } else { Fate::Refused },
+            }
+        }
+        assert!(there.is_empty(), "{there:?} was never written");
+    }
+}
+
+/// Writes three events under a number.
+pub fn write(collection: &Collection, number: i64) -> Fate {
+    let events: Vec<Event> = (0..3).map(|i| Event::new(format!("w{number}-{i}"), number * 10 + i)).collect();
+    match collection.write(Write::new(batch(&collection.schema(), &events))) {
+        Ok(_) => Fate::Stored,
+        Err(WriteError::Failed(_)) => Fate::Unknown,
+        Err(_) => Fate::Refused,
+    }
+}

@@ -1,0 +1,139 @@
+//! A process is paused at each of its calls to the bucket in turn, for as long as others take to take over and to go on.
+
+use super::{Fate, Process, Writes, open, write};
+use meridian_store::bucket::MemoryBucket;
+use parking_lot::Mutex;
+use std::sync::Arc;
+
+/// More calls than any of the runs makes.
+const CALLS: u64 = 2_000;
+
+/// Another owner takes over, writes and flushes so often that everything old enough to go is gone.
+fn go_on(bucket: &MemoryBucket, numbers: std::ops::Range<i64>) -> Vec<(i64, Fate)> {
+    let other = Process::next(bucket);
+    let mut done = Vec::new();
+    for number in numbers {
+        done.push((number, write(&other.collection, number)));
+        other.collection.flush().unwrap();
+    }
+    other.collection.maintain().unwrap();
+    done
+}
+
+/// Whatever an owner is about to do when it is paused, and whatever happens meanwhile: nothing acknowledged is lost, and it changes
+/// nothing any more.
+#[test]
+fn an_owner_that_wakes_up_after_a_takeover_changes_nothing_and_knows_it() {
+    let mut paused = 0;
+    for after in 0..CALLS {
+        let bucket = MemoryBucket::new();
+        let owner = Process::first(&bucket);
+        let mut writes = Writes::default();
+        (0..3).for_each(|_| assert_eq!(writes.write(&owner.collection), Fate::Stored));
+        owner.collection.flush().unwrap();
+        writes.write(&owner.collection);
+        let done = Arc::new(Mutex::new(Vec::new()));
+        let (others, meanwhile) = (bucket.clone(), done.clone());
+        bucket.pause(after, move || *meanwhile.lock() = go_on(&others, 100..112));
+        // What was begun before the pause may come to an end, as if it had been in time.
+        writes.write(&owner.collection);
+        let _ = owner.collection.flush();
+        writes.write(&owner.collection);
+        let _ = owner.collection.maintain();
+        if bucket.take_pause() {
+            break;
+        }
+        paused += 1;
+        let done = std::mem::take(&mut *done.lock());
+        assert_eq!(done.len(), 12, "pause after {after}: the takeover failed");
+        done.into_iter().for_each(|(number, fate)| {
+            assert_eq!(fate, Fate::Stored, "pause after {after}: the new owner takes no writes");
+            writes.note(number, fate);
+        });
+        let objects = bucket.objects();
+        assert_eq!(writes.write(&owner.collection), Fate::Refused, "pause after {after}: it acknowledges");
+        let _ = owner.collection.flush();
+        assert!(owner.store.is_outdated(), "pause after {after}: it does not know");
+        assert_eq!(bucket.objects().len(), objects.len(), "pause after {after}: it still writes");
+        let third = Process::next(&bucket);
+        writes.compare(&third.collection);
+        assert_eq!(writes.write(&third.collection), Fate::Stored);
+        assert!(!third.store.is_outdated());
+    }
+    assert!((20..CALLS).contains(&paused), "{paused} calls were paused at");
+}
+
+/// A process that opens the bucket is paused, and the owner goes on; when it wakes up it starts from what is old by then.
+#[test]
+fn a_candidate_that_wakes_up_takes_over_what_there_is_then() {
+    let mut paused = 0;
+    for after in 0..CALLS {
+        let bucket = MemoryBucket::new();
+        let owner = Arc::new(Process::first(&bucket));
+        let mut writes = Writes::default();
+        (0..3).for_each(|_| assert_eq!(writes.write(&owner.collection), Fate::Stored));
+        owner.collection.flush().unwrap();
+        (0..2).for_each(|_| assert_eq!(writes.write(&owner.collection), Fate::Stored));
+        let done = Arc::new(Mutex::new(Vec::new()));
+        let (other, meanwhile) = (owner.clone(), done.clone());
+        bucket.pause(after, move || {
+            // Where it is fenced already, it is refused.
+            for number in 100..112 {
+                meanwhile.lock().push((number, write(&other.collection, number)));
+                let _ = other.collection.flush();
+            }
+            let _ = other.collection.maintain();
+        });
+        let store = open(&bucket).unwrap();
+        if bucket.take_pause() {
+            break;
+        }
+        paused += 1;
+        std::mem::take(&mut *done.lock()).into_iter().for_each(|(number, fate)| writes.note(number, fate));
+        assert_eq!(store.problems(), [], "pause after {after}");
+        let collection = store.collection("t", "c").expect("the collection is there");
+        writes.compare(&collection);
+        assert_eq!(writes.write(&collection), Fate::Stored, "pause after {after}");
+        collection.flush().unwrap();
+        assert_eq!(writes.write(&owner.collection), Fate::Refused, "pause after {after}: two owners");
+        assert!(owner.store.is_outdated(), "pause after {after}");
+        assert!(!store.is_outdated(), "pause after {after}");
+        writes.compare(&Process::next(&bucket).collection);
+    }
+    assert!((20..CALLS).contains(&paused), "{paused} calls were paused at");
+}
+
+/// Two candidates at once, and an owner that is gone: one of the two has the collection in the end, and nothing is lost.
+#[test]
+fn of_two_candidates_one_has_the_collection() {
+    let mut paused = 0;
+    for after in 0..CALLS {
+        let bucket = MemoryBucket::new();
+        let owner = Process::first(&bucket);
+        let mut writes = Writes::default();
+        (0..3).for_each(|_| assert_eq!(writes.write(&owner.collection), Fate::Stored));
+        owner.collection.flush().unwrap();
+        writes.write(&owner.collection);
+        drop(owner);
+        let rival = Arc::new(Mutex::new(None));
+        let (others, meanwhile) = (bucket.clone(), rival.clone());
+        bucket.pause(after, move || {
+            let other = Process::next(&others);
+            let fate = write(&other.collection, 100);
+            *meanwhile.lock() = Some((other, fate));
+        });
+        let store = open(&bucket).unwrap();
+        if bucket.take_pause() {
+            break;
+        }
+        paused += 1;
+        let (rival, fate) = rival.lock().take().unwrap();
+        writes.note(100, fate);
+        let collection = store.collection("t", "c").unwrap();
+        let fates = [writes.write(&collection), writes.write(&rival.collection)];
+        let stored = fates.iter().filter(|fate| **fate == Fate::Stored).count();
+        assert_eq!(stored, 1, "pause after {after}: {fates:?}");
+        writes.compare(&Process::next(&bucket).collection);
+    }
+    assert!((20..CALLS).contains(&paused), "{paused} calls were paused at");
+}
