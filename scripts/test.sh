@@ -84,6 +84,7 @@ step 3 "clippy" cargo clippy --workspace --all-targets --locked -- -D warnings
 step 1 "a server without lab, images and map compiles" cargo check -p meridian-cli --no-default-features --locked
 step 1 "cargo doc without warnings" env RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items --locked --quiet
 counted 9 "workspace: unit, property and end-to-end tests" cargo test --workspace --locked --no-fail-fast
+counted 2 "the server's tests again, over a gateway" env MERIDIAN_TEST_GATEWAY=1 cargo test --workspace --test server --locked --no-fail-fast
 step 4 "dependencies: licences, bans, sources, advisories" deny
 step 0.3 "web: types" npm --prefix web run --silent check
 step 0.3 "web: ESLint" npm --prefix web run --silent lint

@@ -27,9 +27,10 @@ pub struct ServerConfig {
     /// Durability of the collection `places` when the places profile creates it.
     pub places_durability: Durability,
 
-    /// Max open connections; further ones get a 503 and are closed.
+    /// Max open connections; further ones get a 503 and are closed. Over TLS they are closed at once: an answer would need the
+    /// handshake that they are refused.
     pub connections_max: usize,
-    /// Max open connections of one address, or of one /64 of IPv6; further ones get a 503 and are closed. A proxy's
+    /// Max open connections of one address, or of one /64 of IPv6; further ones as above. A proxy's
     /// connections are those of its clients, and so do not count.
     pub connections_per_address_max: usize,
     /// Max requests running at once. As many run as there are processors, and up to four times as many while they wait

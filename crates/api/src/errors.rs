@@ -129,6 +129,9 @@ pub fn write_problem(collection: &dyn Collection, error: WriteError) -> Problem 
                 format!("{}; only then is it known whether this write is stored", no_writes(&why)),
             )
         }
+        unknown @ WriteError::Unknown(_) => {
+            Problem::new(Kind::Overloaded, unknown.to_string()).retry_after(Duration::from_secs(1))
+        }
         WriteError::Closed => {
             Problem::new(Kind::NotFound, "the collection was removed, or the server is shutting down")
         }

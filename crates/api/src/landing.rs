@@ -1,6 +1,7 @@
 //! The landing page.
 
 use crate::contract::Landing;
+use crate::errors;
 use crate::html;
 use crate::links::{self, OPENAPI_30, OPENAPI_31, link};
 use crate::params::format::{Format, PAGES};
@@ -18,7 +19,7 @@ const DESCRIPTION: &str = "Events in space and time: search, aggregate and map t
 pub async fn get(state: Scope, context: Context) -> Result<Response> {
     let format = context.page_format()?;
     if format == Format::Html {
-        return Ok(respond::page(&state, page(&state)));
+        return Ok(respond::page(&state, page(&state)?));
     }
     let mut links = links::self_and_alternates(&context.url("/"), format, PAGES, "application/json");
     links.extend([
@@ -36,8 +37,8 @@ pub async fn get(state: Scope, context: Context) -> Result<Response> {
     respond::json("application/json", &Landing { title: TITLE, description: DESCRIPTION, links })
 }
 
-fn page(state: &Scope) -> html::Page {
-    let (caller, collections) = (state.caller(), state.view().list());
+fn page(state: &Scope) -> Result<html::Page> {
+    let (caller, collections) = (state.caller(), state.view().list().map_err(errors::store_problem)?);
     let mut body = format!(
         "<p>{DESCRIPTION}</p><p><a href=\"/map\">Open the map</a> · <a href=\"/search\">Search</a></p><h2>Collections</h2>"
     );
@@ -67,5 +68,5 @@ fn page(state: &Scope) -> html::Page {
     if caller.grant.decide(Action::Read, Target::Server) == Decision::Allowed {
         body.push_str("<h2>The server</h2><ul><li><a href=\"/admin/load\">Load</a></li><li><a href=\"/metrics\">Metrics</a></li></ul>");
     }
-    html::page(TITLE, &[], &body)
+    Ok(html::page(TITLE, &[], &body))
 }

@@ -64,6 +64,7 @@ mod server;
 mod sign_in;
 mod slow;
 mod socket;
+mod sse;
 mod state;
 mod stream;
 mod tenant_metrics;

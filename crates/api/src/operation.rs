@@ -1,6 +1,7 @@
 //! Routes for operators and their monitors: metrics, health, version.
 
 use crate::contract::{Health, Version};
+use crate::errors;
 use crate::metrics::families;
 use crate::problem::{Kind, Problem, Result};
 use crate::respond;
@@ -123,7 +124,8 @@ fn saved_metrics(state: &AppState, out: &mut String) {
 
 /// Sums over all collections. Names of collections are not labels, since tenants may create any number of them.
 fn store_metrics(state: &AppState, out: &mut String) {
-    let collections = state.all_collections();
+    // The other figures are of use where these cannot be had.
+    let (Ok(collections), Ok(damaged)) = (state.all_collections(), state.all_damaged()) else { return };
     let stats: Vec<_> = collections.iter().map(|c| c.stats()).collect();
     let sum = |of: fn(&CollectionStats) -> u64| stats.iter().map(of).sum::<u64>();
     let written = stats.iter().map(|s| s.bytes_written()).sum::<u64>();
@@ -176,7 +178,7 @@ fn store_metrics(state: &AppState, out: &mut String) {
         gauge "meridian_collections_refusing_writes" "Collections that take no writes until an operator intervenes."
             stats.iter().filter(|s| s.refuses.is_some()).count();
         gauge "meridian_collections_damaged" "Collections that cannot be opened: not served, and not written over."
-            state.all_damaged().len();
+            damaged.len();
     );
 }
 
@@ -203,10 +205,11 @@ pub async fn ready(state: Scope) -> Result<Response> {
             ));
         }
     }
-    let collections = state.all_collections();
+    let collections = state.all_collections().map_err(errors::store_problem)?;
     let refusing: Vec<String> =
         collections.iter().filter_map(|c| c.stats().refuses.map(|why| format!("{}: {why}", c.name()))).collect();
-    let damaged: Vec<String> = state.all_damaged().iter().map(ToString::to_string).collect();
+    let damaged: Vec<String> =
+        state.all_damaged().map_err(errors::store_problem)?.iter().map(ToString::to_string).collect();
     let problem = match (damaged.len(), refusing.len()) {
         (0, 0) => return respond::json("application/json", &Health { status: "ready" }),
         (0, _) => Problem::new(Kind::Overloaded, "some collections take no writes"),

@@ -87,7 +87,10 @@ impl Scope {
 
     /// The collection of this name; 503 where it is damaged, 404 where the caller sees none.
     pub fn collection(&self, name: &str) -> Result<Arc<dyn Collection>> {
-        self.view.collection(name).ok_or_else(|| match self.view.why_damaged(name) {
+        if let Some(collection) = self.view.collection(name).map_err(errors::store_problem)? {
+            return Ok(collection);
+        }
+        Err(match self.view.why_damaged(name).map_err(errors::store_problem)? {
             Some(damaged) => errors::damaged_problem(&damaged),
             None => no_collection(name),
         })

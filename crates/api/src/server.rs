@@ -21,9 +21,6 @@ const TOO_MANY_CONNECTIONS: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nConten
 Retry-After: 1\r\nConnection: close\r\nContent-Length: 116\r\n\r\n\
 {\"type\":\"urn:meridian:problem:overloaded\",\"title\":\"Server overloaded\",\"status\":503,\"detail\":\"too many connections\"}\n";
 
-/// How often a server that stops checks whether its WebSockets are closed.
-const CLOSE_CHECK_INTERVAL: Duration = Duration::from_millis(5);
-
 /// Serves on `listener` until `shutdown` completes, then lets running requests finish for at most
 /// [`crate::ServerConfig::shutdown_grace`] and returns. The store stays open: the caller closes it.
 ///
@@ -103,13 +100,7 @@ pub async fn serve(
     state.live.close();
     // Idle keep-alive connections close now; the others close after the response in progress.
     let _ = stop.send(true);
-    let finished = async {
-        while connections.join_next().await.is_some() {}
-        // A WebSocket is no longer part of its connection's task, and still has its last message to send.
-        while Arc::strong_count(&state.sockets) > 1 {
-            tokio::time::sleep(CLOSE_CHECK_INTERVAL).await;
-        }
-    };
+    let finished = async { while connections.join_next().await.is_some() {} };
     if tokio::time::timeout(state.config.shutdown_grace, finished).await.is_err() {
         tracing::warn!(connections = connections.len(), "requests still running after the grace period are aborted");
         // Aborting drops the response bodies, which cancels their queries: no thread stays busy with one.

@@ -19,7 +19,7 @@ use meridian_admission::gate::{Gate, Settings};
 use meridian_admission::identity::jwt::Issuers;
 use meridian_admission::identity::{Caller, DEFAULT_TENANT, Fault, Identity, Registry, Throttle};
 use meridian_admission::{ByteBudget, Ledger};
-use meridian_backend::{Backend, Clock, Collection, Damaged, Disk, Random, Seams};
+use meridian_backend::{Backend, Clock, Collection, Damaged, Disk, Random, Seams, StoreError};
 use meridian_federation::Searches;
 use meridian_federation::provider::LocalProvider;
 use meridian_model::policy::access::{Grant, Pattern, Role};
@@ -111,8 +111,6 @@ pub struct StateInner {
     pub saved: Arc<SavedSearches>,
     /// Streams of events.
     pub live: Arc<EventStreams>,
-    /// Counts open WebSockets: each holds a clone.
-    pub sockets: Arc<()>,
     /// Set when a shutdown began: the server is no longer ready.
     pub stopping: AtomicBool,
     /// Begins traces.
@@ -207,7 +205,6 @@ impl AppState {
             ),
             searches,
             live,
-            sockets: Arc::new(()),
             stopping: AtomicBool::new(false),
             tracer,
             stopwatch: Arc::new(move || u64::try_from(ticks.elapsed()).unwrap_or(0) * 1_000),
@@ -237,13 +234,27 @@ impl AppState {
     }
 
     /// The collections of all tenants.
-    pub fn all_collections(&self) -> Vec<Arc<dyn Collection>> {
-        self.registry.tenants().iter().flat_map(|tenant| self.backend.list(&tenant.name)).collect()
+    ///
+    /// # Errors
+    /// Those of [`Backend::list`].
+    pub fn all_collections(&self) -> Result<Vec<Arc<dyn Collection>>, StoreError> {
+        self.of_all_tenants(|tenant| self.backend.list(tenant))
     }
 
     /// The collections of all tenants that cannot be opened.
-    pub fn all_damaged(&self) -> Vec<Damaged> {
-        self.registry.tenants().iter().flat_map(|tenant| self.backend.damaged(&tenant.name)).collect()
+    ///
+    /// # Errors
+    /// Those of [`Backend::damaged`].
+    pub fn all_damaged(&self) -> Result<Vec<Damaged>, StoreError> {
+        self.of_all_tenants(|tenant| self.backend.damaged(tenant))
+    }
+
+    fn of_all_tenants<T>(&self, list: impl Fn(&str) -> Result<Vec<T>, StoreError>) -> Result<Vec<T>, StoreError> {
+        let mut all = Vec::new();
+        for tenant in self.registry.tenants() {
+            all.append(&mut list(&tenant.name)?);
+        }
+        Ok(all)
     }
 
     /// Microseconds since 1970.

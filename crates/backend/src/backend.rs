@@ -14,16 +14,19 @@ use std::sync::Arc;
 /// The collections of a server, by tenant and name.
 pub trait Backend: Debug + Send + Sync {
     /// The collection of this name; `None` where there is none or it is damaged. Returns at once.
-    fn collection(&self, tenant: &str, name: &str) -> Option<Arc<dyn Collection>>;
+    ///
+    /// # Errors
+    /// [`StoreError::Busy`] where the server that has the collections cannot be reached, here and below.
+    fn collection(&self, tenant: &str, name: &str) -> Result<Option<Arc<dyn Collection>>, StoreError>;
 
     /// The collections of a tenant in order of name. Returns at once.
-    fn list(&self, tenant: &str) -> Vec<Arc<dyn Collection>>;
+    fn list(&self, tenant: &str) -> Result<Vec<Arc<dyn Collection>>, StoreError>;
 
     /// The collections of a tenant that cannot be opened, in order of name: neither absent nor served. Returns at once.
-    fn damaged(&self, tenant: &str) -> Vec<Damaged>;
+    fn damaged(&self, tenant: &str) -> Result<Vec<Damaged>, StoreError>;
 
     /// Why the collection of this name cannot be opened; `None` if it can, or if there is none. Returns at once.
-    fn why_damaged(&self, tenant: &str, name: &str) -> Option<Damaged>;
+    fn why_damaged(&self, tenant: &str, name: &str) -> Result<Option<Damaged>, StoreError>;
 
     /// Creates a collection.
     ///

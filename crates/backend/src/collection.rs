@@ -3,6 +3,8 @@
 use crate::read::{At, Changes, Near, PriorEvents, Read, RowSink, Rows};
 use meridian_model::filter::Predicate;
 use meridian_model::{Batch, Field, Schema, Seq};
+use meridian_query::partial::Partial;
+use meridian_query::wire::Question;
 use meridian_query::{
     Aggregate, Aggregated, Control, Density, DensityCounts, Explanation, Items, Passages, PassagesResult, QueryError,
     Tile, TileResult, Track, TrackResult,
@@ -108,6 +110,9 @@ pub trait Collection: Debug + Send + Sync {
         tested_max: u64,
         control: &Control,
     ) -> Result<Option<u64>, QueryError>;
+
+    /// What the collection says to a question for one value, unfinished: what another server merges and finishes.
+    fn partial(&self, at: At, question: &Question, control: &Control) -> Result<Read<Partial>, QueryError>;
 
     /// The cost of a query for events, and how it is executed.
     fn explain(&self, at: At, question: &Items, control: &Control) -> Result<Read<Explanation>, QueryError>;

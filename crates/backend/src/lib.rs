@@ -18,6 +18,7 @@ mod audit;
 mod backend;
 mod collection;
 mod embedded;
+pub mod measured;
 mod read;
 mod records;
 mod turns;

@@ -128,6 +128,9 @@ pub trait Changes: Send {
     /// Damaged parts that are missing; they may have held events.
     fn missing(&self) -> &[Problem];
 
+    /// Bytes that the list of numbers takes.
+    fn bytes(&self) -> usize;
+
     /// The reader is about to wait for something else: maintenance need not yield to it.
     fn park(&mut self);
 }

@@ -38,27 +38,30 @@ impl View {
     }
 
     /// The collection of this name; `None` where the caller sees none or it is damaged. Returns at once.
-    pub fn collection(&self, name: &str) -> Option<Arc<dyn Collection>> {
-        self.covers(name).then(|| self.backend.collection(self.tenant(), name)).flatten()
+    ///
+    /// # Errors
+    /// Those of [`Backend::collection`], here and below.
+    pub fn collection(&self, name: &str) -> Result<Option<Arc<dyn Collection>>, StoreError> {
+        if self.covers(name) { self.backend.collection(self.tenant(), name) } else { Ok(None) }
     }
 
     /// The collections in order of name. Returns at once.
-    pub fn list(&self) -> Vec<Arc<dyn Collection>> {
-        let mut collections = self.backend.list(self.tenant());
+    pub fn list(&self) -> Result<Vec<Arc<dyn Collection>>, StoreError> {
+        let mut collections = self.backend.list(self.tenant())?;
         collections.retain(|collection| self.covers(collection.name()));
-        collections
+        Ok(collections)
     }
 
     /// The collections that cannot be opened, in order of name. Returns at once.
-    pub fn damaged(&self) -> Vec<Damaged> {
-        let mut damaged = self.backend.damaged(self.tenant());
+    pub fn damaged(&self) -> Result<Vec<Damaged>, StoreError> {
+        let mut damaged = self.backend.damaged(self.tenant())?;
         damaged.retain(|damaged| self.covers(&damaged.name));
-        damaged
+        Ok(damaged)
     }
 
     /// Why the collection of this name cannot be opened; `None` if it can, or if the caller sees none. Returns at once.
-    pub fn why_damaged(&self, name: &str) -> Option<Damaged> {
-        self.covers(name).then(|| self.backend.why_damaged(self.tenant(), name)).flatten()
+    pub fn why_damaged(&self, name: &str) -> Result<Option<Damaged>, StoreError> {
+        if self.covers(name) { self.backend.why_damaged(self.tenant(), name) } else { Ok(None) }
     }
 
     /// Creates a collection, which the caller must be allowed to manage: callers check that with [`View::may`].

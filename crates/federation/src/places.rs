@@ -74,9 +74,14 @@ impl PlaceNames {
 
     /// Starts a reload if the collection has changed.
     fn look(self: &Arc<PlaceNames>, state: &mut State) {
-        let Some(collection) = self.backend.collection(&self.tenant, &self.collection) else {
-            (state.seq, state.names) = (None, None);
-            return;
+        let collection = match self.backend.collection(&self.tenant, &self.collection) {
+            Ok(Some(collection)) => collection,
+            Ok(None) => {
+                (state.seq, state.names) = (None, None);
+                return;
+            }
+            // The old names serve until it can be reached.
+            Err(_) => return,
         };
         let seq = Seq::end_of(collection.position());
         // `AGAIN` bounds the reloads of a collection that is written all the time. Questions get the old names

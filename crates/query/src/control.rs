@@ -108,8 +108,31 @@ impl Control {
     }
 
     /// The bytes that the question may read.
-    pub(crate) fn bytes_max(&self) -> Option<u64> {
+    pub fn bytes_max(&self) -> Option<u64> {
         self.allowance.as_ref().map(|allowance| allowance.bytes)
+    }
+
+    /// Notes that the question was waited for while another server worked for it, which is charged as work. Other questions
+    /// may have their turn now.
+    pub fn waited(&self, time: Duration) {
+        if let Some(turns) = self.turns.as_ref().filter(|_| !self.helps) {
+            turns.charge(time);
+            turns.tick(&|| self.is_over().is_some());
+        }
+    }
+
+    /// Charges bytes of events that another server has read for the question: its limit was enforced there.
+    pub fn charge_elsewhere(&self, bytes: u64) {
+        if let Some(turns) = &self.turns {
+            turns.read(bytes);
+        }
+    }
+
+    /// Notes that another server refused the question, or ended it, because it reads too much.
+    pub fn refused_elsewhere(&self) {
+        if let Some(turns) = &self.turns {
+            turns.read_too_much();
+        }
     }
 
     /// Charges bytes of events that are about to be read.
@@ -182,7 +205,8 @@ impl Control {
 }
 
 /// The cost of a question: the answer of `explain`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 pub struct Stats {
     /// Memory trees and segments of the snapshot.
     pub parts: u64,

@@ -64,6 +64,20 @@ impl Cursor {
         }
     }
 
+    /// The cursor's bytes, as page tokens carry them.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        self.put(&mut bytes);
+        bytes
+    }
+
+    /// Reads what [`Cursor::to_bytes`] gave; `None` of anything else.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Cursor> {
+        let mut reader = Reader(bytes);
+        // Nothing may follow: a cursor that is longer was written by another version.
+        reader.cursor().filter(|_| reader.0.is_empty())
+    }
+
     /// Orders two events of one answer. Bit i of `descending` says that sort key i descends.
     pub(crate) fn compare(&self, other: &Cursor, descending: u16) -> Ordering {
         let place = match (self, other) {

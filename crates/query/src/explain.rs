@@ -6,7 +6,7 @@ use crate::items::{Items, Order, items};
 use meridian_store::Snapshot;
 
 /// The cost of a question for events.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Explanation {
     /// How it was answered, a sentence each.
     pub plan: Vec<String>,

@@ -30,13 +30,16 @@ pub(super) struct CatchUp {
 
 impl SavedSearches {
     /// Records what these saved searches have missed. Must run before any write.
-    pub(super) fn note_missed(&self, searches: &[Recovered], checkpoint: &Checkpoint) {
+    ///
+    /// # Errors
+    /// Those of [`meridian_backend::Backend::list`].
+    pub(super) fn note_missed(&self, searches: &[Recovered], checkpoint: &Checkpoint) -> Result<(), StoreError> {
         let mut hearing: BTreeMap<&Arc<str>, Vec<&Recovered>> = BTreeMap::new();
         for one in searches.iter().filter(|(search, _)| search.definition.reads_collections()) {
             hearing.entry(&one.0.definition.tenant).or_default().push(one);
         }
         for (tenant, searches) in hearing {
-            for collection in self.backend.list(tenant) {
+            for collection in self.backend.list(tenant)? {
                 // The queue already receives events, but there are no writers yet, so this position separates the two
                 // without a gap.
                 let (upto, made) = (collection.position(), collection.created());
@@ -51,6 +54,7 @@ impl SavedSearches {
                 }
             }
         }
+        Ok(())
     }
 
     /// Processes missed events. Returns `false` if it was stopped: the next start then repeats it.

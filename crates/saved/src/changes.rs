@@ -39,7 +39,7 @@ impl SavedSearches {
             let mut record = definition.written();
             record.insert("created".to_owned(), created.into());
             record.insert("collections".to_owned(), definition.collections.to_string().into());
-            record.insert("since".to_owned(), json!(positions_of(saved.backend.as_ref(), &definition.tenant)));
+            record.insert("since".to_owned(), json!(positions_of(saved.backend.as_ref(), &definition.tenant)?));
             if &*definition.tenant != DEFAULT_TENANT {
                 record.insert("tenant".to_owned(), (*definition.tenant).into());
             }

@@ -103,9 +103,12 @@ impl Checkpoint {
 }
 
 /// The current positions of the collections of a tenant.
-pub(super) fn positions_of(backend: &dyn Backend, tenant: &str) -> Positions {
+///
+/// # Errors
+/// Those of [`Backend::list`].
+pub(super) fn positions_of(backend: &dyn Backend, tenant: &str) -> Result<Positions, StoreError> {
     let place = |name: &str, made, position| (name.to_owned(), LogPosition { made, position });
-    backend.list(tenant).iter().map(|c| place(c.name(), c.created(), c.position())).collect()
+    Ok(backend.list(tenant)?.iter().map(|c| place(c.name(), c.created(), c.position())).collect())
 }
 
 /// The progress of the matcher, in memory.
@@ -174,7 +177,7 @@ impl SavedSearches {
         let of_default = (DEFAULT_TENANT, &checkpoint.collections);
         let of_others = checkpoint.tenants.iter().map(|(tenant, places)| (tenant.as_str(), places));
         for (tenant, places) in std::iter::once(of_default).chain(of_others) {
-            let there = positions_of(self.backend.as_ref(), tenant);
+            let there = positions_of(self.backend.as_ref(), tenant)?;
             for (name, LogPosition { made, position }) in places {
                 if let Some(now) = there.get(name).filter(|now| now.made == *made) {
                     let place = Place { tenant: &tenant.into(), collection: &name.as_str().into() };
@@ -189,11 +192,15 @@ impl SavedSearches {
     }
 
     /// Marks all existing events of a tenant as processed.
-    pub(super) fn mark_all_processed(&self, tenant: &Arc<str>) {
-        for collection in self.backend.list(tenant) {
+    ///
+    /// # Errors
+    /// Those of [`Backend::list`].
+    pub(super) fn mark_all_processed(&self, tenant: &Arc<str>) -> Result<(), StoreError> {
+        for collection in self.backend.list(tenant)? {
             let place = Place { tenant, collection: &collection.name().into() };
             self.progress.mark_processed(place, collection.created(), collection.position());
         }
+        Ok(())
     }
 
     /// Writes the checkpoint if it has changed, but not before the catch-up is done. The `last` write is that of a
@@ -253,9 +260,11 @@ impl SavedSearches {
         self.progress.forget(&read);
         // Positions of removed collections are dropped, or the record would grow with every collection ever made.
         for (tenant, places) in places {
-            let there = positions_of(self.backend.as_ref(), &tenant);
-            let there_still =
-                |name: &str, place: &LogPosition| there.get(name).is_some_and(|now| now.made == place.made);
+            // All are kept while the collections cannot be asked for.
+            let there = positions_of(self.backend.as_ref(), &tenant).ok();
+            let there_still = |name: &str, place: &LogPosition| {
+                there.as_ref().is_none_or(|there| there.get(name).is_some_and(|now| now.made == place.made))
+            };
             let kept = places.iter().filter(|(name, place)| there_still(name, place));
             let kept: Positions = kept.map(|(name, place)| (name.to_string(), *place)).collect();
             if &*tenant == DEFAULT_TENANT {

@@ -96,12 +96,17 @@ impl SavedSearches {
                     let why = "it is missing: the packets, dead letters and object positions of a clean stop are lost";
                     self.note_damage(clean_state::RECORD, why.to_owned());
                 }
-                self.note_missed(all, &checkpoint);
+                if let Err(error) = self.note_missed(all, &checkpoint) {
+                    tracing::error!(%error, "what saved searches have missed cannot be determined");
+                    self.report_unknown(&error.to_string());
+                }
             }
             // Without a checkpoint the whole history would count as missed.
             Err(()) => {
                 let tenants: BTreeSet<&Arc<str>> = all.iter().map(|(search, _)| &search.definition.tenant).collect();
-                tenants.into_iter().for_each(|tenant| self.mark_all_processed(tenant));
+                if let Err(error) = tenants.into_iter().try_for_each(|tenant| self.mark_all_processed(tenant)) {
+                    tracing::error!(%error, "the collections of saved searches cannot be asked for");
+                }
             }
         }
         all.iter().for_each(|(search, _)| self.progress.unread(search));

@@ -114,7 +114,7 @@ pub async fn post(state: Scope, context: Context, body: Body) -> Result<Response
     super::change(&state, move |state| state.registry.create_tenant(made)).await?;
     state.share_out();
     tracing::info!(by = &*state.caller().name, tenant = name, "tenant created");
-    let mut response = respond::json("application/json", &described(&state, &tenant))?;
+    let mut response = respond::json("application/json", &described(&state, &tenant)?)?;
     *response.status_mut() = StatusCode::CREATED;
     response.extensions_mut().insert(asked.note(&name));
     Ok(response)
@@ -123,7 +123,7 @@ pub async fn post(state: Scope, context: Context, body: Body) -> Result<Response
 /// `GET /tenants`
 pub async fn list(state: Scope, context: Context) -> Result<Response> {
     Params::parse(context.query.as_deref())?.finish()?;
-    let tenants = state.registry.tenants().iter().map(|tenant| described(&state, tenant)).collect();
+    let tenants = state.registry.tenants().iter().map(|tenant| described(&state, tenant)).collect::<Result<_>>()?;
     respond::json("application/json", &TenantList { tenants })
 }
 
@@ -144,7 +144,7 @@ pub async fn patch(state: Scope, Path(name): Path<String>, context: Context, bod
         state.searches.stop_of(&name, false);
     }
     tracing::info!(by = &*state.caller().name, tenant = name, suspended = tenant.suspended, "tenant changed");
-    let mut response = respond::json("application/json", &described(&state, &tenant))?;
+    let mut response = respond::json("application/json", &described(&state, &tenant)?)?;
     response.extensions_mut().insert(asked.note(&name));
     Ok(response)
 }
@@ -169,11 +169,11 @@ pub async fn delete(state: Scope, Path(name): Path<String>, context: Context) ->
     }
     let (shared, of) = (state.clone(), name.clone());
     let removed = tokio::task::spawn_blocking(move || {
-        for collection in shared.backend.list(&of) {
+        for collection in shared.backend.list(&of).map_err(errors::store_problem)? {
             shared.backend.remove(&of, collection.name()).map_err(errors::store_problem)?;
         }
         // A damaged collection may hold events that a repair can save, so its tenant stays.
-        match shared.backend.damaged(&of).first() {
+        match shared.backend.damaged(&of).map_err(errors::store_problem)?.first() {
             Some(damaged) => Err(errors::damaged_problem(damaged)),
             None => shared.registry.remove_tenant(&of).map_err(errors::access_problem),
         }
@@ -186,9 +186,10 @@ pub async fn delete(state: Scope, Path(name): Path<String>, context: Context) ->
     Ok(response)
 }
 
-fn described(state: &Scope, tenant: &Tenant) -> TenantInfo {
-    let stats: Vec<_> = state.backend.list(&tenant.name).iter().map(|collection| collection.stats()).collect();
-    TenantInfo {
+fn described(state: &Scope, tenant: &Tenant) -> Result<TenantInfo> {
+    let collections = state.backend.list(&tenant.name).map_err(errors::store_problem)?;
+    let stats: Vec<_> = collections.iter().map(|collection| collection.stats()).collect();
+    Ok(TenantInfo {
         name: tenant.name.clone(),
         weight: tenant.weight,
         suspended: tenant.suspended,
@@ -196,6 +197,6 @@ fn described(state: &Scope, tenant: &Tenant) -> TenantInfo {
         quotas: tenant.quotas.iter().map(|(quota, limit)| (quota.name(), limit)).collect(),
         collections: stats.len() as u64,
         events: stats.iter().map(|stats| stats.events).sum(),
-        bytes: quota::stored(state, &tenant.name),
-    }
+        bytes: quota::stored(state, &tenant.name).map_err(errors::store_problem)?,
+    })
 }

@@ -31,9 +31,9 @@ const SCHEMA_JSON: &str = "application/schema+json";
 /// `GET /collections`
 pub async fn list(state: Scope, context: Context) -> Result<Response> {
     let format = context.page_format()?;
-    let mut collections = state.view().list();
+    let mut collections = state.view().list().map_err(errors::store_problem)?;
     collections.sort_unstable_by(|a, b| a.name().cmp(b.name()));
-    let damaged = state.view().damaged();
+    let damaged = state.view().damaged().map_err(errors::store_problem)?;
     if format == Format::Html {
         let shown: Vec<_> = collections.iter().map(|c| (c.name().to_owned(), c.schema(), c.stats())).collect();
         return Ok(respond::page(&state, html::collections::list(&shown, &damaged)));
@@ -80,7 +80,7 @@ pub async fn put(state: Scope, Path(name): Path<String>, context: Context, body:
     let note = settings::note(&named, &[]);
     let put = stream::run(run, move |_| {
         let schema = read_schema(&context.headers, &received.bytes)?;
-        if let Some(existing) = state.view().collection(&name) {
+        if let Some(existing) = state.view().collection(&name).map_err(errors::store_problem)? {
             // PUT is idempotent: a client that repeats it after a lost response must not get a conflict.
             if schema_json::same(&existing.schema(), &schema, &name) {
                 settings::put(&state, &*existing, named, confirmed)?;

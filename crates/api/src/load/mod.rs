@@ -157,7 +157,8 @@ impl TenantLoad {
 
 /// Memory by purpose, of all tenants.
 fn memory(state: &AppState) -> Vec<MemoryLoad> {
-    let writes: u64 = state.all_collections().iter().map(|collection| collection.stats().memory_bytes).sum();
+    let collections = state.all_collections().unwrap_or_default();
+    let writes: u64 = collections.iter().map(|collection| collection.stats().memory_bytes).sum();
     let pools = [
         ("bodies", &state.bodies),
         ("batches", &state.batches),
@@ -174,7 +175,8 @@ fn memory(state: &AppState) -> Vec<MemoryLoad> {
 /// Memory of one tenant, by purpose; none where it holds nothing.
 fn memory_of(state: &AppState, tenant: &str) -> BTreeMap<&'static str, u64> {
     let name: Arc<str> = tenant.into();
-    let writes = state.backend.list(tenant).iter().map(|collection| collection.stats().memory_bytes).sum();
+    let collections = state.backend.list(tenant).unwrap_or_default();
+    let writes = collections.iter().map(|collection| collection.stats().memory_bytes).sum();
     let pools = [
         ("bodies", &state.bodies),
         ("batches", &state.batches),

@@ -10,6 +10,7 @@ mod dialect;
 mod statuses;
 
 use crate::entry::{RequestBody, Route};
+use crate::errors;
 use crate::html;
 use crate::links::{OPENAPI_30, OPENAPI_31};
 use crate::params::Params;
@@ -39,22 +40,22 @@ pub async fn get_30(state: Scope, context: Context) -> Result<Response> {
     let format = context.page_format()?;
     match format {
         Format::Html => Ok(respond::page(&state, page())),
-        _ => respond::json(OPENAPI_30, &document(Version::V30, &context.base, &collections_of(&state))),
+        _ => respond::json(OPENAPI_30, &document(Version::V30, &context.base, &collections_of(&state)?)),
     }
 }
 
 /// `GET /openapi.json`
 pub async fn get_31(state: Scope, context: Context) -> Result<Response> {
     Params::parse(context.query.as_deref())?.finish()?;
-    respond::json(OPENAPI_31, &document(Version::V31, &context.base, &collections_of(&state)))
+    respond::json(OPENAPI_31, &document(Version::V31, &context.base, &collections_of(&state)?))
 }
 
 /// Names and schemas of the collections, in order of their names.
-fn collections_of(state: &Scope) -> Vec<(String, Arc<Schema>)> {
-    let collections = state.view().list();
+fn collections_of(state: &Scope) -> Result<Vec<(String, Arc<Schema>)>> {
+    let collections = state.view().list().map_err(errors::store_problem)?;
     let mut described: Vec<_> = collections.iter().map(|c| (c.name().to_owned(), c.schema())).collect();
     described.sort_unstable_by(|a, b| a.0.cmp(&b.0));
-    described
+    Ok(described)
 }
 
 /// The complete document, including these collections.

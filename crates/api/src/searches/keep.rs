@@ -61,7 +61,7 @@ impl ResultStore for InCollections {
                 _ => Ok(()),
             }
         };
-        if let Some(collection) = view.collection(name) {
+        if let Some(collection) = view.collection(name)? {
             return fits(&*collection);
         }
         if !view.may(Action::Manage, name) {
@@ -71,7 +71,7 @@ impl ResultStore for InCollections {
         match view.create(name, schema(), settings) {
             Ok(_) => Ok(()),
             // Another search created it meanwhile.
-            Err(StoreError::Exists { .. }) => view.collection(name).map_or(Ok(()), |collection| fits(&*collection)),
+            Err(StoreError::Exists { .. }) => view.collection(name)?.map_or(Ok(()), |collection| fits(&*collection)),
             Err(StoreError::Invalid(mistake)) => Err(Refusal::Invalid(Invalid::field("keep", mistake.to_string()))),
             Err(e) => Err(e.into()),
         }
@@ -88,6 +88,7 @@ impl ResultStore for InCollections {
         let name = &keep.collection;
         let collection = view
             .collection(name)
+            .map_err(|error| format!("its results are not kept: {error}"))?
             .ok_or_else(|| format!("there is no collection {name:?} any more: its results are not kept"))?;
         let not_kept = |e: &dyn std::fmt::Display| format!("results could not be kept in {name:?}: {e}");
         // Results arrive long after the search was admitted: the right to write may have ended.

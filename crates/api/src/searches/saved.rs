@@ -90,7 +90,7 @@ pub async fn stream(
     let from = packets::position(&context)?;
     let search = find(&state, &id)?;
     // It runs on without readers, so browsers need not reconnect fast.
-    Ok(packets::stream(&search.outbox, from, socket, None))
+    Ok(packets::stream(&search.outbox, from, socket, ""))
 }
 
 /// The saved search of this id, or 404 where there is none that the caller sees.

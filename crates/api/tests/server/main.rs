@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 #![allow(clippy::disallowed_methods, reason = "tests read files and clocks as they are")]
 
+mod owner;
 mod support;
 
 mod access;
@@ -21,6 +22,7 @@ mod disconnects;
 mod events;
 mod faults;
 mod fences;
+mod gateways;
 mod guard;
 mod hostile;
 mod http2;
@@ -57,5 +59,6 @@ mod stored_results;
 mod streaming;
 mod tls;
 mod truth;
+mod unread;
 mod users;
 mod writing;

@@ -1,7 +1,10 @@
 //! A real server on its own port, and a small client that sees every byte.
+//!
+//! With `MERIDIAN_TEST_GATEWAY=1` the server is a gateway: its collections are those of an owner in this process, reached
+//! over a socket. The tests are the same.
 
+use super::owner::{Owner, backend};
 use meridian_api::{AppState, ServerConfig, Tls, serve};
-use meridian_backend::Embedded;
 use meridian_observe::Tracer;
 use meridian_store::seams::Seams;
 use meridian_store::{Options, Store};
@@ -23,6 +26,8 @@ pub struct Server {
     pub store: Arc<Store>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<std::io::Result<()>>>,
+    /// Stops after the server.
+    pub owner: Option<Owner>,
 }
 
 /// A complete response.
@@ -62,20 +67,27 @@ impl Server {
 
     fn at(listen: &'static str, seams: Seams, options: Options, config: ServerConfig, tls: Option<Tls>) -> Server {
         let store = Arc::new(Store::open(options, seams.clone()).unwrap());
-        let state = AppState::new(Embedded::new(store.clone()), &seams, config).unwrap();
-        Server::of(listen, store, state, tls)
+        let (backend, owner) = backend(&store, &seams);
+        let state = AppState::new(backend, &seams, config).unwrap();
+        Server::of(listen, store, state, tls, owner)
     }
 
     /// A server over a store in memory, whose requests are recorded.
     pub fn traced(tracer: Tracer) -> Server {
         let seams = Seams::real();
         let store = Arc::new(Store::open(Options::ephemeral(), seams.clone()).unwrap());
-        let backend = Embedded::new(store.clone());
+        let (backend, owner) = backend(&store, &seams);
         let state = AppState::traced(backend, &seams, ServerConfig::default(), tracer).unwrap();
-        Server::of("127.0.0.1:0", store, state, None)
+        Server::of("127.0.0.1:0", store, state, None, owner)
     }
 
-    fn of(listen: &'static str, store: Arc<Store>, state: AppState, tls: Option<Tls>) -> Server {
+    pub fn of(
+        listen: &'static str,
+        store: Arc<Store>,
+        state: AppState,
+        tls: Option<Tls>,
+        owner: Option<Owner>,
+    ) -> Server {
         let (stop, stopped) = oneshot::channel::<()>();
         let (told, address) = std::sync::mpsc::channel();
         let thread = std::thread::spawn(move || {
@@ -86,7 +98,7 @@ impl Server {
                 serve(listener, None, tls, state, async move { drop(stopped.await) }).await
             })
         });
-        Server { address: address.recv().unwrap(), store, stop: Some(stop), thread: Some(thread) }
+        Server { address: address.recv().unwrap(), store, stop: Some(stop), thread: Some(thread), owner }
     }
 
     /// Asks the server to stop and waits until it has.
@@ -95,6 +107,7 @@ impl Server {
         if let Some(thread) = self.thread.take() {
             thread.join().unwrap().unwrap();
         }
+        drop(self.owner.take());
     }
 
     pub fn connect(&self) -> TcpStream {

@@ -1,14 +1,16 @@
 //! A collection in this process: each query reads one snapshot of the store.
 
 use super::commit::CommitExecutor;
-use super::measured::counted;
 use super::rows::{LocalRows, pass_rows};
 use crate::collection::{Append, Collection, DeleteFault, PartialDelete};
+use crate::measured::counted;
 use crate::read::{At, Changes, Head, Near, PriorEvents, Read, RowSink, Rows};
 use meridian_model::filter::Predicate;
 use meridian_model::{Batch, Field, Projection, Schema, Seq};
 use meridian_observe::{self as observe, Stage};
 use meridian_query::near::{Circle, Walk};
+use meridian_query::partial::Partial;
+use meridian_query::wire::Question;
 use meridian_query::{
     Aggregate, Aggregated, Control, Density, DensityCounts, Explanation, Items, Passages, PassagesResult, QueryError,
     Stats, Tile, TileResult, Track, TrackResult, browse,
@@ -155,6 +157,10 @@ impl Collection for Local {
         let snapshot = self.snapshot(at)?;
         let answer = meridian_query::items(&snapshot, question, control)?;
         Ok(Box::new(LocalRows { head: Head::of(&snapshot), answer, counted: Stats::default() }))
+    }
+
+    fn partial(&self, at: At, question: &Question, control: &Control) -> Result<Read<Partial>, QueryError> {
+        self.query(at, |snapshot| Partial::of(snapshot, question, control))
     }
 
     fn count(

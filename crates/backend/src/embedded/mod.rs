@@ -2,7 +2,6 @@
 
 mod collection;
 mod commit;
-mod measured;
 mod rows;
 
 use crate::audit::AuditLog;
@@ -37,20 +36,20 @@ impl Embedded {
 }
 
 impl Backend for Embedded {
-    fn collection(&self, tenant: &str, name: &str) -> Option<Arc<dyn Collection>> {
-        self.store.collection(tenant, name).map(|collection| self.local(collection))
+    fn collection(&self, tenant: &str, name: &str) -> Result<Option<Arc<dyn Collection>>, StoreError> {
+        Ok(self.store.collection(tenant, name).map(|collection| self.local(collection)))
     }
 
-    fn list(&self, tenant: &str) -> Vec<Arc<dyn Collection>> {
-        self.store.list(tenant).into_iter().map(|collection| self.local(collection)).collect()
+    fn list(&self, tenant: &str) -> Result<Vec<Arc<dyn Collection>>, StoreError> {
+        Ok(self.store.list(tenant).into_iter().map(|collection| self.local(collection)).collect())
     }
 
-    fn damaged(&self, tenant: &str) -> Vec<Damaged> {
-        self.store.damaged(tenant)
+    fn damaged(&self, tenant: &str) -> Result<Vec<Damaged>, StoreError> {
+        Ok(self.store.damaged(tenant))
     }
 
-    fn why_damaged(&self, tenant: &str, name: &str) -> Option<Damaged> {
-        self.store.why_damaged(tenant, name)
+    fn why_damaged(&self, tenant: &str, name: &str) -> Result<Option<Damaged>, StoreError> {
+        Ok(self.store.why_damaged(tenant, name))
     }
 
     fn create(

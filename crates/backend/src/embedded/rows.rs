@@ -1,6 +1,6 @@
 //! Results in this process: streams of rows and changes, and rows passed one by one.
 
-use super::measured::counts;
+use crate::measured::counts;
 use crate::read::{Changes, Head, PriorEvents, RowSink, Rows};
 use meridian_model::{Batch, Projection, Seq};
 use meridian_observe::{self as observe, Stage};
@@ -73,6 +73,10 @@ impl Changes for Since {
 
     fn missing(&self) -> &[Problem] {
         self.missing()
+    }
+
+    fn bytes(&self) -> usize {
+        self.bytes()
     }
 
     fn park(&mut self) {

@@ -59,7 +59,7 @@ impl LocalProvider {
             control = control.taking_turns(door.turns.clone());
         }
         let reading = Reading { question: sink.question().clone(), control, door, wants, found, wanted: 0 };
-        let collections = sink.view().list();
+        let collections = sink.view().list().map_err(|e| Fault::Error(e.to_string()))?;
         // The store is blocking code; this thread sleeps between demands.
         let current = meridian_observe::current();
         let reading = tokio::task::spawn_blocking(move || current.run(|| reading.all(&collections)));
@@ -95,9 +95,10 @@ impl Provider for LocalProvider {
     }
 
     fn takes(&self, _: &Question, view: &View) -> Result<(), String> {
-        match view.list().is_empty() {
-            true => Err("this server has no collection".to_owned()),
-            false => Ok(()),
+        match view.list() {
+            Ok(list) if list.is_empty() => Err("this server has no collection".to_owned()),
+            Ok(_) => Ok(()),
+            Err(error) => Err(error.to_string()),
         }
     }
 
@@ -114,7 +115,10 @@ impl Provider for LocalProvider {
     }
 
     fn report(&self, view: &View) -> Value {
-        json!({ "ready": true, "collections": view.list().len() })
+        match view.list() {
+            Ok(list) => json!({ "ready": true, "collections": list.len() }),
+            Err(error) => json!({ "ready": false, "detail": error.to_string() }),
+        }
     }
 }
 

@@ -15,16 +15,16 @@ impl Searches {
     /// The question with its address geocoded.
     pub async fn located(&self, mut question: Question, view: &View, arrived: Instant) -> Result<Question, Refusal> {
         let Some(Location::Address { name, radius_m }) = question.place.clone() else { return Ok(question) };
-        let collection = view.collection(&self.settings.addresses).ok_or_else(|| {
-            let name = &self.settings.addresses;
-            if let Some(damaged) = view.why_damaged(name) {
-                return Refusal::Failed(damaged.to_string());
+        let name_of = &self.settings.addresses;
+        let Some(collection) = view.collection(name_of)? else {
+            if let Some(damaged) = view.why_damaged(name_of)? {
+                return Err(Refusal::Failed(damaged.to_string()));
             }
-            Refusal::Invalid(Invalid::field(
+            return Err(Refusal::Invalid(Invalid::field(
                 "address",
-                format!("there is no collection {name:?} to look it up in: load one, or give near and radius"),
-            ))
-        })?;
+                format!("there is no collection {name_of:?} to look it up in: load one, or give near and radius"),
+            )));
+        };
         let left = question.deadline.saturating_sub(arrived.elapsed());
         let control = Control::new(self.clock.clone(), left, CancelFlag::new());
         let found = tokio::task::spawn_blocking(move || locate(collection.as_ref(), &name, &control)).await;

@@ -11,6 +11,7 @@
 //! Every record batch names its kind and version. Another version is refused, and whatever else a batch holds is
 //! checked: hostile bytes lead to a [`WireError`], never to a panic.
 
+mod any;
 mod count;
 mod envelope;
 mod grid;
@@ -22,6 +23,7 @@ mod rows;
 mod tile;
 mod track;
 
+pub use any::Partial;
 pub use count::PartialCount;
 pub use grid::PartialGrid;
 pub use groups::PartialGroups;

@@ -47,6 +47,14 @@ pub struct Drawing {
 }
 
 impl PartialTile {
+    /// The cost of the question.
+    pub fn stats(&self) -> Stats {
+        match self {
+            PartialTile::Drawn(drawing) => drawing.stats,
+            PartialTile::Counted(grid) => grid.stats,
+        }
+    }
+
     pub(crate) fn stats_mut(&mut self) -> &mut Stats {
         match self {
             PartialTile::Drawn(drawing) => &mut drawing.stats,

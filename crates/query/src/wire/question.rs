@@ -5,7 +5,7 @@
 
 use super::{Count, NearCircle, Question, malformed, refused};
 use crate::aggregate::{Aggregate, ByValue, Function};
-use crate::cursor::{Cursor, Reader};
+use crate::cursor::Cursor;
 use crate::density::Density;
 use crate::items::{Items, Order};
 use crate::partial::WireError;
@@ -214,16 +214,11 @@ impl WireItems {
                 WireOrder::Fields(keys.iter().map(key).collect::<Result<_, WireError>>()?)
             }
         };
-        let bytes = |cursor: &Cursor| {
-            let mut bytes = Vec::new();
-            cursor.put(&mut bytes);
-            base64url(&bytes)
-        };
         Ok(WireItems {
             filter: filter(&items.predicate)?,
             order,
             limit: items.limit.map(|limit| limit as u64),
-            after: items.after.as_ref().map(bytes),
+            after: items.after.as_ref().map(|cursor| base64url(&cursor.to_bytes())),
             columns: columns(&items.projection, schema),
         })
     }
@@ -240,12 +235,7 @@ impl WireItems {
                 Order::Fields(keys.into_iter().map(key).collect::<Result<_, WireError>>()?)
             }
         };
-        let cursor = |text: String| {
-            let bytes = base64url_decode(&text)?;
-            let mut reader = Reader(&bytes);
-            // Nothing may follow: a cursor that is longer was written by another version.
-            reader.cursor().filter(|_| reader.0.is_empty())
-        };
+        let cursor = |text: String| Cursor::from_bytes(&base64url_decode(&text)?);
         let after = self.after.map(|text| cursor(text).ok_or_else(|| malformed("its cursor cannot be read")));
         Ok(Items {
             predicate: Predicate::from_json(&self.filter, schema)?,

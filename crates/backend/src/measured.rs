@@ -4,7 +4,7 @@ use meridian_observe::{Count, Measured, Stage};
 use meridian_query::Stats;
 
 /// Adds the cost of a query that planned and scanned in one.
-pub(super) fn counted(scan: &mut Measured, stats: &Stats) {
+pub fn counted(scan: &mut Measured, stats: &Stats) {
     if stats.plan_us > 0 {
         scan.split_off(Stage::Plan, stats.plan_us.saturating_mul(1_000));
     }
@@ -12,7 +12,7 @@ pub(super) fn counted(scan: &mut Measured, stats: &Stats) {
 }
 
 /// The cost added since.
-pub(super) fn counts(stats: &Stats, before: &Stats) -> [(Count, u64); Count::ALL.len()] {
+pub fn counts(stats: &Stats, before: &Stats) -> [(Count, u64); Count::ALL.len()] {
     Count::ALL.map(|count| (count, of(stats, count).saturating_sub(of(before, count))))
 }
 

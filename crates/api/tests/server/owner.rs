@@ -1,0 +1,70 @@
+//! The backend of a test's server: the store itself, or a gateway's with the store's owner behind a socket.
+
+use meridian_backend::{Backend, Embedded};
+use meridian_query::Control;
+use meridian_remote::{RemoteBackend, RemoteOptions, ServeOptions};
+use meridian_store::Store;
+use meridian_store::seams::Seams;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use tokio::sync::{oneshot, watch};
+
+/// An owner that serves a store; it stops when this is dropped.
+pub struct Owner {
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+    address: watch::Sender<Option<String>>,
+    known: String,
+}
+
+impl Owner {
+    /// Whether the gateway knows where this is.
+    pub fn known(&self, known: bool) {
+        self.address.send_replace(known.then(|| self.known.clone()));
+    }
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            drop(thread.join());
+        }
+    }
+}
+
+/// Whether the tests run over a gateway.
+pub fn is_gateway() -> bool {
+    std::env::var("MERIDIAN_TEST_GATEWAY").is_ok_and(|value| value == "1")
+}
+
+/// The backend over a store, and the owner behind it if it is a gateway's.
+pub fn backend(store: &Arc<Store>, seams: &Seams) -> (Arc<dyn Backend>, Option<Owner>) {
+    if !is_gateway() {
+        return (Embedded::new(store.clone()), None);
+    }
+    let (remote, owner) = gateway(store, seams);
+    (remote, Some(owner))
+}
+
+/// A gateway's backend, and the owner of the store behind it.
+pub fn gateway(store: &Arc<Store>, seams: &Seams) -> (Arc<dyn Backend>, Owner) {
+    let embedded = Embedded::new(store.clone());
+    let (stop, stopped) = oneshot::channel::<()>();
+    let (told, address) = std::sync::mpsc::channel();
+    let clock = seams.clock.clone();
+    let control = Arc::new(move |left, cancel| Control::new(clock.clone(), left, cancel));
+    let options = ServeOptions::new(1, control, seams.random.clone());
+    let thread = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        runtime.block_on(async move {
+            let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+            told.send(listener.local_addr().unwrap()).unwrap();
+            meridian_remote::serve(embedded, listener, options, async move { drop(stopped.await) }).await.unwrap();
+        });
+    });
+    let known = address.recv().unwrap().to_string();
+    let (address, owner) = watch::channel(Some(known.clone()));
+    let remote = RemoteBackend::connect(owner, RemoteOptions::new(seams.random.clone())).unwrap();
+    (remote, Owner { stop: Some(stop), thread: Some(thread), address, known })
+}

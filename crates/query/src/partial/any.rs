@@ -1,0 +1,95 @@
+//! A partial answer to any question but those for rows, which are a stream.
+
+use super::{PartialCount, PartialGrid, PartialGroups, PartialPassages, PartialTile, PartialTrack, WireError};
+use crate::control::{Control, Stats};
+use crate::error::QueryError;
+use crate::wire::Question;
+use arrow_array::RecordBatch;
+use meridian_model::{Invalid, Schema};
+use meridian_store::Snapshot;
+
+/// What one partition says to a question.
+pub enum Partial {
+    /// To a question for a number of events.
+    Count(PartialCount),
+    /// To one for numbers over events.
+    Groups(Box<PartialGroups>),
+    /// To one for counts on a grid.
+    Grid(PartialGrid),
+    /// To one for a map tile.
+    Tile(PartialTile),
+    /// To one for the track of an object.
+    Track(PartialTrack),
+    /// To one for objects that passed.
+    Passages(PartialPassages),
+}
+
+impl Partial {
+    /// Asks one snapshot.
+    ///
+    /// # Errors
+    /// Those of the question. Questions for rows are invalid here.
+    pub fn of(snapshot: &Snapshot, question: &Question, control: &Control) -> Result<Partial, QueryError> {
+        Ok(match question {
+            Question::Count(q) => Partial::Count(PartialCount::of(snapshot, &q.predicate, q.tested_max, control)?),
+            Question::Aggregate(q) => Partial::Groups(Box::new(PartialGroups::of(snapshot, q, control)?)),
+            Question::Density(q) => Partial::Grid(PartialGrid::of(snapshot, q, control)?),
+            Question::Tile(q) => Partial::Tile(PartialTile::of(snapshot, q, control)?),
+            Question::Track(q) => Partial::Track(PartialTrack::of(snapshot, q, control)?),
+            Question::Passages(q) => Partial::Passages(PartialPassages::of(snapshot, q, control)?),
+            Question::Items(_) | Question::Near(_) => return Err(rows().into()),
+        })
+    }
+
+    /// The cost of the question.
+    pub fn stats(&self) -> Stats {
+        match self {
+            Partial::Count(part) => part.stats,
+            Partial::Groups(part) => part.stats,
+            Partial::Grid(part) => part.stats,
+            Partial::Tile(part) => part.stats(),
+            Partial::Track(part) => part.stats,
+            Partial::Passages(part) => part.stats,
+        }
+    }
+
+    /// As an Arrow record batch; `schema` is that of the collection asked.
+    ///
+    /// # Errors
+    /// What Arrow cannot hold.
+    pub fn to_arrow(&self, schema: &Schema) -> Result<RecordBatch, WireError> {
+        match self {
+            Partial::Count(part) => part.to_arrow(),
+            Partial::Groups(part) => part.to_arrow(schema),
+            Partial::Grid(part) => part.to_arrow(),
+            Partial::Tile(part) => part.to_arrow(),
+            Partial::Track(part) => part.to_arrow(),
+            Partial::Passages(part) => part.to_arrow(schema),
+        }
+    }
+
+    /// Reads what [`Partial::to_arrow`] wrote of an answer to this question.
+    ///
+    /// # Errors
+    /// Another kind or version, and whatever a batch holds that does not answer the question.
+    pub fn from_arrow(
+        batch: &RecordBatch,
+        question: &Question,
+        schema: &Schema,
+        control: &Control,
+    ) -> Result<Partial, WireError> {
+        Ok(match question {
+            Question::Count(_) => Partial::Count(PartialCount::from_arrow(batch)?),
+            Question::Aggregate(q) => Partial::Groups(Box::new(PartialGroups::from_arrow(batch, q, schema, control)?)),
+            Question::Density(q) => Partial::Grid(PartialGrid::from_arrow(batch, q.cells()?)?),
+            Question::Tile(_) => Partial::Tile(PartialTile::from_arrow(batch)?),
+            Question::Track(_) => Partial::Track(PartialTrack::from_arrow(batch, control)?),
+            Question::Passages(_) => Partial::Passages(PartialPassages::from_arrow(batch, schema)?),
+            Question::Items(_) | Question::Near(_) => return Err(rows().into()),
+        })
+    }
+}
+
+fn rows() -> Invalid {
+    Invalid::new("a question for rows is answered by a stream")
+}

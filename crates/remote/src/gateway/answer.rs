@@ -1,0 +1,74 @@
+//! An answer of the owner, message by message.
+
+use super::link::{Link, Patience, link_fault};
+use crate::wire::answer::Meta;
+use crate::wire::decode::{Decoder, Whole};
+use crate::wire::fault::Fault;
+use arrow_array::RecordBatch;
+use arrow_flight::FlightData;
+use tonic::Streaming;
+
+/// A message: columns, what it says besides, or both.
+#[derive(Debug, Default)]
+pub(super) struct Message {
+    pub(super) columns: Option<RecordBatch>,
+    pub(super) meta: Meta,
+}
+
+/// The rest of an answer.
+pub(super) struct Answer {
+    messages: Streaming<FlightData>,
+    decoder: Decoder,
+    done: bool,
+}
+
+impl Answer {
+    pub(super) fn new(messages: Streaming<FlightData>) -> Answer {
+        Answer { messages, decoder: Decoder::default(), done: false }
+    }
+
+    /// The next message that says anything; `None` after the last. An answer that was cut is an error.
+    pub(super) async fn next(&mut self) -> Result<Option<Message>, Fault> {
+        while !self.done {
+            let Some(message) = self.messages.message().await.map_err(link_fault)? else {
+                let why = "the owner of the data went away in the middle of an answer: try again";
+                return Err(Fault::Unavailable(why.to_owned()));
+            };
+            let (columns, meta) = self.decoder.decode(message)?;
+            let says = columns.is_some() || meta.is_some();
+            let meta = meta.unwrap_or_default();
+            if let Some(fault) = meta.fault {
+                return Err(fault);
+            }
+            self.done = meta.done;
+            if says {
+                return Ok(Some(Message { columns, meta }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Waits for the next message.
+    pub(super) fn wait(self, link: &Link, patience: &Patience) -> Result<(Answer, Option<Message>), Fault> {
+        let mut answer = self;
+        link.wait(patience, async move {
+            let next = answer.next().await?;
+            Ok((answer, next))
+        })
+    }
+
+    /// Waits for all that is left, as one batch of columns, beginning with a first message.
+    pub(super) fn whole(self, first: Message, link: &Link, patience: &Patience) -> Result<Option<RecordBatch>, Fault> {
+        let mut answer = self;
+        link.wait(patience, async move {
+            let (mut whole, mut next) = (Whole::default(), Some(first));
+            while let Some(message) = next {
+                if let Some(columns) = message.columns {
+                    whole.add(columns)?;
+                }
+                next = answer.next().await?;
+            }
+            whole.finish()
+        })
+    }
+}

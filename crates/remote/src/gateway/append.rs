@@ -1,0 +1,131 @@
+//! Writes, sent until their outcome is known or cannot be known.
+
+use super::link::{Failed, Link};
+use super::mirror::Mirror;
+use crate::wire::answer::{Meta, Reply, WireWritten};
+use crate::wire::call::{Call, Do, Put};
+use crate::wire::encode::Encoder;
+use crate::wire::fault::Fault;
+use crate::wire::rows::batch_to_arrow;
+use arrow_flight::{FlightData, FlightDescriptor};
+use meridian_backend::{Append, Write, WriteError, Written};
+use meridian_observe::{self as observe, Stage};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+/// How much longer than its deadline an outcome is waited for.
+const GRACE: Duration = Duration::from_secs(1);
+/// Pause before a write is sent again.
+const PAUSE: Duration = Duration::from_millis(50);
+/// How often a write is sent to no avail while none may have arrived.
+const TRIES: usize = 5;
+
+/// Numbers the writes of this gateway.
+#[derive(Debug)]
+pub(super) struct Producer {
+    id: u64,
+    next: AtomicU64,
+}
+
+impl Producer {
+    pub(super) fn new(id: u64) -> Producer {
+        Producer { id, next: AtomicU64::new(1) }
+    }
+}
+
+/// A write on its way; dropped, it is sent no more.
+struct Sending(JoinHandle<Result<WireWritten, Fault>>);
+
+impl Drop for Sending {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Encodes a write on this thread and sends it.
+pub(super) fn append(
+    link: &Arc<Link>,
+    mirror: &Arc<Mirror>,
+    producer: &Producer,
+    write: Write,
+    deadline: Instant,
+) -> Result<Append, WriteError> {
+    let Write { batch, key, on_conflict, .. } = write;
+    let columns = batch_to_arrow(&batch).map_err(Fault::into_write)?;
+    let messages = Encoder::new().encode(&columns, &Meta::default()).map_err(Fault::into_write)?;
+    let put = Put {
+        place: mirror.place.clone(),
+        key,
+        on_conflict: on_conflict.into(),
+        rows: batch.rows(),
+        bytes: messages.iter().map(|message| message.data_body.len()).sum(),
+        producer: producer.id,
+        number: producer.next.fetch_add(1, Ordering::Relaxed),
+        to: 0,
+        sent_to: None,
+    };
+    let (through, mirror) = (link.clone(), mirror.clone());
+    let sending = async move { send(&through, put, messages, deadline).await };
+    let current = observe::current();
+    let mut sending = Sending(link.spawn(observe::within(current.clone(), sending)));
+    Ok(Box::pin(async move {
+        let commit = current.stage(Stage::Commit);
+        let outcome = (&mut sending.0).await;
+        drop(commit);
+        let outcome = outcome.unwrap_or_else(|e| Err(Fault::Unknown(format!("the write failed: {e}"))));
+        mirror.written(outcome.as_ref().ok().map(|written| written.position));
+        outcome.map(Written::from).map_err(Fault::into_write)
+    }))
+}
+
+/// Sends a write with its number, again where the link fails.
+async fn send(link: &Link, put: Put, messages: Vec<FlightData>, deadline: Instant) -> Result<WireWritten, Fault> {
+    let mut put = put;
+    let mut last = Fault::Deadline;
+    let mut tries = 0;
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        // Where an attempt may have arrived, only an answer tells; until then it is asked for.
+        if left.is_zero() || put.sent_to.is_none() && tries >= TRIES {
+            return Err(match put.sent_to {
+                Some(_) => Fault::Unknown("the owner of the data went away before it answered".to_owned()),
+                None => last,
+            });
+        }
+        tries += 1;
+        // The attempt names its server, which is then the only one that may have written it if no answer comes.
+        put.to = match link.instance() {
+            Some(instance) => instance,
+            None => {
+                link.act(Do::Hello).await?;
+                link.instance().unwrap_or_default()
+            }
+        };
+        let command = Call::of(put.clone(), left).to_json()?;
+        let mut attempt = messages.clone();
+        if let Some(first) = attempt.first_mut() {
+            first.flight_descriptor = Some(FlightDescriptor::new_cmd(command));
+        }
+        match tokio::time::timeout(left + GRACE, link.put(attempt)).await {
+            Ok(Ok(body)) => match Reply::read(&body) {
+                // It has passed the data on, and wrote nothing.
+                Err(fault) if fault.is_of_the_link() => last = fault,
+                outcome => return outcome,
+            },
+            Ok(Err(Failed { fault, arrived })) if fault.is_of_the_link() => {
+                if arrived {
+                    put.sent_to.get_or_insert(put.to);
+                }
+                last = fault;
+            }
+            Ok(Err(Failed { fault, .. })) => return Err(fault),
+            Err(_) => {
+                put.sent_to.get_or_insert(put.to);
+            }
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}

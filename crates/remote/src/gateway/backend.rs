@@ -1,0 +1,198 @@
+//! All collections that the owner has.
+
+use super::RemoteOptions;
+use super::append::Producer;
+use super::audit::RemoteAudit;
+use super::collection::{Remote, Shared};
+use super::link::Link;
+use super::records::RemoteRecords;
+use super::subscription::{self, Subscription};
+use crate::wire::answer::{Hello, Reply};
+use crate::wire::call::Do;
+use crate::wire::described::Description;
+use crate::wire::fault::{Fault, WireDamaged};
+use meridian_backend::{AuditLog, Backend, Backup, BackupScope, Collection, Damaged, Records, Settings, StoreError};
+use meridian_model::{Background, Invalid, Schema, Subscriber};
+use parking_lot::Mutex;
+use serde::de::DeserializeOwned;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::OnceLock;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+/// The backend of a gateway: every call is one to the process that owns the data.
+///
+/// Calls that "return at once" elsewhere ask the owner here; on a worker thread its other
+/// tasks go on elsewhere meanwhile. While no owner is known or reached, they are refused at once.
+pub struct RemoteBackend {
+    shared: Arc<Shared>,
+    subscription: Arc<Subscription>,
+    following: Mutex<Option<JoinHandle<()>>>,
+    ephemeral: OnceLock<bool>,
+}
+
+impl fmt::Debug for RemoteBackend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RemoteBackend").field("owner", &*self.shared.link.owner().borrow()).finish_non_exhaustive()
+    }
+}
+
+impl Drop for RemoteBackend {
+    fn drop(&mut self) {
+        if let Some(following) = self.following.lock().take() {
+            following.abort();
+        }
+    }
+}
+
+impl RemoteBackend {
+    /// A backend whose owner is at the address (`host:port`) that the channel has, which may change at any time; while
+    /// it has none, calls are refused. Connects when first asked.
+    ///
+    /// # Errors
+    /// The system's, where it gives no threads.
+    pub fn connect(owner: watch::Receiver<Option<String>>, options: RemoteOptions) -> io::Result<Arc<RemoteBackend>> {
+        let (producer, seed) = (Producer::new(options.random.next_u64()), options.random.next_u64());
+        let link = Arc::new(Link::new(owner, options)?);
+        let shared = Arc::new(Shared { link, mirrors: Arc::default(), producer, seed });
+        let (subscription, following) = (Arc::default(), Mutex::default());
+        Ok(Arc::new(RemoteBackend { shared, subscription, following, ephemeral: OnceLock::new() }))
+    }
+
+    /// Whether the owner can be asked now.
+    ///
+    /// # Errors
+    /// [`StoreError::Busy`] with a sentence where not.
+    pub fn reach(&self) -> Result<(), StoreError> {
+        let Hello { ephemeral } = self.value(Do::Hello).map_err(Fault::into_store)?;
+        self.ephemeral.get_or_init(|| ephemeral);
+        Ok(())
+    }
+
+    fn value<T: DeserializeOwned>(&self, ask: Do) -> Result<T, Fault> {
+        self.shared.link.value(ask, &self.shared.link.patience())
+    }
+
+    fn values<T: DeserializeOwned>(&self, ask: Do) -> Result<Vec<T>, Fault> {
+        let bodies = self.shared.link.repeatable(ask, &self.shared.link.patience())?;
+        bodies.iter().map(|body| Reply::read(body)).collect()
+    }
+
+    fn remote(&self, found: Description, asked: Instant) -> Arc<dyn Collection> {
+        let mirror = self.shared.mirrors.put(found, asked);
+        Arc::new(Remote { shared: self.shared.clone(), mirror })
+    }
+}
+
+impl Backend for RemoteBackend {
+    fn collection(&self, tenant: &str, name: &str) -> Result<Option<Arc<dyn Collection>>, StoreError> {
+        let (asked, ask) = (Instant::now(), Do::Describe { tenant: tenant.to_owned(), name: name.to_owned() });
+        let found = self.value::<Option<Description>>(ask).map_err(Fault::into_store)?;
+        Ok(found.map(|found| self.remote(found, asked)))
+    }
+
+    fn list(&self, tenant: &str) -> Result<Vec<Arc<dyn Collection>>, StoreError> {
+        let asked = Instant::now();
+        let found = self.values::<Description>(Do::List { tenant: tenant.to_owned() }).map_err(Fault::into_store)?;
+        Ok(found.into_iter().map(|found| self.remote(found, asked)).collect())
+    }
+
+    fn damaged(&self, tenant: &str) -> Result<Vec<Damaged>, StoreError> {
+        let found = self.values::<WireDamaged>(Do::Damaged { tenant: tenant.to_owned() });
+        Ok(found.map_err(Fault::into_store)?.into_iter().map(Damaged::from).collect())
+    }
+
+    fn why_damaged(&self, tenant: &str, name: &str) -> Result<Option<Damaged>, StoreError> {
+        let ask = Do::WhyDamaged { tenant: tenant.to_owned(), name: name.to_owned() };
+        Ok(self.value::<Option<WireDamaged>>(ask).map_err(Fault::into_store)?.map(Damaged::from))
+    }
+
+    fn create(
+        &self,
+        tenant: &str,
+        name: &str,
+        schema: Schema,
+        settings: Settings,
+    ) -> Result<Arc<dyn Collection>, StoreError> {
+        let asked = Instant::now();
+        let (tenant, name, schema) = (tenant.to_owned(), name.to_owned(), Box::new(schema));
+        let ask = Do::Create { tenant, name, schema, settings };
+        let made = self.shared.link.once::<Description>(ask, &self.shared.link.patience());
+        made.map(|made| self.remote(made, asked)).map_err(Fault::into_store)
+    }
+
+    fn remove(&self, tenant: &str, name: &str) -> Result<bool, StoreError> {
+        let ask = Do::Remove { tenant: tenant.to_owned(), name: name.to_owned() };
+        self.shared.link.once(ask, &self.shared.link.patience()).map_err(Fault::into_store)
+    }
+
+    fn guarantee(&self, weights: &[(Arc<str>, u32)]) {
+        let weights: Vec<(String, u32)> =
+            weights.iter().map(|(tenant, weight)| (tenant.to_string(), *weight)).collect();
+        // Kept for later owners; this one is told without a wait.
+        self.subscription.set_weights(weights.clone());
+        let link = self.shared.link.clone();
+        self.shared.link.spawn(async move {
+            if let Err(fault) = link.act(Do::Guarantee { weights }).await {
+                tracing::debug!(?fault, "the owner was not told the tenants' weights");
+            }
+        });
+    }
+
+    fn charge_to(&self, _: Arc<dyn Background>) {
+        // Maintenance runs at the owner, which charges its own tenants.
+    }
+
+    fn subscribe(&self, subscriber: Arc<dyn Subscriber>) {
+        self.subscription.add(subscriber);
+        let mut following = self.following.lock();
+        if following.is_none() {
+            let link = self.shared.link.clone();
+            let follow = subscription::follow(link, self.shared.mirrors.clone(), self.subscription.clone());
+            *following = Some(self.shared.link.spawn(follow));
+        }
+    }
+
+    fn records(&self, kind: &'static str) -> Arc<dyn Records> {
+        Arc::new(RemoteRecords { link: self.shared.link.clone(), kind })
+    }
+
+    fn audit(&self) -> Arc<dyn AuditLog> {
+        Arc::new(RemoteAudit { link: self.shared.link.clone() })
+    }
+
+    fn backup(
+        &self,
+        _: &BackupScope,
+        _: &BTreeMap<String, u32>,
+        _: &mut dyn Write,
+        _: &dyn Fn() -> bool,
+    ) -> Result<Backup, StoreError> {
+        let detail = "a gateway makes no backup: ask the server that owns the data";
+        Err(Invalid::new(detail).into())
+    }
+
+    fn is_ephemeral(&self) -> bool {
+        match self.ephemeral.get() {
+            Some(ephemeral) => *ephemeral,
+            None => self.reach().is_ok() && self.ephemeral.get().copied().unwrap_or(false),
+        }
+    }
+
+    fn data_folder(&self) -> Option<&Path> {
+        None
+    }
+
+    fn met_full_disk(&self) -> bool {
+        self.value(Do::MetFullDisk).unwrap_or(false)
+    }
+
+    fn full_disk(&self) -> Option<PathBuf> {
+        self.value::<Option<String>>(Do::FullDisk).ok().flatten().map(PathBuf::from)
+    }
+}

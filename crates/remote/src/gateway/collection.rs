@@ -1,0 +1,390 @@
+//! A collection that the owner has.
+
+use super::answer::{Answer, Message};
+use super::append::{self, Producer};
+use super::changes::{RemoteChanges, schema_of};
+use super::link::{Link, Patience};
+use super::mirror::{Mirror, Mirrors};
+use super::prior::RemotePriorEvents;
+use super::rows::{RemoteRows, head, query_error};
+use crate::wire::answer::WireDeleted;
+use crate::wire::call::{Asked, Do, Get};
+use crate::wire::described::Description;
+use crate::wire::fault::Fault;
+use crate::wire::rows::Events;
+use meridian_backend::measured::counted;
+use meridian_backend::{
+    Append, At, Changes, Collection, CollectionStats, DeleteFault, Deleted, Files, Near, PartialDelete, PriorEvents,
+    Random, Read, RowSink, Rows, Settings, StoreError, Write, WriteError, Written,
+};
+use meridian_model::filter::Predicate;
+use meridian_model::{Batch, Field, IdRole, Invalid, Layout, Schema, Seq};
+use meridian_observe::{self as observe, Stage};
+use meridian_query::partial::{
+    Partial, PartialGrid, PartialGroups, PartialPassages, PartialTile, PartialTrack, WireError,
+};
+use meridian_query::wire::{Count, Question};
+use meridian_query::{
+    Aggregate, Aggregated, Control, Density, DensityCounts, Explanation, Items, Passages, PassagesResult, QueryError,
+    Tile, TileResult, Track, TrackResult,
+};
+use serde_json::Value;
+use std::fmt;
+use std::sync::Arc;
+use tokio::time::{Duration, Instant};
+
+/// What all collections of a gateway share.
+pub(super) struct Shared {
+    pub(super) link: Arc<Link>,
+    pub(super) mirrors: Arc<Mirrors>,
+    pub(super) producer: Producer,
+    /// Keys the numbers of objects.
+    pub(super) seed: u64,
+}
+
+/// A collection by its mirror.
+pub(super) struct Remote {
+    pub(super) shared: Arc<Shared>,
+    pub(super) mirror: Arc<Mirror>,
+}
+
+impl fmt::Debug for Remote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Remote").field(&self.mirror.place).finish()
+    }
+}
+
+impl Remote {
+    fn link(&self) -> &Arc<Link> {
+        &self.shared.link
+    }
+
+    /// The collection as it is: what is known, if that still holds or the owner cannot be asked.
+    fn now(&self) -> Arc<Description> {
+        let (known, holds) = self.mirror.last();
+        if holds {
+            return known;
+        }
+        let asked = Instant::now();
+        let place = &self.mirror.place;
+        let describe = Do::Describe { tenant: place.tenant.clone(), name: place.name.clone() };
+        match self.link().value::<Option<Description>>(describe, &self.link().patience()) {
+            Ok(Some(found)) if found.place == *place => {
+                self.shared.mirrors.put(found, asked);
+                self.mirror.last().0
+            }
+            _ => known,
+        }
+    }
+
+    /// The schema that questions are bound to: fields only come, so any that is known reads the numbers of their fields.
+    fn known_schema(&self) -> Arc<Schema> {
+        self.mirror.last().0.schema.clone()
+    }
+
+    fn asked(&self, at: At, question: &Question, control: &Control) -> Result<Asked, Fault> {
+        let written = question.to_json(&self.known_schema(), control.time_left());
+        let written = written.map_err(|e| Fault::internal(e.to_string()))?;
+        let question: Value = serde_json::from_slice(&written).map_err(|e| Fault::internal(e.to_string()))?;
+        Ok(Asked { place: self.mirror.place.clone(), at: at.into(), question, bytes_max: control.bytes_max() })
+    }
+
+    fn ask(&self, get: Get, patience: &Patience) -> Result<(Answer, Message), Fault> {
+        self.link().ask(get, patience)
+    }
+
+    fn asks_partial(&self, at: At, question: &Question, control: &Control) -> Result<Read<Partial>, Fault> {
+        let patience = Patience::of(control);
+        let (answer, mut first) = self.ask(Get::Partial(self.asked(at, question, control)?), &patience)?;
+        let head = head(&mut first, &self.known_schema())?;
+        let columns = answer.whole(first, self.link(), &patience)?;
+        let columns = columns.ok_or_else(|| Fault::internal("a partial answer without columns"))?;
+        let value = Partial::from_arrow(&columns, question, &head.schema, control);
+        let value = value.map_err(|e| match e {
+            WireError::Refused(error) => error.into(),
+            other => Fault::internal(other.to_string()),
+        })?;
+        Ok(Read { head, value })
+    }
+
+    /// Passes the rows of an answer to a sink; returns whether there is one.
+    fn pass(&self, get: Get, patience: &Patience, sink: &mut dyn RowSink) -> Result<bool, Fault> {
+        let (answer, mut first) = self.ask(get, patience)?;
+        let (Some(total), Some(value)) = (first.meta.total, first.meta.value.take()) else { return Ok(false) };
+        let schema = schema_of(value, Some(&self.known_schema()))?;
+        let layout = Layout::of(&schema);
+        let Some(columns) = answer.whole(first, self.link(), patience)? else {
+            sink.begin(&schema, &layout, total, 0);
+            return Ok(true);
+        };
+        let Events { batch, seqs, distances } = Events::from_arrow(&columns, &schema)?;
+        sink.begin(&schema, &layout, total, batch.rows());
+        let made = schema.id == IdRole::Made;
+        for (row, seq) in seqs.iter().enumerate() {
+            let distance_m = distances.as_ref().and_then(|distances| distances.get(row)).copied();
+            sink.row(&batch, row, made.then_some(*seq), distance_m);
+        }
+        Ok(true)
+    }
+
+    fn changes(&self, get: Get) -> Result<Box<dyn Changes>, StoreError> {
+        let asked = self.ask(get, &self.link().patience());
+        let begun = asked
+            .and_then(|(answer, first)| RemoteChanges::new(self.link().clone(), answer, first, &self.known_schema()));
+        begun.map(|changes| Box::new(changes) as Box<dyn Changes>).map_err(Fault::into_store)
+    }
+}
+
+/// Questions whose partial answer is finished here.
+macro_rules! of_a_partial {
+    ($($name:ident($question:ident) -> $answer:ty, $part:ident: $finish:expr;)*) => {
+        $(fn $name(&self, at: At, question: &$question, control: &Control) -> Result<Read<$answer>, QueryError> {
+            let Read { head, value } = self.partial(at, &Question::$question(question.clone()), control)?;
+            let Partial::$part(part) = value else { return Err(other_answer()) };
+            Ok(Read { head, value: $finish(part, question, control)? })
+        })*
+    };
+}
+
+fn other_answer() -> QueryError {
+    Fault::internal("an answer to another question").into_query()
+}
+
+impl Collection for Remote {
+    fn name(&self) -> &str {
+        &self.mirror.place.name
+    }
+
+    fn created(&self) -> i64 {
+        self.mirror.place.made
+    }
+
+    fn schema(&self) -> Arc<Schema> {
+        self.now().schema.clone()
+    }
+
+    fn settings(&self) -> Settings {
+        self.now().settings.clone()
+    }
+
+    fn stats(&self) -> CollectionStats {
+        self.now().stats.clone()
+    }
+
+    fn position(&self) -> u64 {
+        self.now();
+        self.mirror.position()
+    }
+
+    fn oldest(&self) -> Seq {
+        Seq(self.now().oldest)
+    }
+
+    fn change(&self, fields: Vec<Field>, settings: Option<Settings>) -> Result<(), StoreError> {
+        let ask = Do::Change { place: self.mirror.place.clone(), fields, settings };
+        let changed = self.link().once::<Description>(ask, &self.link().patience());
+        self.mirror.written(None);
+        // As of after the change, so it holds from now on.
+        changed.map(|now| drop(self.shared.mirrors.put(now, Instant::now()))).map_err(Fault::into_store)
+    }
+
+    fn removed_by(&self, settings: &Settings) -> Result<u64, StoreError> {
+        let ask = Do::RemovedBy { place: self.mirror.place.clone(), settings: settings.clone() };
+        self.link().value(ask, &self.link().patience()).map_err(Fault::into_store)
+    }
+
+    fn request_room(&self) -> Result<bool, WriteError> {
+        let now = self.now();
+        match now.refusal() {
+            Some(refusal) => Err(refusal),
+            None if now.room => Ok(true),
+            None => {
+                let ask = Do::Room { place: self.mirror.place.clone() };
+                self.link().value(ask, &self.link().patience()).map_err(Fault::into_write)
+            }
+        }
+    }
+
+    fn has_room(&self) -> bool {
+        self.now().room
+    }
+
+    fn room_wait(&self) -> Duration {
+        Duration::from_micros(self.mirror.last().0.room_wait_us)
+    }
+
+    fn append(&self, write: Write, deadline: Instant) -> Result<Append, WriteError> {
+        append::append(self.link(), &self.mirror, &self.shared.producer, write, deadline)
+    }
+
+    fn write(&self, write: Write) -> Result<Written, WriteError> {
+        let time = self.room_wait() + self.link().options.timeout;
+        let patience = Patience::within(time);
+        let append = self.append(write, Instant::now() + time)?;
+        let written = self.link().wait(&patience, async move { append.await.map_err(Fault::from) });
+        // The wait ends after the deadline of the write, whose outcome is then known or unknown.
+        written.map_err(|fault| match fault {
+            Fault::Deadline => WriteError::Unknown("the owner of the data did not answer in time".to_owned()),
+            other => other.into_write(),
+        })
+    }
+
+    fn delete(&self, ids: &[String]) -> Result<Deleted, WriteError> {
+        let ask = Do::Delete { place: self.mirror.place.clone(), ids: ids.to_vec() };
+        let deleted = self.link().once::<WireDeleted>(ask, &self.link().patience());
+        self.mirror.written(deleted.as_ref().ok().map(|deleted| deleted.position));
+        let WireDeleted { deleted, position, .. } = deleted.map_err(Fault::into_write)?;
+        Ok(Deleted { deleted, position })
+    }
+
+    fn delete_matching(&self, predicate: &Predicate, at: At, control: &Control) -> Result<Deleted, PartialDelete> {
+        let not_started = |fault: Fault| {
+            let why = DeleteFault::Query(query_error(fault, control));
+            PartialDelete { deleted: 0, matched: 0, why }
+        };
+        let filter = predicate.to_json().ok_or_else(|| not_started(Fault::internal("the filter has no expression")))?;
+        let (place, bytes_max) = (self.mirror.place.clone(), control.bytes_max());
+        let ask = Do::DeleteMatching { place, filter, at: at.into(), bytes_max };
+        let done = self.link().once::<WireDeleted>(ask, &Patience::of(control));
+        self.mirror.written(done.as_ref().ok().map(|done| done.position));
+        let WireDeleted { deleted, position, stopped } = done.map_err(not_started)?;
+        match stopped {
+            None => Ok(Deleted { deleted, position }),
+            Some((matched, of_write, fault)) => {
+                let why = match of_write {
+                    true => DeleteFault::Write(fault.into_write()),
+                    false => DeleteFault::Query(query_error(fault, control)),
+                };
+                Err(PartialDelete { deleted, matched, why })
+            }
+        }
+    }
+
+    fn event(&self, id: &str) -> Result<Read<Option<(Batch, Seq)>>, StoreError> {
+        let ask = || {
+            let patience = self.link().patience();
+            let get = Get::Event { place: self.mirror.place.clone(), id: id.to_owned() };
+            let (answer, mut first) = self.ask(get, &patience)?;
+            let head = head(&mut first, &self.known_schema())?;
+            let value = match answer.whole(first, self.link(), &patience)? {
+                None => None,
+                Some(columns) => {
+                    let Events { batch, seqs, .. } = Events::from_arrow(&columns, &head.schema)?;
+                    seqs.first().map(|seq| (batch, *seq))
+                }
+            };
+            Ok(Read { head, value })
+        };
+        ask().map_err(Fault::into_store)
+    }
+
+    fn items(&self, at: At, question: &Items, control: &Control) -> Result<Box<dyn Rows>, QueryError> {
+        let _plan = observe::stage(Stage::Plan);
+        let ask = || {
+            let asked = self.asked(at, &Question::Items(question.clone()), control)?;
+            let (answer, first) = self.ask(Get::Rows(asked), &Patience::of(control))?;
+            RemoteRows::new(self.link().clone(), control.clone(), answer, first, &self.known_schema())
+        };
+        ask().map(|rows| Box::new(rows) as Box<dyn Rows>).map_err(|fault| query_error(fault, control))
+    }
+
+    fn count(
+        &self,
+        at: At,
+        predicate: &Predicate,
+        tested_max: u64,
+        control: &Control,
+    ) -> Result<Option<u64>, QueryError> {
+        let question = Question::Count(Count { predicate: predicate.clone(), tested_max });
+        match self.partial(at, &question, control)?.value {
+            Partial::Count(count) => Ok(count.total),
+            _ => Err(other_answer()),
+        }
+    }
+
+    fn partial(&self, at: At, question: &Question, control: &Control) -> Result<Read<Partial>, QueryError> {
+        let mut scan = observe::stage(Stage::Scan);
+        let read = self.asks_partial(at, question, control).map_err(|fault| query_error(fault, control))?;
+        let stats = read.value.stats();
+        counted(&mut scan, &stats);
+        control.charge_elsewhere(stats.bytes_read);
+        Ok(read)
+    }
+
+    fn explain(&self, at: At, question: &Items, control: &Control) -> Result<Read<Explanation>, QueryError> {
+        let ask = || {
+            let asked = self.asked(at, &Question::Items(question.clone()), control)?;
+            let (_, mut first) = self.ask(Get::Explain(asked), &Patience::of(control))?;
+            let head = head(&mut first, &self.known_schema())?;
+            let value = first.meta.value.unwrap_or_default();
+            let value: Explanation = serde_json::from_value(value).map_err(|e| Fault::internal(e.to_string()))?;
+            control.charge_elsewhere(value.stats.bytes_read);
+            Ok(Read { head, value })
+        };
+        ask().map_err(|fault| query_error(fault, control))
+    }
+
+    of_a_partial! {
+        aggregate(Aggregate) -> Aggregated, Groups: |part: Box<PartialGroups>, q, c| part.finish(q, c);
+        density(Density) -> DensityCounts, Grid: |part: PartialGrid, _, _| Ok::<_, QueryError>(part.finish());
+        track(Track) -> TrackResult, Track: |part: PartialTrack, q, c| part.finish(q, c);
+        passages(Passages) -> PassagesResult, Passages: |part: PartialPassages, q, _| Ok::<_, QueryError>(part.finish(q));
+    }
+
+    fn tile(&self, at: At, question: &Tile, control: &Control) -> Result<Read<TileResult>, QueryError> {
+        let mut question = question.clone();
+        loop {
+            let Read { head, value } = self.partial(at, &Question::Tile(question.clone()), control)?;
+            let Partial::Tile(part) = value else { return Err(other_answer()) };
+            let merged = PartialTile::merge(vec![part], &question);
+            match merged.map_err(|e| Fault::internal(e.to_string()).into_query())? {
+                Some(part) => return Ok(Read { head, value: part.finish(&question) }),
+                // Too many to be drawn, where that shows only as they are put together.
+                None if !question.density => question.density = true,
+                None => return Err(other_answer()),
+            }
+        }
+    }
+
+    fn near(&self, question: &Near, rows_max: Option<usize>, sink: &mut dyn RowSink) -> Result<bool, StoreError> {
+        // The caller must not block then, and here every question does.
+        if rows_max.is_some() {
+            return Ok(false);
+        }
+        let get = Get::Near { place: self.mirror.place.clone(), near: question.into() };
+        self.pass(get, &self.link().patience(), sink).map(|_| true).map_err(Fault::into_store)
+    }
+
+    fn page(&self, skip: u64, limit: usize, control: &Control, sink: &mut dyn RowSink) -> Result<(), QueryError> {
+        let get = Get::Page { place: self.mirror.place.clone(), skip, limit };
+        self.pass(get, &Patience::of(control), sink).map(|_| ()).map_err(|fault| query_error(fault, control))
+    }
+
+    fn find(&self, id: &str, sink: &mut dyn RowSink) -> Result<bool, StoreError> {
+        let get = Get::Find { place: self.mirror.place.clone(), id: id.to_owned() };
+        self.pass(get, &self.link().patience(), sink).map_err(Fault::into_store)
+    }
+
+    fn sample(&self, _: &dyn Random, control: &Control, sink: &mut dyn RowSink) -> Result<bool, QueryError> {
+        let get = Get::Sample { place: self.mirror.place.clone() };
+        self.pass(get, &Patience::of(control), sink).map_err(|fault| query_error(fault, control))
+    }
+
+    fn changes_after(&self, after: Seq, max: usize, step_bytes: usize) -> Result<Box<dyn Changes>, StoreError> {
+        self.changes(Get::After { place: self.mirror.place.clone(), after: after.0, max, step_bytes })
+    }
+
+    fn changes_between(&self, after: u64, upto: u64, max: usize) -> Result<Box<dyn Changes>, StoreError> {
+        self.changes(Get::Between { place: self.mirror.place.clone(), after, upto, max })
+    }
+
+    fn prior_events(&self) -> Box<dyn PriorEvents> {
+        let (link, place) = (self.link().clone(), self.mirror.place.clone());
+        Box::new(RemotePriorEvents { link, place, seed: self.shared.seed })
+    }
+
+    fn files(&self, _: Instant, _: &dyn Fn() -> bool) -> Result<Files, StoreError> {
+        let detail = "a gateway has no files: ask the server that owns the data, or read them in its folder or bucket";
+        Err(Invalid::new(detail).into())
+    }
+}

@@ -1,0 +1,366 @@
+//! The connection to the owner, and calls over it from threads that block.
+//!
+//! Calls run on threads of their own, so that a caller may wait on any thread of any runtime. A caller that gives up drops
+//! the call, which the owner sees as a stream that was reset.
+
+use super::RemoteOptions;
+use super::answer::{Answer, Message};
+use crate::wire::answer::Reply;
+use crate::wire::call::{Call, Do, Get};
+use crate::wire::fault::Fault;
+use crate::wire::{MESSAGE_BYTES_MAX, OWNER_HEADER};
+use arrow_flight::flight_service_client::FlightServiceClient;
+use arrow_flight::{Action, FlightData, PutResult, Ticket};
+use bytes::Bytes;
+use futures_util::stream;
+use meridian_query::Control;
+use parking_lot::Mutex;
+use serde::de::DeserializeOwned;
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::time::Duration;
+use tokio::runtime::{Handle, Runtime, RuntimeFlavor};
+use tokio::sync::watch;
+use tokio::time::Instant;
+use tonic::metadata::MetadataMap;
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Code, Request, Status};
+
+/// How long a connection may take to open.
+const CONNECT: Duration = Duration::from_secs(2);
+/// How long the owner may be silent before it is pinged, and after that: a half-open connection is noticed within both.
+const SILENCE: Duration = Duration::from_secs(2);
+/// Bytes of one answer that may lie here unread.
+pub(super) const WINDOW_BYTES: u32 = 256 << 10;
+/// Bytes of all answers that may lie here unread.
+const CONNECTION_WINDOW_BYTES: u32 = 64 << 20;
+/// How often a waiting thread looks whether its caller has gone.
+const LOOK: Duration = Duration::from_millis(20);
+/// How much longer than its deadline a call is waited for: the owner knows better why it ended.
+const GRACE: Duration = Duration::from_millis(500);
+/// Pauses before a call is made again that has not begun.
+const PAUSES: [Duration; 3] = [Duration::from_millis(20), Duration::from_millis(100), Duration::from_millis(400)];
+/// Threads for all connections: they wait and copy, and compute nothing.
+const THREADS: usize = 2;
+
+type Client = FlightServiceClient<Channel>;
+
+/// The threads of all calls. Dropped without a wait, from any thread.
+#[derive(Debug)]
+struct Engine(Option<Runtime>, Handle);
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// How long a caller waits.
+#[derive(Debug, Clone)]
+pub(super) struct Patience {
+    until: Option<Instant>,
+    /// Of a question, which takes turns with others while it waits.
+    control: Option<Control>,
+}
+
+impl Patience {
+    pub(super) fn of(control: &Control) -> Patience {
+        Patience { control: Some(control.clone()), ..Patience::within(control.time_left()) }
+    }
+
+    pub(super) fn within(time: Duration) -> Patience {
+        Patience { until: Instant::now().checked_add(time), control: None }
+    }
+
+    fn left(&self) -> Duration {
+        self.until.map_or(Duration::MAX, |until| until.saturating_duration_since(Instant::now()))
+    }
+
+    /// Why the caller waits no longer, if so.
+    fn is_over(&self) -> Option<Fault> {
+        if self.control.as_ref().is_some_and(|control| control.cancel_flag().is_cancelled()) {
+            return Some(Fault::Cancelled);
+        }
+        // The grace is the owner's: it says the deadline has passed where it knows, as it does most times.
+        self.until.is_some_and(|until| Instant::now() >= until + GRACE).then_some(Fault::Deadline)
+    }
+}
+
+/// Which server answered last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Answered {
+    epoch: u64,
+    instance: u64,
+}
+
+/// The connection to whoever owns the data.
+#[derive(Debug)]
+pub(super) struct Link {
+    engine: Engine,
+    owner: watch::Receiver<Option<String>>,
+    client: Mutex<Option<(String, Client)>>,
+    answered: Mutex<Option<Answered>>,
+    pub(super) options: RemoteOptions,
+}
+
+impl Link {
+    pub(super) fn new(owner: watch::Receiver<Option<String>>, options: RemoteOptions) -> io::Result<Link> {
+        let mut threads = tokio::runtime::Builder::new_multi_thread();
+        let runtime = threads.worker_threads(THREADS).thread_name("remote").enable_all().build()?;
+        let handle = runtime.handle().clone();
+        let engine = Engine(Some(runtime), handle);
+        Ok(Link { engine, owner, client: Mutex::default(), answered: Mutex::default(), options })
+    }
+
+    /// Runs work on the threads of calls.
+    pub(super) fn spawn<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> tokio::task::JoinHandle<T> {
+        self.engine.1.spawn(work)
+    }
+
+    /// The owner's address, as it changes.
+    pub(super) fn owner(&self) -> watch::Receiver<Option<String>> {
+        self.owner.clone()
+    }
+
+    /// The number of the server that answered last.
+    pub(super) fn instance(&self) -> Option<u64> {
+        self.answered.lock().map(|answered| answered.instance)
+    }
+
+    /// The patience of a call without a deadline.
+    pub(super) fn patience(&self) -> Patience {
+        Patience::within(self.options.timeout)
+    }
+
+    /// Waits for work on the threads of calls; drops it when the caller gives up.
+    pub(super) fn wait<T: Send + 'static>(
+        &self,
+        patience: &Patience,
+        work: impl Future<Output = Result<T, Fault>> + Send + 'static,
+    ) -> Result<T, Fault> {
+        let (done, outcome) = sync_channel(1);
+        let task = self.spawn(async move { drop(done.send(work.await)) });
+        let receive = || loop {
+            match outcome.recv_timeout(LOOK) {
+                Ok(outcome) => return outcome,
+                Err(RecvTimeoutError::Disconnected) => return Err(Fault::internal("a call to the owner failed")),
+                Err(RecvTimeoutError::Timeout) => {
+                    if let Some(fault) = patience.is_over() {
+                        task.abort();
+                        return Err(fault);
+                    }
+                    // The owner works for the question: a long one gives its slot to others here as it does there.
+                    if let Some(control) = &patience.control {
+                        control.waited(LOOK);
+                    }
+                }
+            }
+        };
+        // On a worker of the server's runtime, its other tasks go to another thread meanwhile.
+        match Handle::try_current() {
+            Ok(handle) if handle.runtime_flavor() == RuntimeFlavor::MultiThread => tokio::task::block_in_place(receive),
+            _ => receive(),
+        }
+    }
+
+    /// The connection to the owner, made when it is first used; another where the owner has moved.
+    fn client(&self) -> Result<Client, Fault> {
+        let Some(address) = self.owner.borrow().clone() else {
+            let why = "no server owns the data at present: another takes over within seconds, try again";
+            return Err(Fault::Unavailable(why.to_owned()));
+        };
+        let mut client = self.client.lock();
+        if let Some((_, client)) = client.as_ref().filter(|(of, _)| *of == address) {
+            return Ok(client.clone());
+        }
+        let uri = if address.contains("://") { address.clone() } else { format!("http://{address}") };
+        let endpoint = Endpoint::from_shared(uri)
+            .map_err(|e| Fault::Unavailable(format!("the owner's address {address:?} is none: {e}")))?
+            .connect_timeout(CONNECT)
+            .tcp_nodelay(true)
+            .http2_keep_alive_interval(SILENCE)
+            .keep_alive_timeout(SILENCE)
+            .keep_alive_while_idle(true)
+            .initial_stream_window_size(WINDOW_BYTES)
+            .initial_connection_window_size(CONNECTION_WINDOW_BYTES);
+        let _engine = self.engine.1.enter();
+        let made = FlightServiceClient::new(endpoint.connect_lazy())
+            .max_decoding_message_size(MESSAGE_BYTES_MAX)
+            .max_encoding_message_size(MESSAGE_BYTES_MAX);
+        *client = Some((address, made.clone()));
+        Ok(made)
+    }
+
+    /// Notes who answered, and refuses one that no longer owns the data: its lease passed to a later epoch.
+    fn heard(&self, metadata: &MetadataMap) -> Result<(), Fault> {
+        let text = metadata.get(OWNER_HEADER).and_then(|value| value.to_str().ok());
+        let parsed = text.and_then(|text| {
+            let (epoch, instance) = text.split_once('-')?;
+            Some(Answered { epoch: epoch.parse().ok()?, instance: u64::from_str_radix(instance, 16).ok()? })
+        });
+        let Some(now) = parsed else { return Err(Fault::internal("a server answered that is no owner")) };
+        let mut answered = self.answered.lock();
+        if answered.is_some_and(|last| last.epoch > now.epoch) {
+            return Err(Fault::Unavailable("a server answered that no longer owns the data: try again".to_owned()));
+        }
+        *answered = Some(now);
+        Ok(())
+    }
+
+    /// Makes a call again while it has not begun and the link is at fault.
+    pub(super) async fn again<T, F: Future<Output = Result<T, Fault>>>(
+        &self,
+        mut call: impl FnMut() -> F,
+    ) -> Result<T, Fault> {
+        for pause in PAUSES {
+            match call().await {
+                Err(fault) if fault.is_of_the_link() && self.owner.borrow().is_some() => {
+                    tokio::time::sleep(pause).await;
+                }
+                other => return other,
+            }
+        }
+        call().await
+    }
+
+    /// Begins an answer: its first message has arrived.
+    pub(super) async fn get(&self, ticket: Vec<u8>) -> Result<(Answer, Message), Fault> {
+        let mut client = self.client()?;
+        let response = client.do_get(Ticket::new(ticket)).await.map_err(link_fault)?;
+        self.heard(response.metadata())?;
+        let mut answer = Answer::new(response.into_inner());
+        let first = answer.next().await?;
+        let first = first.ok_or_else(|| Fault::internal("an answer without a message"))?;
+        Ok((answer, first))
+    }
+
+    /// Asks and waits for the first message; again if the link was at fault.
+    pub(super) fn ask(self: &Arc<Self>, get: Get, patience: &Patience) -> Result<(Answer, Message), Fault> {
+        let ticket = Call::of(get, patience.left()).to_json()?;
+        let link = self.clone();
+        self.wait(patience, async move { link.again(|| link.get(ticket.clone())).await })
+    }
+
+    async fn action(&self, body: Vec<u8>) -> Result<Vec<Bytes>, Failed> {
+        let mut client = self.client().map_err(Failed::before)?;
+        let response = client.do_action(Action::new("meridian", body)).await.map_err(Failed::of)?;
+        self.heard(response.metadata()).map_err(Failed::after)?;
+        let (mut stream, mut bodies) = (response.into_inner(), Vec::new());
+        while let Some(result) = stream.message().await.map_err(Failed::of)? {
+            bodies.push(result.body);
+        }
+        Ok(bodies)
+    }
+
+    /// Does something once: again only while no connection was made.
+    async fn action_once(&self, body: Vec<u8>) -> Result<Vec<Bytes>, Fault> {
+        for pause in PAUSES {
+            match self.action(body.clone()).await {
+                Ok(bodies) => return Ok(bodies),
+                Err(Failed { fault: Fault::Unavailable(why), arrived: true }) => {
+                    return Err(Fault::Unavailable(format!("whether it was done is not known: {why}")));
+                }
+                Err(Failed { fault, arrived }) if arrived || self.owner.borrow().is_none() => return Err(fault),
+                Err(_) => tokio::time::sleep(pause).await,
+            }
+        }
+        Err(Fault::Unavailable("the owner of the data cannot be reached: try again".to_owned()))
+    }
+
+    /// Does something that may be done twice.
+    pub(super) async fn act(&self, ask: Do) -> Result<Vec<Bytes>, Fault> {
+        let body = Call::of(ask, self.options.timeout).to_json()?;
+        self.again(|| async { Ok(self.action(body.clone()).await?) }).await
+    }
+
+    /// Does something that may be done twice, and returns the messages of the answer.
+    pub(super) fn repeatable(self: &Arc<Self>, ask: Do, patience: &Patience) -> Result<Vec<Bytes>, Fault> {
+        let body = Call::of(ask, patience.left()).to_json()?;
+        let link = self.clone();
+        self.wait(patience, async move { link.again(|| async { Ok(link.action(body.clone()).await?) }).await })
+    }
+
+    /// The value of something that may be asked twice.
+    pub(super) fn value<T: DeserializeOwned>(self: &Arc<Self>, ask: Do, patience: &Patience) -> Result<T, Fault> {
+        one(&self.repeatable(ask, patience)?)
+    }
+
+    /// Does something once. Where the link fails in the middle, whether it was done is not known, and the fault says so.
+    pub(super) fn once<T: DeserializeOwned>(self: &Arc<Self>, ask: Do, patience: &Patience) -> Result<T, Fault> {
+        let body = Call::of(ask, patience.left()).to_json()?;
+        let link = self.clone();
+        one(&self.wait(patience, async move { link.action_once(body).await })?)
+    }
+
+    /// Sends the messages of a write and returns its outcome.
+    pub(super) async fn put(&self, messages: Vec<FlightData>) -> Result<Bytes, Failed> {
+        let mut client = self.client().map_err(Failed::before)?;
+        let response = client.do_put(Request::new(stream::iter(messages))).await.map_err(Failed::of)?;
+        self.heard(response.metadata()).map_err(Failed::after)?;
+        let first: Option<PutResult> = response.into_inner().message().await.map_err(Failed::of)?;
+        let first = first.ok_or_else(|| Failed::after(Fault::internal("a write without an answer")))?;
+        Ok(first.app_metadata)
+    }
+}
+
+/// Why a call has no answer, and whether it may have arrived.
+pub(super) struct Failed {
+    pub(super) fault: Fault,
+    pub(super) arrived: bool,
+}
+
+impl Failed {
+    fn before(fault: Fault) -> Failed {
+        Failed { fault, arrived: false }
+    }
+
+    fn after(fault: Fault) -> Failed {
+        Failed { fault, arrived: true }
+    }
+
+    fn of(status: Status) -> Failed {
+        Failed { arrived: !is_unconnected(&status), fault: link_fault(status) }
+    }
+}
+
+impl From<Failed> for Fault {
+    fn from(failed: Failed) -> Fault {
+        failed.fault
+    }
+}
+
+/// Whether a call failed before there was a connection.
+fn is_unconnected(status: &Status) -> bool {
+    let mut cause = std::error::Error::source(status);
+    while let Some(error) = cause {
+        if error.is::<tonic::ConnectError>() {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
+}
+
+fn one<T: DeserializeOwned>(bodies: &[Bytes]) -> Result<T, Fault> {
+    Reply::read(bodies.first().ok_or_else(|| Fault::internal("an act without an answer"))?)
+}
+
+/// The fault of a call that the connection ended. What the owner has to say it says in messages.
+pub(super) fn link_fault(status: Status) -> Fault {
+    match status.code() {
+        Code::DeadlineExceeded => Fault::Deadline,
+        Code::OutOfRange | Code::ResourceExhausted | Code::Unimplemented | Code::InvalidArgument => {
+            Fault::internal(format!("the owner of the data refused a call: {}", status.message()))
+        }
+        _ => {
+            tracing::debug!(%status, "a call to the owner broke off");
+            Fault::Unavailable("the owner of the data cannot be reached: try again".to_owned())
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! What the gateway knows of each collection: its last description, and whether that still holds.
+//!
+//! A description holds for [`FRESH`] after it was asked for, unless this gateway wrote to the collection since. So a
+//! request sees its own writes, and those of other gateways no later than that.
+
+use crate::wire::described::{Description, Place};
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How long a description holds: longer than a request asks for it again and again, shorter than anyone notices.
+const FRESH: Duration = Duration::from_millis(20);
+
+/// The mirror of one collection. Everything here that names the collection shares it.
+#[derive(Debug)]
+pub(super) struct Mirror {
+    pub(super) place: Place,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    description: Arc<Description>,
+    /// When it was asked for.
+    asked: Instant,
+    /// When this gateway last wrote.
+    written: Option<Instant>,
+    /// The newest position that was heard of.
+    position: u64,
+}
+
+impl Mirror {
+    /// The last description, and whether it still holds.
+    pub(super) fn last(&self) -> (Arc<Description>, bool) {
+        let state = self.state.lock();
+        let holds = state.asked.elapsed() < FRESH && state.written.is_none_or(|written| written < state.asked);
+        (state.description.clone(), holds)
+    }
+
+    /// The newest position known.
+    pub(super) fn position(&self) -> u64 {
+        let state = self.state.lock();
+        state.position.max(state.description.position)
+    }
+
+    /// Notes a write of this gateway that has ended, whatever became of it.
+    pub(super) fn written(&self, position: Option<u64>) {
+        let mut state = self.state.lock();
+        state.written = Some(Instant::now());
+        state.position = state.position.max(position.unwrap_or(0));
+    }
+
+    /// Notes a position of the collection.
+    pub(super) fn moved(&self, position: u64) {
+        let mut state = self.state.lock();
+        state.position = state.position.max(position);
+    }
+
+    fn update(&self, description: Description, asked: Instant) {
+        let mut state = self.state.lock();
+        // Of two that cross, the one that was asked for later is newer.
+        if asked < state.asked {
+            return;
+        }
+        // Readers compare schemas by their pointers.
+        let same = *state.description.schema == *description.schema;
+        let schema = if same { state.description.schema.clone() } else { description.schema.clone() };
+        state.description = Arc::new(Description { schema, ..description });
+        state.asked = asked;
+    }
+}
+
+/// The mirrors in use.
+#[derive(Debug, Default)]
+pub(super) struct Mirrors(Mutex<HashMap<Place, Weak<Mirror>>>);
+
+impl Mirrors {
+    /// The mirror of a collection, with a description that was asked for at a time.
+    pub(super) fn put(&self, description: Description, asked: Instant) -> Arc<Mirror> {
+        let mut mirrors = self.0.lock();
+        if let Some(mirror) = mirrors.get(&description.place).and_then(Weak::upgrade) {
+            drop(mirrors);
+            mirror.update(description, asked);
+            return mirror;
+        }
+        // Those that nobody holds go when as many again have come.
+        if mirrors.len().is_power_of_two() {
+            mirrors.retain(|_, mirror| mirror.strong_count() > 0);
+        }
+        let place = description.place.clone();
+        let position = description.position;
+        let state = State { description: Arc::new(description), asked, written: None, position };
+        let mirror = Arc::new(Mirror { place: place.clone(), state: Mutex::new(state) });
+        mirrors.insert(place, Arc::downgrade(&mirror));
+        mirror
+    }
+
+    /// The mirror of a collection, if anyone holds it.
+    pub(super) fn get(&self, place: &Place) -> Option<Arc<Mirror>> {
+        self.0.lock().get(place).and_then(Weak::upgrade)
+    }
+}

@@ -1,0 +1,36 @@
+//! The client: a backend whose collections the owner has.
+
+mod answer;
+mod append;
+mod audit;
+mod backend;
+mod changes;
+mod collection;
+mod link;
+mod mirror;
+mod prior;
+mod records;
+mod rows;
+mod subscription;
+
+pub use backend::RemoteBackend;
+
+use meridian_backend::Random;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How a gateway asks.
+#[derive(Debug, Clone)]
+pub struct RemoteOptions {
+    /// For the number under which this gateway's writes are known, and for keys of hashes.
+    pub random: Arc<dyn Random>,
+    /// How long a call may take that has no deadline of its own.
+    pub timeout: Duration,
+}
+
+impl RemoteOptions {
+    /// Options with the default time for calls.
+    pub fn new(random: Arc<dyn Random>) -> RemoteOptions {
+        RemoteOptions { random, timeout: Duration::from_secs(10) }
+    }
+}

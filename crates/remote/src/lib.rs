@@ -1,0 +1,20 @@
+//! A backend whose collections are in another process: what a gateway holds, and the server that the owner runs.
+//!
+//! [`serve`] answers the calls of [`meridian_backend::Backend`] over Arrow Flight, for any backend. [`RemoteBackend`]
+//! makes these calls, so that everything above `backend` runs on a gateway as it runs beside the store (decision 044).
+//!
+//! # Contract
+//! - An answer equals that of the owner's backend, errors included: their kind, field and text cross the wire.
+//! - Rows are a stream in bounded pieces. A stream that ends without its last message is an error, never a short answer.
+//! - Every call carries the time that is left, and ends with it; a caller that goes away stops the work at the owner.
+//! - A read that has not begun is asked again. A write is sent again with its number, which the owner applies once; where
+//!   that owner is gone, the outcome is [`meridian_backend::WriteError::Unknown`] unless a key of the client's tells it.
+//!
+//! Start reading at `wire/call.rs`; then `owner/` and `gateway/`, which mirror each other.
+
+mod gateway;
+mod owner;
+mod wire;
+
+pub use gateway::{RemoteBackend, RemoteOptions};
+pub use owner::{Controls, ServeOptions, serve};

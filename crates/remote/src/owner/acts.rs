@@ -1,0 +1,159 @@
+//! Actions: everything that is answered by a value.
+
+use super::Owner;
+use crate::wire::answer::{Hello, Reply, WireAuditPage, WireDeleted};
+use crate::wire::call::{Call, Do, RecordsAsk};
+use crate::wire::described::{Description, Place};
+use crate::wire::fault::{Fault, WireDamaged, shown};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use meridian_backend::{At, DeleteFault, Records, StoreError};
+use meridian_model::Invalid;
+use meridian_model::filter::Predicate;
+use meridian_observe as observe;
+use meridian_query::{CancelFlag, Control};
+use serde::Serialize;
+use serde_json::Value;
+use std::sync::Arc;
+
+/// The kinds of records that servers keep beside collections. Others are refused: a kind names a folder.
+const RECORDS: [&str; 2] = ["access", "saved"];
+
+/// Raises a flag when the call that holds it is dropped: its caller has gone.
+struct CancelOnDrop(CancelFlag);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
+}
+
+/// Does what a call asks for. A list is a message for each of its elements, so that no message grows with the list.
+pub(super) async fn act(owner: &Arc<Owner>, call: Call<Do>) -> Vec<Bytes> {
+    let cancel = CancelOnDrop(CancelFlag::new());
+    let control = (owner.options.control)(call.left(), cancel.0.clone());
+    let (inner, within, ask) = (owner.clone(), control.clone(), call.ask);
+    let slots = match ask {
+        Do::DeleteMatching { .. } => &owner.running,
+        _ => &owner.acting,
+    };
+    let (current, _span) = owner.span(call.trace.as_deref(), "act");
+    let done = owner.run(slots, &control, move || run(&inner, ask, &within));
+    match observe::within(current, done).await {
+        Ok(replies) => replies,
+        Err(fault) => one(Err::<(), Fault>(fault)),
+    }
+}
+
+fn one<T: Serialize>(result: Result<T, Fault>) -> Vec<Bytes> {
+    vec![Reply::to_bytes(result)]
+}
+
+fn many<T, W: Serialize>(list: Result<Vec<T>, StoreError>, written: impl Fn(T) -> W) -> Vec<Bytes> {
+    match list {
+        Ok(list) => list.into_iter().map(|value| Reply::to_bytes(Ok(written(value)))).collect(),
+        Err(error) => one(Err::<(), _>(error.into())),
+    }
+}
+
+fn run(owner: &Owner, ask: Do, control: &Control) -> Vec<Bytes> {
+    let backend = &owner.backend;
+    match ask {
+        Do::Hello => one(Ok(Hello { ephemeral: backend.is_ephemeral() })),
+        Do::Describe { tenant, name } => {
+            let found = backend.collection(&tenant, &name).map_err(Fault::from);
+            one(found.map(|found| found.map(|found| Description::of(&tenant, &*found))))
+        }
+        Do::List { tenant } => many(backend.list(&tenant), |found| Description::of(&tenant, &*found)),
+        Do::Damaged { tenant } => many(backend.damaged(&tenant), WireDamaged::from),
+        Do::WhyDamaged { tenant, name } => {
+            let why = backend.why_damaged(&tenant, &name).map_err(Fault::from);
+            one(why.map(|why| why.map(WireDamaged::from)))
+        }
+        Do::Create { tenant, name, schema, settings } => {
+            let created = backend.create(&tenant, &name, *schema, settings);
+            one(created.map(|made| Description::of(&tenant, &*made)).map_err(Fault::from))
+        }
+        Do::Remove { tenant, name } => one(backend.remove(&tenant, &name).map_err(Fault::from)),
+        Do::Guarantee { weights } => {
+            let weights: Vec<(Arc<str>, u32)> = weights.into_iter().map(|(of, weight)| (of.into(), weight)).collect();
+            backend.guarantee(&weights);
+            one(Ok(()))
+        }
+        Do::Change { place, fields, settings } => one(owner.collection(&place).and_then(|collection| {
+            collection.change(fields, settings)?;
+            Ok(Description::of(&place.tenant, &*collection))
+        })),
+        Do::RemovedBy { place, settings } => {
+            one(owner.collection(&place).and_then(|collection| Ok(collection.removed_by(&settings)?)))
+        }
+        Do::Room { place } => one(owner.collection(&place).and_then(|collection| Ok(collection.request_room()?))),
+        Do::Delete { place, ids } => one(owner.collection(&place).and_then(|collection| {
+            let deleted = collection.delete(&ids)?;
+            Ok(WireDeleted::from(deleted))
+        })),
+        Do::DeleteMatching { place, filter, at, bytes_max } => {
+            let control = match bytes_max {
+                Some(bytes) => control.clone().reading_at_most(bytes),
+                None => control.clone(),
+            };
+            one(delete_matching(owner, &place, &filter, at.into(), &control))
+        }
+        Do::Records { kind, ask } => match RECORDS.into_iter().find(|known| *known == kind) {
+            Some(kind) => records(&*backend.records(kind), ask),
+            None => one::<()>(Err(Invalid::new(format!("{kind:?} is no kind of records")).into())),
+        },
+        Do::AuditAppend { acts } => one(backend.audit().append(&acts).map_err(Fault::from)),
+        Do::AuditPage { after, limit } => {
+            let page = backend.audit().page(after, limit, &|_| true);
+            one(page.map(WireAuditPage::from).map_err(Fault::from))
+        }
+        Do::MetFullDisk => one(Ok(backend.met_full_disk())),
+        Do::FullDisk => one(Ok(backend.full_disk().map(|path| shown(&path)))),
+    }
+}
+
+fn delete_matching(
+    owner: &Owner,
+    place: &Place,
+    filter: &Value,
+    at: At,
+    control: &Control,
+) -> Result<WireDeleted, Fault> {
+    let collection = owner.collection(place)?;
+    let predicate = Predicate::from_json(filter, &collection.schema())?;
+    match collection.delete_matching(&predicate, at, control) {
+        Ok(deleted) => Ok(deleted.into()),
+        Err(partial) => {
+            let (of_write, why) = match partial.why {
+                DeleteFault::Query(error) => (false, error.into()),
+                DeleteFault::Write(error) => (true, error.into()),
+            };
+            let stopped = Some((partial.matched, of_write, why));
+            Ok(WireDeleted { deleted: partial.deleted, position: collection.position(), stopped })
+        }
+    }
+}
+
+fn records(records: &dyn Records, ask: RecordsAsk) -> Vec<Bytes> {
+    match ask {
+        RecordsAsk::Names => one(records.names().map_err(Fault::from)),
+        RecordsAsk::Copied => one(records.copied().map_err(Fault::from)),
+        RecordsAsk::Mended => one(Ok(records.mended())),
+        RecordsAsk::Get { name } => {
+            one(records.get(&name).map(|content| content.map(|bytes| STANDARD.encode(bytes))).map_err(Fault::from))
+        }
+        RecordsAsk::Put { name, content, twice } => {
+            one(STANDARD.decode(content).map_err(|e| Fault::internal(e.to_string())).and_then(|content| {
+                match twice {
+                    true => records.put_twice(&name, &content)?,
+                    false => records.put(&name, &content)?,
+                }
+                Ok(())
+            }))
+        }
+        RecordsAsk::Copy { name } => one(records.copy(&name).map_err(Fault::from)),
+        RecordsAsk::Remove { name } => one(records.remove(&name).map_err(Fault::from)),
+    }
+}

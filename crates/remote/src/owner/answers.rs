@@ -1,0 +1,214 @@
+//! Answers to `DoGet`.
+//!
+//! An answer runs in steps, each on a thread that may block, and sends what a step gave before the next. While the caller
+//! reads nothing, no thread is held and what can be read again is released. A caller that goes away raises the flag that
+//! stops the running step.
+
+use super::collected::Collected;
+use super::streams;
+use super::{Owner, positions};
+use crate::wire::answer::Meta;
+use crate::wire::call::{Asked, Call, Get};
+use crate::wire::described::{Place, WireHead};
+use crate::wire::encode::Encoder;
+use crate::wire::fault::Fault;
+use crate::wire::rows::{Events, projection};
+use arrow_flight::FlightData;
+use meridian_backend::{At, Collection, Read, RowSink, StoreError};
+use meridian_model::{Batch, Layout, Schema, Seq};
+use meridian_observe as observe;
+use meridian_query::wire::Question;
+use meridian_query::{ByValue, CancelFlag, Control, QueryError};
+use std::sync::Arc;
+use tokio::sync::mpsc;
+use tonic::Status;
+
+/// Where the messages of an answer go.
+pub(super) type Out = mpsc::Sender<Result<FlightData, Status>>;
+
+/// Answers a call.
+pub(super) async fn answer(owner: Arc<Owner>, call: Call<Get>, out: Out) {
+    let cancel = CancelFlag::new();
+    let left = call.left();
+    let control = (owner.options.control)(left, cancel.clone());
+    let mut closing = owner.closing.clone();
+    let (current, _span) = owner.span(call.trace.as_deref(), "answer");
+    let work = observe::within(current, run(&owner, call.ask, &control, &out));
+    let done = tokio::select! {
+        done = tokio::time::timeout(left, work) => done.unwrap_or(Err(Fault::Deadline)),
+        () = out.closed() => {
+            cancel.cancel();
+            return;
+        }
+        _ = closing.wait_for(|closing| *closing) => {
+            cancel.cancel();
+            Err(Fault::Unavailable("the owner of the data is stopping".to_owned()))
+        }
+    };
+    if let Err(fault) = done {
+        cancel.cancel();
+        // The caller may not be reading; the connection's own limits end the wait.
+        drop(out.send(Ok(Meta::fault(fault).alone())).await);
+    }
+}
+
+/// Sends messages in order. A caller that is gone ends the answer from outside.
+pub(super) async fn send(out: &Out, messages: impl IntoIterator<Item = FlightData>) {
+    for message in messages {
+        drop(out.send(Ok(message)).await);
+    }
+}
+
+async fn run(owner: &Arc<Owner>, ask: Get, control: &Control, out: &Out) -> Result<(), Fault> {
+    let at_once = match ask {
+        Get::Rows(asked) => {
+            let (collection, at, question, control) = bind(owner, asked, control)?;
+            return streams::rows(owner, collection, at, question, &control, out).await;
+        }
+        Get::After { place, after, max, step_bytes } => {
+            let collection = owner.collection(&place)?;
+            let changes = owner.step(control, move || collection.changes_after(Seq(after), max, step_bytes)).await??;
+            return streams::changes(owner, changes, control, out).await;
+        }
+        Get::Between { place, after, upto, max } => {
+            let collection = owner.collection(&place)?;
+            let changes = owner.step(control, move || collection.changes_between(after, upto, max)).await??;
+            return streams::changes(owner, changes, control, out).await;
+        }
+        Get::Positions => return positions::send(&owner.positions, out).await,
+        Get::Partial(asked) => partial(owner, asked, control).await?,
+        Get::Explain(asked) => explain(owner, asked, control).await?,
+        Get::Event { place, id } => event(owner, &place, id, control).await?,
+        Get::Near { place, near } => {
+            collect(owner, &place, control, move |collection, _, sink| Ok(collection.near(&near.into(), None, sink)?))
+                .await?
+        }
+        Get::Page { place, skip, limit } => {
+            collect(owner, &place, control, move |collection, control, sink| {
+                collection.page(skip, limit, control, sink).map(|()| true)
+            })
+            .await?
+        }
+        Get::Find { place, id } => {
+            collect(owner, &place, control, move |collection, _, sink| Ok(collection.find(&id, sink)?)).await?
+        }
+        Get::Sample { place } => {
+            let random = owner.options.random.clone();
+            collect(owner, &place, control, move |collection, control, sink| {
+                collection.sample(random.as_ref(), control, sink)
+            })
+            .await?
+        }
+        Get::Prior { place, object, before, columns } => {
+            prior(owner, &place, object, Seq(before), columns, control).await?
+        }
+    };
+    send(out, at_once).await;
+    Ok(())
+}
+
+/// The collection, snapshot and question of a call, and the control with what it may read.
+fn bind(owner: &Owner, asked: Asked, control: &Control) -> Result<(Arc<dyn Collection>, At, Question, Control), Fault> {
+    let collection = owner.collection(&asked.place)?;
+    let bytes = serde_json::to_vec(&asked.question).map_err(|e| Fault::internal(e.to_string()))?;
+    let (question, _) = Question::from_json(&bytes, &collection.schema()).map_err(streams::wire_fault)?;
+    let control = match asked.bytes_max {
+        Some(bytes) => control.clone().reading_at_most(bytes),
+        None => control.clone(),
+    };
+    Ok((collection, asked.at.into(), question, control))
+}
+
+async fn partial(owner: &Owner, asked: Asked, control: &Control) -> Result<Vec<FlightData>, Fault> {
+    let (collection, at, question, bounded) = bind(owner, asked, control)?;
+    let answered = move || {
+        let read = collection.partial(at, &question, &bounded)?;
+        let columns = read.value.to_arrow(&read.head.schema).map_err(streams::wire_fault)?;
+        let head = Meta { head: Some(WireHead::from(&read.head)), ..Meta::default() }.alone();
+        let mut messages = vec![head];
+        messages.extend(Encoder::new().encode(&columns, &Meta::done())?);
+        Ok(messages)
+    };
+    owner.step(control, answered).await?
+}
+
+async fn explain(owner: &Owner, asked: Asked, control: &Control) -> Result<Vec<FlightData>, Fault> {
+    let (collection, at, question, bounded) = bind(owner, asked, control)?;
+    let Question::Items(items) = question else { return Err(streams::not_items()) };
+    let read = owner.step(control, move || collection.explain(at, &items, &bounded)).await??;
+    let value = serde_json::to_value(&read.value).map_err(|e| Fault::internal(e.to_string()))?;
+    Ok(vec![Meta { head: Some(WireHead::from(&read.head)), value: Some(value), ..Meta::done() }.alone()])
+}
+
+async fn event(owner: &Owner, place: &Place, id: String, control: &Control) -> Result<Vec<FlightData>, Fault> {
+    let collection = owner.collection(place)?;
+    let Read { head, value } = owner.step(control, move || collection.event(&id)).await??;
+    let head = Meta { head: Some(WireHead::from(&head)), ..Meta::default() };
+    one(head, value)
+}
+
+/// An answer that is one event at most.
+fn one(head: Meta, event: Option<(Batch, Seq)>) -> Result<Vec<FlightData>, Fault> {
+    let mut messages = vec![head.alone()];
+    match event {
+        Some((batch, seq)) => {
+            let columns = Events { batch, seqs: vec![seq], distances: None }.to_arrow()?;
+            messages.extend(Encoder::new().encode(&columns, &Meta::done())?);
+        }
+        None => messages.push(Meta::done().alone()),
+    }
+    Ok(messages)
+}
+
+/// Collects the rows that a question passes to a sink.
+async fn collect(
+    owner: &Owner,
+    place: &Place,
+    control: &Control,
+    question: impl FnOnce(&dyn Collection, &Control, &mut dyn RowSink) -> Result<bool, QueryError> + Send + 'static,
+) -> Result<Vec<FlightData>, Fault> {
+    let (collection, within) = (owner.collection(place)?, control.clone());
+    let answered = move || {
+        let mut sink = Collected::default();
+        question(collection.as_ref(), &within, &mut sink)?;
+        sink.finish()
+    };
+    owner.step(control, answered).await?
+}
+
+async fn prior(
+    owner: &Owner,
+    place: &Place,
+    object: ByValue,
+    before: Seq,
+    columns: Vec<String>,
+    control: &Control,
+) -> Result<Vec<FlightData>, Fault> {
+    let collection = owner.collection(place)?;
+    let found = owner
+        .step(control, move || {
+            let schema = collection.schema();
+            let (batch, columns) = (of_object(&schema, object)?, projection(&columns, &Layout::of(&schema)));
+            let found = collection.prior_events().before(&batch, 0, before, &columns)?;
+            Ok::<_, StoreError>((schema, found))
+        })
+        .await?;
+    let (schema, found) = found?;
+    let value = serde_json::to_value(&*schema).map_err(|e| Fault::internal(e.to_string()))?;
+    one(Meta { value: Some(value), ..Meta::default() }, found)
+}
+
+/// A batch of one row that has the object and nothing else.
+fn of_object(schema: &Arc<Schema>, object: ByValue) -> Result<Batch, StoreError> {
+    let layout = Arc::new(Layout::of(schema));
+    let mut columns = vec![None; layout.columns.len()];
+    if let Some(field) = schema.object {
+        let column: arrow_array::ArrayRef = match object {
+            ByValue::Int(n) => Arc::new(arrow_array::Int64Array::from(vec![n])),
+            ByValue::Text(text) => Arc::new(arrow_array::StringArray::from(vec![text])),
+            _ => arrow_array::new_null_array(layout.columns[layout.field(field)].data_type(), 1),
+        };
+        columns[layout.field(field)] = Some(column);
+    }
+    Ok(Batch::new(schema.clone(), layout, 1, columns)?)
+}

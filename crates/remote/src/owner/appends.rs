@@ -1,0 +1,213 @@
+//! Writes, each applied once however often it is sent.
+//!
+//! A gateway numbers its writes. One whose answer was lost is sent again with its number:
+//!
+//! ```text
+//! meant for another server                      -> refused, so that the gateway knows whom each attempt may have reached
+//! number unknown here, first attempt            -> written; its outcome is remembered
+//! number known                                  -> the outcome, or the wait for it
+//! sent before to another server, without a key  -> Unknown: that server may have written it
+//! sent before to another server, with a key     -> written: the store knows the key if that server wrote it
+//! older than what is remembered                 -> Unknown
+//! ```
+//!
+//! A write goes on when its caller goes away: only so is its outcome known to the next attempt.
+
+use super::Owner;
+use crate::wire::answer::WireWritten;
+use crate::wire::call::{Call, Put};
+use crate::wire::decode::{Decoder, Whole};
+use crate::wire::fault::Fault;
+use crate::wire::rows::whole_batch_from_arrow;
+use arrow_array::RecordBatch;
+use arrow_flight::FlightData;
+use meridian_backend::{Append, Collection, Write, WriteError, Written};
+use meridian_observe::{self as observe, Current};
+use parking_lot::Mutex;
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::time::Instant;
+use tonic::{Status, Streaming};
+
+/// Outcomes that are remembered.
+const REMEMBERED_MAX: usize = 1 << 14;
+/// How often a waiting write checks whether a flush has made room.
+const CHECK_INTERVAL: Duration = Duration::from_millis(10);
+/// Max bytes of a write that is put in the queue on the thread that received it.
+const SMALL_BYTES: usize = 64 << 10;
+
+type Outcome = Result<WireWritten, Fault>;
+/// A producer and its number of a write.
+type Number = (u64, u64);
+
+/// The writes of late, by number.
+#[derive(Debug, Default)]
+pub(super) struct Appends(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    outcomes: HashMap<Number, watch::Receiver<Option<Outcome>>>,
+    /// In the order of their beginning.
+    order: VecDeque<Number>,
+    /// By producer: everything up to this number may have been forgotten.
+    forgotten: HashMap<u64, u64>,
+}
+
+/// What is known of a number.
+enum Known {
+    New(watch::Sender<Option<Outcome>>, watch::Receiver<Option<Outcome>>),
+    Begun(watch::Receiver<Option<Outcome>>),
+    Forgotten,
+}
+
+impl Appends {
+    fn begin(&self, number: Number, is_repeated: bool) -> Known {
+        let mut state = self.0.lock();
+        if let Some(outcome) = state.outcomes.get(&number) {
+            return Known::Begun(outcome.clone());
+        }
+        if is_repeated && state.forgotten.get(&number.0).is_some_and(|upto| number.1 <= *upto) {
+            return Known::Forgotten;
+        }
+        let (done, outcome) = watch::channel(None);
+        state.outcomes.insert(number, outcome.clone());
+        state.order.push_back(number);
+        if state.order.len() > REMEMBERED_MAX
+            && let Some((producer, number)) = state.order.pop_front()
+        {
+            state.outcomes.remove(&(producer, number));
+            let upto = state.forgotten.entry(producer).or_default();
+            *upto = number.max(*upto);
+        }
+        Known::New(done, outcome)
+    }
+}
+
+/// Receives a write and answers with its outcome.
+///
+/// # Errors
+/// That of the connection. Errors of the write are outcomes.
+pub(super) async fn put(owner: &Arc<Owner>, mut messages: Streaming<FlightData>) -> Result<Outcome, Status> {
+    let Some(first) = messages.message().await? else {
+        return Ok(Err(Fault::internal("a write without a message")));
+    };
+    let described = first.flight_descriptor.as_ref().map(|descriptor| descriptor.cmd.clone()).unwrap_or_default();
+    let call = match Call::<Put>::from_json(&described) {
+        Ok(call) => call,
+        Err(fault) => return Ok(Err(fault)),
+    };
+    let left = call.left();
+    // The room for all of it, before the rest is read: writes that each hold a part would wait for one another.
+    let kib = u32::try_from(call.ask.bytes.div_ceil(1024).min(super::RECEIVED_KIB_MAX)).unwrap_or(u32::MAX);
+    let room = tokio::time::timeout(left, owner.received.clone().acquire_many_owned(kib)).await;
+    let Ok(Ok(room)) = room else { return Ok(Err(Fault::Deadline)) };
+    let (mut decoder, mut whole) = (Decoder::default(), Whole::default());
+    let mut next = Some(first);
+    while let Some(message) = next {
+        let added = decoder.decode(message).and_then(|(columns, _)| columns.map_or(Ok(()), |part| whole.add(part)));
+        if let Err(fault) = added {
+            return Ok(Err(fault));
+        }
+        next = messages.message().await?;
+    }
+    let columns = match whole.finish() {
+        Ok(Some(columns)) if columns.num_rows() == call.ask.rows => columns,
+        Ok(_) => return Ok(Err(Fault::internal("a write was cut on its way"))),
+        Err(fault) => return Ok(Err(fault)),
+    };
+    let (current, span) = owner.span(call.trace.as_deref(), "write");
+    let outcome = begin(owner, call.ask, columns, Instant::now() + left, (room, span), current);
+    Ok(match outcome {
+        Err(fault) => Err(fault),
+        Ok(mut outcome) => match outcome.wait_for(Option::is_some).await {
+            Ok(done) => done.clone().unwrap_or(Err(Fault::Closed)),
+            Err(_) => Err(Fault::Unknown("the write failed in the middle".to_owned())),
+        },
+    })
+}
+
+/// Begins a write, unless its number says that it was begun before.
+fn begin(
+    owner: &Arc<Owner>,
+    put: Put,
+    columns: RecordBatch,
+    deadline: Instant,
+    // What is held until it ends.
+    held: impl Send + 'static,
+    current: Current,
+) -> Result<watch::Receiver<Option<Outcome>>, Fault> {
+    if put.to != owner.instance {
+        return Err(Fault::Unavailable("the write was meant for another server: try again".to_owned()));
+    }
+    let is_repeated = put.sent_to.is_some();
+    if put.sent_to.is_some_and(|instance| instance != owner.instance) && put.key.is_none() {
+        let detail = "the server that they were sent to was replaced before it answered: look for them, or send writes with an Idempotency-Key";
+        return Err(Fault::Unknown(detail.to_owned()));
+    }
+    match owner.appends.begin((put.producer, put.number), is_repeated) {
+        Known::Begun(outcome) => Ok(outcome),
+        Known::Forgotten => Err(Fault::Unknown("its outcome is no longer remembered".to_owned())),
+        Known::New(done, outcome) => {
+            let owner = owner.clone();
+            tokio::spawn(async move {
+                let written = observe::within(current, write(&owner, put, &columns, deadline)).await;
+                done.send_replace(Some(written.map(WireWritten::from)));
+                drop(held);
+            });
+            Ok(outcome)
+        }
+    }
+}
+
+async fn write(owner: &Owner, put: Put, columns: &RecordBatch, deadline: Instant) -> Result<Written, Fault> {
+    let collection = owner.collection(&put.place)?;
+    let batch = whole_batch_from_arrow(columns, &collection.schema())?;
+    let bytes = batch.bytes();
+    let write = Write { batch, key: put.key, on_conflict: put.on_conflict.into(), deadline: None };
+    wait_for_room(&*collection, deadline).await?;
+    // A large batch would hold a worker for as long as it is encoded.
+    let queued: Append = match bytes <= SMALL_BYTES {
+        true => collection.append(write, deadline)?,
+        false => tokio::task::spawn_blocking(move || collection.append(write, deadline))
+            .await
+            .map_err(|e| Fault::internal(format!("the write failed: {e}")))??,
+    };
+    Ok(queued.await?)
+}
+
+/// Waits until a flush has made room in memory, for as long as a write may wait.
+async fn wait_for_room(collection: &dyn Collection, deadline: Instant) -> Result<(), WriteError> {
+    let until = deadline.min(Instant::now() + collection.room_wait());
+    while !collection.request_room()? {
+        if Instant::now() >= until {
+            return Err(WriteError::no_room());
+        }
+        tokio::time::sleep(CHECK_INTERVAL).await;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_is_begun_once_and_forgotten_late() {
+        let appends = Appends::default();
+        let begin = |number: u64, repeated: bool| appends.begin((7, number), repeated);
+        assert!(matches!(begin(1, false), Known::New(..)));
+        assert!(matches!(begin(1, true), Known::Begun(_)));
+        // Sent again, though it never arrived.
+        assert!(matches!(begin(2, true), Known::New(..)));
+        for number in 3..=REMEMBERED_MAX as u64 + 1 {
+            assert!(matches!(begin(number, false), Known::New(..)));
+        }
+        // The first has gone to make room; whether it was written is not known any more.
+        assert!(matches!(begin(1, true), Known::Forgotten));
+        assert!(matches!(begin(2, true), Known::Begun(_)));
+        // Another producer's numbers are its own.
+        assert!(matches!(appends.begin((8, 1), true), Known::New(..)));
+    }
+}

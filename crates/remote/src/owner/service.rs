@@ -1,0 +1,123 @@
+//! The calls of Arrow Flight that are served.
+
+use super::{Owner, acts, answers, appends};
+use crate::wire::answer::{Meta, Reply};
+use crate::wire::call::{Call, Do, Get};
+use crate::wire::{OWNER_HEADER, fault::Fault};
+use arrow_flight::flight_service_server::FlightService;
+use arrow_flight::{
+    Action, ActionType, Criteria, Empty, FlightData, FlightDescriptor, FlightInfo, HandshakeRequest, HandshakeResponse,
+    PollInfo, PutResult, SchemaResult, Ticket,
+};
+use bytes::Bytes;
+use futures_util::Stream;
+use futures_util::stream;
+use std::pin::Pin;
+use std::sync::Arc;
+use tokio::sync::mpsc;
+use tonic::metadata::MetadataValue;
+use tonic::{Request, Response, Status, Streaming};
+
+/// Messages of an answer that wait to be sent: one is encoded while another is on its way.
+const AHEAD: usize = 2;
+
+pub(super) struct Service(pub(super) Arc<Owner>);
+
+type Messages<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
+
+impl Service {
+    /// A response that says who answers.
+    fn response<T>(&self, body: T) -> Response<T> {
+        let mut response = Response::new(body);
+        let text = format!("{}-{:016x}", self.0.options.epoch, self.0.instance);
+        if let Ok(value) = MetadataValue::try_from(text) {
+            response.metadata_mut().insert(OWNER_HEADER, value);
+        }
+        response
+    }
+
+    /// Whether new calls are taken: a server that stops is refused like one that is gone, and the next owner asked.
+    fn open(&self) -> Result<(), Status> {
+        match *self.0.closing.borrow() {
+            true => Err(Status::unavailable("the owner of the data is stopping")),
+            false => Ok(()),
+        }
+    }
+}
+
+/// All of an answer that is known already.
+fn all<T: Send + 'static>(messages: Vec<T>) -> Messages<T> {
+    Box::pin(stream::iter(messages.into_iter().map(Ok)))
+}
+
+fn not_served<T>() -> Result<T, Status> {
+    Err(Status::unimplemented("not served between roles"))
+}
+
+#[tonic::async_trait]
+impl FlightService for Service {
+    type HandshakeStream = Messages<HandshakeResponse>;
+    type ListFlightsStream = Messages<FlightInfo>;
+    type DoGetStream = Messages<FlightData>;
+    type DoPutStream = Messages<PutResult>;
+    type DoExchangeStream = Messages<FlightData>;
+    type DoActionStream = Messages<arrow_flight::Result>;
+    type ListActionsStream = Messages<ActionType>;
+
+    async fn do_get(&self, request: Request<Ticket>) -> Result<Response<Self::DoGetStream>, Status> {
+        self.open()?;
+        let call = match Call::<Get>::from_json(&request.into_inner().ticket) {
+            Ok(call) => call,
+            Err(fault) => return Ok(self.response(all(vec![Meta::fault(fault).alone()]))),
+        };
+        let (out, mut messages) = mpsc::channel(AHEAD);
+        tokio::spawn(answers::answer(self.0.clone(), call, out));
+        Ok(self.response(Box::pin(stream::poll_fn(move |cx| messages.poll_recv(cx)))))
+    }
+
+    async fn do_put(&self, request: Request<Streaming<FlightData>>) -> Result<Response<Self::DoPutStream>, Status> {
+        self.open()?;
+        let done = appends::put(&self.0, request.into_inner()).await?;
+        Ok(self.response(all(vec![PutResult { app_metadata: Reply::to_bytes(done) }])))
+    }
+
+    async fn do_action(&self, request: Request<Action>) -> Result<Response<Self::DoActionStream>, Status> {
+        self.open()?;
+        let bodies: Vec<Bytes> = match Call::<Do>::from_json(&request.into_inner().body) {
+            Ok(call) => acts::act(&self.0, call).await,
+            Err(fault) => vec![Reply::<()>::to_bytes(Err::<(), Fault>(fault))],
+        };
+        Ok(self.response(all(bodies.into_iter().map(|body| arrow_flight::Result { body }).collect())))
+    }
+
+    async fn handshake(
+        &self,
+        _: Request<Streaming<HandshakeRequest>>,
+    ) -> Result<Response<Self::HandshakeStream>, Status> {
+        not_served()
+    }
+
+    async fn list_flights(&self, _: Request<Criteria>) -> Result<Response<Self::ListFlightsStream>, Status> {
+        not_served()
+    }
+
+    async fn get_flight_info(&self, _: Request<FlightDescriptor>) -> Result<Response<FlightInfo>, Status> {
+        not_served()
+    }
+
+    async fn poll_flight_info(&self, _: Request<FlightDescriptor>) -> Result<Response<PollInfo>, Status> {
+        not_served()
+    }
+
+    async fn get_schema(&self, _: Request<FlightDescriptor>) -> Result<Response<SchemaResult>, Status> {
+        not_served()
+    }
+
+    async fn do_exchange(&self, _: Request<Streaming<FlightData>>) -> Result<Response<Self::DoExchangeStream>, Status> {
+        not_served()
+    }
+
+    async fn list_actions(&self, _: Request<Empty>) -> Result<Response<Self::ListActionsStream>, Status> {
+        not_served()
+    }
+}

@@ -1,0 +1,200 @@
+//! Answers: what accompanies columns in a stream, and what actions return.
+
+use super::described::{WireHead, WireProblem};
+use super::fault::Fault;
+use arrow_flight::FlightData;
+use bytes::Bytes;
+use meridian_backend::{AuditPage, Audited, Deleted, Written};
+use meridian_model::Seq;
+use meridian_query::Stats;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// What a message of a stream says besides its columns.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Meta {
+    /// In the first message of an answer from a snapshot.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) head: Option<WireHead>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) rows: Option<RowsSoFar>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) changes: Option<ChangesHead>,
+    /// Everything up to this number was returned.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) upto: Option<u64>,
+    /// Total number of events, of a page of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) total: Option<u64>,
+    /// The answer, where it is no column.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) value: Option<Value>,
+    /// Positions of collections that have moved.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) moved: Vec<Moved>,
+    /// Why the stream ends early. In the stream rather than in its status: that has no room for a hundred mistakes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) fault: Option<Fault>,
+    /// Whether the answer is complete: a stream that ends without this was cut.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) done: bool,
+}
+
+/// The state of a stream of rows.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct RowsSoFar {
+    pub(crate) stats: Stats,
+    pub(crate) matched: Option<u64>,
+    pub(crate) over: bool,
+    /// The cursor of the next page in base64url, once the rows have ended.
+    pub(crate) next: Option<String>,
+}
+
+/// What is known of changes before the first is read.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct ChangesHead {
+    pub(crate) left_out: u64,
+    pub(crate) missing: Vec<WireProblem>,
+}
+
+/// The position of a collection.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Moved {
+    pub(crate) tenant: String,
+    pub(crate) name: String,
+    pub(crate) made: i64,
+    pub(crate) position: u64,
+    /// The position before the first write that was noted.
+    pub(crate) since: u64,
+}
+
+impl Meta {
+    pub(crate) fn done() -> Meta {
+        Meta { done: true, ..Meta::default() }
+    }
+
+    pub(crate) fn fault(fault: Fault) -> Meta {
+        Meta { fault: Some(fault), ..Meta::default() }
+    }
+
+    pub(crate) fn to_bytes(&self) -> Bytes {
+        // Numbers, texts and lists: nothing in it can fail to be written. Were it to, an empty message is refused there.
+        serde_json::to_vec(self).map(Bytes::from).unwrap_or_default()
+    }
+
+    /// As a message without columns.
+    pub(crate) fn alone(&self) -> FlightData {
+        FlightData::new().with_app_metadata(self.to_bytes())
+    }
+
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Meta, Fault> {
+        serde_json::from_slice(bytes).map_err(|e| Fault::internal(format!("a message of an answer is malformed: {e}")))
+    }
+}
+
+/// The result of an action or of a write.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Reply<T> {
+    Value(T),
+    Fault(Fault),
+}
+
+impl<T: Serialize> Reply<T> {
+    pub(crate) fn to_bytes(result: Result<T, Fault>) -> Bytes {
+        let reply = result.map_or_else(Reply::Fault, Reply::Value);
+        let written = serde_json::to_vec(&reply);
+        let written = written.or_else(|e| {
+            let fault = Fault::internal(format!("an answer cannot be written: {e}"));
+            serde_json::to_vec(&Reply::<()>::Fault(fault))
+        });
+        written.map(Bytes::from).unwrap_or_default()
+    }
+}
+
+impl<T: DeserializeOwned> Reply<T> {
+    pub(crate) fn read(bytes: &[u8]) -> Result<T, Fault> {
+        match serde_json::from_slice(bytes) {
+            Ok(Reply::Value(value)) => Ok(value),
+            Ok(Reply::Fault(fault)) => Err(fault),
+            Err(e) => Err(Fault::internal(format!("an answer is malformed: {e}"))),
+        }
+    }
+}
+
+/// What the owner says of itself.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(crate) struct Hello {
+    pub(crate) ephemeral: bool,
+}
+
+/// [`Written`] on the wire.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(crate) struct WireWritten {
+    written: u64,
+    replaced: u64,
+    duplicates: u64,
+    pub(crate) position: u64,
+    first: u64,
+}
+
+impl From<Written> for WireWritten {
+    fn from(done: Written) -> WireWritten {
+        let Written { written, replaced, duplicates, position, first } = done;
+        WireWritten { written, replaced, duplicates, position, first: first.0 }
+    }
+}
+
+impl From<WireWritten> for Written {
+    fn from(done: WireWritten) -> Written {
+        let WireWritten { written, replaced, duplicates, position, first } = done;
+        Written { written, replaced, duplicates, position, first: Seq(first) }
+    }
+}
+
+/// [`Deleted`] on the wire, and why a deletion by filter stopped early.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct WireDeleted {
+    pub(crate) deleted: u64,
+    pub(crate) position: u64,
+    /// Of a deletion that stopped: how many events matched, whether a write failed, and why.
+    pub(crate) stopped: Option<(u64, bool, Fault)>,
+}
+
+impl From<Deleted> for WireDeleted {
+    fn from(Deleted { deleted, position }: Deleted) -> WireDeleted {
+        WireDeleted { deleted, position, stopped: None }
+    }
+}
+
+/// [`AuditPage`] on the wire.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct WireAuditPage {
+    lines: Vec<WireAudited>,
+    next: Option<u64>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct WireAudited {
+    n: u64,
+    time: i64,
+    act: meridian_backend::Act,
+    previous: String,
+    text: String,
+}
+
+impl From<AuditPage> for WireAuditPage {
+    fn from(page: AuditPage) -> WireAuditPage {
+        let line = |Audited { n, time, act, previous, text }| WireAudited { n, time, act, previous, text };
+        WireAuditPage { lines: page.lines.into_iter().map(line).collect(), next: page.next }
+    }
+}
+
+impl From<WireAuditPage> for AuditPage {
+    fn from(page: WireAuditPage) -> AuditPage {
+        let line = |WireAudited { n, time, act, previous, text }| Audited { n, time, act, previous, text };
+        AuditPage { lines: page.lines.into_iter().map(line).collect(), next: page.next }
+    }
+}

@@ -1,0 +1,124 @@
+//! What a gateway holds of a collection, and of an answer's snapshot.
+
+use super::fault::shown;
+use meridian_backend::{Collection, CollectionStats, Head, Problem, Settings, WriteError};
+use meridian_model::{Schema, Seq};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// A shared schema as the schema itself.
+mod shared {
+    use meridian_model::Schema;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+    use std::sync::Arc;
+
+    pub(super) fn serialize<S: Serializer>(schema: &Arc<Schema>, serializer: S) -> Result<S::Ok, S::Error> {
+        schema.as_ref().serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<Schema>, D::Error> {
+        Schema::deserialize(deserializer).map(Arc::new)
+    }
+}
+
+/// Names one collection: another of its name was made at another time.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(crate) struct Place {
+    pub(crate) tenant: String,
+    pub(crate) name: String,
+    /// When it was made, in microseconds since 1970.
+    pub(crate) made: i64,
+}
+
+/// A collection as of one moment.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Description {
+    pub(crate) place: Place,
+    #[serde(with = "shared")]
+    pub(crate) schema: Arc<Schema>,
+    pub(crate) settings: Settings,
+    pub(crate) stats: CollectionStats,
+    pub(crate) position: u64,
+    pub(crate) oldest: u64,
+    /// Whether there is room in memory for a write.
+    pub(crate) room: bool,
+    /// How long a write waits for room, in microseconds.
+    pub(crate) room_wait_us: u64,
+}
+
+impl Description {
+    pub(crate) fn of(tenant: &str, collection: &dyn Collection) -> Description {
+        // The position first: what is described is then no older than the position says.
+        let position = collection.position();
+        Description {
+            place: Place { tenant: tenant.to_owned(), name: collection.name().to_owned(), made: collection.created() },
+            schema: collection.schema(),
+            settings: collection.settings(),
+            stats: collection.stats(),
+            position,
+            oldest: collection.oldest().0,
+            room: collection.has_room(),
+            room_wait_us: u64::try_from(collection.room_wait().as_micros()).unwrap_or(u64::MAX),
+        }
+    }
+
+    /// Why the collection takes no writes, if so.
+    pub(crate) fn refusal(&self) -> Option<WriteError> {
+        self.stats.refuses.clone().map(WriteError::Refused)
+    }
+}
+
+/// [`Head`] on the wire.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct WireHead {
+    seq: u64,
+    #[serde(with = "shared")]
+    schema: Arc<Schema>,
+    taken_at: i64,
+    missing: Vec<WireProblem>,
+    rows: u64,
+}
+
+/// [`Problem`] on the wire.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct WireProblem {
+    path: String,
+    detail: String,
+}
+
+impl From<&Problem> for WireProblem {
+    fn from(problem: &Problem) -> WireProblem {
+        WireProblem { path: shown(&problem.path), detail: problem.detail.clone() }
+    }
+}
+
+impl From<WireProblem> for Problem {
+    fn from(problem: WireProblem) -> Problem {
+        Problem { path: problem.path.into(), detail: problem.detail }
+    }
+}
+
+impl From<&Head> for WireHead {
+    fn from(head: &Head) -> WireHead {
+        WireHead {
+            seq: head.seq.0,
+            schema: head.schema.clone(),
+            taken_at: head.taken_at,
+            missing: head.missing.iter().map(WireProblem::from).collect(),
+            rows: head.rows,
+        }
+    }
+}
+
+impl WireHead {
+    /// The head, with the schema that the gateway holds already where it is the same: readers compare the pointers.
+    pub(crate) fn into_head(self, known: &Arc<Schema>) -> Head {
+        Head {
+            seq: Seq(self.seq),
+            schema: if *known == self.schema { known.clone() } else { self.schema },
+            taken_at: self.taken_at,
+            missing: self.missing.into_iter().map(Problem::from).collect(),
+            rows: self.rows,
+        }
+    }
+}

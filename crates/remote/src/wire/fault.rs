@@ -1,0 +1,285 @@
+//! Errors on the wire: those of the store and of queries with all that a client is told, and those of the link.
+
+use meridian_backend::{Damaged, Gone, Problem, StoreError, WriteError};
+use meridian_model::{Invalid, Seq};
+use meridian_query::QueryError;
+use serde::{Deserialize, Serialize};
+use std::io::{Error, ErrorKind};
+use std::path::{Path, PathBuf};
+
+/// An error, by the variant that it has in its crate.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Fault {
+    // Of queries.
+    Deadline,
+    Cancelled,
+    Gone {
+        seq: u64,
+    },
+    NoMemory {
+        limit: u64,
+    },
+    ReadsTooMuch {
+        events: u64,
+        bytes: u64,
+        limit: Option<u64>,
+    },
+    // Of the store.
+    Invalid(WireInvalid),
+    Exists {
+        tenant: String,
+        name: String,
+    },
+    Damaged(WireDamaged),
+    NewerFormat {
+        path: String,
+        found: u32,
+        supported: u32,
+    },
+    InUse {
+        path: String,
+    },
+    ReadOnly {
+        path: String,
+        source: String,
+    },
+    Corrupt {
+        path: String,
+        detail: String,
+    },
+    Io {
+        action: String,
+        path: String,
+        source: String,
+        full: bool,
+    },
+    Busy(String),
+    /// The owner has lost its partition to another one.
+    Fenced(String),
+    Closed,
+    // Of writes.
+    InvalidBatch(Vec<WireInvalid>),
+    Conflict {
+        ids: Vec<String>,
+        total: usize,
+    },
+    KeyReused {
+        position: u64,
+        events: u64,
+    },
+    Changed,
+    BatchTooLarge {
+        bytes: u64,
+        limit: u64,
+    },
+    Full(String),
+    Refused(String),
+    Failed(String),
+    Unknown(String),
+    // Of the link.
+    /// No owner answers: ask again later.
+    Unavailable(String),
+    /// The peer said what it must not say.
+    Internal(String),
+}
+
+/// [`Invalid`] on the wire.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct WireInvalid {
+    field: Option<String>,
+    line: Option<u64>,
+    detail: String,
+    not_kept: bool,
+}
+
+/// [`Damaged`] on the wire.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct WireDamaged {
+    tenant: String,
+    name: String,
+    path: String,
+    detail: String,
+    cure: String,
+}
+
+impl From<Invalid> for WireInvalid {
+    fn from(invalid: Invalid) -> WireInvalid {
+        let Invalid { field, line, detail, not_kept } = invalid;
+        WireInvalid { field, line, detail, not_kept }
+    }
+}
+
+impl From<WireInvalid> for Invalid {
+    fn from(invalid: WireInvalid) -> Invalid {
+        let WireInvalid { field, line, detail, not_kept } = invalid;
+        Invalid { field, line, detail, not_kept }
+    }
+}
+
+impl From<Damaged> for WireDamaged {
+    fn from(damaged: Damaged) -> WireDamaged {
+        let Damaged { tenant, name, problem, cure } = damaged;
+        WireDamaged { tenant, name, path: shown(&problem.path), detail: problem.detail, cure: cure.into_owned() }
+    }
+}
+
+impl From<WireDamaged> for Damaged {
+    fn from(damaged: WireDamaged) -> Damaged {
+        let WireDamaged { tenant, name, path, detail, cure } = damaged;
+        Damaged { tenant, name, problem: Problem { path: path.into(), detail }, cure: cure.into() }
+    }
+}
+
+/// A path as text: it is shown, never opened by the other side.
+pub(crate) fn shown(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+impl From<Invalid> for Fault {
+    fn from(invalid: Invalid) -> Fault {
+        Fault::Invalid(invalid.into())
+    }
+}
+
+impl From<StoreError> for Fault {
+    fn from(error: StoreError) -> Fault {
+        let full = error.is_full();
+        match error {
+            StoreError::Invalid(invalid) => Fault::Invalid(invalid.into()),
+            StoreError::Exists { tenant, name } => Fault::Exists { tenant, name },
+            StoreError::Damaged(damaged) => Fault::Damaged((*damaged).into()),
+            StoreError::NewerFormat { path, found, supported } => {
+                Fault::NewerFormat { path: shown(&path), found, supported }
+            }
+            StoreError::InUse { path } => Fault::InUse { path: shown(&path) },
+            StoreError::ReadOnly { path, source } => Fault::ReadOnly { path: shown(&path), source: source.to_string() },
+            StoreError::Corrupt { path, detail } => Fault::Corrupt { path: shown(&path), detail },
+            StoreError::Io { action, path, source } => {
+                Fault::Io { action: action.to_owned(), path: shown(&path), source: source.to_string(), full }
+            }
+            StoreError::Busy(why) => Fault::Busy(why),
+            StoreError::Fenced(why) => Fault::Fenced(why),
+            StoreError::Closed => Fault::Closed,
+        }
+    }
+}
+
+impl From<QueryError> for Fault {
+    fn from(error: QueryError) -> Fault {
+        match error {
+            QueryError::Deadline => Fault::Deadline,
+            QueryError::Cancelled => Fault::Cancelled,
+            QueryError::Gone(Gone { seq }) => Fault::Gone { seq: seq.0 },
+            QueryError::Busy { limit } => Fault::NoMemory { limit },
+            QueryError::TooLarge { events, bytes, limit } => Fault::ReadsTooMuch { events, bytes, limit },
+            QueryError::Invalid(invalid) => Fault::Invalid(invalid.into()),
+            QueryError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<WriteError> for Fault {
+    fn from(error: WriteError) -> Fault {
+        match error {
+            WriteError::Invalid(list) => Fault::InvalidBatch(list.into_iter().map(WireInvalid::from).collect()),
+            WriteError::Conflict { ids, total } => Fault::Conflict { ids, total },
+            WriteError::KeyReused { position, events } => Fault::KeyReused { position, events },
+            WriteError::Changed => Fault::Changed,
+            WriteError::TooLarge { bytes, limit } => Fault::BatchTooLarge { bytes, limit },
+            WriteError::Busy(why) => Fault::Busy(why),
+            WriteError::Full(why) => Fault::Full(why),
+            WriteError::Refused(why) => Fault::Refused(why),
+            WriteError::Failed(why) => Fault::Failed(why),
+            WriteError::Unknown(why) => Fault::Unknown(why),
+            WriteError::Closed => Fault::Closed,
+        }
+    }
+}
+
+impl Fault {
+    pub(crate) fn internal(detail: impl Into<String>) -> Fault {
+        Fault::Internal(detail.into())
+    }
+
+    /// Whether another owner, or the same one a little later, may answer.
+    pub(crate) fn is_of_the_link(&self) -> bool {
+        matches!(self, Fault::Unavailable(_) | Fault::Fenced(_))
+    }
+
+    pub(crate) fn into_query(self) -> QueryError {
+        match self {
+            Fault::Deadline => QueryError::Deadline,
+            Fault::Cancelled => QueryError::Cancelled,
+            Fault::Gone { seq } => QueryError::Gone(Gone { seq: Seq(seq) }),
+            Fault::NoMemory { limit } => QueryError::Busy { limit },
+            Fault::ReadsTooMuch { events, bytes, limit } => QueryError::TooLarge { events, bytes, limit },
+            Fault::Invalid(invalid) => QueryError::Invalid(invalid.into()),
+            other => QueryError::Store(other.into_store()),
+        }
+    }
+
+    pub(crate) fn into_store(self) -> StoreError {
+        match self {
+            Fault::Invalid(invalid) => StoreError::Invalid(invalid.into()),
+            Fault::Exists { tenant, name } => StoreError::Exists { tenant, name },
+            Fault::Damaged(damaged) => StoreError::Damaged(Box::new(damaged.into())),
+            Fault::NewerFormat { path, found, supported } => {
+                StoreError::NewerFormat { path: path.into(), found, supported }
+            }
+            Fault::InUse { path } => StoreError::InUse { path: path.into() },
+            Fault::ReadOnly { path, source } => {
+                StoreError::ReadOnly { path: path.into(), source: Error::new(ErrorKind::ReadOnlyFilesystem, source) }
+            }
+            Fault::Corrupt { path, detail } => StoreError::Corrupt { path: path.into(), detail },
+            Fault::Io { action, path, source, full } => {
+                let kind = if full { ErrorKind::StorageFull } else { ErrorKind::Other };
+                StoreError::Io { action: known(&action), path: path.into(), source: Error::new(kind, source) }
+            }
+            Fault::Busy(why) | Fault::Unavailable(why) | Fault::Fenced(why) => StoreError::Busy(why),
+            Fault::Closed => StoreError::Closed,
+            Fault::Deadline => StoreError::Busy("the owner of the data did not answer in time: try again".to_owned()),
+            other => StoreError::Io {
+                action: "ask",
+                path: PathBuf::from("the owner of the data"),
+                source: Error::other(other.text()),
+            },
+        }
+    }
+
+    pub(crate) fn into_write(self) -> WriteError {
+        match self {
+            Fault::Invalid(invalid) => WriteError::Invalid(vec![invalid.into()]),
+            Fault::InvalidBatch(list) => WriteError::Invalid(list.into_iter().map(Invalid::from).collect()),
+            Fault::Conflict { ids, total } => WriteError::Conflict { ids, total },
+            Fault::KeyReused { position, events } => WriteError::KeyReused { position, events },
+            Fault::Changed => WriteError::Changed,
+            Fault::BatchTooLarge { bytes, limit } => WriteError::TooLarge { bytes, limit },
+            Fault::Busy(why) | Fault::Unavailable(why) | Fault::Fenced(why) => WriteError::Busy(why),
+            Fault::Full(why) => WriteError::Full(why),
+            Fault::Refused(why) => WriteError::Refused(why),
+            Fault::Failed(why) => WriteError::Failed(why),
+            Fault::Unknown(why) => WriteError::Unknown(why),
+            Fault::Closed => WriteError::Closed,
+            Fault::Deadline => WriteError::Busy("the owner of the data did not answer in time: try again".to_owned()),
+            other => WriteError::Busy(other.text()),
+        }
+    }
+
+    /// What it says, where no error of the crates below has its variant.
+    fn text(self) -> String {
+        match self {
+            Fault::Internal(why) => why,
+            other => format!("{other:?}"),
+        }
+    }
+}
+
+/// The name of a call to a disk; messages show it, and errors hold it for ever.
+fn known(action: &str) -> &'static str {
+    const ACTIONS: [&str; 14] = [
+        "read", "write", "sync", "open", "create", "rename", "remove", "list", "lock", "stat", "seal", "cut", "move",
+        "ask",
+    ];
+    ACTIONS.into_iter().find(|known| *known == action).unwrap_or("use")
+}

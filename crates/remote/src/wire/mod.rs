@@ -1,0 +1,16 @@
+//! What crosses the wire, for both sides.
+
+pub(crate) mod answer;
+pub(crate) mod call;
+pub(crate) mod decode;
+pub(crate) mod described;
+pub(crate) mod encode;
+pub(crate) mod fault;
+pub(crate) mod rows;
+
+/// Target size of a message: small enough that a slow reader holds little, large enough that its head costs nothing.
+pub(crate) const PIECE_BYTES: usize = 256 << 10;
+/// Max size of a message: that of the largest event with room to spare.
+pub(crate) const MESSAGE_BYTES_MAX: usize = 256 << 20;
+/// Header of each response: epoch and instance of the owner that answers.
+pub(crate) const OWNER_HEADER: &str = "meridian-owner";

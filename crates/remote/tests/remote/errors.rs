@@ -1,0 +1,89 @@
+//! Errors keep their kind and text over the wire.
+
+use super::world::{PATIENCE, TENANT, World, control, fleet, ships};
+use meridian_backend::{At, Backend, StoreError, Write, WriteError};
+use meridian_model::filter::Predicate;
+use meridian_model::{IdRole, Invalid, Seq};
+use meridian_query::{Items, Order, QueryError, Track};
+use meridian_store::Settings;
+use std::time::Duration;
+
+#[test]
+fn of_the_store() {
+    let world = World::new();
+    let (theirs, _) = world.collection("ships", IdRole::Given);
+    let schema = || (*theirs.schema()).clone();
+    let error = world.remote.create(TENANT, "ships", schema(), Settings::default()).unwrap_err();
+    assert!(matches!(error, StoreError::Exists { ref name, .. } if name == "ships"), "{error:?}");
+    let ours = world.remote.create(TENANT, "a/b", schema(), Settings::default()).unwrap_err();
+    let embedded = world.embedded.create(TENANT, "a/b", schema(), Settings::default()).unwrap_err();
+    assert!(matches!(ours, StoreError::Invalid(Invalid { field: Some(_), .. })), "{ours:?}");
+    assert_eq!(ours.to_string(), embedded.to_string());
+    assert!(world.remote.collection(TENANT, "absent").unwrap().is_none());
+    assert!(!world.remote.remove(TENANT, "absent").unwrap());
+}
+
+#[test]
+fn of_writes() {
+    let world = World::new();
+    let (_, ours) = world.collection("ships", IdRole::Given);
+    let write = |count| Write::new(ships(&ours.schema(), &fleet(count)));
+    ours.write(write(3).with_key("key")).unwrap();
+    let again = ours.write(write(3).with_key("key")).unwrap();
+    assert_eq!((again.written, again.duplicates), (0, 3));
+    let reused = ours.write(write(2).with_key("key")).unwrap_err();
+    assert!(matches!(reused, WriteError::KeyReused { events: 3, .. }), "{reused:?}");
+    let conflict = ours.write(write(2)).unwrap_err();
+    assert!(matches!(conflict, WriteError::Conflict { ref ids, total: 2 } if ids == &["id0", "id1"]), "{conflict:?}");
+    let changed = ours.write(Write::new(ships(&ours.schema(), &fleet(1))).replacing_only(Seq::new(99, 0))).unwrap_err();
+    assert!(matches!(changed, WriteError::Changed), "{changed:?}");
+    assert_eq!(ours.delete(&["id0".into(), "absent".into()]).unwrap().deleted, 1);
+    let deleted = ours.delete_matching(&Predicate::all(), At::newest(), &control(PATIENCE)).unwrap();
+    assert_eq!(deleted.deleted, 2);
+}
+
+#[test]
+fn of_questions() {
+    let world = World::new();
+    let (theirs, ours) = world.collection("ships", IdRole::Given);
+    let items = Items { order: Order::Fields(Vec::new()), limit: None, ..Items::all(&ours.schema()) };
+    let text = |c: &dyn meridian_backend::Collection| match c.items(At::newest(), &items, &control(PATIENCE)) {
+        Err(QueryError::Invalid(invalid)) => invalid,
+        Err(other) => panic!("{other:?}"),
+        Ok(_) => panic!("answered"),
+    };
+    assert_eq!(text(&*ours), text(&*theirs));
+    let track = Track { object: "ship1".into(), predicate: Predicate::all(), simplify_m: Some(-1.0) };
+    let error = ours.track(At::newest(), &track, &control(PATIENCE)).unwrap_err();
+    assert!(
+        matches!(error, QueryError::Invalid(Invalid { field: Some(ref field), .. }) if field == "simplify"),
+        "{error:?}"
+    );
+    let at = At { seq: Some(Seq::new(77, 3)), history: false };
+    match ours.items(at, &Items::all(&ours.schema()), &control(PATIENCE)) {
+        Err(QueryError::Gone(gone)) => assert_eq!(gone.seq, Seq::new(77, 3)),
+        other => panic!("{:?}", other.err()),
+    }
+    let over = ours.count(At::newest(), &Predicate::all(), u64::MAX, &control(Duration::ZERO)).unwrap_err();
+    assert!(matches!(over, QueryError::Deadline), "{over:?}");
+}
+
+#[test]
+fn a_collection_that_was_removed_is_closed_even_where_another_has_its_name() {
+    let world = World::new();
+    let (_, ours) = world.collection("ships", IdRole::Given);
+    assert!(world.remote.remove(TENANT, "ships").unwrap());
+    let (_, newer) = world.collection("ships", IdRole::Given);
+    let error = ours.write(Write::new(ships(&ours.schema(), &fleet(1)))).unwrap_err();
+    assert!(matches!(error, WriteError::Closed), "{error:?}");
+    assert!(matches!(ours.event("id0"), Err(StoreError::Closed)));
+    newer.write(Write::new(ships(&newer.schema(), &fleet(1)))).unwrap();
+}
+
+#[test]
+fn files_and_backups_are_refused_with_a_sentence() {
+    let world = World::new();
+    let (_, ours) = world.collection("ships", IdRole::Given);
+    let error = ours.files(tokio::time::Instant::now() + PATIENCE, &|| false).unwrap_err();
+    assert!(matches!(error, StoreError::Invalid(_)), "{error:?}");
+}

@@ -1,0 +1,196 @@
+//! The owner moves, goes away, and is told when the caller has.
+
+use super::proxy::Proxy;
+use super::world::{Owner, PATIENCE, TENANT, World, control, fleet, gateway, ships, store};
+use meridian_backend::{At, Backend, Collection, Rows, StoreError, Write};
+use meridian_model::IdRole;
+use meridian_observe::{Current, EndedSpan, Figures, Kind, Sampling, SpanSink, Tracer};
+use meridian_query::{CancelFlag, Control, Items, QueryError};
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::time::Duration;
+
+const MANY: u32 = 60_000;
+
+/// A collection of many events behind a gateway, whose answers take many messages.
+fn large(world: &World) -> Arc<dyn Collection> {
+    let (theirs, ours) = world.collection("ships", IdRole::Given);
+    theirs.write(Write::new(ships(&theirs.schema(), &fleet(MANY)))).unwrap();
+    ours
+}
+
+fn begin(collection: &dyn Collection, control: &Control) -> Box<dyn Rows> {
+    collection.items(At::newest(), &Items::all(&collection.schema()), control).unwrap()
+}
+
+#[test]
+fn a_large_answer_comes_in_pieces() {
+    let world = World::new();
+    let ours = large(&world);
+    let (mut rows, mut events, mut pieces) = (begin(&*ours, &control(PATIENCE)), 0, 0);
+    rows.limit_batches(1000);
+    while let Some(hits) = rows.next() {
+        let hits = hits.unwrap();
+        assert!(hits.batch.rows() <= 1000 && !rows.is_over() || events + hits.batch.rows() == MANY as usize);
+        events += hits.batch.rows();
+        pieces += 1;
+    }
+    assert_eq!(events, MANY as usize);
+    assert!(pieces >= MANY / 1000, "{pieces}");
+    assert!(rows.is_over());
+}
+
+#[test]
+fn an_owner_that_goes_away_in_the_middle_is_an_error_and_no_short_answer() {
+    let world = World::new();
+    large(&world);
+    let proxy = Proxy::to(world.owner.as_ref().unwrap().address);
+    let (_address, remote) = gateway(Some(proxy.address));
+    let ours = remote.collection(TENANT, "ships").unwrap().unwrap();
+    let mut rows = begin(&*ours, &control(PATIENCE));
+    let first = rows.next().unwrap().unwrap().batch.rows();
+    assert!(first < MANY as usize);
+    proxy.cut_after(64 << 10);
+    let (mut events, mut error) = (first, None);
+    for hits in rows.by_ref() {
+        match hits {
+            Ok(hits) => events += hits.batch.rows(),
+            Err(e) => error = Some(e),
+        }
+    }
+    assert!(events < MANY as usize);
+    assert!(matches!(error, Some(QueryError::Store(StoreError::Busy(_)))), "{error:?}");
+    assert!(rows.next().is_none() && rows.next_page().is_none());
+    // The next question finds its way.
+    proxy.heal();
+    assert!(begin(&*ours, &control(PATIENCE)).next().unwrap().is_ok());
+}
+
+#[test]
+fn a_caller_that_goes_away_stops_the_question_at_the_owner() {
+    let world = World::new();
+    let ours = large(&world);
+    let flags = world.owner.as_ref().unwrap().flags.clone();
+    flags.lock().clear();
+    let mut rows = begin(&*ours, &control(PATIENCE));
+    rows.next().unwrap().unwrap();
+    let flag = flags.lock().iter().find(|flag| !flag.is_cancelled()).cloned().unwrap();
+    drop(rows);
+    let began = std::time::Instant::now();
+    while !flag.is_cancelled() {
+        assert!(began.elapsed() < PATIENCE, "the owner was not told");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn a_question_ends_with_its_deadline_and_with_its_flag_though_the_owner_is_silent() {
+    let world = World::new();
+    large(&world);
+    let proxy = Proxy::to(world.owner.as_ref().unwrap().address);
+    let (_address, remote) = gateway(Some(proxy.address));
+    let ours = remote.collection(TENANT, "ships").unwrap().unwrap();
+    let items = Items::all(&ours.schema());
+    proxy.swallow(true);
+    let late = ours.items(At::newest(), &items, &control(Duration::from_millis(50))).err();
+    assert!(matches!(late, Some(QueryError::Deadline)), "{late:?}");
+    let cancel = CancelFlag::new();
+    let control = Control::new(meridian_backend::Seams::real().clock, PATIENCE, cancel.clone());
+    let asking = std::thread::spawn(move || ours.items(At::newest(), &items, &control).err());
+    cancel.cancel();
+    let cancelled = asking.join().unwrap();
+    assert!(matches!(cancelled, Some(QueryError::Cancelled)), "{cancelled:?}");
+}
+
+#[test]
+fn an_owner_that_moves_is_followed_and_a_former_one_is_refused() {
+    let world = World::new();
+    let (_, ours) = world.collection("ships", IdRole::Given);
+    let successor = Owner::serve(world.embedded.clone(), 2);
+    world.address.send_replace(Some(successor.address.to_string()));
+    ours.write(Write::new(ships(&ours.schema(), &fleet(3)))).unwrap();
+    assert!(ours.event("id1").unwrap().value.is_some());
+    // The former owner answers again, of an epoch that has passed.
+    world.address.send_replace(Some(world.owner.as_ref().unwrap().address.to_string()));
+    let error = ours.event("id1").map(|_| ()).unwrap_err();
+    assert!(matches!(error, StoreError::Busy(ref why) if why.contains("no longer owns")), "{error:?}");
+    world.address.send_replace(Some(successor.address.to_string()));
+    assert!(ours.event("id1").unwrap().value.is_some());
+}
+
+#[test]
+fn without_an_owner_everything_is_refused_and_nothing_is_absent() {
+    let (address, remote) = gateway(None);
+    let refused = |error: StoreError| matches!(error, StoreError::Busy(why) if why.contains("no server owns the data"));
+    assert!(refused(remote.collection(TENANT, "ships").unwrap_err()));
+    assert!(refused(remote.list(TENANT).unwrap_err()));
+    assert!(refused(remote.records("access").names().unwrap_err()));
+    assert!(refused(remote.reach().unwrap_err()));
+    // An address where nobody listens is no owner either.
+    let gone = Owner::serve(store(), 1).address;
+    address.send_replace(Some(gone.to_string()));
+    assert!(matches!(remote.list(TENANT), Err(StoreError::Busy(_))));
+    let owner = Owner::serve(store(), 1);
+    address.send_replace(Some(owner.address.to_string()));
+    assert!(remote.list(TENANT).unwrap().is_empty());
+    assert!(remote.is_ephemeral());
+}
+
+#[test]
+fn calls_wait_on_any_thread_of_any_runtime() {
+    let world = World::new();
+    let (_, ours) = world.collection("ships", IdRole::Given);
+    let asks = || async {
+        ours.write(Write::new(ships(&ours.schema(), &fleet(2))).replacing()).unwrap();
+        let appended = ours
+            .append(Write::new(ships(&ours.schema(), &fleet(2))).replacing(), tokio::time::Instant::now() + PATIENCE);
+        assert_eq!(appended.unwrap().await.unwrap().written, 2);
+    };
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(asks());
+    tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(asks());
+}
+
+/// Keeps the ends of spans.
+#[derive(Debug, Default)]
+struct Spans(Mutex<Vec<EndedSpan>>);
+
+impl SpanSink for Spans {
+    fn take(&self, span: EndedSpan) {
+        self.0.lock().push(span);
+    }
+
+    fn figures(&self) -> Figures {
+        Figures::default()
+    }
+}
+
+#[test]
+fn what_the_owner_does_is_a_part_of_the_callers_trace() {
+    let tracer = || {
+        let spans = Arc::new(Spans::default());
+        let sampling = Sampling { ratio: 1.0, parents_per_second: 1000 };
+        (Tracer::new(sampling, Box::new(|| 1_700_000_000_000_000_000), 7, spans.clone()), spans)
+    };
+    let ((theirs, at_owner), (ours, _)) = (tracer(), tracer());
+    let owner = Owner::traced(store(), 1, theirs);
+    let (_address, remote) = gateway(Some(owner.address));
+    let (trace, _request) = ours.begin(|| None, "request", Kind::Server);
+    let id = trace.as_ref().unwrap().id();
+    let made = meridian_model::schema_spec::parse("note:String,*geom:Point").unwrap();
+    Current { trace, ..Current::default() }.run(|| {
+        let made = remote.create(TENANT, "notes", made, Default::default()).unwrap();
+        let items = Items::all(&made.schema());
+        assert_eq!(made.items(At::newest(), &items, &control(PATIENCE)).unwrap().count(), 0);
+    });
+    let began = std::time::Instant::now();
+    let ended = |name: &str| at_owner.0.lock().iter().any(|span| span.name == name);
+    while !(ended("act") && ended("answer")) {
+        assert!(began.elapsed() < PATIENCE, "{:?}", at_owner.0.lock());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert!(at_owner.0.lock().iter().all(|span| format!("{:032x}", span.trace) == id));
+    // A call that nobody traces begins none.
+    at_owner.0.lock().clear();
+    remote.list(TENANT).unwrap();
+    assert!(at_owner.0.lock().is_empty());
+}

@@ -1,0 +1,13 @@
+//! A gateway's backend against the owner's, over a real socket.
+
+// Clippy takes only the test functions themselves for tests.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+#![allow(clippy::disallowed_methods, reason = "tests read clocks as they are")]
+
+mod equal;
+mod errors;
+mod links;
+mod proxy;
+mod subscribers;
+mod world;
+mod writes;

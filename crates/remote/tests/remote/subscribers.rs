@@ -1,0 +1,89 @@
+//! Subscribers of a gateway get the owner's writes, once and in order.
+
+use super::proxy::Proxy;
+use super::world::{PATIENCE, Ship, TENANT, World, fleet, gateway, ships};
+use meridian_backend::{Backend, Collection, Write};
+use meridian_model::{IdRole, Seq, Subscriber, WrittenBatch};
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::time::Duration;
+
+#[derive(Debug, Default)]
+struct Listener(Mutex<Vec<(String, Seq, String)>>);
+
+impl Subscriber for Listener {
+    fn listens(&self) -> bool {
+        true
+    }
+
+    fn notify(&self, written: WrittenBatch) {
+        let seqs = written.seqs();
+        let ids = seqs.iter().enumerate().map(|(row, seq)| written.batch.id_of(row, *seq));
+        let name = written.collection.to_string();
+        self.0.lock().extend(seqs.iter().zip(ids).map(|(seq, id)| (name.clone(), *seq, id)));
+    }
+}
+
+impl Listener {
+    /// Waits until an event of this id has come, and returns all.
+    fn upto(&self, id: &str) -> Vec<(String, Seq, String)> {
+        let began = std::time::Instant::now();
+        loop {
+            let heard = self.0.lock().clone();
+            if heard.last().is_some_and(|last| last.2 == id) {
+                return heard;
+            }
+            assert!(began.elapsed() < PATIENCE, "{id} never came: {heard:?}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+fn one(n: u32) -> Vec<Ship> {
+    fleet(n + 1).split_off(n as usize)
+}
+
+fn write(collection: &Arc<dyn Collection>, n: u32) {
+    collection.write(Write::new(ships(&collection.schema(), &one(n)))).unwrap();
+}
+
+#[test]
+fn each_write_once_and_in_order_though_the_connection_breaks() {
+    let world = World::new();
+    let (theirs, _) = world.collection("ships", IdRole::Given);
+    // Before anyone listens.
+    write(&theirs, 0);
+    let proxy = Proxy::to(world.owner.as_ref().unwrap().address);
+    let (_address, remote) = gateway(Some(proxy.address));
+    let listener = Arc::new(Listener::default());
+    remote.subscribe(listener.clone());
+    // It listens once a write arrives; which is the first of these is a matter of time.
+    let mut first = 0;
+    while listener.0.lock().is_empty() {
+        first += 1;
+        write(&theirs, first);
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let mut n = first;
+    for round in 0..5 {
+        for _ in 0..10 {
+            n += 1;
+            write(&theirs, n);
+            if round == 2 {
+                proxy.cut();
+            }
+        }
+        listener.upto(&format!("id{n}"));
+    }
+    let heard = listener.upto(&format!("id{n}"));
+    let ids: Vec<u32> = heard.iter().map(|(_, _, id)| id[2..].parse().unwrap()).collect();
+    let from = ids[0];
+    assert!(from >= 1);
+    assert_eq!(ids, (from..=n).collect::<Vec<_>>());
+    assert!(heard.is_sorted_by(|a, b| a.1 < b.1) && heard.iter().all(|(name, ..)| name == "ships"));
+    // A collection that is made later is heard from its first write on.
+    let (later, _) = world.collection("later", IdRole::Given);
+    write(&later, 0);
+    assert_eq!(listener.upto("id0").iter().filter(|(name, ..)| name == "later").count(), 1);
+    assert!(remote.collection(TENANT, "later").unwrap().is_some());
+}

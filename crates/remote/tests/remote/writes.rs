@@ -1,0 +1,109 @@
+//! A write whose answer is lost is applied once, and its outcome is known or said to be unknown.
+
+use super::proxy::Proxy;
+use super::world::{Owner, PATIENCE, TENANT, World, control, fleet, gateway, ships};
+use meridian_backend::{At, Backend, Collection, Write, WriteError};
+use meridian_model::IdRole;
+use meridian_model::filter::Predicate;
+use std::sync::Arc;
+use std::time::Duration;
+
+fn count(collection: &dyn Collection) -> u64 {
+    collection.count(At::newest(), &Predicate::all(), u64::MAX, &control(PATIENCE)).unwrap().unwrap()
+}
+
+fn until(mut holds: impl FnMut() -> bool) {
+    let began = std::time::Instant::now();
+    while !holds() {
+        assert!(began.elapsed() < PATIENCE, "it never held");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn a_write_is_sent_again_and_applied_once() {
+    let world = World::new();
+    let (theirs, _) = world.collection("ships", IdRole::Made);
+    let proxy = Proxy::to(world.owner.as_ref().unwrap().address);
+    let (_address, remote) = gateway(Some(proxy.address));
+    let ours = remote.collection(TENANT, "ships").unwrap().unwrap();
+    ours.write(Write::new(ships(&ours.schema(), &fleet(1)))).unwrap();
+    proxy.swallow(true);
+    let (writer, batch) = (ours.clone(), ships(&ours.schema(), &fleet(5)));
+    let writing = std::thread::spawn(move || writer.write(Write::new(batch)));
+    // It is stored, and the gateway does not know.
+    until(|| count(&*theirs) == 6);
+    proxy.cut();
+    proxy.heal();
+    let written = writing.join().unwrap().unwrap();
+    assert_eq!((written.written, written.duplicates, written.position), (5, 0, theirs.position()));
+    assert_eq!(count(&*theirs), 6);
+}
+
+#[test]
+fn where_the_owner_was_replaced_only_a_key_tells_whether_a_write_is_stored() {
+    let world = World::new();
+    let (theirs, _) = world.collection("ships", IdRole::Made);
+    let proxy = Proxy::to(world.owner.as_ref().unwrap().address);
+    // Another server takes over the same data, with a later epoch.
+    let successor = Owner::serve(world.embedded.clone(), 2);
+    let write = |key: Option<&str>, upto: u64| {
+        let (address, remote) = gateway(Some(proxy.address));
+        let ours = remote.collection(TENANT, "ships").unwrap().unwrap();
+        proxy.swallow(true);
+        let write = Write::new(ships(&ours.schema(), &fleet(5)));
+        let write = key.map_or(write.clone(), |key| write.with_key(key));
+        let writer = ours.clone();
+        let writing = std::thread::spawn(move || writer.write(write));
+        until(|| count(&*theirs) == upto);
+        address.send_replace(Some(successor.address.to_string()));
+        proxy.cut();
+        proxy.heal();
+        writing.join().unwrap()
+    };
+    let known = write(Some("key"), 5).unwrap();
+    assert_eq!((known.written, known.duplicates), (0, 5));
+    let unknown = write(None, 10);
+    assert!(matches!(unknown, Err(WriteError::Unknown(_))), "{unknown:?}");
+    assert_eq!(count(&*theirs), 10);
+}
+
+#[test]
+fn a_write_of_many_messages_is_one_batch() {
+    let world = World::new();
+    let (theirs, ours) = world.collection("ships", IdRole::Given);
+    let batch = ships(&ours.schema(), &fleet(60_000));
+    assert!(batch.bytes() > 2 << 20, "{}", batch.bytes());
+    let written = ours.write(Write::new(batch)).unwrap();
+    assert_eq!((written.written, count(&*theirs), theirs.position()), (60_000, 60_000, 1));
+    let stats = |c: &Arc<dyn Collection>| (c.stats().events, c.position());
+    assert_eq!(stats(&ours), stats(&theirs));
+}
+
+#[test]
+fn without_an_owner_a_write_is_refused_and_says_so() {
+    let world = World::new();
+    let (_, ours) = world.collection("ships", IdRole::Given);
+    let batch = || Write::new(ships(&ours.schema(), &fleet(1)));
+    world.address.send_replace(None);
+    let error = ours.write(batch()).unwrap_err();
+    assert!(matches!(error, WriteError::Busy(ref why) if why.contains("no server owns the data")), "{error:?}");
+    world.address.send_replace(Some(world.owner.as_ref().unwrap().address.to_string()));
+    ours.write(batch()).unwrap();
+}
+
+#[test]
+fn a_write_that_reaches_a_former_owner_is_not_written_there() {
+    let world = World::new();
+    let (theirs, ours) = world.collection("ships", IdRole::Made);
+    let successor = Owner::serve(world.embedded.clone(), 2);
+    world.address.send_replace(Some(successor.address.to_string()));
+    ours.write(Write::new(ships(&ours.schema(), &fleet(1)))).unwrap();
+    // Back to the former one, which is up and would write: that the write is for its successor is all that stops it.
+    world.address.send_replace(Some(world.owner.as_ref().unwrap().address.to_string()));
+    let append = ours.append(Write::new(ships(&ours.schema(), &fleet(2))), tokio::time::Instant::now() + PATIENCE / 60);
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let error = runtime.block_on(append.unwrap()).unwrap_err();
+    assert!(matches!(error, WriteError::Unknown(_) | WriteError::Busy(_)), "{error:?}");
+    assert_eq!(count(&*theirs), 1);
+}
