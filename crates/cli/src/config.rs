@@ -8,6 +8,7 @@
 #[macro_use]
 mod setting;
 mod access;
+mod cluster;
 mod images;
 mod memory;
 mod observe;
@@ -21,6 +22,7 @@ use crate::failure::Failure;
 use crate::log;
 use crate::machine;
 use crate::units;
+pub use cluster::{Cluster, Role};
 use meridian_api::{BATCH_TIMES, ServerConfig};
 use meridian_federation::provider::shipped;
 use meridian_federation::{Classifier, ImageSettings};
@@ -38,7 +40,9 @@ pub struct Config {
     /// Certificate and key, if the server speaks TLS.
     pub tls: TlsFiles,
     /// Part that this process plays.
-    pub role: String,
+    pub role: Role,
+    /// What it needs for its part in a cluster.
+    pub cluster: Cluster,
     /// Data folder, caches and limits of the store.
     pub store: Options,
     /// Limits of the server.
@@ -64,7 +68,8 @@ impl Default for Config {
         let mut config = Config {
             listen: "127.0.0.1:7117".to_owned(),
             tls: TlsFiles::default(),
-            role: "all".to_owned(),
+            role: Role::All,
+            cluster: Cluster::default(),
             store: Options::at("./meridian-data"),
             server: ServerConfig::default(),
             shipped: String::new(),
@@ -101,6 +106,7 @@ impl Config {
 /// All settings, in the order in which they are shown.
 fn all() -> impl Iterator<Item = &'static Setting> {
     [
+        cluster::ROLE,
         server::SETTINGS,
         tls::SETTINGS,
         access::SETTINGS,
@@ -109,6 +115,7 @@ fn all() -> impl Iterator<Item = &'static Setting> {
         server::PLACES,
         images::SETTINGS,
         observe::SETTINGS,
+        cluster::SETTINGS,
     ]
     .into_iter()
     .flatten()

@@ -14,12 +14,6 @@ pub(super) const SETTINGS: &[Setting] = &[
         set: |c, v| text(v).map(|t| c.listen = t),
     },
     Setting {
-        key: "server.role",
-        help: "Role of this process; only \"all\" exists so far.",
-        get: |c| Value::String(c.role.clone()),
-        set: |c, v| text(v).map(|t| c.role = t),
-    },
-    Setting {
         key: "server.public_url",
         help: "Address at which clients reach the server, for links; empty: that of each request.",
         get: |c| Value::String(c.server.public_url.clone().unwrap_or_default()),

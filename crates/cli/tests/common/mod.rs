@@ -140,12 +140,21 @@ impl Server {
         let log = std::env::temp_dir().join(format!("meridian-test-{}-{n}.log", std::process::id()));
         let mut child = serve.stdout(Stdio::piped()).stderr(std::fs::File::create(&log).unwrap()).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let first = lines.next().and_then(Result::ok).unwrap_or_default();
-        let url =
-            first.split_whitespace().find(|w| w.starts_with("http://") || w.starts_with("https://")).map(str::to_owned);
-        let Some(url) = url else {
-            let _ = child.wait();
-            panic!("the server did not start: {first}\n{}", std::fs::read_to_string(&log).unwrap_or_default());
+        let url_in = |line: &str| {
+            let mut words = line.split_whitespace();
+            words.find(|word| word.starts_with("http://") || word.starts_with("https://")).map(str::to_owned)
+        };
+        // A gateway first says that it waits for an owner.
+        let mut first = String::new();
+        let url = loop {
+            let Some(Ok(line)) = lines.next() else {
+                let _ = child.wait();
+                panic!("the server did not start: {first}\n{}", std::fs::read_to_string(&log).unwrap_or_default());
+            };
+            first = if first.is_empty() { line } else { format!("{first}\n{line}") };
+            if let Some(url) = first.lines().last().and_then(url_in) {
+                break url;
+            }
         };
         // The rest of its output is read, so that it never waits for a reader.
         let said = Arc::new(Mutex::new(first));
@@ -267,9 +276,10 @@ pub fn agent() -> ureq::Agent {
 
 fn answer(response: Result<ureq::http::Response<ureq::Body>, ureq::Error>) -> (u16, String) {
     let mut response = response.unwrap();
-    let mut body = String::new();
-    response.body_mut().with_config().limit(u64::MAX).reader().read_to_string(&mut body).unwrap();
-    (response.status().as_u16(), body)
+    let mut body = Vec::new();
+    response.body_mut().with_config().limit(u64::MAX).reader().read_to_end(&mut body).unwrap();
+    // Tiles are no text.
+    (response.status().as_u16(), String::from_utf8_lossy(&body).into_owned())
 }
 
 /// Sends a signal to a process that this test started.

@@ -1,0 +1,87 @@
+//! Taking turns at the lease, for as long as an owner runs.
+
+use super::{OWNER, blocking};
+use crate::config::Cluster;
+use crate::failure::Failure;
+use meridian_store::seams::Seams;
+use meridian_store::{Bucket, Lease, Standing};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+/// How long after a turn that failed the next one is tried.
+const RETRY: Duration = Duration::from_millis(250);
+
+/// Keeps the lease of a process that would be the owner. Dropping it stops the renewals.
+pub(super) struct Keeper {
+    lease: Arc<Lease>,
+    standing: watch::Receiver<Standing>,
+    _turns: JoinSet<()>,
+}
+
+impl Keeper {
+    /// Begins to take turns. `address`: where gateways reach this process.
+    pub(super) fn start(cluster: &Cluster, bucket: &Arc<dyn Bucket>, address: &str, seams: &Seams) -> Keeper {
+        let node = match cluster.node.as_str() {
+            "" => format!("owner-{}", std::process::id()),
+            name => name.to_owned(),
+        };
+        let lease = Arc::new(Lease::new(bucket, OWNER, node, address, cluster.lease, seams));
+        let (told, standing) = watch::channel(Standing::Other(None, Duration::ZERO));
+        let (taking, mut turns) = (lease.clone(), JoinSet::new());
+        turns.spawn(async move {
+            loop {
+                let lease = taking.clone();
+                let after = match blocking("a turn at the lease", move || lease.turn()).await {
+                    Ok(Ok(standing)) => {
+                        let (Standing::Owner(after) | Standing::Other(_, after)) = standing;
+                        told.send_replace(standing);
+                        after
+                    }
+                    Ok(Err(error)) => {
+                        tracing::warn!(%error, "the lease could not be looked at: trying again");
+                        RETRY
+                    }
+                    Err(failure) => {
+                        tracing::error!("{failure}");
+                        RETRY
+                    }
+                };
+                tokio::time::sleep(after).await;
+            }
+        });
+        Keeper { lease, standing, _turns: turns }
+    }
+
+    /// Waits until this process is the owner; returns the epoch of its term. `waits` is told of each other owner.
+    pub(super) async fn wait(&mut self, mut waits: impl FnMut(&str)) -> u64 {
+        let mut other = String::new();
+        loop {
+            if let Some(term) = self.lease.term() {
+                return term.epoch;
+            }
+            if let Standing::Other(Some(term), _) = &*self.standing.borrow_and_update()
+                && *other != term.node
+            {
+                other.clone_from(&term.node);
+                waits(&format!("{} at {}", term.node, term.address));
+            }
+            // The sender lives as long as this.
+            if self.standing.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+
+    /// Whether this process holds the lease now.
+    pub(super) fn holds(&self) -> bool {
+        self.lease.holds()
+    }
+
+    /// Gives the lease up, so that the next owner need not wait for its end.
+    pub(super) async fn resign(self) -> Result<(), Failure> {
+        let lease = self.lease.clone();
+        blocking("giving up the lease", move || lease.resign()).await?.map_err(Failure::from)
+    }
+}

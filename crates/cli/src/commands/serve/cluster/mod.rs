@@ -1,0 +1,40 @@
+//! The roles of a cluster: owners that take turns, gateways over the owner, and servers that only read.
+//!
+//! They meet in the bucket alone. An owner's lease there names its address, which gateways look up. Servers that only read
+//! look for what the owner has flushed.
+
+mod gateway;
+mod keeper;
+mod memory;
+mod owner;
+mod scan;
+
+pub(super) use gateway::gateway;
+pub(super) use owner::owner;
+pub(super) use scan::scan;
+
+use crate::config::Cluster;
+use crate::failure::Failure;
+use meridian_store::Bucket;
+use meridian_store::seams::Seams;
+use std::sync::Arc;
+use tokio::runtime::Handle;
+
+/// Name of the lease of the process that writes.
+const OWNER: &str = "owner";
+
+/// Opens the bucket that all processes of the cluster share.
+async fn open_bucket(cluster: &Cluster, seams: &Seams) -> Result<Arc<dyn Bucket>, Failure> {
+    let (address, random, runtime) = (cluster.bucket.clone(), seams.random.clone(), Handle::current());
+    blocking("opening the bucket", move || meridian_bucket::open(&address, &runtime, &random)).await?.map_err(|e| {
+        match Failure::from(e) {
+            Failure::Usage(what) => Failure::Usage(format!("--bucket {}: {what}", cluster.bucket)),
+            other => other,
+        }
+    })
+}
+
+/// Runs what may block on a thread for it.
+async fn blocking<T: Send + 'static>(what: &str, work: impl FnOnce() -> T + Send + 'static) -> Result<T, Failure> {
+    tokio::task::spawn_blocking(work).await.map_err(|e| Failure::Refused(format!("{what} failed: {e}")))
+}

@@ -1,0 +1,156 @@
+//! `--role owner`: one process at a time has the collections of a bucket, and answers gateways.
+//!
+//! States: waiting, while another process holds the lease; owning, once this one holds it and has opened the collections;
+//! waiting again, when the lease or a collection was lost. What a former owner holds in memory is dropped, not flushed: the next
+//! owner has read everything that was acknowledged.
+
+use super::keeper::Keeper;
+use super::memory::Pool;
+use super::{blocking, open_bucket};
+use crate::config::Config;
+use crate::failure::Failure;
+use crate::output::say;
+use crate::units;
+use meridian_backend::Embedded;
+use meridian_query::{CancelFlag, Control};
+use meridian_remote::ServeOptions;
+use meridian_store::seams::Seams;
+use meridian_store::{Bucket, Store, StoreError};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+/// How often an owner looks whether it still is the owner.
+const LOOK: Duration = Duration::from_millis(100);
+/// How long after a failure to open the collections the next try comes, while the lease holds.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// Why owning ended.
+enum Ended {
+    Stopped,
+    Lost,
+}
+
+/// Runs an owner until `stop`.
+pub(in super::super) async fn owner(
+    config: Config,
+    stop: impl Future<Output = ()> + Send + 'static,
+) -> Result<(), Failure> {
+    let seams = Seams::real();
+    // The address first, so that a wrong one is reported before anything slow; the port stays this process's until its end.
+    let listen = |address: String| async move {
+        let listener = TcpListener::bind(&address).await;
+        listener.map_err(|e| Failure::Usage(format!("--flight {address}: cannot listen there: {e}")))
+    };
+    let mut listener = Some(listen(config.cluster.flight.clone()).await?);
+    let local = listener.as_ref().map(TcpListener::local_addr).transpose();
+    let address = local.ok().flatten().ok_or_else(|| Failure::Refused("no local address".to_owned()))?;
+    if address.ip().is_unspecified() {
+        return Err(Failure::Usage(format!(
+            "--flight {}: gateways find the owner by this address: expected one that they can reach",
+            config.cluster.flight
+        )));
+    }
+    let bucket = open_bucket(&config.cluster, &seams).await?;
+    let (told, mut stopping) = watch::channel(false);
+    tokio::spawn(async move {
+        stop.await;
+        told.send_replace(true);
+    });
+    let mut keeper = Keeper::start(&config.cluster, &bucket, &address.to_string(), &seams);
+    say(&format!(
+        "Meridian {} is a candidate for the collections in {} (answers gateways on {address})",
+        env!("CARGO_PKG_VERSION"),
+        config.cluster.bucket
+    ));
+    loop {
+        let waited = tokio::select! {
+            epoch = keeper.wait(|other| say(&format!("waiting: the owner is {other}"))) => Some(epoch),
+            _ = stopping.wait_for(|stop| *stop) => None,
+        };
+        let Some(epoch) = waited else { break };
+        let taken = match listener.take() {
+            Some(listener) => listener,
+            None => listen(address.to_string()).await?,
+        };
+        match own(&config, &keeper, &bucket, epoch, taken, &seams, stopping.clone()).await {
+            Ok(Ended::Stopped) => break,
+            Ok(Ended::Lost) => say("lost: another process may have taken over; what was acknowledged is in the bucket"),
+            // The lease goes back at once: another process may be able to open them.
+            Err(failure) => {
+                keeper.resign().await?;
+                return Err(failure);
+            }
+        }
+    }
+    keeper.resign().await?;
+    say("stopped; everything is in the bucket");
+    Ok(())
+}
+
+/// Has the collections until `stopping`, or until they are lost.
+async fn own(
+    config: &Config,
+    keeper: &Keeper,
+    bucket: &Arc<dyn Bucket>,
+    epoch: u64,
+    listener: TcpListener,
+    seams: &Seams,
+    mut stopping: watch::Receiver<bool>,
+) -> Result<Ended, Failure> {
+    let Some(store) = open(config, keeper, bucket, seams).await? else { return Ok(Ended::Lost) };
+    for problem in store.problems() {
+        tracing::error!("{problem}");
+    }
+    let (clock, memory) = (seams.clock.clone(), Arc::new(Pool::new(config.server.query_bytes_total)));
+    let control = Arc::new(move |left: Duration, cancel: CancelFlag| {
+        Control::new(clock.clone(), left, cancel).sharing(memory.clone())
+    });
+    let options = ServeOptions::new(epoch, control, seams.random.clone());
+    let collections = store.collections();
+    let events = collections.iter().map(|collection| collection.stats().events).sum();
+    say(&format!("owns {} collections, {} events; epoch {epoch}", collections.len(), units::count_text(events)));
+    drop(collections);
+    let until = async {
+        let lost = async {
+            while keeper.holds() && !store.is_outdated() {
+                tokio::time::sleep(LOOK).await;
+            }
+        };
+        tokio::select! {
+            _ = stopping.wait_for(|stop| *stop) => {}
+            () = lost => {}
+        }
+    };
+    let served = meridian_remote::serve(Embedded::new(store.clone()), listener, options, until).await;
+    let stopped = *stopping.borrow() && keeper.holds() && !store.is_outdated();
+    if stopped {
+        // Flushed while the lease still holds, so that the next owner replays no log.
+        blocking("closing the collections", move || store.close()).await??;
+    }
+    served.map_err(|e| Failure::Refused(format!("answering gateways failed: {e}")))?;
+    Ok(if *stopping.borrow() { Ended::Stopped } else { Ended::Lost })
+}
+
+/// Opens the collections as their owner; `None` where the lease ended before.
+async fn open(
+    config: &Config,
+    keeper: &Keeper,
+    bucket: &Arc<dyn Bucket>,
+    seams: &Seams,
+) -> Result<Option<Arc<Store>>, Failure> {
+    while keeper.holds() {
+        let (options, for_open, bucket) = (config.store.clone(), seams.clone(), bucket.clone());
+        match blocking("opening the collections", move || Store::open_shared(options, for_open, bucket)).await? {
+            Ok(store) => return Ok(Some(Arc::new(store))),
+            // The bucket may answer again while the lease holds.
+            Err(error @ (StoreError::Io { .. } | StoreError::Busy(_))) => {
+                tracing::warn!(%error, "the collections cannot be opened now: trying again");
+                tokio::time::sleep(RETRY).await;
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,60 @@
+//! `--role scan`: answers from what the owner has flushed to the bucket, and writes nothing there.
+
+use super::super::http::{self, Doors, Source};
+use super::{blocking, open_bucket};
+use crate::config::Config;
+use crate::failure::Failure;
+use crate::output::say;
+use meridian_backend::Embedded;
+use meridian_store::Store;
+use meridian_store::seams::Seams;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::JoinSet;
+
+/// How often the bucket is asked for new manifests.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Runs a server that only reads, until `stop`.
+pub(in super::super) async fn scan(
+    mut config: Config,
+    stop: impl Future<Output = ()> + Send + 'static,
+) -> Result<(), Failure> {
+    let doors = Doors::open(&mut config).await?;
+    let seams = Seams::real();
+    let bucket = open_bucket(&config.cluster, &seams).await?;
+    let (options, for_open) = (config.store.clone(), seams.clone());
+    let opened = blocking("opening the bucket", move || Store::open_read_only(options, for_open, bucket)).await?;
+    let store = Arc::new(opened?);
+    for problem in store.problems() {
+        tracing::error!("{problem}");
+    }
+    // Its task ends with this function.
+    let mut following = JoinSet::new();
+    following.spawn(follow(store.clone()));
+    let place = format!("read only, as flushed to {}", config.cluster.bucket);
+    let folder = Some(config.store.data.clone());
+    let source = Source { backend: Embedded::new(store.clone()), place, folder };
+    let served = http::serve(doors, config, source, &seams, stop).await;
+    following.shutdown().await;
+    let closed = blocking("closing", move || store.close()).await;
+    served?;
+    closed??;
+    say("stopped");
+    Ok(())
+}
+
+/// Takes up what owners flush. A bucket that does not answer leaves the server with what it has.
+async fn follow(store: Arc<Store>) {
+    loop {
+        tokio::time::sleep(LOOK).await;
+        let looked = store.clone();
+        match blocking("looking for new manifests", move || looked.refresh()).await {
+            Ok(Ok(_)) => {}
+            Ok(Err(error)) => {
+                tracing::warn!(%error, "what the owner has flushed since could not be read: trying again")
+            }
+            Err(failure) => tracing::error!("{failure}"),
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! Serving clients over HTTP, whatever the collections come from.
+
+use crate::certificates::Certificates;
+use crate::config::Config;
+use crate::control;
+use crate::failure::Failure;
+use crate::machine;
+use crate::output::say;
+use crate::traces;
+use crate::units;
+use meridian_admission::identity::Fault;
+use meridian_api::{AppState, HostName, Hosts};
+use meridian_backend::Backend;
+use meridian_store::seams::Seams;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use tokio::net::{TcpListener, UnixListener};
+use tokio::task::JoinSet;
+
+/// Where clients come in: bound before anything slow begins, so that a wrong address is reported at once.
+pub(super) struct Doors {
+    certificates: Option<Certificates>,
+    listener: TcpListener,
+    monitors: Option<TcpListener>,
+    address: SocketAddr,
+}
+
+impl Doors {
+    /// Binds the addresses of the settings, and reads the certificate.
+    pub(super) async fn open(config: &mut Config) -> Result<Doors, Failure> {
+        // A name that the address is given by is a name of the server.
+        config.server.hosts.extend(HostName::listened_on(&config.listen));
+        let certificates = config.tls.open()?;
+        let listener = TcpListener::bind(&config.listen)
+            .await
+            .map_err(|e| Failure::Usage(format!("--listen {}: cannot listen there: {e}", config.listen)))?;
+        let monitors = match config.metrics_listen {
+            None => None,
+            Some(address) => Some(
+                TcpListener::bind(address)
+                    .await
+                    .map_err(|e| Failure::Usage(format!("metrics.listen {address}: cannot listen there: {e}")))?,
+            ),
+        };
+        let address = listener.local_addr().map_err(|e| Failure::Refused(format!("no local address: {e}")))?;
+        Ok(Doors { certificates, listener, monitors, address })
+    }
+}
+
+/// What a server answers from.
+pub(super) struct Source {
+    pub(super) backend: Arc<dyn Backend>,
+    /// Where the collections are, for the start message and for failures.
+    pub(super) place: String,
+    /// The folder of this process, which has the socket of `meridian token`.
+    pub(super) folder: Option<PathBuf>,
+}
+
+/// Serves until `stop`. The caller closes what the source came from.
+pub(super) async fn serve(
+    doors: Doors,
+    config: Config,
+    source: Source,
+    seams: &Seams,
+    stop: impl Future<Output = ()> + Send + 'static,
+) -> Result<(), Failure> {
+    let Doors { certificates, listener, monitors, address } = doors;
+    let Source { backend, place, folder } = source;
+    let hosts = Hosts::new(&config.server, address);
+    let refused = |e: Fault| match e {
+        // Of a file that the settings name.
+        Fault::Invalid(setting) => Failure::Usage(format!("--config: {setting}")),
+        other => Failure::Refused(format!("cannot open what is {place}: {other}")),
+    };
+    let memory = config.memory_text();
+    let (wanted, there) = (config.memory_bytes(), machine::memory());
+    if let Some(there) = there.filter(|there| *there < wanted) {
+        tracing::warn!(
+            "the settings let the server take {}, and this process may use {}: it could be killed",
+            units::size_short(wanted),
+            units::size_short(there)
+        );
+    }
+    let (tracer, sender) = traces::start(&config.traces, seams)?;
+    let state = AppState::traced(backend.clone(), seams, config.server, tracer).map_err(refused)?;
+    // Decided after the folder is open, which holds the tokens, and before the first connection.
+    let open = state.registry.is_empty();
+    if open && !address.ip().to_canonical().is_loopback() {
+        let how = match &folder {
+            Some(folder) => format!("with `meridian token create --role operator --data {}`", folder.display()),
+            None => "through a gateway on 127.0.0.1, with `meridian token create --role operator --url …`".to_owned(),
+        };
+        return Err(Failure::Usage(format!(
+            "--listen {address}: no token exists, so everyone who reaches this address could do anything: create one first {how}"
+        )));
+    }
+    let (mut collections, mut events) = (0, 0);
+    for tenant in state.registry.tenants() {
+        let all = backend.list(&tenant.name)?;
+        collections += all.len();
+        events += all.iter().map(|collection| collection.stats().events).sum::<u64>();
+    }
+    let scheme = if certificates.is_some() { "https" } else { "http" };
+    let map = if cfg!(feature = "map") { format!("map {scheme}://{address}/map   ") } else { String::new() };
+    // A full or read-only disk must not keep the server from serving what is there.
+    let control = folder.as_deref().and_then(|folder| {
+        let made = control::listen(folder).and_then(UnixListener::from_std);
+        made.inspect_err(|e| tracing::warn!(error = %e, "there is no control socket: `meridian token` needs --url"))
+            .ok()
+    });
+    say(&format!(
+        "Meridian {} serves {collections} collections, {} events on {scheme}://{address} ({place})\n\
+         {map}API {scheme}://{address}/   end with Ctrl-C\n\
+         answers to {hosts}; other names get 421 (--host, server.hosts)\n\
+         {memory}",
+        env!("CARGO_PKG_VERSION"),
+        units::count_text(events),
+    ));
+    if open {
+        say(
+            "no token exists: open to programs on this machine. `meridian token create --role operator` makes the first; \
+             a proxy, or any other address, needs one",
+        );
+    }
+    let tls = certificates.as_ref().map(Certificates::tls);
+    if let Some(warning) = certificates.as_ref().and_then(Certificates::warning) {
+        tracing::warn!("{warning}");
+    }
+    if tls.is_none() && !address.ip().to_canonical().is_loopback() {
+        say(
+            "without TLS: everyone between this server and its clients can read and change what they send, tokens included \
+             (--tls-cert, --tls-key, or a proxy that speaks TLS)",
+        );
+    }
+    let followed = certificates.map(Certificates::follow).transpose();
+    let followed = followed.map_err(|e| Failure::Refused(format!("cannot watch for signals: {e}")))?;
+    // Its task ends with this function.
+    let mut following = JoinSet::new();
+    if let Some(followed) = followed {
+        following.spawn(followed);
+    }
+    let monitoring = monitors.map(|listener| tokio::spawn(meridian_api::serve_monitors(listener, state.clone())));
+    let served = meridian_api::serve(listener, control, tls, state, stop).await;
+    // After the server: monitors see the shutdown until its end.
+    if let Some(monitoring) = monitoring {
+        monitoring.abort();
+    }
+    if let Some(sender) = sender {
+        sender.stop().await;
+    }
+    if let Some(folder) = &folder {
+        control::remove(folder);
+    }
+    served.map_err(|e| Failure::Refused(format!("the server stopped: {e}")))
+}

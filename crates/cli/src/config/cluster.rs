@@ -1,0 +1,162 @@
+//! The role of a process in a cluster, and what its role needs.
+
+use super::setting::{Setting, text};
+use crate::failure::Failure;
+use crate::units;
+use meridian_model::Invalid;
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+use toml::Value;
+
+/// The part that a process plays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// Everything, in one process.
+    All,
+    /// Answers clients from what an owner has.
+    Gateway,
+    /// Writes the collections in the bucket.
+    Owner,
+    /// Answers clients from what owners have flushed to the bucket.
+    Scan,
+}
+
+impl Role {
+    const fn name(self) -> &'static str {
+        match self {
+            Role::All => "all",
+            Role::Gateway => "gateway",
+            Role::Owner => "owner",
+            Role::Scan => "scan",
+        }
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Role {
+    type Err = Invalid;
+
+    fn from_str(name: &str) -> Result<Role, Invalid> {
+        let all = [Role::All, Role::Gateway, Role::Owner, Role::Scan];
+        let found = all.into_iter().find(|role| role.name() == name);
+        found.ok_or_else(|| Invalid::new(format!("{name:?}: expected all, gateway, owner or scan")))
+    }
+}
+
+/// What the processes of a cluster share, and where they find each other.
+#[derive(Debug, Clone)]
+pub struct Cluster {
+    /// The log: `bucket`; empty outside of a cluster.
+    pub log: String,
+    /// The bucket's address, such as `file:///srv/bucket`.
+    pub bucket: String,
+    /// Where an owner answers gateways.
+    pub flight: String,
+    /// The name of this process; empty: a made one.
+    pub node: String,
+    /// How long an owner's lease holds without being renewed.
+    pub lease: Duration,
+}
+
+impl Default for Cluster {
+    fn default() -> Cluster {
+        Cluster {
+            log: String::new(),
+            bucket: String::new(),
+            flight: "127.0.0.1:7118".to_owned(),
+            node: String::new(),
+            lease: Duration::from_secs(3),
+        }
+    }
+}
+
+impl Cluster {
+    /// Checks that a role has what it needs, and nothing that it would ignore.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] that names the option.
+    pub fn check(&self, role: Role, ephemeral: bool) -> Result<(), Failure> {
+        let wrong = |what: String| Err(Failure::Usage(what));
+        if role == Role::All {
+            for (option, value) in [("--log", &self.log), ("--bucket", &self.bucket)] {
+                if !value.is_empty() {
+                    return wrong(format!(
+                        "{option} {value}: one process keeps its log and its segments in --data; a bucket is for --role gateway, \
+                         owner or scan"
+                    ));
+                }
+            }
+            return Ok(());
+        }
+        if cfg!(not(feature = "cluster")) {
+            return wrong(format!("--role {role}: this program was built without the feature `cluster`: expected all"));
+        }
+        match self.log.as_str() {
+            "bucket" => {}
+            "" => return wrong(format!("--role {role}: it needs the cluster's log: expected --log bucket")),
+            nats if nats.starts_with("nats://") => {
+                return wrong(format!("--log {nats}: NATS comes with a later version: expected bucket"));
+            }
+            other => return wrong(format!("--log {other}: expected bucket")),
+        }
+        if self.bucket.is_empty() {
+            return wrong(format!("--role {role}: it needs the cluster's bucket: expected --bucket file://DIR"));
+        }
+        if ephemeral {
+            return wrong(format!(
+                "--ephemeral: the collections of a cluster lie in its bucket, so --role {role} takes none"
+            ));
+        }
+        Ok(())
+    }
+}
+
+pub(super) const ROLE: &[Setting] = &[Setting {
+    key: "server.role",
+    help: "Role of this process: all, or one of a cluster: gateway, owner or scan.",
+    get: |c| Value::String(c.role.to_string()),
+    set: |c, v| {
+        c.role = text(v)?.parse().map_err(|e: Invalid| e.to_string())?;
+        Ok(())
+    },
+}];
+
+pub(super) const SETTINGS: &[Setting] = &[
+    Setting {
+        key: "cluster.log",
+        help: "Log of a cluster: bucket; empty outside of one.",
+        get: |c| Value::String(c.cluster.log.clone()),
+        set: |c, v| text(v).map(|t| c.cluster.log = t),
+    },
+    Setting {
+        key: "cluster.bucket",
+        help: "Bucket of a cluster: file://DIR, a folder that all its processes share.",
+        get: |c| Value::String(c.cluster.bucket.clone()),
+        set: |c, v| text(v).map(|t| c.cluster.bucket = t),
+    },
+    Setting {
+        key: "cluster.flight",
+        help: "Address and port where an owner answers gateways, as they reach it.",
+        get: |c| Value::String(c.cluster.flight.clone()),
+        set: |c, v| text(v).map(|t| c.cluster.flight = t),
+    },
+    Setting {
+        key: "cluster.node",
+        help: "Name of this process among the owners; empty: made from its process id.",
+        get: |c| Value::String(c.cluster.node.clone()),
+        set: |c, v| text(v).map(|t| c.cluster.node = t),
+    },
+    duration!(
+        "cluster.lease",
+        "How long an owner's lease holds without being renewed; another takes over after that and a quarter more.",
+        cluster.lease,
+        "500ms",
+        "5m"
+    ),
+];

@@ -1,0 +1,279 @@
+//! A cluster over a bucket, as real processes: owners that are killed, paused and stopped while clients write; gateways and
+//! servers that only read, whose answers equal those of one process.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
+
+mod common;
+
+use common::batches::{Batches, SPEC};
+use common::{PATIENCE, Random, Server, command, counted, data, meridian, send};
+use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+const WRITERS: u64 = 3;
+
+/// The bucket and the folders of a cluster's processes.
+struct Cluster {
+    folder: TempDir,
+}
+
+impl Cluster {
+    fn new() -> Cluster {
+        let folder = tempfile::tempdir().unwrap();
+        // Shorter than by default, so that a takeover takes little of the test's time.
+        std::fs::write(folder.path().join("settings.toml"), "[cluster]\nlease = \"1s\"\n").unwrap();
+        Cluster { folder }
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.folder.path().join(name).display().to_string()
+    }
+
+    fn arguments(&self, role: &str, data: &str) -> Vec<String> {
+        let bucket = format!("file://{}", self.path("bucket"));
+        let (data, settings) = (self.path(data), self.path("settings.toml"));
+        let all = ["--role", role, "--log", "bucket", "--bucket", &bucket, "--data", &data, "--config", &settings];
+        all.map(str::to_owned).to_vec()
+    }
+
+    fn server(&self, role: &str) -> Server {
+        let arguments = self.arguments(role, role);
+        Server::start_with(&arguments.iter().map(String::as_str).collect::<Vec<_>>())
+    }
+
+    fn owner(&self, name: &str) -> Owner {
+        let mut serve = command(&["serve", "--flight", "127.0.0.1:0"]);
+        let log = std::fs::File::create(self.path(&format!("{name}.log"))).unwrap();
+        let mut child = serve.args(self.arguments("owner", name)).stdout(Stdio::piped()).stderr(log).spawn().unwrap();
+        let (tell, said) = channel();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        std::thread::spawn(move || lines.map_while(Result::ok).try_for_each(|line| tell.send(line)));
+        Owner { name: name.to_owned(), child, said }
+    }
+}
+
+/// A process that is, or would be, the owner.
+struct Owner {
+    name: String,
+    child: Child,
+    said: Receiver<String>,
+}
+
+impl Owner {
+    /// Waits for a line that begins with these words.
+    #[track_caller]
+    fn says(&self, words: &str) -> String {
+        loop {
+            match self.said.recv_timeout(PATIENCE) {
+                Ok(line) if line.starts_with(words) => return line,
+                Ok(_) => {}
+                Err(_) => panic!("{} never said {words:?}", self.name),
+            }
+        }
+    }
+
+    fn signal(&self, signal: &str) {
+        send(self.child.id(), signal);
+    }
+
+    #[track_caller]
+    fn ends(&mut self) -> Option<i32> {
+        let begun = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status.code();
+            }
+            assert!(begun.elapsed() < PATIENCE, "{} does not end", self.name);
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Waits until a path is answered well.
+#[track_caller]
+fn answered(server: &Server, path: &str) -> String {
+    let begun = Instant::now();
+    loop {
+        let (status, body) = server.get(path);
+        if status == 200 {
+            return body;
+        }
+        assert!(begun.elapsed() < PATIENCE, "{path}: {status} {body}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn owners_are_killed_paused_and_stopped_and_nothing_acknowledged_is_lost() {
+    let cluster = Cluster::new();
+    let mut random = Random::new();
+    let mut owner = cluster.owner("o0");
+    owner.says("owns");
+    let gateway = cluster.server("gateway");
+    gateway.create("events", SPEC);
+    let batches = Batches::default();
+    for (round, how) in ["KILL", "STOP", "TERM", "KILL"].into_iter().enumerate() {
+        let next = cluster.owner(&format!("o{}", round + 1));
+        next.says("waiting: the owner is");
+        let stop = AtomicBool::new(false);
+        let before = batches.acknowledged();
+        std::thread::scope(|scope| {
+            for _ in 0..WRITERS {
+                let random = Random(random.next() | 1);
+                scope.spawn(|| batches.write(&gateway.url, &stop, random));
+            }
+            while batches.acknowledged() < before + 3 {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            owner.signal(how);
+            next.says("owns");
+            let taken = batches.acknowledged();
+            let begun = Instant::now();
+            while batches.acknowledged() < taken + 3 {
+                assert!(begun.elapsed() < PATIENCE, "no write after {how}");
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            stop.store(true, Ordering::Relaxed);
+        });
+        match how {
+            // Longer away than its lease: what it holds counts no more, and it says so.
+            "STOP" => {
+                owner.signal("CONT");
+                owner.says("lost");
+                owner.says("waiting: the owner is");
+                owner.signal("TERM");
+                assert_eq!(owner.ends(), Some(0));
+            }
+            "TERM" => assert_eq!(owner.ends(), Some(0)),
+            _ => assert_eq!(owner.ends(), None),
+        }
+        owner = next;
+        answered(&gateway, "/collections/events");
+        batches.check(&gateway, how);
+        batches.resend(&gateway.url);
+        batches.check(&gateway, &format!("{how}, sent again"));
+    }
+    // A server that only reads has all of it once the last owner has flushed.
+    let scan = cluster.server("scan");
+    owner.signal("TERM");
+    assert_eq!(owner.ends(), Some(0));
+    let begun = Instant::now();
+    while counted(&scan.json("/collections/events/aggregate?function=count"))
+        < batches.sent().values().map(|b| b.0).sum()
+    {
+        assert!(begun.elapsed() < PATIENCE, "the server that reads does not follow");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    batches.check(&scan, "the end");
+    let (status, said) = scan.post("/collections/events/items", "application/x-ndjson", None, b"{}").unwrap();
+    assert!((400..500).contains(&status), "{status} {said}");
+    // Without an owner a gateway says so, for as long as there is none.
+    let (status, said) = gateway.get("/collections/events/items");
+    assert_eq!(status, 503, "{said}");
+    let back = cluster.owner("back");
+    back.says("owns");
+    answered(&gateway, "/collections/events");
+    batches.check(&gateway, "the return");
+}
+
+/// An answer without what differs between two servers: their address, and times at which they answered.
+fn plain(server: &Server, path: &str) -> String {
+    let body = answered(server, path).replace(&server.url, "http://server");
+    let Ok(Value::Object(mut answer)) = serde_json::from_str(&body) else { return body };
+    for key in ["timeStamp", "links"] {
+        answer.remove(key);
+    }
+    Value::Object(answer).to_string()
+}
+
+/// The features of all pages.
+fn pages(server: &Server, path: &str) -> Vec<Value> {
+    let (mut found, mut next) = (Vec::new(), Some(path.to_owned()));
+    while let Some(path) = next {
+        let page: Value = serde_json::from_str(&answered(server, &path)).unwrap();
+        found.extend(page["features"].as_array().unwrap().iter().cloned());
+        let links = page["links"].as_array().unwrap();
+        let link = links.iter().find(|link| link["rel"] == "next");
+        next = link.map(|link| link["href"].as_str().unwrap().replace(&server.url, ""));
+    }
+    found
+}
+
+#[test]
+fn answers_of_a_cluster_equal_those_of_one_process() {
+    let cluster = Cluster::new();
+    let mut owner = cluster.owner("owner");
+    owner.says("owns");
+    let (alone, gateway) = (Server::start(Path::new(&cluster.path("alone"))), cluster.server("gateway"));
+    let file = data("usgs-earthquakes/earthquakes.csv.zst").display().to_string();
+    for server in [&alone, &gateway] {
+        meridian(&["load", "quakes", &file, "--url", &server.url]).ended(0);
+    }
+    let about = "/collections/quakes";
+    let asked = [
+        format!("{about}/schema"),
+        format!("{about}/items?f=csv&sortby=-mag,id&limit=500"),
+        format!("{about}/items?f=ndjson&bbox=-130,30,-110,50&sortby=id&limit=200"),
+        format!("{about}/items?filter=mag%3E5.5&sortby=id&limit=1000"),
+        format!("{about}/aggregate?function=count,min(mag),max(mag)&window=P1D"),
+        format!("{about}/aggregate?function=count&by=net"),
+        format!("{about}/near?lon=-118&lat=34&radius=200km&limit=20"),
+        format!("{about}/tiles/WebMercatorQuad/3/3/1"),
+        format!("{about}/items?bbox=nonsense"),
+    ];
+    let compare = |server: &Server| {
+        for path in &asked {
+            let (expected, found) = (alone.get(path), server.get(path));
+            assert_eq!(expected.0, found.0, "{path}: {} beside {}", expected.1, found.1);
+            if expected.0 == 200 {
+                assert_eq!(plain(&alone, path), plain(server, path), "{path}");
+            }
+        }
+        let ids = |server: &Server| {
+            let mut ids: Vec<Value> =
+                pages(server, &format!("{about}/items?limit=700")).iter().map(|f| f["id"].clone()).collect();
+            ids.sort_by_key(Value::to_string);
+            ids
+        };
+        let (expected, found) = (ids(&alone), ids(server));
+        assert!(expected.len() > 1_000, "{}", expected.len());
+        assert_eq!(expected, found);
+    };
+    compare(&gateway);
+    owner.signal("TERM");
+    assert_eq!(owner.ends(), Some(0));
+    let scan = cluster.server("scan");
+    compare(&scan);
+}
+
+#[test]
+fn what_a_role_needs_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let bucket = format!("file://{}", folder.path().join("b").display());
+    for (arguments, words) in [
+        (vec!["--role", "king"], "expected all, gateway, owner or scan"),
+        (vec!["--role", "owner"], "--log bucket"),
+        (vec!["--role", "owner", "--log", "nats://here"], "NATS"),
+        (vec!["--role", "owner", "--log", "bucket"], "--bucket file://DIR"),
+        (vec!["--role", "scan", "--log", "bucket", "--bucket", "s3://events"], "--bucket s3://events"),
+        (vec!["--role", "gateway", "--log", "bucket", "--bucket", &bucket, "--ephemeral"], "--ephemeral"),
+        (vec!["--bucket", &bucket], "--role gateway"),
+        (vec!["--role", "owner", "--log", "bucket", "--bucket", &bucket, "--flight", "0.0.0.0:0"], "--flight"),
+    ] {
+        let listen: &[&str] = &["serve", "--listen", "127.0.0.1:0"];
+        meridian(&[listen, &arguments].concat()).ended(2).says(&[words]);
+    }
+}
