@@ -63,12 +63,14 @@ impl SseSender {
         *self.last.lock() = Some(message);
     }
 
-    /// Ends the stream with this message, and hangs up if the client has not taken all within `grace`.
+    /// Ends the stream with this message, and hangs up if the system has not taken it within `grace`.
     pub async fn end_within(self, message: Bytes, grace: Duration) {
-        let SseSender { messages, last, gone, hang_up } = self;
-        *last.lock() = Some(message);
-        drop(messages);
-        if tokio::time::timeout(grace, gone).await.is_err() {
+        let SseSender { messages, last, hang_up, .. } = self;
+        let (waits, taken) = oneshot::channel();
+        *last.lock() = Some(Bytes::from_owner(InHand { message, _waits: waits }));
+        drop((messages, last));
+        // Not the end of the body: the library may have taken all of it, and still keep it for the client.
+        if tokio::time::timeout(grace, taken).await.is_err() {
             hang_up.call();
         }
     }

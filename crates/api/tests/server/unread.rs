@@ -291,7 +291,6 @@ fn a_slow_reader_gets_every_event_in_order_and_once() {
 }
 
 #[test]
-#[ignore = "fails: the memory of such a client is returned only when its connection ends by `write_stall`"]
 fn a_client_of_http_1_that_was_evicted_and_still_does_not_read_is_hung_up_on() {
     // Far longer than this test waits: the client is not found to stall.
     let server = Server::with(ServerConfig { write_stall: 10 * PATIENCE, ..config(400 << 10) });
