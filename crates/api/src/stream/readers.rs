@@ -125,7 +125,7 @@ impl Readers {
         clients
     }
 
-    /// Evicts the client that has taken nothing for longest; `false` if all of them read, or if those who leave already hold
+    /// Evicts the client that has taken nothing for longest; `false` if all of them read, or if evicted clients already hold
     /// as many bytes. A client of another tenant is evicted only if that tenant holds more than it is guaranteed.
     fn evict_idlest(&self, answers: &ByteBudget, wanted: usize) -> bool {
         let clients = self.owing(answers);

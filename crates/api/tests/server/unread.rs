@@ -74,7 +74,7 @@ fn many_streams_of_large_events_that_nobody_reads_hold_no_more_than_one_message_
     load(&server, &[LARGE; 40]);
     let sockets: Vec<Socket> = (0..STREAMS / 2).map(|_| Socket::over(unread(&server), STREAM)).collect();
     let events: Vec<Follow> = (0..STREAMS / 2).map(|_| Follow::over(unread(&server), STREAM, None)).collect();
-    // They fill the memory, and those that wait for it need those before them to be evicted.
+    // They fill the memory, and the streams that wait for it need earlier ones to be evicted.
     wait_until("the memory is never needed twice", || {
         let held = metric(&server, "meridian_answer_bytes");
         assert!(held <= BUDGET as u64, "{held}");

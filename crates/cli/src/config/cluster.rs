@@ -128,30 +128,10 @@ pub(super) const ROLE: &[Setting] = &[Setting {
 }];
 
 pub(super) const SETTINGS: &[Setting] = &[
-    Setting {
-        key: "cluster.log",
-        help: "Log of a cluster: bucket; empty outside of one.",
-        get: |c| Value::String(c.cluster.log.clone()),
-        set: |c, v| text(v).map(|t| c.cluster.log = t),
-    },
-    Setting {
-        key: "cluster.bucket",
-        help: "Bucket of a cluster: file://DIR, a folder that all its processes share.",
-        get: |c| Value::String(c.cluster.bucket.clone()),
-        set: |c, v| text(v).map(|t| c.cluster.bucket = t),
-    },
-    Setting {
-        key: "cluster.flight",
-        help: "Address and port where an owner answers gateways, as they reach it.",
-        get: |c| Value::String(c.cluster.flight.clone()),
-        set: |c, v| text(v).map(|t| c.cluster.flight = t),
-    },
-    Setting {
-        key: "cluster.node",
-        help: "Name of this process among the owners; empty: made from its process id.",
-        get: |c| Value::String(c.cluster.node.clone()),
-        set: |c, v| text(v).map(|t| c.cluster.node = t),
-    },
+    plain!("cluster.log", "Log of a cluster: bucket; empty outside of one.", cluster.log),
+    plain!("cluster.bucket", "Bucket of a cluster: file://DIR, a folder that all its processes share.", cluster.bucket),
+    plain!("cluster.flight", "Address and port where an owner answers gateways, as they reach it.", cluster.flight),
+    plain!("cluster.node", "Name of this process among the owners; empty: made from its process id.", cluster.node),
     duration!(
         "cluster.lease",
         "How long an owner's lease holds without being renewed; another takes over after that and a quarter more.",

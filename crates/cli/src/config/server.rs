@@ -7,12 +7,7 @@ use std::path::PathBuf;
 use toml::Value;
 
 pub(super) const SETTINGS: &[Setting] = &[
-    Setting {
-        key: "server.listen",
-        help: "Address and port to listen on.",
-        get: |c| Value::String(c.listen.clone()),
-        set: |c, v| text(v).map(|t| c.listen = t),
-    },
+    plain!("server.listen", "Address and port to listen on.", listen),
     Setting {
         key: "server.public_url",
         help: "Address at which clients reach the server, for links; empty: that of each request.",

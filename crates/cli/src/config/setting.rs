@@ -18,6 +18,18 @@ pub(super) struct Setting {
     pub(super) set: fn(&mut Config, &Value) -> Result<(), String>,
 }
 
+/// A text, taken as it is.
+macro_rules! plain {
+    ($key:literal, $help:literal, $($place:ident).+) => {
+        Setting {
+            key: $key,
+            help: $help,
+            get: |c| Value::String(c.$($place).+.clone()),
+            set: |c, v| text(v).map(|t| c.$($place).+ = t),
+        }
+    };
+}
+
 /// A size in bytes: a whole number, or a text such as "64 MiB".
 macro_rules! size {
     ($key:literal, $help:literal, $($place:ident).+, $min:expr, $max:expr) => {

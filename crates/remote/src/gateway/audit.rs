@@ -7,7 +7,7 @@ use crate::wire::fault::Fault;
 use meridian_backend::{Act, AuditLog, AuditPage, Audited, StoreError};
 use std::sync::Arc;
 
-/// Lines that are asked for at a time: those that are not wanted are left out here.
+/// Lines asked for at a time; unwanted ones are left out here.
 const LINES: usize = 500;
 
 #[derive(Debug)]

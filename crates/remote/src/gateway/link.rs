@@ -96,7 +96,7 @@ struct Answered {
     instance: u64,
 }
 
-/// The connection to whoever owns the data.
+/// The connection to the owner of the data.
 #[derive(Debug)]
 pub(super) struct Link {
     engine: Engine,

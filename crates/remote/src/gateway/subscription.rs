@@ -27,7 +27,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// Time for reads of changes: what a whole catch-up may take.
 const LEFT: Duration = Duration::from_secs(3600);
 
-/// Everyone who is told, and what the owner is told in return.
+/// All subscribers, and what the owner is told in return.
 #[derive(Debug, Default)]
 pub(super) struct Subscription {
     subscribers: Mutex<Vec<Arc<dyn Subscriber>>>,
@@ -53,7 +53,7 @@ impl Subscription {
     }
 }
 
-/// Follows the owner, whoever it is.
+/// Follows the owner, also when it changes.
 pub(super) async fn follow(link: Arc<Link>, mirrors: Arc<Mirrors>, subscription: Arc<Subscription>) {
     let mut owner = link.owner();
     let mut follower = Follower { link, mirrors, subscription, known: HashMap::new(), began: false };

@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 use tokio::sync::watch;
 
-/// Max collections that are remembered; beyond it, those that have not moved for longest are forgotten.
+/// Max collections that are remembered; beyond it, the ones without a move for longest are forgotten.
 const COLLECTIONS_MAX: usize = 1 << 16;
 
 #[derive(Debug, Default)]
@@ -87,7 +87,7 @@ impl Positions {
     }
 }
 
-/// Sends positions until the caller goes away: first those of all collections that have moved, then those that move.
+/// Sends positions until the caller goes away: first of all collections that have moved, then of each as it moves.
 pub(super) async fn send(positions: &Arc<Positions>, out: &Out) -> Result<(), Fault> {
     let mut moves = positions.moves.subscribe();
     let mut after = 0;

@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 const MAGIC: &[u8; 8] = b"MRDNCATB";
 const VERSION: u32 = 1;
-/// How often the newest manifest is looked for, while others commit and delete.
+/// Max searches for the newest manifest, while others commit and delete.
 const TURNS: usize = 16;
 /// Most numbers of old manifests that are remembered.
 const OLD_MAX: usize = 256;
@@ -215,7 +215,7 @@ impl BucketCatalog {
         Ok(frame(MAGIC, VERSION, &content))
     }
 
-    /// Deletes old manifests that need not stay, and gives those that are left. One that cannot be deleted now is tried again after the
+    /// Deletes old manifests that need not stay, and returns the remaining ones. One that cannot be deleted now is tried again after the
     /// next commit.
     fn tidy(&self, newest: u64, old: Vec<u64>) -> Vec<u64> {
         let goes = |number: &u64| !numbers::stays(*number, newest) && self.bucket.delete(&self.name(*number)).is_ok();

@@ -85,7 +85,7 @@ fn is_certain(error: &io::Error) -> bool {
 }
 
 /// Whether the answer was lost on its way, so that the call may have been done in full.
-fn is_lost_answer(error: &io::Error) -> bool {
+pub(super) fn is_lost_answer(error: &io::Error) -> bool {
     use ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted, TimedOut};
     matches!(
         error.kind(),

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 const MAGIC: &[u8; 8] = b"MRDNLEAS";
 const VERSION: u32 = 1;
-/// How many terms stay: whoever reads the chain needs the newest alone.
+/// How many terms stay: a reader of the chain needs the newest alone.
 const KEPT: u64 = 8;
 /// How often a look is repeated while others write.
 const TURNS: usize = 8;
@@ -48,7 +48,7 @@ impl Terms {
         let number = |name: &String| u64::from_str_radix(name.rsplit('/').next()?, 16).ok();
         let hint = names.iter().filter_map(number).max().unwrap_or(0).max(known);
         let (mut at, mut found) = (hint, None);
-        // The listing may be behind: the terms after the last one listed are looked for by name.
+        // The listing may be behind: the terms after the last one listed are found by name.
         loop {
             match self.read(at)? {
                 Some(term) => found = Some((at, term)),

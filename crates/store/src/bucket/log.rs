@@ -1,7 +1,7 @@
 //! The log in a bucket: a chain of objects, each a group of writes or the fence that ends its writer's part of the chain.
 //!
 //! After the object `(epoch, number)` comes `(epoch, number + 1)`, or, where that object is a fence, `(the fence's epoch, number + 1)`.
-//! A writer sends one object at a time, and always the next one of its own epoch. So whoever creates a fence under that very name has ended the
+//! A writer sends one object at a time, and always the next one of its own epoch. So a process that creates a fence under that very name has ended the
 //! writer's part for good: its next create finds another object. Fences are never deleted, so no former writer ever finds its next name free.
 //!
 //! A manifest names the place from which the log continues. Objects before it are deleted once the manifest stands. A process
@@ -27,7 +27,7 @@ const VERSION: u32 = 1;
 const BATCH_EVERY: Duration = Duration::from_millis(250);
 /// From so many bytes on a group does not wait for that.
 const BATCH_BYTES: usize = 4 << 20;
-/// How often the end of the chain is looked for, while others append to it.
+/// Max searches for the end of the chain, while others append to it.
 const TURNS: usize = 32;
 
 /// The log of one partition in a bucket.

@@ -1,6 +1,6 @@
 //! Collections in a bucket that several processes share: log, catalog and objects of a partition, and the lease of their owner.
 //!
-//! One operation carries all of it: [`Bucket::put`] creates an object if there is none of its name, so of those that try exactly one
+//! One operation carries all of it: [`Bucket::put`] creates an object if there is none of its name, so of all that try exactly one
 //! does. No object is ever replaced. `docs/decisions/043-log-in-a-bucket.md` has the argument why a former owner can change nothing.
 //!
 //! Start at `create.rs`, which finds out what came of a create. `log.rs` and `catalog.rs` are chains of such creates, `numbers.rs`

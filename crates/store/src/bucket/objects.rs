@@ -1,5 +1,6 @@
 //! The objects of a partition in a bucket: verified when they are written, deleted after a grace.
 
+use super::create::is_lost_answer;
 use super::{Bucket, Put, Upload};
 use crate::seams::{Clock, Object, ObjectWriter, Objects};
 use parking_lot::Mutex;
@@ -180,6 +181,8 @@ impl ObjectWriter for BucketWriter {
         // given twice, so other bytes under this one are another process's mistake.
         match (verify(bucket.as_ref(), &name, bytes, crc), put) {
             (Ok(true), Ok(Put::Created)) => Ok(bytes),
+            // The store says that it failed, not that it was slow: an object that can be read may still not be durable.
+            (Ok(true), Err(error)) if !is_lost_answer(&error) => Err(error),
             (Ok(true), _) => bucket.settle(&name).map(|()| bytes),
             (Ok(false), Ok(Put::Exists)) => Err(ErrorKind::AlreadyExists.into()),
             (Ok(false), Ok(Put::Created)) => {

@@ -107,7 +107,7 @@ async fn finish(
     let attempt = attempt.ok_or_else(|| refused("this browser began no sign-in, or too long ago: sign in again"))?;
     let endpoints = endpoints(issuer, sign_in)?;
     let code = code(context, (issuer, sign_in), &endpoints, &attempt)?;
-    // From here on each attempt has the server call the issuer: those that fail are slowed down like those of passwords.
+    // From here on each attempt has the server call the issuer. Failed attempts are slowed down like wrong passwords.
     state.throttle.check(client, state.now()).map_err(|wait| super::too_many(state, wait))?;
     let back = redirect(context, &settings.name);
     let token = exchange::id_token(state, (issuer, sign_in), &endpoints, &attempt, (code, back)).await;

@@ -8,15 +8,17 @@ use std::sync::Arc;
 /// More calls than any of the runs makes.
 const CALLS: u64 = 2_000;
 
-/// Another owner takes over, writes and flushes so often that everything old enough to go is gone.
+/// Other owners take over, one after the other. Each writes and flushes so often that everything old enough to go is gone.
 fn go_on(bucket: &MemoryBucket, numbers: std::ops::Range<i64>) -> Vec<(i64, Fate)> {
-    let other = Process::next(bucket);
     let mut done = Vec::new();
-    for number in numbers {
-        done.push((number, write(&other.collection, number)));
-        other.collection.flush().unwrap();
+    for from in numbers.step_by(12) {
+        let other = Process::next(bucket);
+        for number in from..from + 12 {
+            done.push((number, write(&other.collection, number)));
+            other.collection.flush().unwrap();
+        }
+        other.collection.maintain().unwrap();
     }
-    other.collection.maintain().unwrap();
     done
 }
 
@@ -34,7 +36,7 @@ fn an_owner_that_wakes_up_after_a_takeover_changes_nothing_and_knows_it() {
         writes.write(&owner.collection);
         let done = Arc::new(Mutex::new(Vec::new()));
         let (others, meanwhile) = (bucket.clone(), done.clone());
-        bucket.pause(after, move || *meanwhile.lock() = go_on(&others, 100..112));
+        bucket.pause(after, move || *meanwhile.lock() = go_on(&others, 100..124));
         // What was begun before the pause may come to an end, as if it had been in time.
         writes.write(&owner.collection);
         let _ = owner.collection.flush();
@@ -45,7 +47,7 @@ fn an_owner_that_wakes_up_after_a_takeover_changes_nothing_and_knows_it() {
         }
         paused += 1;
         let done = std::mem::take(&mut *done.lock());
-        assert_eq!(done.len(), 12, "pause after {after}: the takeover failed");
+        assert_eq!(done.len(), 24, "pause after {after}: the takeover failed");
         done.into_iter().for_each(|(number, fate)| {
             assert_eq!(fate, Fate::Stored, "pause after {after}: the new owner takes no writes");
             writes.note(number, fate);

@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-/// How often the lease is looked at for the owner's address.
+/// Interval at which the lease is read for the owner's address.
 const LOOK: Duration = Duration::from_millis(250);
 /// How long after a try to reach the owner, at the start, the next one comes.
 const RETRY: Duration = Duration::from_millis(100);

@@ -40,7 +40,7 @@ impl Keeper {
                         after
                     }
                     Ok(Err(error)) => {
-                        tracing::warn!(%error, "the lease could not be looked at: trying again");
+                        tracing::warn!(%error, "the lease could not be read: trying again");
                         RETRY
                     }
                     Err(failure) => {

@@ -1,4 +1,4 @@
-//! `--role scan`: answers from what the owner has flushed to the bucket, and writes nothing there.
+//! `--role scan`: answers from what the owner has flushed to the bucket, and refuses writes.
 
 use super::super::http::{self, Doors, Source};
 use super::{blocking, open_bucket};
