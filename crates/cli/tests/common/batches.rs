@@ -5,9 +5,13 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
+use std::time::Duration;
 
 /// The collection that the batches go to.
 pub const SPEC: &str = "batch:String,n:Long,dtg:Date,*geom:Point";
+
+/// How long a client waits that was refused.
+const REFUSED_PAUSE: Duration = Duration::from_millis(200);
 
 /// What a client knows of a batch that it sent.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -70,8 +74,9 @@ impl Batches {
                 Ok((200 | 201, _)) => {
                     self.sent().insert(batch, (events, Known::Acknowledged));
                 }
-                // Refused: it is sent again with those that got no response.
-                Ok((503, _)) => {}
+                // Refused: it is sent again with those that got no response. Without the pause a server that refuses at once would
+                // make thousands of them.
+                Ok((503, _)) => std::thread::sleep(REFUSED_PAUSE),
                 Ok((status, text)) => panic!("{batch}: {status} {text}"),
                 Err(e) => {
                     assert!(!e.contains("timeout"), "{batch} was left without an end: {e}");
