@@ -35,7 +35,8 @@ fn records(data: &Path, kind: &str) -> Vec<Value> {
     let of_kind = files(&data.join("access")).into_iter().filter(|path| text(path).contains(kind));
     let json = of_kind.map(|path| {
         let content = String::from_utf8_lossy(&std::fs::read(path).unwrap()).into_owned();
-        serde_json::from_str(&content[content.find('{').unwrap()..]).unwrap()
+        // The checksum before the JSON can hold a brace too.
+        serde_json::from_str(&content[content.find("{\"").unwrap()..]).unwrap()
     });
     json.collect()
 }

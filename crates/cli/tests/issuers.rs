@@ -205,7 +205,7 @@ fn no_part_of_a_client_secret_or_an_id_token_is_written_anywhere() {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
         let nonce = if nonce_is_right { value("nonce=") } else { "wrong".to_owned() };
         *next.lock().unwrap() =
-            json!({ "iss": issuer, "sub": "mary", "aud": "pages", "exp": now + 300, "nonce": nonce });
+            json!({ "iss": issuer, "sub": "mary", "aud": "pages", "iat": now, "exp": now + 300, "nonce": nonce });
         let path = format!("/login/company/callback?code=canary-code-of-the-issuer&state={}", value("state="));
         let (status, _, session, page) = ask(&path, &cookie);
         assert_eq!(status, if nonce_is_right { 303 } else { 401 }, "{page}");
