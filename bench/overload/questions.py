@@ -20,7 +20,7 @@ Subject = collections.namedtuple("Subject", "path shape tile start end")
 RADII_KM, SPANS_DAYS = [10, 25, 50, 100, 200, 400, 650], [6, 30, 90, 180, 425]
 CANDIDATES = 400
 # Events that the answers of a kind hold.
-BANDS = {"heavy": (10_000, 40_000), "light": (20, 200), "middle": (9_000, 16_000), "huge": (40_000, 200_000)}
+BANDS = {"heavy": (18_000, 60_000), "light": (20, 200), "middle": (9_000, 16_000), "huge": (40_000, 200_000)}
 # Shares of the kinds; what is left of a hundred is written.
 MIXES = {"heavy": {"cities": 40, "countries": 20, "tiles": 20, "aggregates": 10, "ingest": 10}, "light": {"cities": 50, "tiles": 20, "aggregates": 20, "ingest": 10}}
 BATCH = {"heavy": 500, "light": 10}

@@ -59,7 +59,7 @@ impl Segment {
         self.rows.load().as_ref().map_or(CHUNK_ROWS, |rows| rows.page_rows(chunk, column))
     }
 
-    /// The smallest of [`SegmentFile::page_rows`] in any chunk.
+    /// The smallest of [`Self::page_rows`] in any chunk.
     pub(crate) fn page_rows_min(&self, column: usize) -> u32 {
         self.rows.load().as_ref().map_or(CHUNK_ROWS, |rows| rows.page_rows_min(column))
     }
