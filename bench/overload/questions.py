@@ -18,11 +18,11 @@ Question = collections.namedtuple("Question", "name kind path digest rows")
 # What a question is about, for systems that are asked in other words: a shape as WKT or a tile (zoom, row, column), and a window of time.
 Subject = collections.namedtuple("Subject", "path shape tile start end")
 RADII_KM, SPANS_DAYS = [10, 25, 50, 100, 200, 400, 650], [6, 30, 90, 180, 425]
-CANDIDATES = 400
+CANDIDATES = 1_000
 # Events that the answers of a kind hold.
-BANDS = {"heavy": (18_000, 60_000), "light": (20, 200), "middle": (9_000, 16_000), "huge": (40_000, 200_000)}
+BANDS = {"heavy": (20_000, 80_000), "light": (20, 200), "middle": (9_000, 16_000), "huge": (40_000, 200_000)}
 # Shares of the kinds; what is left of a hundred is written.
-MIXES = {"heavy": {"cities": 40, "countries": 20, "tiles": 20, "aggregates": 10, "ingest": 10}, "light": {"cities": 50, "tiles": 20, "aggregates": 20, "ingest": 10}}
+MIXES = {"heavy": {"cities": 45, "countries": 25, "tiles": 10, "aggregates": 10, "ingest": 10}, "light": {"cities": 50, "tiles": 20, "aggregates": 20, "ingest": 10}}
 BATCH = {"heavy": 500, "light": 10}
 EACH = 12
 INGEST = "object:String,value:Double,time:Date,*geometry:Point;meridian.id='given'"
