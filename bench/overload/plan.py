@@ -29,6 +29,7 @@ def estimates(options, left):
         "drift": ready + sides * (options.drift_seconds + RUN_S),
         "fairness": sides * (tenants + CHOOSING_S + 3 * (options.calibrate_seconds + RUN_S) + options.rounds * 5 * (options.share_seconds + RUN_S)),
         "refusal": ready + sides * (5 * (options.calibrate_seconds + RUN_S) + options.rounds * 6 * (options.refusal_seconds + RUN_S)),
+        "floor": START_S + 2 * options.rounds * (options.refusal_seconds + RUN_S),
         "cascade": ready + sides * options.rounds * 3 * (options.cascade_seconds + 2 * RUN_S),
         "restart": START_S + 3 * options.restart_rows / 1e6 * MILLION_S + 2 * options.kills * (options.restart_seconds + 2),
         "entry": 2 * START_S + 2 * options.entry_rounds * 1.2 * options.entry_seconds,

@@ -23,6 +23,7 @@ import data
 import drift
 import entry
 import flood
+import floor
 import picture
 import plan
 import quiet
@@ -30,7 +31,7 @@ import restart
 import shares
 from common import MERIDIAN, RESULTS, commit, machine, need, save, say, steal_and_load
 
-PARTS = ["edge", "flood", "peers", "drift", "fairness", "refusal", "cascade", "restart", "entry"]
+PARTS = ["edge", "flood", "peers", "drift", "fairness", "refusal", "floor", "cascade", "restart", "entry"]
 FULL = {"rows": 4_000_000, "step_seconds": 20, "steps": 24, "seconds": 60, "share_seconds": 60, "rounds": 5, "refusal_seconds": 20, "cascade_seconds": 60, "drift_seconds": 1_800, "calibrate_seconds": 10,
         "kills": 100, "restart_seconds": 1, "entry_rounds": 25, "entry_seconds": 4}
 # The light mix is wanted up to 5x.
@@ -47,7 +48,7 @@ def past_the_edge(options, figures):
     return edges
 
 
-RUN = {"edge": flood.edge, "peers": beside.peers, "fairness": shares.fairness, "refusal": costs.refusal, "cascade": costs.cascade, "restart": restart.restart, "entry": entry.entry}
+RUN = {"edge": flood.edge, "peers": beside.peers, "fairness": shares.fairness, "refusal": costs.refusal, "floor": floor.floor, "cascade": costs.cascade, "restart": restart.restart, "entry": entry.entry}
 PAST = {"flood": flood.flood, "drift": drift.drift}
 
 
@@ -75,9 +76,10 @@ def arguments():
     parser.add_argument("--seconds", type=float, default=8, help="length of each flood")
     parser.add_argument("--drift-seconds", type=float, default=30, help="length of the part drift")
     parser.add_argument("--share-seconds", type=float, default=10, help="length of each run with tenants")
-    parser.add_argument("--rounds", type=int, default=2, help="rounds of the parts fairness, refusal and cascade")
+    parser.add_argument("--rounds", type=int, default=2, help="rounds of the parts fairness, refusal, floor and cascade")
     parser.add_argument("--refusal-rate", type=float, default=2_000, help="requests a second on top of a full server")
     parser.add_argument("--refusal-seconds", type=float, default=6)
+    parser.add_argument("--floor-rate", type=float, default=15_000, help="requests a second that are all refused, of the part floor")
     parser.add_argument("--cascade-seconds", type=float, default=10)
     parser.add_argument("--kills", type=int, default=5, help="kills of the part restart, and as many stops")
     parser.add_argument("--restart-rows", type=int, default=200_000, help="events of each of its three tenants")
@@ -107,7 +109,7 @@ def main():
     plan.say(options, left, done)
     if options.plan:
         return
-    need(MERIDIAN, "taskset", "zstd", *([options.old] if options.old else []), *(["psql"] if "peers" in left else []))
+    need(MERIDIAN, "taskset", "zstd", *([options.old] if options.old else []), *(["psql"] if "peers" in left else []), *(["nginx"] if "floor" in left else []))
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     options.files = data.events(options.rows, options.seed)
