@@ -61,7 +61,7 @@ impl Registry {
         let Verified { name, tenant, grant, expires } = verified;
         let state = self.now.load();
         // An operator works in the default tenant unless a request names another one.
-        let member = state.tenants.get(tenant.as_deref().unwrap_or(DEFAULT_TENANT)).ok_or(Unknown::Suspended)?;
+        let member = state.tenants.get(tenant.as_deref().unwrap_or(DEFAULT_TENANT)).ok_or(Unknown::NoTenant)?;
         let identity = Identity::of(&member.ledger, grant, &name);
         let identity = Identity { expires, gives_until: expires, revoked: Some(end), ..identity };
         if state.serves(&identity) { Ok(identity) } else { Err(Unknown::Suspended) }

@@ -87,6 +87,8 @@ pub enum Unknown {
     Expired,
     /// Its tenant is suspended or gone.
     Suspended,
+    /// It is a JSON Web Token, and its rule names a tenant that does not exist.
+    NoTenant,
     /// It is a JSON Web Token that no rule of the operator is for.
     NoRule,
     /// It is a JSON Web Token, and this is wrong with it. Never a part of it.

@@ -73,6 +73,11 @@ impl Login {
         plain.then(|| Login::of(tenant, &name))
     }
 
+    /// The tenant that it names, whether or not there is one.
+    pub fn tenant(&self) -> &str {
+        self.0.split_once('/').map_or(DEFAULT_TENANT, |(tenant, _)| tenant)
+    }
+
     /// Its text.
     pub fn as_str(&self) -> &str {
         &self.0

@@ -68,7 +68,7 @@ impl Asked {
         Note { tenant: Some(tenant.to_owned()), target: Some(format!("/tenants/{tenant}")), change }
     }
 
-    fn check(&self) -> Result<Change> {
+    fn check(&self, tenant: &str) -> Result<Change> {
         if self.weight.is_some_and(|weight| !(1..=1000).contains(&weight)) {
             let wrong = Invalid::field("weight", "a weight is a number from 1 to 1000");
             return Err(Problem::invalid_body(wrong));
@@ -76,7 +76,15 @@ impl Asked {
         let anonymous = match &self.anonymous {
             None => None,
             Some(None) => Some(None),
-            Some(Some(pattern)) => Some(Some(pattern.parse().map_err(Problem::invalid_body)?)),
+            // The tenant of a request comes from its credential, and such a request has none.
+            Some(Some(_)) if tenant != DEFAULT_TENANT => {
+                let wrong = "requests without a credential are of the tenant default: only it can have this";
+                return Err(Problem::invalid_body(Invalid::field("anonymous", wrong)));
+            }
+            Some(Some(pattern)) => {
+                let wrong = |wrong: Invalid| Problem::invalid_body(Invalid::field("anonymous", wrong.detail));
+                Some(Some(pattern.parse().map_err(wrong)?))
+            }
         };
         let quotas = self.quotas.iter().map(|(name, limit)| Ok((name.parse()?, read_limit(name, limit)?)));
         let quotas = quotas.collect::<Result<_, Invalid>>().map_err(Problem::invalid_body)?;
@@ -109,7 +117,7 @@ pub async fn post(state: Scope, context: Context, body: Body) -> Result<Response
         return Err(Problem::invalid_body(Invalid::field("name", "the tenant needs a name")));
     };
     let mut tenant = Tenant { created: state.now(), ..Tenant::new(&name) };
-    asked.check()?.make(&mut tenant).map_err(Problem::invalid_body)?;
+    asked.check(&name)?.make(&mut tenant).map_err(Problem::invalid_body)?;
     let made = tenant.clone();
     super::change(&state, move |state| state.registry.create_tenant(made)).await?;
     state.share_out();
@@ -134,7 +142,7 @@ pub async fn patch(state: Scope, Path(name): Path<String>, context: Context, bod
     if asked.name.as_ref().is_some_and(|other| *other != name) {
         return Err(Problem::invalid_body(Invalid::field("name", "a tenant keeps its name")));
     }
-    let (change, of) = (asked.check()?, name.clone());
+    let (change, of) = (asked.check(&name)?, name.clone());
     let tenant =
         super::change(&state, move |state| state.registry.change_tenant(&of, |tenant| change.make(tenant))).await?;
     state.share_out();

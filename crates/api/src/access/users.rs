@@ -138,7 +138,7 @@ fn find(state: &Scope, name: &str) -> Result<Arc<User>> {
     let user = state.registry.user(&Login::of(&caller.tenant, name));
     let of_tenant = |user: &Arc<User>| caller.is_operator() || user.tenant == *caller.tenant;
     user.filter(|user| of_tenant(user) && super::manages(state, &user.grant()))
-        .ok_or_else(|| Problem::not_found(format!("there is no user {name:?}")))
+        .ok_or_else(|| Problem::not_found(format!("there is no user {name:?} in the tenant {:?}", &*caller.tenant)))
 }
 
 fn role(text: &str) -> Result<Role> {

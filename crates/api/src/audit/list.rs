@@ -14,6 +14,7 @@ use axum::response::{IntoResponse, Response};
 use meridian_admission::identity::Identity;
 use meridian_backend::Audited;
 use meridian_model::Interval;
+use meridian_model::policy::access::Pattern;
 
 const LIMIT_DEFAULT: usize = 100;
 /// Max lines of a page; a line has some 300 bytes.
@@ -68,11 +69,16 @@ pub async fn get(state: Scope, context: Context) -> Result<Response> {
 }
 
 /// Whether a line is the caller's to read. Collections outside its pattern do not exist for it, and what is older than its tenant
-/// is of another tenant of the same name.
+/// is of another tenant of the same name. Lines about tokens and users name the collections that those cover, so a caller with a
+/// narrower pattern sees only its own.
 fn may_see(caller: &Identity, created: i64, line: &Audited) -> bool {
-    let covers = |name: &String| caller.grant.collections.covers(name);
+    let pattern = &caller.grant.collections;
     let of_tenant = *caller.tenant == *line.act.tenant && line.time >= created;
-    caller.is_operator() || of_tenant && line.act.collection.as_ref().is_none_or(covers)
+    let covered = match &line.act.collection {
+        Some(name) => pattern.covers(name),
+        None => pattern.includes(&Pattern::all()) || *line.act.who == *caller.name,
+    };
+    caller.is_operator() || of_tenant && covered
 }
 
 fn number(text: &str) -> Result<u64> {

@@ -8,9 +8,11 @@
 //! connection ends:
 //! - streams that are reset as soon as they are opened (CVE-2023-44487): [`RESETS_PENDING_MAX`], [`CANCELLED_MAX`];
 //! - heads in endless `CONTINUATION` frames (CVE-2024-27316), and heads that unfold to more than [`HEAD_BYTES_MAX`];
-//! - frames that are errors: [`ERRORS_MAX`].
+//! - frames that are errors: [`ERRORS_MAX`];
+//! - frames that carry no request: `frames.rs`.
 
 use super::exchange::{self, Ended};
+use super::frames::Counted;
 use super::wire::HEAD_BYTES_MAX;
 use crate::entry::{Connection, Entry};
 use bytes::Bytes;
@@ -46,6 +48,7 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let head_timeout = entry.state().config.head_timeout;
+    let (stream, flood) = Counted::new(stream);
     let mut connection = match tokio::time::timeout(head_timeout, builder().handshake::<_, Bytes>(stream)).await {
         Ok(Ok(connection)) => connection,
         Ok(Err(e)) => return tracing::debug!(error = %e, "no preface of HTTP/2"),
@@ -54,7 +57,7 @@ where
     let mut alive = Alive::new(connection.ping_pong());
     let mut streams: JoinSet<Ended> = JoinSet::new();
     let (mut answered, mut cancelled) = (0u64, 0u64);
-    let mut closing = false;
+    let (mut closing, mut flooded) = (false, false);
     // When the connection has been idle for long enough: it is asked to close, and dropped if it does not.
     let mut idle_until = Instant::now() + head_timeout;
     loop {
@@ -85,6 +88,11 @@ where
                 connection.graceful_shutdown();
                 closing = true;
                 idle_until = Instant::now() + head_timeout;
+            }
+            () = flood.began(), if !flooded => {
+                // Its `GOAWAY` goes out as the connection is polled on, which then ends.
+                flooded = true;
+                connection.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
             }
             () = alive.lost(), if !streams.is_empty() => return tracing::debug!("the client answers no ping"),
             // Every open stream may end; new ones are refused.

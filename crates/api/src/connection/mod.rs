@@ -7,6 +7,7 @@
 mod addresses;
 mod asked;
 mod exchange;
+mod frames;
 mod http1;
 mod http2;
 mod plain;

@@ -178,6 +178,10 @@ fn unauthorized(detail: &str) -> Problem {
 /// 403, or 404 where the caller may not know whether the target exists.
 pub fn allow(caller: &Caller, access: Access, segments: &Params<'_, '_>) -> Result<()> {
     let Access::Needs(action, resource) = access else { return Ok(()) };
+    // Open are the collections that an operator named. What users of the tenant ask for is not.
+    if resource == Resource::SavedSearch && caller.is_anonymous() {
+        return Err(unauthorized(NEEDED));
+    }
     let name = match resource {
         Resource::Collection => decoded(segments.get("c").unwrap_or_default())?,
         Resource::Places => Cow::Borrowed(crate::places::COLLECTION),

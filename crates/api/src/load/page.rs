@@ -12,9 +12,10 @@ const STYLE: &str = "<style>\
 .tiles b{display:block;font-size:1.35rem;font-variant-numeric:tabular-nums;line-height:1.3}.tiles small{display:block;color:var(--muted)}\
 meter{display:block;width:100%;max-width:12rem;height:.55rem;margin:.1rem 0 .3rem}\
 .why{margin:0;padding:0;list-style:none}.hot{font-weight:600}\
+.rows code,.rows td[data-name=Took],.rows td[data-name=When]{white-space:nowrap}.rows meter{min-width:6rem}\
 @media(max-width:46rem){.rows thead{position:absolute;left:-99rem}.rows tr{display:block;padding:.5rem 0;border-bottom:1px solid var(--line)}\
 .rows td{display:flex;justify-content:space-between;gap:1rem;border:0;padding:.1rem 0;text-align:right}\
-.rows td::before{content:attr(data-name);color:var(--muted);text-align:left}.rows td:empty{display:none}}</style>";
+.rows td::before{content:attr(data-name);color:var(--muted);text-align:left}.rows td:empty{display:none}.rows code{white-space:normal}}</style>";
 
 /// The page; its browser asks again by itself while it is live.
 pub fn page(load: &Load, is_live: bool) -> html::Page {
@@ -162,7 +163,7 @@ fn memory(pools: &[MemoryLoad], out: &mut String) {
 fn slow(requests: &[SlowRequest], out: &mut String) {
     out.push_str("<h2>Slow requests</h2>");
     if requests.is_empty() {
-        out.push_str("<p class=\"muted\">None in the last 15 minutes.</p>");
+        out.push_str("<p class=\"muted\">None above <code>log.slow</code> in the last 15 minutes.</p>");
         return;
     }
     head(out, &["Took", "Request", "Tenant", "Status", "Stages", "Read", "When", "Id"]);

@@ -14,6 +14,7 @@ use crate::socket::MayUpgrade;
 use axum::body::Body;
 use axum::http::{StatusCode, header};
 use axum::response::Response;
+use meridian_model::policy::access::Role;
 use meridian_saved::{SavedSearch, SavedSearchStatus};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -38,7 +39,7 @@ pub async fn post(state: Scope, context: Context, body: Body) -> Result<Response
     drop(received);
     context.lease.enter(&state, deadline).await?;
     let search = state.saved.create(&request, state.view()).await.map_err(|e| refused(e, &state))?;
-    let mut response = respond::json("application/json", &answer_of(&context, state.saved.status(&search)))?;
+    let mut response = respond::json("application/json", &answer_of(&state, &context, state.saved.status(&search)))?;
     *response.status_mut() = StatusCode::CREATED;
     respond::insert(response.headers_mut(), header::LOCATION, &url(&context, &search.id));
     Ok(response)
@@ -57,7 +58,7 @@ pub async fn list(state: Scope, context: Context) -> Result<Response> {
     });
     let answer = SavedSearchList {
         number_returned: list.len() as u64,
-        saved_searches: list.into_iter().map(|status| answer_of(&context, status)).collect(),
+        saved_searches: list.into_iter().map(|status| answer_of(&state, &context, status)).collect(),
         links: next.into_iter().collect(),
         // The tenant of a damaged one, and the collections that it read, may be unknown.
         damaged: if state.caller().is_operator() { state.saved.damaged() } else { BTreeMap::new() },
@@ -69,7 +70,7 @@ pub async fn list(state: Scope, context: Context) -> Result<Response> {
 pub async fn get(state: Scope, Path(id): Path<String>, context: Context) -> Result<Response> {
     Params::parse(context.query.as_deref())?.finish()?;
     let search = find(&state, &id)?;
-    respond::json("application/json", &answer_of(&context, state.saved.status(&search)))
+    respond::json("application/json", &answer_of(&state, &context, state.saved.status(&search)))
 }
 
 /// `DELETE /saved-searches/{id}`: its readers get the last packet.
@@ -103,8 +104,10 @@ fn url(context: &Context, id: &str) -> String {
     context.url(&format!("/saved-searches/{id}"))
 }
 
-/// The status of a saved search, and the URL of its packets.
-fn answer_of(context: &Context, status: SavedSearchStatus) -> SavedSearchAnswer {
+/// The status of a saved search as its caller sees it, and the URL of its packets.
+fn answer_of(state: &Scope, context: &Context, mut status: SavedSearchStatus) -> SavedSearchAnswer {
+    // The address of a webhook often holds a secret, and a reader could not have set it.
+    status.webhook = status.webhook.filter(|_| state.caller().grant.role >= Role::Writer);
     let packets = format!("{}/packets", url(context, &status.id));
     SavedSearchAnswer { status, packets }
 }

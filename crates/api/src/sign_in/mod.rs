@@ -185,9 +185,10 @@ async fn checked(
     let known = state.registry.password(login);
     let Some(password) = Password::typed(password) else { return Err(wrong()) };
     let (digest, check) = (known.clone(), move || password.has(&known));
-    // Names of nobody wait for each other, as the users of a tenant do.
-    let user = login.and_then(|login| state.registry.user(login));
-    match state.passwords.run(state, user.as_ref().map_or("nobody", |user| &user.tenant), check).await {
+    // By what was typed alone: if names of nobody waited elsewhere, the length of the wait would tell who exists. Tenants
+    // that do not exist share one line, or a client could open any number of them.
+    let tenant = login.map(Login::tenant).filter(|tenant| state.registry.tenant(tenant).is_some());
+    match state.passwords.run(state, tenant.unwrap_or("nobody"), check).await {
         Ok(true) => state.throttle.succeed(attempt, state.now()),
         Ok(false) => return Err(wrong()),
         Err(busy) => {

@@ -125,20 +125,23 @@ impl Pipe {
     /// Ends the response with an error. Returns the problem where it is too late to send it to the client.
     pub(super) fn fail(&self, problem: Problem) -> Option<Problem> {
         let mut state = self.state.lock();
-        // Once the writer has put a head in, the reader may send it at any time: a problem can no longer replace the
-        // response.
-        let unsent = if !matches!(state.end, End::Open) || state.begun || state.head.is_some() {
+        // Once the reader has the head, a problem can no longer replace the response.
+        let (unsent, chunks) = if !matches!(state.end, End::Open) || state.begun {
             if matches!(state.end, End::Open) {
                 state.end = End::Broken;
             }
-            Some(problem)
+            (Some(problem), VecDeque::new())
         } else {
             state.end = End::Refused(problem);
-            None
+            state.head = None;
+            state.bytes = 0;
+            (None, std::mem::take(&mut state.chunks))
         };
         state.parked = None;
         let reader = state.reader.take();
         drop(state);
+        // Freed outside the lock, as in `cut`.
+        drop(chunks);
         reader.into_iter().for_each(Waker::wake);
         unsent
     }

@@ -19,12 +19,14 @@ pub(super) struct Reader {
     registration: Option<Registration>,
     /// Bytes not sent yet, where that is known.
     remaining: Option<u64>,
+    /// Whether a break was seen, and held back once.
+    breaking: bool,
     broken: bool,
 }
 
 impl Reader {
     pub(super) fn new(pipe: Arc<Pipe>, cancel: CancelFlag) -> Reader {
-        Reader { pipe, cancel, registration: None, remaining: None, broken: false }
+        Reader { pipe, cancel, registration: None, remaining: None, breaking: false, broken: false }
     }
 
     /// Waits for the head of the response, or for the error that takes its place.
@@ -71,6 +73,13 @@ impl hyper::body::Body for Reader {
         match &chunk {
             Some(Ok(chunk)) => {
                 self.remaining = self.remaining.map(|remaining| remaining.saturating_sub(chunk.len() as u64))
+            }
+            // hyper discards what it has not written when a body fails, the head included. A body that is not ready lets it
+            // write that first, so the client sees a response that breaks off rather than none at all.
+            Some(Err(_)) if !self.breaking => {
+                self.breaking = true;
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
             }
             Some(Err(_)) => self.broken = true,
             None => {}
@@ -152,12 +161,16 @@ mod tests {
         let (first, reader, _) = pipe(100);
         assert!(first.fail(Problem::new(Kind::Gone, "too old")).is_none());
         assert_eq!(reader.head().await.unwrap_err().kind(), Kind::Gone);
-        let (second, mut reader, _) = pipe(100);
+        let (second, reader, _) = pipe(100);
         second.put(Some(Box::default()), chunk(5), false).unwrap();
-        assert!(!second.has_ended());
-        assert!(second.fail(Problem::new(Kind::Gone, "too old")).is_some());
-        assert!(first.has_ended() && second.has_ended());
+        assert!(second.fail(Problem::new(Kind::Gone, "too old")).is_none(), "the head was not taken yet");
+        assert_eq!((reader.head().await.unwrap_err().kind(), second.bytes()), (Kind::Gone, 0));
+        let (third, mut reader, _) = pipe(100);
+        third.put(Some(Box::default()), chunk(5), false).unwrap();
         reader.head().await.unwrap();
+        assert!(!third.has_ended());
+        assert!(third.fail(Problem::new(Kind::Gone, "too old")).is_some());
+        assert!(first.has_ended() && second.has_ended() && third.has_ended());
         next(&mut reader).await.unwrap().unwrap();
         assert!(next(&mut reader).await.unwrap().is_err());
     }

@@ -104,6 +104,11 @@ fn an_admin_reads_what_concerns_its_tenant_and_the_collections_that_it_sees() {
         shared.ask(&shared.reader, "DELETE", &format!("/collections/{name}"));
     }
     assert_eq!(ask(&shared.server, Some(&shared.operator), "PATCH", "/tenants/other", br#"{"weight":2}"#).status, 200);
+    // What a token covers is in its line.
+    let covered = br#"{"role":"reader","collections":"vault"}"#;
+    assert_eq!(ask(&shared.server, Some(&shared.operator), "POST", "/tokens", covered).status, 201);
+    let own = br#"{"role":"reader","collections":"ships-2"}"#;
+    assert_eq!(ask(&shared.server, Some(&shared.admin), "POST", "/tokens", own).status, 201);
     let of = |by: &str| serde_json::to_string(&acts(&shared, by)).unwrap();
     assert!(of(&shared.operator).contains("/collections/vault"));
     let (admin, foreign) = (of(&shared.admin), of(&shared.foreign));
@@ -111,6 +116,7 @@ fn an_admin_reads_what_concerns_its_tenant_and_the_collections_that_it_sees() {
         admin.contains("/collections/ships") && !admin.contains("vault") && !admin.contains("/tenants/other"),
         "{admin}"
     );
+    assert!(admin.contains("reader over ships-2"), "{admin}");
     assert!(foreign.contains("weight 2") && !foreign.contains("ships"), "{foreign}");
     for text in [admin, foreign] {
         assert!(!text.contains(CANARY));

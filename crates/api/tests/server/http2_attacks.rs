@@ -261,3 +261,37 @@ fn a_request_with_fields_of_http_1_or_a_wrong_length_is_reset() {
     }
     serves(&server, &shown);
 }
+
+#[test]
+fn frames_that_ask_for_nothing_end_the_connection() {
+    const PRIORITY: u8 = 2;
+    const PING: u8 = 6;
+    let (server, shown) = house(ServerConfig::default());
+    for flood in [frame(SETTINGS, 0, 0, &[]), frame(PING, 0, 0, &[7; 8]), frame(PRIORITY, 0, 1, &[0, 0, 0, 3, 16])] {
+        let mut attacker = Attacker::new(&server, &shown);
+        // A client that asks something now and then is not spared.
+        attacker.write(&frame(HEADERS, END_STREAM | END_HEADERS, 1, &request("/healthz"))).unwrap();
+        let (mut reason, mut written) = (None, 0);
+        // In pieces that are read meanwhile: a flood whose answers nobody reads ends for another reason.
+        while reason.is_none() && written < 20_000 {
+            written += 100;
+            if attacker.write(&flood.repeat(100)).is_err() {
+                break;
+            }
+            attacker.write(&frame(PING, 0, 0, &[9; 8])).ok();
+            reason = loop {
+                match attacker.read() {
+                    Ok(frame) if frame.kind == GOAWAY => {
+                        break Some(u32::from_be_bytes(frame.payload[4..8].try_into().unwrap()));
+                    }
+                    // The answer to the last frame: all of the piece has been answered.
+                    Ok(frame) if frame.kind == PING && frame.payload == [9; 8] => break None,
+                    Ok(_) => {}
+                    Err(_) => break Some(0),
+                }
+            };
+        }
+        assert_eq!(reason, Some(ENHANCE_YOUR_CALM), "a frame of kind {}", flood[3]);
+    }
+    serves(&server, &shown);
+}

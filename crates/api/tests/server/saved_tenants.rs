@@ -168,3 +168,37 @@ fn saved_searches_of_one_tenant_leave_room_for_those_of_another() {
     post(&shared.foreign).problem(429);
     assert_eq!((0..20).take_while(|_| post(&shared.operator).status == 201).count(), 5);
 }
+
+#[test]
+fn readers_see_no_address_of_a_webhook_and_callers_without_a_credential_no_saved_search() {
+    let shared = Shared::start();
+    let asked = json!({ "question": { "keywords": "fire" },
+        "webhook": { "url": "https://bob:hunter2@example.org/hook?key=canary-key", "secret": "s".repeat(32) } });
+    let saved = ask(&shared.server, Some(&shared.writer), "POST", "/saved-searches", asked.to_string().as_bytes());
+    assert_eq!(saved.status, 201, "{}", saved.text());
+    let own = format!("/saved-searches/{}", saved.json()["id"].as_str().unwrap());
+    for path in ["/saved-searches", &own] {
+        let (writer, reader) = (shared.ask(&shared.writer, "GET", path), shared.ask(&shared.reader, "GET", path));
+        assert_eq!((writer.status, reader.status), (200, 200), "{path}: {}", reader.text());
+        assert!(writer.text().contains("canary-key") && reader.text().contains("fire"), "{path}: {}", reader.text());
+        assert!(!reader.text().contains("hunter2") && !reader.text().contains("canary-key"), "{}", reader.text());
+    }
+    let opened = shared.patch(&shared.operator, "/tenants/default", json!({ "anonymous": "ships*" }));
+    assert_eq!(opened.status, 200, "{}", opened.text());
+    assert_eq!(shared.ask("", "GET", "/collections/ships").status, 200);
+    for (method, path) in
+        [("GET", "/saved-searches"), ("GET", &own), ("GET", &format!("{own}/packets")), ("DELETE", &own)]
+    {
+        shared.ask("", method, path).problem(401);
+    }
+}
+
+#[test]
+fn only_the_default_tenant_can_be_opened_to_callers_without_a_credential() {
+    let shared = Shared::start();
+    let problem = shared.patch(&shared.operator, "/tenants/other", json!({ "anonymous": "ships" })).problem(400);
+    assert_eq!(problem["field"], "anonymous");
+    let problem = shared.patch(&shared.operator, "/tenants/default", json!({ "anonymous": "a b" })).problem(400);
+    assert_eq!(problem["field"], "anonymous");
+    assert_eq!(shared.patch(&shared.operator, "/tenants/other", json!({ "anonymous": null })).status, 200);
+}

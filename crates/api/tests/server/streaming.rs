@@ -71,6 +71,23 @@ fn slow_filter() -> String {
 }
 
 #[test]
+fn a_response_that_breaks_off_early_has_its_head_or_is_refused() {
+    let server = big(ServerConfig::default());
+    let quota = br#"{"quotas":{"scanned_bytes_per_request":2000000}}"#;
+    assert_eq!(server.ask("PATCH", "/tenants/default", &[("content-type", "application/json")], quota).status, 200);
+    for _ in 0..20 {
+        // With a limit it is not weighed before.
+        let mut reader = open(&server, "/collections/big/items?f=csv&limit=100000");
+        let (status, _) = read_head(&mut reader).expect("a head");
+        assert!(status == 429 || status == 200, "{status}");
+        if status == 200 {
+            while read_chunk(&mut reader).is_ok_and(|chunk| !chunk.is_empty()) {}
+            assert!(metric(&server, "meridian_streams_broken_total") > 0);
+        }
+    }
+}
+
+#[test]
 fn first_bytes_leave_before_the_last_block_is_read() {
     let server = big(ServerConfig::default());
     let before = blocks_read(&server);

@@ -87,7 +87,7 @@ fn users_are_managed_by_the_rules_of_tokens() {
     assert!(seen.contains("\"anna\"") && !seen.contains("\"wide\"") && !seen.contains("\"root\""), "{seen}");
     patch(&shared.writer, "anna", json!({ "disabled": true })).problem(403);
     let absent = patch(&shared.foreign, "wide", json!({ "disabled": true })).problem(404);
-    assert_eq!(absent["detail"], "there is no user \"wide\"");
+    assert_eq!(absent["detail"], "there is no user \"wide\" in the tenant \"other\"");
     patch(&shared.operator, "root", json!({ "role": "admin" })).problem(400);
     assert_eq!(
         patch(&shared.operator, "root", json!({ "collections": "ships*" })).problem(400)["field"],

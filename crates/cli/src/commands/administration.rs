@@ -105,7 +105,11 @@ pub fn remove(
 ) -> Result<(), Failure> {
     match as_owner(target, tenant, |client| client.delete(&[&format!("{kind}s"), name]))? {
         true => say(&format!("{kind} {name} is {done}")),
-        false => return Err(Failure::Bad(format!("there is no {kind} {name}: `meridian {kind} list` shows them"))),
+        false => {
+            let of =
+                if kind == "user" { format!(" in the tenant {}", tenant.unwrap_or("default")) } else { String::new() };
+            return Err(Failure::Bad(format!("there is no {kind} {name}{of}: `meridian {kind} list` shows them")));
+        }
     }
     Ok(())
 }

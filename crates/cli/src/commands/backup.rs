@@ -92,8 +92,9 @@ pub fn read_key(file: &Path) -> Result<(String, BackupKey), Failure> {
 /// Prints what a backup holds, a collection a line, and the records that a server keeps beside them.
 pub fn list(backup: &Backup) {
     for saved in &backup.collections {
+        let of = if saved.tenant() == "default" { String::new() } else { format!("{}/", saved.tenant()) };
         say(&format!(
-            "{}: {} events at position {} (snapshot {}), {}",
+            "{of}{}: {} events at position {} (snapshot {}), {}",
             saved.name(),
             count_text(saved.events()),
             saved.position(),
@@ -111,6 +112,6 @@ pub fn list(backup: &Backup) {
     }
     if !backup.left_out().is_empty() {
         let each = backup.left_out().iter().map(|(kind, n)| format!("{kind} ({})", count_text(*n)));
-        say(&format!("secrets left out, as there was no --key: {}", each.collect::<Vec<_>>().join(", ")));
+        say(&format!("secrets left out, as it was made without --key: {}", each.collect::<Vec<_>>().join(", ")));
     }
 }

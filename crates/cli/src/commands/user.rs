@@ -65,7 +65,7 @@ struct PasswdArgs {
 struct NameArgs {
     /// Its name
     name: String,
-    /// Its tenant [default: default, and for operators]
+    /// Its tenant; operators belong to none [default: default]
     #[arg(long, value_name = "T")]
     tenant: Option<String>,
     #[command(flatten)]

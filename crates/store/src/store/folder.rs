@@ -24,7 +24,8 @@ pub(crate) fn make_root(disk: &dyn Disk, root: &Path) -> Result<(), StoreError> 
         return Ok(());
     }
     let missing: Vec<&Path> = root.ancestors().take_while(|a| disk.list(a).is_err()).collect();
-    disk.create_dir(root).map_err(StoreError::io("create", root))?;
+    // Other accounts of the machine may not look into it. A folder that was there keeps its mode.
+    disk.create_private_dir(root).map_err(StoreError::io("create", root))?;
     // A new name is durable only when the folder that holds it is synced, on each level.
     for folder in missing {
         if let Some(above) = folder.parent().filter(|a| !a.as_os_str().is_empty()) {

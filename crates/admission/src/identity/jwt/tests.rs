@@ -284,7 +284,7 @@ fn a_token_that_is_not_what_it_claims_stands_for_nobody() {
         ("not yet valid", "not valid yet", claim(&|claims| claims["nbf"] = json!(NOW_S + 31))),
         ("a beginning in words", "claim of time", claim(&|claims| claims["nbf"] = json!("99999999999"))),
         ("no rule", "NoRule", claim(&|claims| claims["groups"] = json!(["all"]))),
-        ("a tenant that does not exist", "Suspended", claim(&|claims| claims["groups"] = json!("lost"))),
+        ("a tenant that does not exist", "NoTenant", claim(&|claims| claims["groups"] = json!("lost"))),
         ("oversized", "too many bytes", claim(&|claims| claims["more"] = json!("x".repeat(TOKEN_BYTES_MAX)))),
         ("bytes", "head cannot", "\u{0}.\u{0}.\u{0}".to_owned()),
         ("dots", "head cannot", "..".to_owned()),

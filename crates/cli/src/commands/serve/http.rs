@@ -18,6 +18,9 @@ use std::sync::Arc;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::task::JoinSet;
 
+/// The command that makes the first token, but for where.
+const FIRST_TOKEN: &str = "meridian token create --role operator";
+
 /// Where clients come in: bound before anything slow begins, so that a wrong address is reported at once.
 pub(super) struct Doors {
     certificates: Option<Certificates>,
@@ -88,8 +91,8 @@ pub(super) async fn serve(
     let open = state.registry.is_empty();
     if open && !address.ip().to_canonical().is_loopback() {
         let how = match &folder {
-            Some(folder) => format!("with `meridian token create --role operator --data {}`", folder.display()),
-            None => "through a gateway on 127.0.0.1, with `meridian token create --role operator --url …`".to_owned(),
+            Some(folder) => format!("with `{FIRST_TOKEN} --data {}`", folder.display()),
+            None => format!("on 127.0.0.1, with `{FIRST_TOKEN} --url http://127.0.0.1:PORT`"),
         };
         return Err(Failure::Usage(format!(
             "--listen {address}: no token exists, so everyone who reaches this address could do anything: create one first {how}"
@@ -118,10 +121,14 @@ pub(super) async fn serve(
         units::count_text(events),
     ));
     if open {
-        say(
-            "no token exists: open to programs on this machine. `meridian token create --role operator` makes the first; \
-             a proxy, or any other address, needs one",
-        );
+        // The folder or server is named: without, the command makes a token in another folder.
+        let of = folder
+            .as_ref()
+            .map_or_else(|| format!("--url {scheme}://{address}"), |at| format!("--data {}", at.display()));
+        say(&format!(
+            "no token exists: open to programs on this machine. `{FIRST_TOKEN} {of}` makes the first; \
+             a proxy, or any other address, needs one"
+        ));
     }
     let tls = certificates.as_ref().map(Certificates::tls);
     if let Some(warning) = certificates.as_ref().and_then(Certificates::warning) {
