@@ -1546,7 +1546,7 @@ export interface Level {
  */
 export interface MemoryLoad {
   /**
-   * `bodies`, `answers`, `queries`, `packets` or `writes`.
+   * `bodies`, `batches`, `answers`, `conditions` (of streams), `queries`, `packets` or `writes`.
    */
   purpose: string;
   /**

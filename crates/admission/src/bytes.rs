@@ -68,6 +68,13 @@ impl ByteBudget {
         pool.held() > pool.limit() / 2
     }
 
+    /// Whether more than half of it is held, and the tenant holds at least half of what it is guaranteed.
+    pub fn is_short_here(&self) -> bool {
+        let pool = self.budget.pool.lock();
+        // What others hold does not make it short for a tenant whose own part is free.
+        pool.held() > pool.limit() / 2 && pool.held_by(&self.tenant) >= pool.kept_free_for(&self.tenant)
+    }
+
     /// Whether the tenant holds more than it is guaranteed.
     pub fn exceeds_guarantee(&self) -> bool {
         self.budget.pool.lock().exceeds(&self.tenant)
@@ -269,6 +276,22 @@ mod tests {
         assert_eq!((budget.held(), other.try_take_some(5_000).map(|share| share.bytes())), (250, None));
         drop(rest);
         assert_eq!((budget.held(), other.try_take_some(5_000).map(|share| share.bytes())), (0, Some(750)));
+    }
+
+    #[test]
+    fn what_another_tenant_holds_does_not_make_a_free_part_short() {
+        let budget = ByteBudget::new(1_000);
+        let (one, other, stranger) = (budget.of(&"one".into()), budget.of(&"other".into()), budget.of(&"third".into()));
+        budget.guarantee([("one".into(), 1), ("other".into(), 1)]);
+        let _most = one.try_take(750).expect("room");
+        let mut some = other.try_take(124).expect("its part");
+        assert!(one.is_short_here() && !other.is_short_here() && stranger.is_short_here());
+        assert!(other.is_short(), "of all tenants");
+        assert!(some.try_grow(125) && other.is_short_here());
+        let alone = ByteBudget::new(1_000).of(&"one".into());
+        alone.guarantee([("one".into(), 1)]);
+        let mut half = alone.try_take(500).expect("room");
+        assert!(!alone.is_short_here() && half.try_grow(501) && alone.is_short_here());
     }
 
     #[tokio::test]

@@ -81,7 +81,7 @@ pub struct ServerConfig {
     /// Max chunks of one response that wait for a slow client.
     pub chunks_waiting_max: usize,
     /// Max bytes of responses that wait for slow clients, all requests together. Where more is needed, the client
-    /// that has taken nothing for longest is evicted.
+    /// that has taken nothing for longest is evicted. An eighth is for the conditions of streams.
     pub answer_bytes_total: usize,
     /// Min speed in bytes a second at which a client takes a streamed response once [`ServerConfig::write_stall`] has
     /// passed; a slower client is disconnected.

@@ -7,8 +7,9 @@ use crate::state::AppState;
 use axum::http::Method;
 use meridian_admission::identity::Identity;
 use meridian_admission::{Held, Ledger};
-use meridian_backend::StoreError;
+use meridian_backend::Collection;
 use meridian_model::policy::quota::{Exceeded, Quota};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::interval;
 
@@ -122,21 +123,18 @@ pub fn count_of(state: &AppState, tenant: &str) {
 fn count(state: &AppState, ledger: &Ledger) {
     // Counting walks all collections of the tenant, so it is done only where it matters.
     if ledger.limit(Quota::StoredBytes).is_some() {
-        match stored(state, ledger.tenant()) {
-            Ok(bytes) => ledger.set_stored(bytes),
+        match state.backend.list(ledger.tenant()) {
+            Ok(collections) => ledger.set_stored(stored(&collections)),
             // What was counted last stays.
             Err(error) => tracing::debug!(%error, "the stored bytes of a tenant cannot be counted"),
         }
     }
 }
 
-/// Bytes of a tenant's events, in files and in memory.
-///
-/// # Errors
-/// Those of [`meridian_backend::Backend::list`].
-pub fn stored(state: &AppState, tenant: &str) -> Result<u64, StoreError> {
-    let stats = state.backend.list(tenant)?.into_iter().map(|collection| collection.stats());
-    Ok(stats.map(|stats| stats.bytes + stats.memory_bytes).sum())
+/// Bytes of the events of these collections, in files and in memory.
+pub fn stored(collections: &[Arc<dyn Collection>]) -> u64 {
+    let stats = collections.iter().map(|collection| collection.stats());
+    stats.map(|stats| stats.bytes + stats.memory_bytes).sum()
 }
 
 #[cfg(test)]

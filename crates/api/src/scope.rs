@@ -75,6 +75,11 @@ impl Scope {
         self.state.answers.of(&self.caller().tenant)
     }
 
+    /// Memory for the conditions of streams, as the caller's tenant may take it.
+    pub fn conditions(&self) -> ByteBudget {
+        self.state.conditions.of(&self.caller().tenant)
+    }
+
     /// The collections that the caller sees.
     pub fn view(&self) -> &View {
         &self.view

@@ -126,8 +126,8 @@ impl Upgrade {
         Some(Upgrade { switch, accept, caller, state: state.clone() })
     }
 
-    /// Upgrades, and runs `send` until it is done, the client disconnects or its credential is revoked. Messages of the client are ignored, but
-    /// they are read: this is how a disconnect is noticed while the client takes nothing.
+    /// Upgrades, and runs `send` until it is done, the client disconnects or its credential is revoked. Messages of the client
+    /// are ignored, but they are read: this is how a disconnect is noticed while the client takes nothing.
     pub fn carry<F>(self, send: impl FnOnce(ToClient) -> F + Send + 'static) -> Response
     where
         F: Future<Output = ()> + Send,

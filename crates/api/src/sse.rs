@@ -58,11 +58,6 @@ impl SseSender {
         let _ = (&mut self.gone).await;
     }
 
-    /// Ends the stream with this message.
-    pub fn end(self, message: Bytes) {
-        *self.last.lock() = Some(message);
-    }
-
     /// Ends the stream with this message, and hangs up if the system has not taken it within `grace`.
     pub async fn end_within(self, message: Bytes, grace: Duration) {
         let SseSender { messages, last, hang_up, .. } = self;

@@ -33,6 +33,9 @@ use tokio::sync::Semaphore;
 /// Requests of operators and their monitors that run at once; as many may wait.
 const RESERVED_MAX: usize = 16;
 
+/// One part in this many of the memory for responses is for the conditions of streams.
+const CONDITIONS_PART: usize = 8;
+
 /// The server's state; cheap to clone.
 #[derive(Clone)]
 pub struct AppState(Arc<StateInner>);
@@ -89,6 +92,8 @@ pub struct StateInner {
     pub batches: ByteBudget,
     /// Bytes of responses that clients have not taken yet, and of the queries parked meanwhile.
     pub answers: ByteBudget,
+    /// Bytes of the conditions of open streams of events: no eviction frees them.
+    pub conditions: ByteBudget,
     /// Memory that queries collect before they can answer.
     pub memory: ByteBudget,
     /// The clients with a streamed response.
@@ -185,7 +190,8 @@ impl AppState {
             }),
             bodies: ByteBudget::new(config.body_bytes_total),
             batches: ByteBudget::new(config.batch_bytes_total),
-            answers: ByteBudget::new(config.answer_bytes_total),
+            answers: ByteBudget::new(config.answer_bytes_total - config.answer_bytes_total / CONDITIONS_PART),
+            conditions: ByteBudget::new(config.answer_bytes_total / CONDITIONS_PART),
             memory: ByteBudget::new(usize::try_from(config.query_bytes_total).unwrap_or(usize::MAX)),
             readers: Readers::default(),
             backups: Arc::new(Semaphore::new(backup::RUNNING_MAX)),
@@ -224,7 +230,7 @@ impl AppState {
     pub fn share_out(&self) {
         let weights: Vec<_> =
             self.registry.ledgers().iter().map(|ledger| (ledger.tenant().clone(), ledger.weight())).collect();
-        for budget in [&self.bodies, &self.batches, &self.answers, &self.memory] {
+        for budget in [&self.bodies, &self.batches, &self.answers, &self.conditions, &self.memory] {
             budget.guarantee(weights.iter().cloned());
         }
         self.backend.guarantee(&weights);

@@ -15,12 +15,14 @@ use axum::body::Body;
 use axum::http::StatusCode;
 use axum::response::Response;
 use meridian_admission::identity::{DEFAULT_TENANT, Tenant};
+use meridian_backend::Collection;
 use meridian_model::Invalid;
 use meridian_model::policy::access::Pattern;
 use meridian_model::policy::quota::Quota;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// The given settings; absent ones stay.
 #[derive(Deserialize)]
@@ -122,7 +124,8 @@ pub async fn post(state: Scope, context: Context, body: Body) -> Result<Response
     super::change(&state, move |state| state.registry.create_tenant(made)).await?;
     state.share_out();
     tracing::info!(by = &*state.caller().name, tenant = name, "tenant created");
-    let mut response = respond::json("application/json", &described(&state, &tenant)?)?;
+    // It has no collections yet. A backend that is asked could fail, and the tenant is there.
+    let mut response = respond::json("application/json", &described(&tenant, &[]))?;
     *response.status_mut() = StatusCode::CREATED;
     response.extensions_mut().insert(asked.note(&name));
     Ok(response)
@@ -131,8 +134,9 @@ pub async fn post(state: Scope, context: Context, body: Body) -> Result<Response
 /// `GET /tenants`
 pub async fn list(state: Scope, context: Context) -> Result<Response> {
     Params::parse(context.query.as_deref())?.finish()?;
-    let tenants = state.registry.tenants().iter().map(|tenant| described(&state, tenant)).collect::<Result<_>>()?;
-    respond::json("application/json", &TenantList { tenants })
+    let all = state.registry.tenants();
+    let tenants = all.iter().map(|tenant| Ok(described(tenant, &collections_of(&state, &tenant.name)?)));
+    respond::json("application/json", &TenantList { tenants: tenants.collect::<Result<_>>()? })
 }
 
 /// `PATCH /tenants/{t}`
@@ -143,6 +147,8 @@ pub async fn patch(state: Scope, Path(name): Path<String>, context: Context, bod
         return Err(Problem::invalid_body(Invalid::field("name", "a tenant keeps its name")));
     }
     let (change, of) = (asked.check(&name)?, name.clone());
+    // Before the change: what fails has no effect.
+    let collections = collections_of(&state, &name)?;
     let tenant =
         super::change(&state, move |state| state.registry.change_tenant(&of, |tenant| change.make(tenant))).await?;
     state.share_out();
@@ -152,7 +158,7 @@ pub async fn patch(state: Scope, Path(name): Path<String>, context: Context, bod
         state.searches.stop_of(&name, false);
     }
     tracing::info!(by = &*state.caller().name, tenant = name, suspended = tenant.suspended, "tenant changed");
-    let mut response = respond::json("application/json", &described(&state, &tenant)?)?;
+    let mut response = respond::json("application/json", &described(&tenant, &collections))?;
     response.extensions_mut().insert(asked.note(&name));
     Ok(response)
 }
@@ -194,17 +200,19 @@ pub async fn delete(state: Scope, Path(name): Path<String>, context: Context) ->
     Ok(response)
 }
 
-fn described(state: &Scope, tenant: &Tenant) -> Result<TenantInfo> {
-    let collections = state.backend.list(&tenant.name).map_err(errors::store_problem)?;
-    let stats: Vec<_> = collections.iter().map(|collection| collection.stats()).collect();
-    Ok(TenantInfo {
+fn collections_of(state: &Scope, tenant: &str) -> Result<Vec<Arc<dyn Collection>>> {
+    state.backend.list(tenant).map_err(errors::store_problem)
+}
+
+fn described(tenant: &Tenant, collections: &[Arc<dyn Collection>]) -> TenantInfo {
+    TenantInfo {
         name: tenant.name.clone(),
         weight: tenant.weight,
         suspended: tenant.suspended,
         anonymous: tenant.anonymous.as_ref().map(ToString::to_string),
         quotas: tenant.quotas.iter().map(|(quota, limit)| (quota.name(), limit)).collect(),
-        collections: stats.len() as u64,
-        events: stats.iter().map(|stats| stats.events).sum(),
-        bytes: quota::stored(state, &tenant.name).map_err(errors::store_problem)?,
-    })
+        collections: collections.len() as u64,
+        events: collections.iter().map(|collection| collection.stats().events).sum(),
+        bytes: quota::stored(collections),
+    }
 }

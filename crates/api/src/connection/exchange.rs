@@ -83,7 +83,8 @@ fn translated(request: Request<RecvStream>, asks: oneshot::Sender<()>) -> Reques
     parts.uri = target.map_or_else(|| Uri::from_static("/"), Uri::from);
     join_cookies(&mut parts.headers);
     let length = parts.headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
-    let waits = parts.headers.get(header::EXPECT).is_some_and(|value| value.as_bytes() == b"100-continue");
+    let waits =
+        parts.headers.get(header::EXPECT).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"));
     Request::from_parts(parts, RequestBody { stream, length, asks: waits.then_some(asks) })
 }
 

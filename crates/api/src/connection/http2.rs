@@ -27,7 +27,8 @@ use tokio::time::{Duration, Instant, MissedTickBehavior, interval, sleep_until};
 
 /// Streams that a client may have open at once; further ones are refused.
 const STREAMS_MAX: u32 = 100;
-/// Bytes that a client may send ahead of what is read, by stream and in all. They are memory of the connection, outside the budget for bodies.
+/// Bytes that a client may send ahead of what is read, by stream and in all. They are memory of the connection, outside the
+/// budget for bodies.
 const STREAM_WINDOW: u32 = 64 << 10;
 const CONNECTION_WINDOW: u32 = 128 << 10;
 /// Bytes of a response that wait in the library for their turn on the connection.

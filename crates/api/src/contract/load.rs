@@ -62,7 +62,7 @@ pub struct Level {
 /// Memory for one purpose.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct MemoryLoad {
-    /// `bodies`, `answers`, `queries`, `packets` or `writes`.
+    /// `bodies`, `batches`, `answers`, `conditions` (of streams), `queries`, `packets` or `writes`.
     pub purpose: &'static str,
     /// Bytes held.
     pub held: u64,

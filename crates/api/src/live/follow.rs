@@ -2,13 +2,14 @@
 
 use super::hand::Hand;
 use super::message::{Framing, Message};
+use super::pace::Pace;
 use super::reading::{Reading, Step};
 use super::request::StreamRequest;
 use super::streams::{Line, StreamSlot, Turn};
 use crate::problem::Result;
 use crate::scope::Scope;
 use crate::stream::{Readers, Registration};
-use meridian_admission::gate::{Account, Class};
+use meridian_admission::gate::{Account, Permit};
 use meridian_admission::{ByteBudget, ByteShare};
 use meridian_backend::Collection;
 use meridian_model::Seq;
@@ -18,18 +19,12 @@ use std::sync::atomic::Ordering;
 use tokio::sync::watch;
 use tokio::time::{Duration, Instant, sleep_until, timeout_at};
 
-/// Delay between two reads, so that writes in quick succession are read together.
-const BATCH_DELAY: Duration = Duration::from_millis(5);
 /// Interval of keep-alive messages: proxies close connections that are silent for longer.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
-/// How long a read waits for a permit before it tries again.
-const PERMIT_WAIT: Duration = Duration::from_secs(30);
+/// How long a read waits for a permit at least, however late its turn came.
+const PERMIT_WAIT_MIN: Duration = Duration::from_secs(1);
 /// How long a stream waits for its turn and for memory before it ends.
 const ROOM_WAIT: Duration = Duration::from_secs(60);
-/// Bytes that are reserved for a message, at least and while nothing is known of its size.
-const ROOM_MIN: usize = 8 << 10;
-/// The same where more events follow than went into the last message.
-const ROOM_MANY: usize = 64 << 10;
 /// When a stream whose client takes nothing drops the read in progress, and with it the snapshot.
 const REST_AFTER: Duration = Duration::from_secs(1);
 
@@ -58,8 +53,10 @@ pub(super) enum Delivery<T> {
     Done(T),
     /// The client takes it too slowly.
     Slow,
-    /// The client takes nothing, and others need the memory.
+    /// The client does not take it, and others need the memory.
     Evicted,
+    /// The server closes before the client has taken it.
+    Closing,
 }
 
 /// An open stream.
@@ -71,19 +68,15 @@ pub(super) struct Follower {
     answers: ByteBudget,
     /// Where it waits to read behind other streams of its tenant.
     line: Line,
-    /// Whether there were more events than went into the last message.
-    behind: bool,
-    /// Bytes that the next message is thought to take.
-    room: usize,
-    /// Since when it waits there.
+    pace: Pace,
+    /// Since when it waits in the line.
     waits_since: Option<Instant>,
     hand: Arc<Hand>,
     notifications: watch::Receiver<()>,
     ends: Instant,
-    caught_up_at: Option<Instant>,
     _registration: Registration,
-    /// The memory of its request.
-    _request: ByteShare,
+    /// The memory of its request, parsed.
+    _conditions: ByteShare,
     _slot: StreamSlot,
 }
 
@@ -92,7 +85,7 @@ impl Follower {
         state: Scope,
         account: Account,
         collection: Arc<dyn Collection>,
-        (request, of_request): (StreamRequest, ByteShare),
+        (request, conditions): (StreamRequest, ByteShare),
         framing: Framing,
         slot: StreamSlot,
     ) -> Result<Follower> {
@@ -105,17 +98,15 @@ impl Follower {
             line: state.live.line(&state.caller().tenant, state.config.admission().slots),
             ends: Instant::now() + state.config.stream_lifetime,
             _registration: Readers::register(state.state(), hand.clone()),
-            behind: reading.is_behind(),
-            room: ROOM_MIN,
+            pace: Pace::new(reading.is_behind()),
             waits_since: None,
-            caught_up_at: None,
             state,
             account,
             reading,
             answers,
             hand,
             notifications,
-            _request: of_request,
+            _conditions: conditions,
             _slot: slot,
         })
     }
@@ -135,16 +126,16 @@ impl Follower {
         let mut follower = self;
         let alive = Instant::now() + KEEP_ALIVE;
         loop {
+            // Marked as seen before the flag and the position are read, so that what comes after that notifies again.
+            follower.notifications.mark_unchanged();
             if follower.state.live.is_closed() {
-                let end = follower.end("closing", "the server is shutting down: reconnect");
+                let end = follower.closing(follower.at());
                 return (follower, Update::End(end));
             }
             if Instant::now() >= follower.ends {
                 let end = follower.end("lifetime", "the stream reached its max duration: reconnect");
                 return (follower, Update::End(end));
             }
-            // Marked as seen before the position is read, so that a write after that read notifies again.
-            follower.notifications.mark_unchanged();
             if !follower.reading.is_behind() {
                 if Instant::now() >= alive {
                     let next = follower.check_collection();
@@ -161,9 +152,8 @@ impl Follower {
                 }
                 continue;
             }
-            // Only a stream that has caught up delays its read. One that is behind reads at full speed.
-            if let Some(at) = follower.caught_up_at.filter(|_| !follower.reading.is_reading()) {
-                sleep_until(at + BATCH_DELAY).await;
+            if let Some(at) = follower.pace.next_read_at().filter(|_| !follower.reading.is_reading()) {
+                sleep_until(at).await;
             }
             // Before the permit: a wait for memory may be long.
             let turn = match follower.turn(alive.min(follower.ends)).await {
@@ -174,44 +164,39 @@ impl Follower {
                 }
                 None => continue,
             };
-            // A permit for each read and none while idle, so that thousands of quiet streams leave the permits to
-            // queries.
-            let account = follower.account_now();
-            let resumed = follower.state.gate.resume(&account, Duration::ZERO, Instant::now() + PERMIT_WAIT).await;
-            let Ok(permit) = resumed else { continue };
+            let permit = match follower.permit(alive.min(follower.ends)).await {
+                Some(permit) => permit,
+                None if Instant::now() >= alive => {
+                    let next = Update::KeepAlive(follower.at());
+                    return (follower, next);
+                }
+                None => continue,
+            };
             let read = tokio::task::spawn_blocking(move || {
                 permit.meter().begin();
-                let read = follower.reading.read(follower.room);
+                let read = follower.reading.read(follower.pace.room());
                 drop(permit);
-                (follower, read)
+                // With the turn and its memory: where the client leaves, nobody waits for this read, and they are free
+                // only at its end.
+                (follower, turn, read)
             });
             // A read that panics ends its stream: the client reconnects at its last position.
-            let read = read.await;
-            let Turn { share, .. } = turn;
-            let read = match read {
-                Ok((back, read)) => {
-                    follower = back;
-                    read
-                }
+            let (back, turn, read) = match read.await {
+                Ok(read) => read,
                 Err(panic) => std::panic::resume_unwind(panic.into_panic()),
             };
+            follower = back;
+            if let Ok(step) = &read {
+                follower.pace.observe(step, follower.reading.is_behind());
+            }
             match read {
-                Ok(Step::Message(rendered)) => {
-                    follower.behind = follower.reading.is_behind();
-                    let more = if follower.behind { ROOM_MANY } else { ROOM_MIN };
-                    follower.room = rendered.bytes().max(more);
-                    let message = rendered.charged(share);
-                    follower.state.live.sent.fetch_add(message.ends.len() as u64, Ordering::Relaxed);
-                    return (follower, Update::Events(message));
-                }
-                Ok(Step::Larger(bytes)) => follower.room = bytes,
+                Ok(Step::Message(rendered)) => return (follower, Update::Events(rendered.charged(turn.share))),
                 Ok(Step::Missing(detail)) => return (follower, Update::Missing(detail)),
                 Ok(Step::NoMatch | Step::CaughtUp) if Instant::now() >= alive => {
                     let next = Update::KeepAlive(follower.at());
                     return (follower, next);
                 }
-                Ok(Step::CaughtUp) => (follower.caught_up_at, follower.behind) = (Some(Instant::now()), false),
-                Ok(Step::NoMatch) => {}
+                Ok(Step::Larger(_) | Step::NoMatch | Step::CaughtUp) => {}
                 Err(problem) => {
                     let end = follower.end("error", problem.detail());
                     return (follower, Update::End(end));
@@ -220,32 +205,20 @@ impl Follower {
         }
     }
 
-    /// The account of the next read. One that catches up is not interactive: many such streams would starve queries.
-    fn account_now(&self) -> Account {
-        let class = if self.behind { self.account.class.max(Class::Batch) } else { self.account.class };
-        Account { class, ..self.account.clone() }
-    }
-
     /// A turn with memory for a message; `None` where there is none in time, or the server closes.
     async fn turn(&mut self, until: Instant) -> Option<Turn> {
         if self.line.is_short() {
             // Those before it may need the memory of its read.
             self.reading.rest();
         }
-        let (state, notifications, reading) = (&self.state, &mut self.notifications, &mut self.reading);
-        let closed = async {
-            while !state.live.is_closed() {
-                if notifications.changed().await.is_err() {
-                    std::future::pending::<()>().await;
-                }
-            }
-        };
-        let (mut turn, mut closed) = (pin!(self.line.turn(state.state(), &self.answers, self.room)), pin!(closed));
+        let (state, reading) = (&self.state, &mut self.reading);
+        let mut turn = pin!(self.line.turn(state.state(), &self.answers, self.pace.room()));
+        let mut closed = pin!(state.live.closed(&mut self.notifications));
         let rest_at = Instant::now() + REST_AFTER;
         let turn = loop {
             tokio::select! {
                 biased;
-                turn = turn.as_mut() => break turn,
+                turn = turn.as_mut() => break Some(turn),
                 () = closed.as_mut() => break None,
                 () = sleep_until(until) => break None,
                 () = sleep_until(rest_at), if reading.is_reading() => reading.rest(),
@@ -256,6 +229,18 @@ impl Follower {
             None => _ = self.waits_since.get_or_insert_with(Instant::now),
         }
         turn
+    }
+
+    /// A permit for one read, and none while idle, so that thousands of quiet streams leave the permits to queries; `None`
+    /// where there is none in time, or the server closes.
+    async fn permit(&mut self, until: Instant) -> Option<Permit> {
+        let account = Account { class: self.pace.class(self.account.class), ..self.account.clone() };
+        let until = until.max(Instant::now() + PERMIT_WAIT_MIN);
+        tokio::select! {
+            biased;
+            permit = self.state.gate.resume(&account, Duration::ZERO, until) => permit.ok(),
+            () = self.state.live.closed(&mut self.notifications) => None,
+        }
     }
 
     /// A sign of life of a stream that waits for its turn, or its end.
@@ -280,14 +265,14 @@ impl Follower {
         }
     }
 
-    /// Waits while a message of this many bytes is `taken`: as long as its client may take for it, or until the client is
-    /// evicted.
+    /// Waits while a message that holds so many bytes is `taken`: as long as its client may take for it, or until the client
+    /// is evicted or the server closes.
     pub(super) async fn deliver<T>(&mut self, bytes: usize, taken: impl Future<Output = T>) -> Delivery<T> {
         let begun = Instant::now();
         let slow_at = begun + self.send_timeout(bytes);
-        let hand = self.hand.clone();
+        let (hand, mut rests) = (&self.hand, false);
         hand.hold(bytes);
-        let (mut taken, mut rests) = (pin!(taken), false);
+        let (mut taken, mut closed) = (pin!(taken), pin!(self.state.live.closed(&mut self.notifications)));
         loop {
             tokio::select! {
                 biased;
@@ -301,8 +286,15 @@ impl Follower {
                     self.reading.rest();
                     rests = true;
                 }
+                // Last: a client that has taken the message is told that the server closes in its turn.
+                () = closed.as_mut() => return Delivery::Closing,
             }
         }
+    }
+
+    /// Counts events that the system has taken for the client.
+    pub(super) fn count_sent(&self, events: usize) {
+        self.state.live.sent.fetch_add(events as u64, Ordering::Relaxed);
     }
 
     /// The message in hand is dropped: it is no longer a reason to evict this client or to wait for it.
@@ -328,7 +320,12 @@ impl Follower {
 
     /// The end for a client that was evicted.
     pub(super) fn evicted(&self, after: Seq) -> End {
-        let detail = "the client took nothing while others needed the memory for responses: reconnect";
+        let detail = "the client did not take the message while others needed the memory for responses: reconnect";
         End { reason: "evicted", detail: detail.to_owned(), after }
+    }
+
+    /// The end for a client of a server that closes.
+    pub(super) fn closing(&self, after: Seq) -> End {
+        End { reason: "closing", detail: "the server is shutting down: reconnect".to_owned(), after }
     }
 }

@@ -6,6 +6,10 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::{Duration, Instant};
 
+/// A client is idle from when it would have the message at this speed, in bytes a second: whether it has a part of it,
+/// nobody knows.
+const TAKEN_PER_SECOND: u32 = 256 << 10;
+
 /// The message that waits for a client.
 pub(super) struct Hand {
     answers: ByteBudget,
@@ -16,8 +20,8 @@ pub(super) struct Hand {
 #[derive(Default)]
 struct State {
     bytes: usize,
-    /// When the message was handed over; `None` while none waits.
-    since: Option<Instant>,
+    /// From when on its client is idle; `None` while no message waits.
+    idle_from: Option<Instant>,
     evicted: bool,
 }
 
@@ -27,22 +31,26 @@ impl Hand {
         Hand { answers, state: Mutex::default(), evicted: Notify::new() }
     }
 
-    /// A message of this many bytes waits from now on.
+    /// A message that holds so many bytes of the memory for responses waits from now on. For one that holds none nobody is
+    /// evicted.
     pub(super) fn hold(&self, bytes: usize) {
-        let mut state = self.state.lock();
-        (state.bytes, state.since) = (bytes, Some(Instant::now()));
+        let taken = Duration::from_secs(bytes as u64) / TAKEN_PER_SECOND;
+        let idle_from = (bytes > 0).then(|| Instant::now() + taken);
+        *self.state.lock() = State { bytes, idle_from, evicted: false };
     }
 
-    /// The client has taken it, or never will.
+    /// The client has taken it, or never will. An eviction that comes at the same time is void: its bytes are free.
     pub(super) fn release(&self) {
-        let mut state = self.state.lock();
-        (state.bytes, state.since) = (0, None);
+        *self.state.lock() = State::default();
     }
 
-    /// Completes when the client was evicted.
+    /// Completes when the client was evicted for the message in hand.
     pub(super) async fn evicted(&self) {
-        // `notify_one` keeps a permit, so an eviction before this is not missed.
-        self.evicted.notified().await;
+        // `notify_one` keeps a permit, so an eviction before this is not missed. The permit may be of an eviction that
+        // was void.
+        while !self.state.lock().evicted {
+            self.evicted.notified().await;
+        }
     }
 }
 
@@ -57,7 +65,8 @@ impl Unread for Hand {
 
     fn idle(&self) -> Option<Duration> {
         let state = self.state.lock();
-        state.since.filter(|_| !state.evicted).map(|since| since.elapsed())
+        let idle_from = state.idle_from.filter(|_| !state.evicted)?;
+        Some(Instant::now().saturating_duration_since(idle_from))
     }
 
     fn is_leaving(&self) -> bool {
@@ -66,12 +75,52 @@ impl Unread for Hand {
 
     fn evict(&self) -> bool {
         let mut state = self.state.lock();
-        if state.since.is_none() || state.evicted {
+        if state.idle_from.is_none() || state.evicted {
             return false;
         }
         state.evicted = true;
         drop(state);
         self.evicted.notify_one();
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::time::{advance, timeout};
+
+    fn hand() -> Hand {
+        Hand::new(ByteBudget::new(1 << 30))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_is_idle_once_it_could_have_the_message() {
+        let hand = hand();
+        hand.hold(10 * TAKEN_PER_SECOND as usize);
+        advance(Duration::from_secs(9)).await;
+        assert_eq!(hand.idle(), Some(Duration::ZERO));
+        advance(Duration::from_secs(3)).await;
+        assert_eq!(hand.idle(), Some(Duration::from_secs(2)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_eviction_that_comes_with_the_end_of_a_message_is_not_that_of_the_next() {
+        let (hand, soon) = (hand(), Duration::from_millis(1));
+        hand.hold(100);
+        assert!(hand.evict() && hand.is_leaving() && hand.idle().is_none());
+        hand.release();
+        hand.hold(200);
+        assert!(!hand.is_leaving() && hand.idle().is_some());
+        assert!(timeout(soon, hand.evicted()).await.is_err());
+        assert!(hand.evict() && timeout(soon, hand.evicted()).await.is_ok());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nobody_is_evicted_for_a_message_that_holds_nothing() {
+        let hand = hand();
+        hand.hold(0);
+        advance(Duration::from_secs(60)).await;
+        assert_eq!((hand.idle(), hand.evict(), hand.is_leaving()), (None, false, false));
     }
 }

@@ -82,29 +82,40 @@ impl Rendered {
     /// The message as it waits for its client, with its share of the memory for responses.
     pub(super) fn charged(self, mut share: ByteShare) -> Message {
         share.shrink(share.bytes().saturating_sub(self.bytes()));
-        Message { text: Text { bytes: self.text, _share: Some(share) }, ends: self.ends }
+        Message { text: Text { bytes: self.text, share: Some(share) }, ends: self.ends }
     }
 }
 
-/// Events that wait for their client.
+/// Events that wait for their client, or a short text without one.
 pub(super) struct Message {
     /// The text of all.
     pub(super) text: Text,
-    /// The position of each, and where its text ends.
+    /// The position of each event, and where its text ends.
     pub(super) ends: Vec<(Seq, usize)>,
+}
+
+impl Message {
+    /// A short text, which the fixed memory of its connection covers.
+    pub(super) fn short(text: String) -> Message {
+        Message { text: Text { bytes: text.into_bytes(), share: None }, ends: Vec::new() }
+    }
+
+    /// Bytes of the memory for responses that it holds.
+    pub(super) fn held(&self) -> usize {
+        self.text.share.as_ref().map_or(0, ByteShare::bytes)
+    }
+}
+
+impl AsRef<[u8]> for Message {
+    fn as_ref(&self) -> &[u8] {
+        self.text.as_ref()
+    }
 }
 
 /// A text that gives back its share of the memory for responses once it is sent.
 pub(super) struct Text {
     bytes: Vec<u8>,
-    _share: Option<ByteShare>,
-}
-
-impl Text {
-    /// A short text, which the fixed memory of its connection covers.
-    pub(super) fn short(text: String) -> Text {
-        Text { bytes: text.into_bytes(), _share: None }
-    }
+    share: Option<ByteShare>,
 }
 
 impl AsRef<[u8]> for Text {
@@ -129,7 +140,8 @@ mod tests {
         assert_eq!((message.last(), message.bytes()), (Some(Seq(1)), 66));
         let budget = ByteBudget::new(1_000);
         let message = message.fitted().charged(budget.try_take(100).expect("room"));
-        assert_eq!((budget.held(), message.text.as_ref().len(), message.ends), (66, 50, vec![(Seq(1), 50)]));
+        assert_eq!((budget.held(), message.held(), message.text.as_ref().len()), (66, 66, 50));
+        assert_eq!(message.ends, [(Seq(1), 50)]);
         drop(message.text);
         assert_eq!(budget.held(), 0);
     }

@@ -6,7 +6,8 @@
 //! fall behind instead of filling memory. Between two reads it holds neither a thread nor a permit.
 //!
 //! What waits for a client is one message, which is taken from the memory for responses of its tenant before it is rendered.
-//! Where there is none, the stream waits for its turn. A client that takes nothing is evicted when others need the memory.
+//! Where there is none, the stream waits for its turn. A client that does not take it is evicted when others need the memory.
+//! The conditions of a stream are taken from a pool of their own, for as long as it is open.
 //!
 //! Events that were deleted, replaced or expired before they were read are not sent.
 
@@ -14,6 +15,7 @@ mod fence;
 mod follow;
 mod hand;
 mod message;
+mod pace;
 mod reading;
 mod request;
 mod socket;
@@ -47,13 +49,15 @@ pub async fn get(
     let request = StreamRequest::take(&context, &*collection)?;
     let slot = state.live.enter(&state)?;
     let bytes = PARSED_TIMES * context.query.as_deref().map_or(0, str::len);
-    let share = state.readers.try_reserve(&state.answers(), bytes).ok_or_else(|| {
-        let detail = "other responses use all the memory set aside for them: try again".to_owned();
-        overloaded(&state, detail, state.config.streams_max)
+    // From a pool of their own, and nobody is evicted for them: a stream keeps them while it is idle, for an hour, and could
+    // not be evicted in its turn.
+    let conditions = state.conditions().try_take_some(bytes).ok_or_else(|| {
+        let detail = "the conditions of open streams use all the memory that there is for them: try again";
+        overloaded(&state, detail.to_owned(), state.config.streams_max)
     })?;
     let framing = if socket.is_some() { Framing::Texts } else { Framing::Sse };
     let account = context.lease.account().clone();
-    let follower = Follower::new(state.clone(), account, collection, (request, share), framing, slot)?;
+    let follower = Follower::new(state.clone(), account, collection, (request, conditions), framing, slot)?;
     Ok(match socket {
         Some(upgrade) => upgrade.carry(move |to| socket::send(to, follower)),
         None => {

@@ -37,7 +37,7 @@ pub(super) enum Step {
     Larger(usize),
     /// Some files are damaged: events may be missing from here on.
     Missing(String),
-    /// None of the events read matched, and there are more.
+    /// Nothing more for the client among the events listed or read so far, and there are more.
     NoMatch,
     /// There are no more events.
     CaughtUp,
@@ -150,15 +150,18 @@ impl Reading {
                 Some(ahead) => ahead,
                 None => Ahead { changes: self.list()?, matches: None },
             };
-            if let Some(problem) = ahead.changes.missing().first().filter(|_| !self.reported_missing) {
+            let missing = ahead.changes.missing().first().filter(|_| !self.reported_missing).map(ToString::to_string);
+            if let Some(missing) = missing {
                 self.reported_missing = true;
-                return Ok(Step::Missing(problem.to_string()));
+                self.ahead = Some(ahead);
+                return Ok(Step::Missing(missing));
             }
             if ahead.matches.is_none() {
                 let Some((batch, seqs)) = ahead.changes.read().map_err(errors::store_problem)? else {
                     // Not the last event read: writes without an event, such as deletions, also move the position.
                     self.at = ahead.changes.upto();
-                    return Ok(Step::CaughtUp);
+                    // A list is bounded: its end may not be that of the events.
+                    return Ok(if ahead.changes.left_out() > 0 { Step::NoMatch } else { Step::CaughtUp });
                 };
                 // The client may take long to read this, and maintenance should not wait for it.
                 ahead.changes.park();
@@ -176,7 +179,7 @@ impl Reading {
 
     /// The events after the position, by their numbers.
     fn list(&self) -> Result<Box<dyn Changes>> {
-        let (events, bytes) = if self.answers.is_short() {
+        let (events, bytes) = if self.answers.is_short_here() {
             // It will not be kept: no more than one read.
             let events = self.event_bytes.map_or(EVENTS_UNKNOWN, |one| READ_BYTES_SHORT / one.max(SEQ_BYTES));
             (events.max(1), READ_BYTES_SHORT)
@@ -256,8 +259,8 @@ impl Reading {
         let events =
             ahead.matches.as_ref().map_or(0, |matches| matches.events.bytes() + SEQ_BYTES * matches.seqs.len());
         let bytes = ahead.changes.bytes() + events;
-        // The other half is left to messages.
-        if self.answers.is_short() || !self.share.try_grow(bytes) {
+        // The other half, of all or of the tenant's part, is left to messages.
+        if self.answers.is_short_here() || !self.share.try_grow(bytes) {
             return self.rest();
         }
         self.share.shrink(self.share.bytes() - bytes);
@@ -270,4 +273,62 @@ fn writer_of(schema: &Schema, request: &StreamRequest) -> Result<FeatureWriter> 
         .as_ref()
         .map(|names| names.iter().filter(|name| schema.field_index(name).is_some()).cloned().collect());
     FeatureWriter::new(schema, fields.as_deref()).map_err(|e| Problem::invalid_parameter("properties", e))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::params::crs::Crs;
+    use meridian_backend::{Backend, Embedded, Seams, Write};
+    use meridian_model::builder::Value;
+    use meridian_model::filter::{Predicate, parse_text};
+    use meridian_model::{BatchBuilder, schema_spec};
+    use meridian_store::{Options, Settings, Store};
+
+    const ROOM: usize = 1 << 10;
+
+    /// A stream of a collection of 100 events, from the oldest on, and the store that they are in.
+    fn reading(filter: &str, answers: &ByteBudget) -> (Arc<Embedded>, Reading) {
+        let store = Embedded::new(Arc::new(Store::open(Options::ephemeral(), Seams::real()).unwrap()));
+        let schema = schema_spec::parse("n:Integer,*geom:Point").unwrap();
+        let collection = store.create("default", "q", schema, Settings::default()).unwrap();
+        let mut events = BatchBuilder::new(collection.schema());
+        for n in 0..100 {
+            events.set(0, Value::Int(n)).unwrap();
+            events.end_event().unwrap();
+        }
+        collection.write(Write::new(events.finish().unwrap())).unwrap();
+        let predicate = Predicate::bind(&parse_text(filter).unwrap(), &collection.schema()).unwrap();
+        let request = StreamRequest { predicate, properties: None, crs: Crs::default(), when: None, after: Seq(0) };
+        let ledger = Arc::new(Ledger::new("default"));
+        let reading = Reading::new(collection, ledger, request, Framing::Texts, answers.clone(), 8).unwrap();
+        (store, reading)
+    }
+
+    #[test]
+    fn the_end_of_a_list_is_not_the_end_of_the_events() {
+        // Room for lists of 16 events.
+        let (_store, mut reading) = reading("n < 0", &ByteBudget::new(16 << 10));
+        let mut lists = 0;
+        loop {
+            match reading.read(ROOM).unwrap() {
+                Step::NoMatch => lists += 1,
+                Step::CaughtUp => break,
+                _ => panic!("no event matches"),
+            }
+        }
+        assert!(lists > 1 && !reading.is_behind(), "{lists} lists, up to {}", reading.at());
+    }
+
+    #[test]
+    fn memory_that_another_tenant_holds_does_not_drop_the_read_in_progress() {
+        let answers = ByteBudget::new(4 << 20);
+        answers.guarantee([("one".into(), 1), ("other".into(), 1)]);
+        let (one, other) = (answers.of(&"one".into()), answers.of(&"other".into()));
+        let _others = one.try_take_some(4 << 20).unwrap();
+        let (_store, mut reading) = reading("n >= 0", &other);
+        assert!(matches!(reading.read(ROOM).unwrap(), Step::Message(_)) && reading.is_reading());
+        let _own = other.try_take(600 << 10).unwrap();
+        assert!(matches!(reading.read(ROOM).unwrap(), Step::Message(_)) && !reading.is_reading());
+    }
 }

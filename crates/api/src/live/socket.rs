@@ -1,6 +1,7 @@
 //! Streams over a WebSocket: each event is a text message with its feature, which contains its position.
 
 use super::follow::{Delivery, End, Follower, Update};
+use super::message::Message;
 use crate::socket::{CloseCode, Closed, ToClient};
 use bytes::Bytes;
 use meridian_model::Seq;
@@ -16,17 +17,22 @@ pub(super) async fn send(mut to: ToClient, mut follower: Follower) {
     // The client was sent everything up to here.
     let mut sent = follower.at();
     loop {
-        let (text, ends) = match update {
-            Update::Events(message) => (Bytes::from_owner(message.text), message.ends),
-            Update::KeepAlive(at) => short(at, json!({ "position": at.to_id() }).to_string()),
-            Update::Missing(detail) => short(sent, json!({ "missing": detail }).to_string()),
+        let message = match update {
+            Update::Events(message) => message,
+            Update::KeepAlive(at) => Message::short(json!({ "position": at.to_id() }).to_string()),
+            Update::Missing(detail) => Message::short(json!({ "missing": detail }).to_string()),
             Update::End(end) => return send_end(to, end).await,
         };
-        let end = match follower.deliver(text.len(), send_all(&mut to, &mut sent, text, ends)).await {
-            Delivery::Done(Ok(())) => None,
+        let (held, events) = (message.held(), message.ends.len());
+        let end = match follower.deliver(held, send_all(&mut to, &mut sent, message)).await {
+            Delivery::Done(Ok(())) => {
+                follower.count_sent(events);
+                None
+            }
             Delivery::Done(Err(Closed)) => return,
             Delivery::Slow => Some(follower.too_slow(sent)),
             Delivery::Evicted => Some(follower.evicted(sent)),
+            Delivery::Closing => Some(follower.closing(sent)),
         };
         if let Some(end) = end {
             // It went with its delivery.
@@ -39,17 +45,15 @@ pub(super) async fn send(mut to: ToClient, mut follower: Follower) {
     }
 }
 
-fn short(at: Seq, text: String) -> (Bytes, Vec<(Seq, usize)>) {
-    let end = text.len();
-    (text.into(), vec![(at, end)])
-}
-
-/// Sends the texts of some events, and counts those sent.
-async fn send_all(to: &mut ToClient, sent: &mut Seq, mut text: Bytes, ends: Vec<(Seq, usize)>) -> Result<(), Closed> {
-    let mut begin = 0;
-    for (seq, end) in ends {
+/// Sends the texts of some events, or a short one, and moves the position past the events sent.
+async fn send_all(to: &mut ToClient, sent: &mut Seq, message: Message) -> Result<(), Closed> {
+    let (mut text, mut begin) = (Bytes::from_owner(message.text), 0);
+    for (seq, end) in message.ends {
         to.feed(text.split_to(end - begin)).await?;
         (*sent, begin) = (seq, end);
+    }
+    if !text.is_empty() {
+        to.feed(text).await?;
     }
     to.flush().await
 }

@@ -5,7 +5,7 @@
 //! `Last-Event-ID` past events that did not match.
 
 use super::follow::{Delivery, End, Follower, Update};
-use super::message::Text;
+use super::message::Message;
 use crate::sse::SseSender;
 use crate::stream::LEAVE_MAX;
 use bytes::Bytes;
@@ -15,20 +15,25 @@ use serde_json::json;
 pub(super) async fn send(mut to: SseSender, mut follower: Follower) {
     let mut update = Update::KeepAlive(follower.at());
     loop {
-        let text = match update {
-            Update::Events(message) => message.text,
-            Update::KeepAlive(at) => Text::short(format!(":\nid: {at}\n\n")),
+        let message = match update {
+            Update::Events(message) => message,
+            Update::KeepAlive(at) => Message::short(format!(":\nid: {at}\n\n")),
             Update::Missing(detail) => {
-                Text::short(format!("event: missing\ndata: {}\n\n", json!({ "detail": detail })))
+                Message::short(format!("event: missing\ndata: {}\n\n", json!({ "detail": detail })))
             }
-            Update::End(end) => return to.end(end_message(&end)),
+            Update::End(end) => return to.end_within(end_message(&end), LEAVE_MAX).await,
         };
         // The message in hand is sent before that of an end: a client that gets the end has both.
-        let end = match follower.deliver(text.as_ref().len(), to.send(text)).await {
-            Delivery::Done(true) => None,
+        let (held, events) = (message.held(), message.ends.len());
+        let end = match follower.deliver(held, to.send(message)).await {
+            Delivery::Done(true) => {
+                follower.count_sent(events);
+                None
+            }
             Delivery::Done(false) => return,
             Delivery::Slow => Some(follower.too_slow(follower.at())),
             Delivery::Evicted => Some(follower.evicted(follower.at())),
+            Delivery::Closing => Some(follower.closing(follower.at())),
         };
         if let Some(end) = end {
             return to.end_within(end_message(&end), LEAVE_MAX).await;

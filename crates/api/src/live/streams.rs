@@ -47,6 +47,24 @@ pub(super) struct Line {
     turns: Arc<Semaphore>,
     /// Held by the one that looks for memory: a large message is not overtaken for ever by small ones.
     first: Arc<tokio::sync::Mutex<()>>,
+    /// Whether that one has found none.
+    short: Arc<AtomicBool>,
+}
+
+/// Says that a stream waits for memory, until it is dropped: also where the wait is given up.
+struct Short<'a>(&'a AtomicBool);
+
+impl<'a> Short<'a> {
+    fn begin(short: &'a AtomicBool) -> Short<'a> {
+        short.store(true, Ordering::Relaxed);
+        Short(short)
+    }
+}
+
+impl Drop for Short<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
 }
 
 /// The right to read, with memory for a message.
@@ -57,27 +75,32 @@ pub(super) struct Turn {
 
 impl Line {
     fn new(turns: usize) -> Line {
-        Line { turns: Arc::new(Semaphore::new(turns.max(1))), first: Arc::default() }
+        Line { turns: Arc::new(Semaphore::new(turns.max(1))), first: Arc::default(), short: Arc::default() }
     }
 
     /// Waits for a turn, and for memory for a message, for which idle clients are evicted. More than the tenant could ever
-    /// have is reduced to that. `None` never comes: the line is not closed.
-    pub(super) async fn turn(&self, state: &AppState, answers: &ByteBudget, bytes: usize) -> Option<Turn> {
-        // Both are fair, so the wait is a queue.
-        let turn = self.turns.clone().acquire_owned().await.ok()?;
+    /// have is reduced to that.
+    pub(super) async fn turn(&self, state: &AppState, answers: &ByteBudget, bytes: usize) -> Turn {
+        // Both are fair, so the wait is a queue. Who gives it up, for a sign of life, goes to its end.
+        let Ok(turn) = self.turns.clone().acquire_owned().await else {
+            // Never: the line is not closed.
+            return std::future::pending().await;
+        };
         let _first = self.first.lock().await;
+        let mut short = None;
         loop {
-            match state.readers.try_reserve(answers, bytes) {
-                Some(share) => return Some(Turn { share, _turn: turn }),
-                // Polled: a client is idle at some time, and nobody notifies of that.
-                None => tokio::time::sleep(RETRY_INTERVAL).await,
+            if let Some(share) = state.readers.try_reserve(answers, bytes) {
+                return Turn { share, _turn: turn };
             }
+            short.get_or_insert_with(|| Short::begin(&self.short));
+            // Polled: a client is idle at some time, and nobody notifies of that.
+            tokio::time::sleep(RETRY_INTERVAL).await;
         }
     }
 
     /// Whether a stream waits for memory.
     pub(super) fn is_short(&self) -> bool {
-        self.first.try_lock().is_err()
+        self.short.load(Ordering::Relaxed)
     }
 }
 
@@ -164,6 +187,16 @@ impl EventStreams {
     /// Whether the server is closing.
     pub(super) fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Acquire)
+    }
+
+    /// Completes when the server is closing, by these notifications. Those of writes are taken out of them.
+    pub(super) async fn closed(&self, notifications: &mut watch::Receiver<()>) {
+        while !self.is_closed() {
+            // A notifier stays while someone listens.
+            if notifications.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        }
     }
 }
 

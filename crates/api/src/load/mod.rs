@@ -19,8 +19,8 @@ use crate::state::AppState;
 use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::Response;
 use history::Sample;
-use meridian_admission::Ledger;
 use meridian_admission::gate::{Class, ClassLoad};
+use meridian_admission::{ByteBudget, Ledger};
 use meridian_model::policy::queue;
 use meridian_model::policy::quota::Quota;
 use meridian_model::time;
@@ -159,17 +159,22 @@ impl TenantLoad {
 fn memory(state: &AppState) -> Vec<MemoryLoad> {
     let collections = state.all_collections().unwrap_or_default();
     let writes: u64 = collections.iter().map(|collection| collection.stats().memory_bytes).sum();
-    let pools = [
-        ("bodies", &state.bodies),
-        ("batches", &state.batches),
-        ("answers", &state.answers),
-        ("queries", &state.memory),
-    ];
-    let pools = pools.map(|(purpose, pool)| (purpose, pool.held() as u64, Some(pool.limit() as u64)));
+    let pools = pools(state).map(|(purpose, pool)| (purpose, pool.held() as u64, Some(pool.limit() as u64)));
     let packets = ("packets", state.searches.bytes() as u64, Some(state.config.search.buffer_bytes_total as u64));
     let writes = ("writes", writes, None);
     let all = pools.into_iter().chain([packets, writes]);
     all.map(|(purpose, held, limit)| MemoryLoad { purpose, held, limit }).collect()
+}
+
+/// The pools of memory that tenants share, by purpose.
+fn pools(state: &AppState) -> [(&'static str, &ByteBudget); 5] {
+    [
+        ("bodies", &state.bodies),
+        ("batches", &state.batches),
+        ("answers", &state.answers),
+        ("conditions", &state.conditions),
+        ("queries", &state.memory),
+    ]
 }
 
 /// Memory of one tenant, by purpose; none where it holds nothing.
@@ -177,13 +182,7 @@ fn memory_of(state: &AppState, tenant: &str) -> BTreeMap<&'static str, u64> {
     let name: Arc<str> = tenant.into();
     let collections = state.backend.list(tenant).unwrap_or_default();
     let writes = collections.iter().map(|collection| collection.stats().memory_bytes).sum();
-    let pools = [
-        ("bodies", &state.bodies),
-        ("batches", &state.batches),
-        ("answers", &state.answers),
-        ("queries", &state.memory),
-    ];
-    let pools = pools.map(|(purpose, pool)| (purpose, pool.of(&name).held_here() as u64));
+    let pools = pools(state).map(|(purpose, pool)| (purpose, pool.of(&name).held_here() as u64));
     pools.into_iter().chain([("writes", writes)]).filter(|(_, held)| *held > 0).collect()
 }
 

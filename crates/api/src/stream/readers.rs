@@ -31,7 +31,7 @@ pub trait Unread: Send + Sync {
     /// Bytes that an eviction frees.
     fn bytes(&self) -> usize;
 
-    /// How long the client has taken nothing; `None` if nothing waits for it, or if it was evicted.
+    /// How long the client has taken nothing, as far as that is known; `None` if nothing waits for it, or if it was evicted.
     fn idle(&self) -> Option<Duration>;
 
     /// Whether it was evicted and still holds its bytes.

@@ -240,18 +240,21 @@ fn who_waits_for_100_continue_is_told_to_go_on_or_refused() {
     run(async {
         let mut client = Client::new(&server, &shown).await;
         create(&mut client).await;
-        let post = |path: &str| {
-            let post = Request::post(format!("https://localhost{path}")).header("expect", "100-continue");
+        let post = |path: &str, expect: &str| {
+            let post = Request::post(format!("https://localhost{path}")).header("expect", expect);
             post.header("content-type", "application/geo+json").body(()).unwrap()
         };
         let mut requests = client.requests.clone().ready().await.unwrap();
-        let (mut response, mut body) = requests.send_request(post("/collections/c/items"), false).unwrap();
-        let told = poll_fn(|cx| response.poll_informational(cx)).await.unwrap().unwrap();
-        assert_eq!(told.status(), 100);
-        body.send_data(events(1).into(), true).unwrap();
-        assert_eq!(response.await.unwrap().status(), 201);
+        // Without regard to case (RFC 9110, 10.1.1).
+        for expect in ["100-continue", "100-Continue"] {
+            let (mut response, mut body) = requests.send_request(post("/collections/c/items", expect), false).unwrap();
+            let told = poll_fn(|cx| response.poll_informational(cx)).await.unwrap().unwrap();
+            assert_eq!(told.status(), 100);
+            body.send_data(events(1).into(), true).unwrap();
+            assert_eq!(response.await.unwrap().status(), 201);
+        }
         for path in ["/nowhere", "/collections/c/items?nonsense=1"] {
-            let (response, _body) = requests.send_request(post(path), false).unwrap();
+            let (response, _body) = requests.send_request(post(path, "100-continue"), false).unwrap();
             assert!(response.await.unwrap().status().is_client_error(), "{path}");
         }
     });
@@ -305,6 +308,46 @@ fn a_stream_whose_client_takes_nothing_is_reset_and_the_others_go_on() {
             }
         };
         tokio::time::timeout(Duration::from_secs(60), counted).await.expect("the slow reader is counted");
+    });
+}
+
+#[test]
+fn an_evicted_stream_of_events_that_is_not_read_is_reset_and_its_connection_stays() {
+    let config = ServerConfig { answer_bytes_total: 400 << 10, write_stall: 10 * PATIENCE, ..ServerConfig::default() };
+    let (server, shown) = house(config);
+    run(async {
+        let mut client =
+            Client::connect(&server, &shown, h2::client::Builder::new().initial_window_size(16 << 10)).await;
+        create(&mut client).await;
+        let event = |n: u32| point("", f64::from(n), 1.0, json!({ "n": n, "note": "x".repeat(95_000) }));
+        let body = json!({ "type": "FeatureCollection", "features": (0..40).map(event).collect::<Vec<_>>() });
+        let written = client.ask(Method::POST, "/collections/c/items", &GEOJSON, body.to_string().as_bytes()).await;
+        assert_eq!(written.status(), 201, "{}", text(&written));
+        let request = |path: &str| Request::get(format!("https://localhost{path}")).body(()).unwrap();
+        // Its window is never given back.
+        let mut stream = client.send(request("/collections/c/stream?after=0"), b"").await.unwrap().into_body();
+        let reset = async {
+            loop {
+                if let Err(error) = stream.data().await.expect("it is not whole") {
+                    return error;
+                }
+            }
+        };
+        let mut other = Client::new(&server, &shown).await;
+        let demand = async {
+            loop {
+                // It may be refused, or broken off.
+                if let Ok(large) = other.send(request("/collections/c/items?f=ndjson"), b"").await {
+                    let _ = whole(large).await;
+                }
+            }
+        };
+        let error = tokio::select! {
+            error = reset => error,
+            () = demand => panic!("nobody demands memory"),
+        };
+        assert_eq!(error.reason(), Some(Reason::CANCEL));
+        assert_eq!(client.get("/collections/c").await.status(), 200);
     });
 }
 

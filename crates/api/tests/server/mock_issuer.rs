@@ -10,6 +10,7 @@ use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The name of the server at the issuer, and its secret.
 pub const CLIENT: &str = "meridian-pages";
@@ -43,6 +44,8 @@ pub struct Issuer {
     pub hanging: Mutex<Vec<TcpStream>>,
     /// Members that replace those of its discovery document.
     pub document: Mutex<Value>,
+    /// How often that document was asked for.
+    pub discovered: AtomicUsize,
 }
 
 impl Issuer {
@@ -57,6 +60,7 @@ impl Issuer {
             mood: Mutex::new(Mood::Answers),
             hanging: Mutex::default(),
             document: Mutex::new(json!({})),
+            discovered: AtomicUsize::new(0),
         });
         let serves = issuer.clone();
         std::thread::spawn(move || listener.incoming().flatten().for_each(|stream| serves.answer(stream)));
@@ -81,6 +85,7 @@ impl Issuer {
         let url = &self.url;
         let (status, answer) = match first.split(' ').nth(1).unwrap() {
             "/.well-known/openid-configuration" => {
+                self.discovered.fetch_add(1, Ordering::Relaxed);
                 let mut document = json!({
                     "issuer": url, "jwks_uri": format!("{url}/keys"), "token_endpoint": format!("{url}/token"),
                     "authorization_endpoint": format!("{url}/authorize?tenant=7"),

@@ -2,13 +2,14 @@
 
 use crate::events::Socket;
 use crate::live::Follow;
-use crate::support::{Server, point, send};
+use crate::support::{Server, point, read_head, send};
 use meridian_api::ServerConfig;
 use serde_json::{Value, json};
-use std::io::{self, Read};
+use std::io::{self, BufReader, Read};
 use std::net::{Ipv4Addr, TcpStream};
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -92,6 +93,78 @@ fn many_streams_of_large_events_that_nobody_reads_hold_no_more_than_one_message_
     drop((sockets, events, reader));
     wait_until("the streams never end", || metric(&server, "meridian_streams_open") == 0);
     wait_until("their memory is never returned", || metric(&server, "meridian_answer_bytes") == 0);
+}
+
+#[test]
+fn long_conditions_of_idle_streams_leave_the_memory_to_responses() {
+    let server = Server::with(config(2 << 20));
+    load(&server, &[LARGE; 4]);
+    // Three of them, parsed, take more than an eighth of the memory, and 22 more than all of it.
+    let numbers = ["7"; 1_500].join(",");
+    let path = format!("/collections/q/stream?filter=n%20IN%20({numbers})");
+    let (mut open, mut refused) = (Vec::new(), 0);
+    for _ in 0..24 {
+        let mut stream = server.connect();
+        send(&mut stream, "GET", &path, &[], b"");
+        let mut reader = BufReader::new(stream);
+        let (status, headers) = read_head(&mut reader).unwrap();
+        match status {
+            200 => open.push(reader),
+            _ => {
+                let mut body = vec![0; headers["content-length"].parse().unwrap()];
+                reader.read_exact(&mut body).unwrap();
+                let problem: Value = serde_json::from_slice(&body).unwrap();
+                assert_eq!(status, 503, "{problem}");
+                assert!(problem["detail"].as_str().unwrap().contains("the conditions of open streams"), "{problem}");
+                refused += 1;
+            }
+        }
+    }
+    assert!(!open.is_empty() && refused > 0, "{} are open", open.len());
+    let answer = server.get("/collections/q/items?limit=3");
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    drop(open);
+    wait_until("the conditions stay", || metric(&server, "meridian_stream_condition_bytes") == 0);
+}
+
+#[test]
+fn a_stop_does_not_wait_for_clients_that_take_nothing() {
+    // Far longer than this test waits, both.
+    let long = 10 * PATIENCE;
+    let mut server = Server::with(ServerConfig { write_stall: long, shutdown_grace: long, ..config(8 << 20) });
+    load(&server, &[LARGE; 100]);
+    let mut events = unread(&server);
+    send(&mut events, "GET", STREAM, &[], b"");
+    let mut socket = Socket::over(unread(&server), STREAM);
+    // Until the system takes no more for them.
+    let sent = || metric(&server, "meridian_stream_events_total");
+    let (mut last, mut since) = (0, Instant::now());
+    while last == 0 || since.elapsed() < Duration::from_secs(1) {
+        assert!(since.elapsed() < PATIENCE, "nothing is sent");
+        std::thread::sleep(Duration::from_millis(10));
+        let now = sent();
+        if now != last {
+            (last, since) = (now, Instant::now());
+        }
+    }
+    assert!(last < 200, "all was sent");
+    let (done, stopped) = channel();
+    std::thread::spawn(move || {
+        server.stop();
+        let _ = done.send(());
+    });
+    stopped.recv_timeout(PATIENCE).expect("it waits for clients that take nothing");
+    let mut rest = Vec::new();
+    let _ = events.read_to_end(&mut rest);
+    let text = String::from_utf8_lossy(&rest);
+    // Their systems may have taken the last message for them.
+    assert_eq!(text.ends_with("\r\n0\r\n\r\n"), text.contains("event: end"), "a stream that was cut looked whole");
+    while let Ok(message) = socket.text() {
+        if let Err((code, reason)) = message {
+            assert_eq!(code, 1001, "{reason}");
+            break;
+        }
+    }
 }
 
 #[test]

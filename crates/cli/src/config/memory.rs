@@ -12,7 +12,7 @@ const REQUEST_BYTES: u64 = 4 * MIB;
 /// What a connection holds: a head of the max size as it arrives, or what a client of HTTP/2 sends ahead, or the buffers of a
 /// WebSocket and a message that comes in; the buffers of TLS; its task. What waits for its client is in the responses.
 const CONNECTION_BYTES: u64 = 192 << 10;
-/// What a stream of events holds beside its connection and the message in hand: its conditions, its tasks, short messages.
+/// What a stream of events holds beside its connection, the message in hand and its conditions: its tasks, short messages.
 const STREAM_BYTES: u64 = 32 << 10;
 /// What a remembered object takes: its hash, a time, and where it is.
 const OBJECT_BYTES: u64 = 64;
