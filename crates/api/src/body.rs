@@ -12,6 +12,7 @@ use bytes::Bytes;
 use meridian_admission::ByteShare;
 use meridian_observe::{self as observe, Stage};
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use std::pin::Pin;
 use tokio::time::Instant;
 
@@ -26,7 +27,7 @@ const GROWTH_BYTES: usize = 1 << 20;
 pub struct Received {
     /// The bytes.
     pub bytes: Bytes,
-    _held: ByteShare,
+    held: ByteShare,
 }
 
 /// Reads a body to its end.
@@ -96,7 +97,44 @@ pub async fn receive_up_to(state: &Scope, headers: &HeaderMap, mut body: Body, l
     }
     // A body may take its time, and its sender's credential may have ended meanwhile.
     state.still_valid()?;
-    Ok(Received { bytes: whole.unwrap_or_else(|| bytes.into()), _held: held })
+    Ok(Received { bytes: whole.unwrap_or_else(|| bytes.into()), held })
+}
+
+/// Parses a body as a JSON document that is kept while its request waits: what it takes in memory, which may be many times its
+/// text, is added to the body's share.
+///
+/// # Errors
+/// 503 where there is no memory for it.
+pub async fn document(
+    state: &Scope,
+    lease: &Lease,
+    received: &mut Received,
+    deadline: Instant,
+) -> Result<serde_json::Result<Value>> {
+    let read = json::<Value>(state, lease, &received.bytes, deadline).await?;
+    if let Ok(value) = &read {
+        let bytes = received.bytes.len() + weight(value);
+        if !received.held.try_grow(bytes) {
+            return Err(no_memory(state));
+        }
+    }
+    Ok(read)
+}
+
+/// Bytes that the parts of a JSON value take, about.
+fn weight(value: &Value) -> usize {
+    // A member has its key, its value and a hash, and about two slots of a table. Four of them are the least that is allocated.
+    const MEMBER_BYTES: usize = size_of::<String>() + size_of::<Value>() + 4 * size_of::<u64>();
+    match value {
+        Value::String(text) => text.capacity(),
+        Value::Array(list) => list.capacity() * size_of::<Value>() + list.iter().map(weight).sum::<usize>(),
+        Value::Object(members) if members.is_empty() => 0,
+        Value::Object(members) => {
+            let texts = members.iter().map(|(key, value)| key.capacity() + weight(value)).sum::<usize>();
+            members.len().next_power_of_two().max(4) * MEMBER_BYTES + texts
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+    }
 }
 
 /// Parses a body as JSON. A large one is parsed on a blocking thread with a permit, so that other tasks do not wait.
@@ -157,7 +195,9 @@ mod tests {
     use crate::config::ServerConfig;
     use meridian_admission::Ledger;
     use meridian_admission::gate::{Account, Class};
+    use meridian_admission::identity::Identity;
     use meridian_backend::{Embedded, Seams};
+    use meridian_model::policy::access::{Grant, Role};
     use meridian_store::{Options, Store};
     use serde::de::IgnoredAny;
     use serde::{Deserialize, Deserializer};
@@ -172,6 +212,29 @@ mod tests {
         fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<ReadOn, D::Error> {
             IgnoredAny::deserialize(deserializer).map(|_| ReadOn(std::thread::current().id()))
         }
+    }
+
+    #[tokio::test]
+    async fn a_document_counts_until_its_body_is_dropped() {
+        let seams = Seams::real();
+        let store = Arc::new(Store::open(Options::ephemeral(), seams.clone()).unwrap());
+        let config = ServerConfig { body_bytes_total: 1 << 20, ..ServerConfig::default() };
+        let state = AppState::new(Embedded::new(store), &seams, config).unwrap();
+        let caller = Identity::new("default", Grant::over_all(Role::Admin), "me");
+        let scope = Scope::new(state.clone(), Arc::new(caller));
+        let account = Account { ledger: scope.caller().ledger.clone(), class: Class::Interactive };
+        let (lease, deadline) =
+            (Lease::new(state.gate.clone(), account, None), Instant::now() + Duration::from_secs(60));
+        let text = format!("[{}{{\"a\":\"b\"}}]", "[0],".repeat(1_000));
+        let headers = HeaderMap::from_iter([(header::CONTENT_LENGTH, text.len().into())]);
+        let mut received = receive_up_to(&scope, &headers, Body::from(text.clone()), 64 << 10).await.unwrap();
+        assert_eq!(state.bodies.held(), text.len());
+        let value = document(&scope, &lease, &mut received, deadline).await.unwrap().unwrap();
+        assert!(state.bodies.held() >= text.len() + 4_000 * size_of::<Value>(), "{}", state.bodies.held());
+        drop(value);
+        assert!(state.bodies.held() > text.len(), "a question that waits holds its share");
+        drop(received);
+        assert_eq!(state.bodies.held(), 0);
     }
 
     #[tokio::test]

@@ -73,6 +73,7 @@ pub fn exceeded(state: &AppState, exceeded: Exceeded) -> Problem {
         // No time and no client makes room.
         (_, None) if limit == 0 => ("an operator of the server can raise it", None),
         (Quota::ConcurrentRequests | Quota::Searches, None) => ("wait for others to end", Some(Duration::from_secs(1))),
+        (Quota::ScannedBytesPerRequest, None) => ("ask for less", None),
         (Quota::Streams, None) => ("close others first", None),
         (_, None) => ("delete some first", None),
     };

@@ -75,6 +75,17 @@ impl KeywordQuery {
         }
     }
 
+    /// Bytes that it holds beyond itself, about.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            KeywordQuery::Term { sought, written } => sought.capacity() + written.capacity(),
+            KeywordQuery::All(parts) | KeywordQuery::Any(parts) => {
+                parts.capacity() * size_of::<KeywordQuery>() + parts.iter().map(KeywordQuery::bytes).sum::<usize>()
+            }
+            KeywordQuery::Not(part) => size_of::<KeywordQuery>() + part.bytes(),
+        }
+    }
+
     /// Whether every alternative has a positive term. Without one, no source can be queried.
     fn asks_for_something(&self) -> bool {
         match self {

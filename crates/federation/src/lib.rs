@@ -41,7 +41,7 @@ mod tally;
 pub mod words;
 
 pub use area::Area;
-pub use asker::Asker;
+pub use asker::{Asker, SearchKey};
 pub use delivery::{Gone, Outbox, Reader};
 pub use keywords::KeywordQuery;
 pub use meridian_labels::{Classifier, ImageSettings, Label, Labels, Layout, Scores};

@@ -172,6 +172,16 @@ impl Question {
         }
     }
 
+    /// Bytes that it holds in memory, about: a polygon and keywords may be large.
+    pub(crate) fn bytes(&self) -> usize {
+        let polygon = match self.area() {
+            Some(Area::Polygon(polygon)) => polygon.coords_count() * size_of::<geo_types::Coord>(),
+            _ => 0,
+        };
+        let names = self.providers.iter().flatten().map(|name| size_of::<String>() + name.len()).sum::<usize>();
+        size_of::<Question>() + polygon + names + self.keywords.as_ref().map_or(0, KeywordQuery::bytes)
+    }
+
     /// Whether the question restricts time.
     pub fn has_time(&self) -> bool {
         self.interval.start != i64::MIN || self.interval.end != i64::MAX

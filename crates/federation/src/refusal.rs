@@ -1,5 +1,6 @@
 //! Why requests are refused.
 
+use crate::result_store::KeepOptions;
 use meridian_backend::StoreError;
 use meridian_model::Invalid;
 use meridian_model::policy::quota::Exceeded;
@@ -12,6 +13,8 @@ pub enum Refusal {
     Invalid(Invalid),
     /// The client may not do what the request asks for.
     Forbidden(String),
+    /// There is no collection for the results: the same question can be asked again once it exists.
+    Absent(KeepOptions),
     /// A quota of the client's tenant is used up.
     Quota(Exceeded),
     /// The max number of searches is running.
@@ -58,6 +61,7 @@ impl std::fmt::Display for Refusal {
         match self {
             Refusal::Invalid(invalid) => invalid.fmt(f),
             Refusal::Forbidden(why) => f.write_str(why),
+            Refusal::Absent(keep) => write!(f, "keep: there is no collection {:?}", keep.collection),
             Refusal::Quota(exceeded) => exceeded.fmt(f),
             Refusal::TooMany { running, .. } => write!(f, "{running} searches are running, the maximum"),
             Refusal::Busy { delay, .. } => {

@@ -1,6 +1,6 @@
 //! Storing results: they are written into a collection as they are delivered, for as long as the question says.
 //!
-//! This crate does not know how collections are created. The owner of [`crate::Searches`] passes a [`ResultStore`].
+//! This crate creates no collection. The owner of [`crate::Searches`] passes a [`ResultStore`].
 
 use crate::refusal::Refusal;
 use crate::search_result::SearchResult;
@@ -73,8 +73,10 @@ impl KeepOptions {
 
 /// Writes results into collections. Its calls block.
 pub trait ResultStore: Send + Sync + 'static {
-    /// Creates the collection in the client's view if it does not exist. Called before the search begins, so that errors are reported at
-    /// once.
+    /// Checks that the client may store results there. Called before the search begins, so that errors are reported at once.
+    ///
+    /// # Errors
+    /// [`Refusal::Absent`] where there is no such collection. To create it is an administrative act of the client, which its server does.
     fn prepare(&self, view: &View, keep: &KeepOptions) -> Result<(), Refusal>;
 
     /// Writes results of a provider. The error is a sentence that says what was not written and why.

@@ -19,7 +19,7 @@ use crate::settings::Settings;
 use crate::status::{LegStatus, SearchStatus};
 use crate::tally::Tally;
 use ledger::{Entry, Last, Ledger};
-use meridian_admission::ByteBudget;
+use meridian_admission::{ByteBudget, ByteShare};
 use meridian_backend::View;
 use meridian_observe::{Current, Span};
 use meridian_query::CancelFlag;
@@ -44,7 +44,7 @@ pub struct Search {
     pub id: String,
     /// The question.
     pub question: Arc<Question>,
-    /// The caller that started it: only this owner, and admins of the tenant, may see it.
+    /// The caller that started it: only this owner, with the same rights, and admins of the tenant may see it.
     pub owner: String,
     /// The collections that its owner sees.
     pub view: View,
@@ -54,7 +54,9 @@ pub struct Search {
     pub deadline: Instant,
     /// Its packets.
     pub outbox: Arc<Outbox>,
-    /// Fingerprints of the results sent, for the deduplicate stage.
+    /// The bytes of its question, as a share of the budget for packets: an ended search keeps both.
+    _held: ByteShare,
+    /// Fingerprints of the results sent, for the deduplicate stage. Empty once it has ended.
     pub seen: Mutex<Seen>,
     pub(crate) tally: Arc<Tally>,
     pub(crate) packet_bytes: usize,
@@ -79,6 +81,9 @@ impl Search {
         budget: ByteBudget,
         tally: Arc<Tally>,
     ) -> Search {
+        let mut held = budget.empty();
+        // Beyond the limit, if need be: admission bounds the number of searches, and a body the size of a question.
+        held.grow(question.bytes());
         Search {
             id,
             arrived,
@@ -87,6 +92,7 @@ impl Search {
             owner,
             view,
             outbox: Arc::new(Outbox::new(settings.buffer_bytes, budget, Instant::now())),
+            _held: held,
             seen: Mutex::default(),
             tally,
             packet_bytes: settings.packet_bytes,
@@ -282,6 +288,7 @@ impl Search {
             });
         }
         drop(ledger);
+        *self.seen.lock() = Seen::default();
         // Signalled after the last packet exists, so that no waiter sees an ended search without it.
         self.over.cancel();
         self.ended.send_replace(true);

@@ -39,7 +39,7 @@ pub struct Settings {
     pub wait: Duration,
     /// How long a search can still be read after its end.
     pub keep: Duration,
-    /// Max queued work of a stage, for each priority.
+    /// Max queued work of a stage, for each tenant and priority.
     pub queue: usize,
     /// Concurrent work of a stage. Calls to sources have their own limits.
     pub at_once: usize,

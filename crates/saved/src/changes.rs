@@ -20,6 +20,9 @@ use tokio::time::Instant;
 impl SavedSearches {
     /// Creates a saved search of the caller's tenant. It is on disk when this returns, and matches events acknowledged
     /// from then on.
+    ///
+    /// # Errors
+    /// [`Refusal::Absent`] where the collection for its results does not exist.
     pub async fn create(self: &Arc<SavedSearches>, asked: &Value, view: &View) -> Result<Arc<SavedSearch>, Refusal> {
         let arrived = Instant::now();
         let mut definition = Definition::read(asked, self.searches.settings(), &self.settings)?;
@@ -30,6 +33,10 @@ impl SavedSearches {
         self.check(&definition, view)?;
         let slot = self.reserve(view, definition.counts_as())?;
         let definition = self.located(definition, view, arrived).await?;
+        if definition.poll.is_some() {
+            // Polls store what outside sources give, and create no collection.
+            self.searches.ready_to_keep(&definition.question, view).await?;
+        }
         let saved = self.clone();
         // A separate task, so that a client that disconnects does not leave it half created.
         let made = tokio::spawn(async move {

@@ -7,7 +7,7 @@ use super::search::SavedSearch;
 use super::turns::Turns;
 use meridian_federation::hash;
 use meridian_federation::provider::LocalProvider;
-use meridian_federation::{Priority, Question};
+use meridian_federation::{Asker, Priority, Question, SearchKey};
 use meridian_model::When;
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -112,8 +112,9 @@ async fn poll(saved: &SavedSearches, search: &SavedSearch) {
         None => saved.searches.remote_names().map(str::to_owned).collect(),
     };
     let question = Question { priority: Priority::Poll, providers: Some(outside), ..asked.clone() };
-    let key = (format!("saved search {}", search.id), String::new());
-    let failing = match saved.searches.begin(question, key, saved.view_of(search), Instant::now()).await {
+    let asker = Asker { key: format!("saved search {}", search.id), view: saved.view_of(search) };
+    let key = SearchKey::of(&asker, "");
+    let failing = match saved.searches.begin(question, key, &asker, Instant::now()).await {
         Ok((run, _)) => match run.outbox.read(0) {
             Ok(mut reader) => {
                 while let Some((_, packet)) = reader.next().await {

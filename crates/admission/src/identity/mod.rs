@@ -51,9 +51,11 @@ pub struct Identity {
     pub ledger: Arc<Ledger>,
     /// What the caller may do there.
     pub grant: Grant,
-    /// Names the caller in logs and as the owner of searches: `local`, `anonymous`, `socket`, a token's id, or `user:` and
+    /// Names the caller in logs: `local`, `anonymous`, `socket`, a token's id, or `user:` and
     /// what the user signs in with, or `jwt:ISSUER:SUBJECT`.
     pub name: Arc<str>,
+    /// The record of the user that it names: a later user of the name has another. None where no two have one name.
+    record: Option<Arc<str>>,
     /// Microseconds since 1970 after which the identity is void; `i64::MAX` where it does not expire.
     expires: i64,
     /// Until when what the caller gives to others may last. A token gives nothing that outlasts it; a session is short, but its
@@ -75,14 +77,24 @@ impl Identity {
     pub fn of(ledger: &Arc<Ledger>, grant: Grant, name: &str) -> Identity {
         let (tenant, ledger) = (ledger.tenant().clone(), ledger.clone());
         let (expires, gives_until) = (i64::MAX, i64::MAX);
-        Identity { tenant, ledger, grant, name: name.into(), expires, gives_until, in_session: false, revoked: None }
+        let (name, record) = (name.into(), None);
+        Identity { tenant, ledger, grant, name, record, expires, gives_until, in_session: false, revoked: None }
     }
 
     /// The same identity in another tenant; operators belong to none.
     pub fn within(&self, ledger: &Arc<Ledger>) -> Identity {
         let Identity { expires, gives_until, in_session, .. } = *self;
-        let (revoked, identity) = (self.revoked.clone(), Identity::of(ledger, self.grant.clone(), &self.name));
-        Identity { expires, gives_until, in_session, revoked, ..identity }
+        let (revoked, record) = (self.revoked.clone(), self.record.clone());
+        let identity = Identity::of(ledger, self.grant.clone(), &self.name);
+        Identity { expires, gives_until, in_session, revoked, record, ..identity }
+    }
+
+    /// Tells the caller from every other, also from a later user of the same name.
+    pub fn key(&self) -> String {
+        match &self.record {
+            Some(record) => format!("{} {record}", self.name),
+            None => self.name.to_string(),
+        }
     }
 
     /// The user of a session: what it signed in with, or `jwt:ISSUER:SUBJECT`.

@@ -148,6 +148,7 @@ impl State {
             expires: record.expires,
             revoked: Some(Arc::default()),
             in_session: true,
+            record: Some(user.id.as_str().into()),
             // An operator belongs to no tenant, and does not end with the one that it works in.
             ..Identity::of(ledger, user.grant(), &format!("{USER}{login}"))
         };

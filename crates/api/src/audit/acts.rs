@@ -5,8 +5,10 @@ use crate::entry::{Access, Action, Resource, Route, decoded};
 use crate::overload;
 use crate::places;
 use crate::problem::{Kind, Problem, Result};
+use crate::request::Context;
+use crate::scope::Scope;
 use crate::state::AppState;
-use axum::http::Method;
+use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use matchit::Params;
 use meridian_admission::identity::Caller;
@@ -15,6 +17,9 @@ use meridian_backend::Act;
 use meridian_model::schema::{NAME_BYTES_MAX, validate_name};
 use meridian_observe as observe;
 use std::net::IpAddr;
+
+/// The act of creating a collection, as the route table has it.
+const CREATE_COLLECTION: &str = "createCollection";
 
 /// A handler's additions to the record of its act, as an extension of its response. It must hold no secret.
 #[derive(Debug, Clone, Default)]
@@ -64,6 +69,14 @@ pub fn admit(state: &AppState, route: &Route, caller: &Caller, segments: &Params
             ));
         }
     }
+    may_begin(state, caller)
+}
+
+/// Whether another act may begin.
+///
+/// # Errors
+/// 429 for too many acts of the tenant, 503 where too many wait for the disk.
+fn may_begin(state: &AppState, caller: &Caller) -> Result<()> {
     state.audit.ready(state)?;
     // Operators are trusted with the server, and restore it by scripts.
     if caller.is_operator() {
@@ -88,34 +101,70 @@ fn may_be_a_name(text: &str) -> bool {
 }
 
 /// Runs the handler of an act between its two lines. A started act is completed, whatever its client does.
-pub async fn recorded(
-    state: AppState,
-    mut act: Act,
-    handled: impl Future<Output = Response> + Send + 'static,
-) -> Response {
-    // On a separate task: a client that disconnects would end this one between two steps.
-    let ended = tokio::spawn(observe::within(observe::current(), async move {
-        match state.audit.record(act.clone()).await {
-            Ok(n) => act.began = Some(n),
-            Err(problem) => return problem.into_response(),
-        }
-        let mut response = handled.await;
+pub async fn recorded(state: AppState, act: Act, handled: impl Future<Output = Response> + Send + 'static) -> Response {
+    let outcome = |response: &mut Response, act: &mut Act| {
         // The handler alone knows these: they depend on what it found.
         if let Some(Note { tenant, target, change }) = response.extensions_mut().remove() {
-            act.tenant = tenant.unwrap_or(act.tenant);
-            act.target = target.unwrap_or(act.target);
+            tenant.into_iter().for_each(|tenant| act.tenant = tenant);
+            target.into_iter().for_each(|target| act.target = target);
             act.change = change;
         }
-        let status = response.status();
-        act.status = Some(status.as_u16());
-        match state.audit.record(act).await {
-            Ok(_) => response,
-            Err(_) => {
-                let detail =
-                    format!("it was done, with status {}, and the audit log cannot be written", status.as_u16());
-                Problem::new(Kind::StorageUnavailable, detail).into_response()
-            }
-        }
+        response.status()
+    };
+    between_lines(state, act, handled, outcome).await.unwrap_or_else(IntoResponse::into_response)
+}
+
+/// Creates a collection for a request that needs it and is no act itself: checked, paced and recorded as `PUT /collections/{c}`
+/// is. `create` may block. `change` says what was asked for.
+///
+/// # Errors
+/// 403 where the caller may not create it, 429 for too many acts, 503 or 507 where the act cannot be recorded.
+pub async fn creating<T: Send + 'static>(
+    state: &Scope,
+    context: &Context,
+    (collection, change): (&str, Option<String>),
+    create: impl FnOnce(&Scope) -> Result<T> + Send + 'static,
+) -> Result<T> {
+    let (caller, target) = (state.caller(), format!("/collections/{collection}"));
+    let act = super::act((CREATE_COLLECTION, &*target), caller, (context.client, &*context.id));
+    let act = Act { collection: Some(collection.to_owned()), change, ..act };
+    if !state.view().may(Action::Manage, collection) {
+        let detail =
+            format!("there is no collection {collection:?} yet, and the role {} creates none", caller.grant.role);
+        let refused = Act { status: Some(StatusCode::FORBIDDEN.as_u16()), ..act };
+        state.audit.refused(Source::of(caller), refused);
+        return Err(Problem::new(Kind::Forbidden, detail));
+    }
+    may_begin(state, caller)?;
+    let scope = state.clone();
+    let created = async move { tokio::task::spawn_blocking(move || create(&scope)).await.map_err(Problem::internal)? };
+    let outcome = |created: &mut Result<T>, _: &mut Act| match created {
+        Ok(_) => StatusCode::CREATED,
+        Err(problem) => problem.status(),
+    };
+    between_lines(state.state().clone(), act, created, outcome).await?
+}
+
+/// Does an act between its two lines, on a task of its own. `outcome` says how it ended, and may add to the second line.
+///
+/// # Errors
+/// 507 where a line cannot be written. Without the first, nothing is done.
+async fn between_lines<T: Send + 'static>(
+    state: AppState,
+    mut act: Act,
+    work: impl Future<Output = T> + Send + 'static,
+    outcome: impl FnOnce(&mut T, &mut Act) -> StatusCode + Send + 'static,
+) -> Result<T> {
+    // On a separate task: a client that disconnects would end this one between two steps.
+    let ended = tokio::spawn(observe::within(observe::current(), async move {
+        act.began = Some(state.audit.record(act.clone()).await?);
+        let mut done = work.await;
+        let status = outcome(&mut done, &mut act).as_u16();
+        act.status = Some(status);
+        state.audit.record(act).await.map(|_| done).map_err(|_| {
+            let detail = format!("it was done, with status {status}, and the audit log cannot be written");
+            Problem::new(Kind::StorageUnavailable, detail)
+        })
     }));
-    ended.await.unwrap_or_else(|e| Problem::internal(e).into_response())
+    ended.await.unwrap_or_else(|e| Err(Problem::internal(e)))
 }

@@ -1,15 +1,15 @@
 //! The record of administrative acts.
 //!
 //! The entry point records every request to a row whose access is *manage*: a line before the handler runs, and one with the
-//! status of its response. If the first cannot be written, the handler does not run. Other code, such as sign-in,
-//! records its acts by [`Audit::record`] and [`Audit::refused`].
+//! status of its response. If the first cannot be written, the handler does not run. Requests to other rows that create a
+//! collection do so by [`creating`]. Other code, such as sign-in, records its acts by [`Audit::record`] and [`Audit::refused`].
 
 mod acts;
 pub mod list;
 mod refusals;
 mod writer;
 
-pub use acts::{Note, act_of, admit, recorded};
+pub use acts::{Note, act_of, admit, creating, recorded};
 pub use refusals::Source;
 
 use crate::overload;

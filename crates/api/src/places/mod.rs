@@ -7,6 +7,7 @@
 mod answer;
 mod new;
 
+use crate::audit;
 use crate::body;
 use crate::entry::{self, Path};
 use crate::errors;
@@ -24,7 +25,6 @@ use axum::response::{IntoResponse, Response};
 use matchit::Params;
 use meridian_admission::gate::Permit;
 use meridian_backend::{Collection, Near, Settings, StoreError, Write};
-use meridian_model::policy::access::Action;
 use meridian_model::{Field, FieldType, GeometryType, IdRole, Invalid, Schema};
 use new::NewPlace;
 use std::sync::Arc;
@@ -64,19 +64,12 @@ fn schema() -> Schema {
     }
 }
 
-/// The collection, created if it does not exist. Creating it syncs a folder, so call it where blocking is allowed.
+/// Creates the collection. It syncs a folder, so call it where blocking is allowed.
 fn make(state: &Scope) -> Result<Arc<dyn Collection>> {
     // Two first writes at the same time would both try to create the collection, and one of them would fail.
     let _one_at_a_time = state.places.making.lock();
     if let Some(collection) = existing(state)? {
         return Ok(collection);
-    }
-    if !state.view().may(Action::Manage, COLLECTION) {
-        let detail = format!(
-            "there is no collection {COLLECTION:?} yet, and the role {} creates none",
-            state.caller().grant.role
-        );
-        return Err(Problem::new(Kind::Forbidden, detail));
     }
     let settings = Settings { durability: state.config.places_durability, ..Settings::default() };
     match state.view().create(COLLECTION, schema(), settings) {
@@ -95,13 +88,12 @@ fn existing(state: &Scope) -> Result<Option<Arc<dyn Collection>>> {
     }
 }
 
-/// The collection for a write; the first write creates it.
-async fn collection(state: &Scope) -> Result<Arc<dyn Collection>> {
-    if let Some(collection) = existing(state)? {
-        return Ok(collection);
+/// The collection for a write; the first write creates it, which is an administrative act.
+async fn collection(state: &Scope, context: &Context) -> Result<Arc<dyn Collection>> {
+    match existing(state)? {
+        Some(collection) => Ok(collection),
+        None => audit::creating(state, context, (COLLECTION, None), make).await,
     }
-    let state = state.clone();
-    tokio::task::spawn_blocking(move || make(&state)).await.map_err(Problem::internal)?
 }
 
 /// `GET /api/v0/places/near/{latitude}/{longitude}` and `…/{radiusKm}`: counts the places near a position and lists a page of
@@ -199,7 +191,7 @@ pub async fn create(state: Scope, context: Context, body: Body) -> Result<Respon
         // Parsed first: an invalid body must not create the collection.
         place.to_batch(&Arc::new(schema()), &id)?;
     }
-    let collection = collection(&state).await?;
+    let collection = collection(&state, &context).await?;
     let batch = place.to_batch(&collection.schema(), &id)?;
     let run = room::admit(&state, &context.lease, &*collection, deadline).await?;
     let bytes = batch.bytes() as u64;

@@ -3,9 +3,14 @@
 //! An event lasts from the time that its source gives it until it was found. So windows and time filters use its own
 //! time. Retention, which counts from an event's end, uses the time since it was found.
 
+use crate::audit;
+use crate::collections::retention_text;
+use crate::errors;
+use crate::problem::{self, Problem};
+use crate::request::Context;
+use crate::scope::Scope;
 use meridian_backend::{Clock, Collection, Settings, StoreError, View, Write};
 use meridian_federation::{KeepOptions, Refusal, ResultStore, SearchResult};
-use meridian_model::policy::access::Action;
 use meridian_model::{
     Batch, BatchBuilder, Field, FieldType, GeometryType, IdRole, Invalid, Schema, TimeRole, builder::Value,
 };
@@ -44,36 +49,9 @@ impl InCollections {
 impl ResultStore for InCollections {
     fn prepare(&self, view: &View, keep: &KeepOptions) -> Result<(), Refusal> {
         view.caller().ledger.check_write().map_err(Refusal::Quota)?;
-        let name = &keep.collection;
-        let fits = |collection: &dyn Collection| {
-            let (there, ours) = (collection.schema(), schema());
-            let same = there.fields == ours.fields && there.time == ours.time && there.id == ours.id;
-            let wrong = |detail: String| Err(Refusal::Invalid(Invalid::field("keep", detail)));
-            if !same || there.geometry != ours.geometry {
-                return wrong(format!("the collection {name:?} is not one of kept results: expected another name"));
-            }
-            let kept = collection.settings().retention;
-            match keep.age {
-                Some(age) if kept != Some(age) => wrong(format!(
-                    "hours: the collection {name:?} keeps its results {}: expected that, or leave hours out",
-                    kept.map_or("for ever".to_owned(), |kept| format!("for {} hours", kept.as_secs_f64() / 3_600.0)),
-                )),
-                _ => Ok(()),
-            }
-        };
-        if let Some(collection) = view.collection(name)? {
-            return fits(&*collection);
-        }
-        if !view.may(Action::Manage, name) {
-            return Err(Refusal::Forbidden(format!("keep: no right to create the collection {name:?}")));
-        }
-        let settings = Settings { retention: Some(keep.age_of_new()), ..Settings::default() };
-        match view.create(name, schema(), settings) {
-            Ok(_) => Ok(()),
-            // Another search created it meanwhile.
-            Err(StoreError::Exists { .. }) => view.collection(name)?.map_or(Ok(()), |collection| fits(&*collection)),
-            Err(StoreError::Invalid(mistake)) => Err(Refusal::Invalid(Invalid::field("keep", mistake.to_string()))),
-            Err(e) => Err(e.into()),
+        match view.collection(&keep.collection)? {
+            Some(collection) => fits(&*collection, keep).map_err(Refusal::Invalid),
+            None => Err(Refusal::Absent(keep.clone())),
         }
     }
 
@@ -109,6 +87,50 @@ impl ResultStore for InCollections {
             None => Ok(()),
             Some(mistake) => Err(format!("some results could not be kept in {name:?}: {mistake}")),
         }
+    }
+}
+
+/// The collection that a request lacks for its results, if that is why it was refused.
+pub fn absent<T>(asked: &Result<T, Refusal>) -> Option<KeepOptions> {
+    match asked {
+        Err(Refusal::Absent(keep)) => Some(keep.clone()),
+        _ => None,
+    }
+}
+
+/// Creates a collection for results, as an administrative act of the caller.
+pub async fn create(state: &Scope, context: &Context, keep: KeepOptions) -> problem::Result<()> {
+    let (name, retention) = (keep.collection.clone(), keep.age_of_new());
+    let change = format!("retention {}, for results of searches", retention_text(retention));
+    let create = move |state: &Scope| {
+        let settings = Settings { retention: Some(retention), ..Settings::default() };
+        match state.view().create(&keep.collection, schema(), settings) {
+            // Another request created it meanwhile: it is checked when the search is asked for again.
+            Ok(_) | Err(StoreError::Exists { .. }) => Ok(()),
+            Err(StoreError::Invalid(mistake)) => {
+                Err(Problem::invalid_body(Invalid::field("keep", mistake.to_string())))
+            }
+            Err(e) => Err(errors::store_problem(e)),
+        }
+    };
+    audit::creating(state, context, (&*name, Some(change)), create).await
+}
+
+/// Checks that a collection takes the results of a question.
+fn fits(collection: &dyn Collection, keep: &KeepOptions) -> Result<(), Invalid> {
+    let (name, there, ours) = (&keep.collection, collection.schema(), schema());
+    let same = there.fields == ours.fields && there.time == ours.time && there.id == ours.id;
+    let wrong = |detail: String| Err(Invalid::field("keep", detail));
+    if !same || there.geometry != ours.geometry {
+        return wrong(format!("the collection {name:?} is not one of kept results: expected another name"));
+    }
+    let kept = collection.settings().retention;
+    match keep.age {
+        Some(age) if kept != Some(age) => wrong(format!(
+            "hours: the collection {name:?} keeps its results {}: expected that, or leave hours out",
+            kept.map_or("for ever".to_owned(), |kept| format!("for {} hours", kept.as_secs_f64() / 3_600.0)),
+        )),
+        _ => Ok(()),
     }
 }
 

@@ -26,16 +26,15 @@ use std::sync::Arc;
 /// `POST /searches`: starts a search, or joins the same one that the same caller started a moment ago.
 pub async fn post(state: Scope, context: Context, body: Body) -> Result<Response> {
     Params::parse(context.query.as_deref())?.finish()?;
-    let received = body::receive(&state, &context.headers, body).await?;
+    // Its share of the memory for bodies is held until the question is taken or refused: it may wait for a permit.
+    let mut received = body::receive(&state, &context.headers, body).await?;
     let deadline = context.deadline(None, state.config.timeout_default)?;
-    let mut question: Value = body::json(&state, &context.lease, &received.bytes, deadline).await?.map_err(|e| {
+    let mut question = body::document(&state, &context.lease, &mut received, deadline).await?.map_err(|e| {
         Problem::new(
             Kind::InvalidBody,
             format!("the body is not JSON ({e}): expected a question such as {{\"keywords\":\"flood\"}}"),
         )
     })?;
-    // Its share of the memory for bodies is not needed while the request waits for a permit.
-    drop(received);
     context.lease.enter(&state, deadline).await?;
     // The question's own timeout takes precedence over the header.
     if let (Some(timeout), Some(members)) = (context.timeout()?, question.as_object_mut())
@@ -45,8 +44,13 @@ pub async fn post(state: Scope, context: Context, body: Body) -> Result<Response
         members.insert("timeout".to_owned(), timeout.into());
     }
     let asker = asker(&state, &context);
-    let (search, joined) =
-        state.searches.start(&question, &asker, context.arrived).await.map_err(|e| refused(e, &state))?;
+    let mut started = state.searches.start(&question, &asker, context.arrived).await;
+    if let Some(keep) = keep::absent(&started) {
+        keep::create(&state, &context, keep).await?;
+        started = state.searches.start(&question, &asker, context.arrived).await;
+    }
+    drop((question, received));
+    let (search, joined) = started.map_err(|e| refused(e, &state))?;
     let (status, stream) = urls(&context, &search.id);
     let answer = SearchAnswer { status: search.status(), packets: stream, joined: Some(joined) };
     let mut response = respond::json("application/json", &answer)?;
@@ -55,12 +59,12 @@ pub async fn post(state: Scope, context: Context, body: Body) -> Result<Response
     Ok(response)
 }
 
-/// The asking client: a token's holder by its token, others by their `Authorization`, which nothing checks while there are no
-/// tokens, or by their address.
+/// The asking client: a token's holder by its token, a user by the user's record, others by their `Authorization`, which nothing
+/// checks while there are no tokens, or by their address.
 fn asker(state: &Scope, context: &Context) -> Asker {
     let caller = state.caller();
     let key = match context.headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok()) {
-        _ if !matches!(&*caller.name, "local" | "anonymous") => format!("token {}", caller.name),
+        _ if !matches!(&*caller.name, "local" | "anonymous") => format!("token {}", caller.key()),
         Some(name) => format!("as {name}"),
         None => format!("from {:?}", context.client),
     };
@@ -90,13 +94,16 @@ pub async fn providers(state: Scope, context: Context) -> Result<Response> {
     respond::json("application/json", &ProviderList { providers: state.searches.providers(state.view()) })
 }
 
-/// The search of this name, or 404: for its owner, and for admins of its tenant whose grant covers what it read.
+/// The search of this name, or 404: for its owner with the rights that it was asked with, and for admins of its tenant whose
+/// grant covers what it read.
 fn find(state: &Scope, context: &Context, id: &str) -> Result<Arc<Search>> {
     let (caller, asker) = (state.caller(), asker(state, context));
     let sees = |search: &Arc<Search>| {
         let (owner, ours) = (search.view.caller(), &caller.grant);
         let administers = ours.role >= Role::Admin && ours.collections.includes(&owner.grant.collections);
-        owner.tenant == caller.tenant && (search.owner == asker.key || administers)
+        // Its rights may have changed since: the packets hold what the earlier ones let it read.
+        let owns = search.owner == asker.key && owner.grant == *ours;
+        owner.tenant == caller.tenant && (owns || administers)
     };
     state.searches.get(id).filter(sees).ok_or_else(|| {
         let keep = state.config.search.keep.as_secs();
@@ -114,6 +121,8 @@ pub fn refused(refusal: Refusal, state: &AppState) -> Problem {
     match refusal {
         Refusal::Invalid(invalid) => Problem::invalid_body(invalid),
         Refusal::Forbidden(why) => Problem::new(Kind::Forbidden, why),
+        // Created before it is asked for; removed since.
+        Refusal::Absent(_) => Problem::new(Kind::Conflict, format!("{refusal} any more: ask again")),
         Refusal::Quota(exceeded) => quota::exceeded(state, exceeded),
         Refusal::TooMany { running, retry } => {
             let policy = format!("\"searches\";q={};qu=\"concurrent-requests\"", state.config.search.searches_max);

@@ -1,6 +1,6 @@
 //! Saved searches: creating, listing and deleting them, and reading their packets.
 
-use super::{packets, refused};
+use super::{keep, packets, refused};
 use crate::body;
 use crate::contract::{SavedSearchAnswer, SavedSearchList};
 use crate::entry::Path;
@@ -16,7 +16,6 @@ use axum::http::{StatusCode, header};
 use axum::response::Response;
 use meridian_model::policy::access::Role;
 use meridian_saved::{SavedSearch, SavedSearchStatus};
-use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -27,18 +26,24 @@ const PAGE_MAX: usize = 10_000;
 /// `POST /saved-searches`
 pub async fn post(state: Scope, context: Context, body: Body) -> Result<Response> {
     Params::parse(context.query.as_deref())?.finish()?;
-    let received = body::receive(&state, &context.headers, body).await?;
+    // Held until the question is taken or refused, as for a search.
+    let mut received = body::receive(&state, &context.headers, body).await?;
     let deadline = context.deadline(None, state.config.timeout_default)?;
-    let request: Value = body::json(&state, &context.lease, &received.bytes, deadline).await?.map_err(|e| {
+    let request = body::document(&state, &context.lease, &mut received, deadline).await?.map_err(|e| {
         let expected = "{\"name\":\"floods\",\"question\":{\"keywords\":\"flood\"}}";
         Problem::new(
             Kind::InvalidBody,
             format!("the body is not JSON ({e}): expected a saved search such as {expected}"),
         )
     })?;
-    drop(received);
     context.lease.enter(&state, deadline).await?;
-    let search = state.saved.create(&request, state.view()).await.map_err(|e| refused(e, &state))?;
+    let mut created = state.saved.create(&request, state.view()).await;
+    if let Some(keep) = keep::absent(&created) {
+        keep::create(&state, &context, keep).await?;
+        created = state.saved.create(&request, state.view()).await;
+    }
+    drop((request, received));
+    let search = created.map_err(|e| refused(e, &state))?;
     let mut response = respond::json("application/json", &answer_of(&state, &context, state.saved.status(&search)))?;
     *response.status_mut() = StatusCode::CREATED;
     respond::insert(response.headers_mut(), header::LOCATION, &url(&context, &search.id));

@@ -42,6 +42,54 @@ fn acts_of_a_tenant_have_a_pace_and_names_of_nothing_leave_no_line() {
 }
 
 #[test]
+fn collections_that_searches_and_places_create_are_acts_and_have_their_pace() {
+    let shared = Shared::start();
+    let post =
+        |by: &str, path: &str, body: Value| ask(&shared.server, Some(by), "POST", path, body.to_string().as_bytes());
+    let keep = |name: &str| json!({ "keywords": "x", "providers": ["meridian"], "keep": { "collection": name } });
+    let place = json!({ "name": "Sutro Baths", "latitude": 37.7788151, "longitude": -122.512226 });
+    post(&shared.writer, "/searches", keep("ships-kept")).problem(403);
+    assert_eq!(post(&shared.admin, "/searches", keep("ships-kept")).status, 202);
+    // There now: nobody creates it again.
+    assert_eq!(post(&shared.admin, "/searches", keep("ships-kept")).status, 202);
+    assert_eq!(post(&shared.operator, "/api/v0/places", place.clone()).status, 303);
+    assert_eq!(post(&shared.operator, "/api/v0/places", place.clone()).status, 303);
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let kept = loop {
+        // The refused attempt is recorded behind its response.
+        let all = acts(&shared, &shared.operator);
+        let of = |path: &str| -> Vec<Value> {
+            let lines = named(&all, "createCollection").into_iter().filter(|line| line["target"] == path);
+            lines.cloned().collect()
+        };
+        let (kept, places) = (of("/collections/ships-kept"), of("/collections/places"));
+        let statuses: Vec<&Value> = places.iter().map(|line| &line["status"]).collect();
+        assert_eq!((statuses, &places[1]["began"]), (vec![&Value::Null, &json!(201)], &places[0]["n"]));
+        if kept.len() == 3 {
+            break kept;
+        }
+        assert!(Instant::now() < deadline, "{kept:?}");
+    };
+    let (refused, done): (Vec<&Value>, Vec<&Value>) = kept.iter().partition(|line| line["status"] == 403);
+    assert_eq!((refused.len(), &done[0]["status"], &done[1]["status"]), (1, &Value::Null, &json!(201)));
+    assert_eq!((&done[1]["collection"], &done[1]["tenant"]), (&json!("ships-kept"), &json!("default")));
+    assert_eq!(done[1]["change"], "retention P1D, for results of searches");
+    assert_ne!(refused[0]["who"], done[0]["who"]);
+
+    let until_refused = |attempt: &dyn Fn(usize) -> u16| (0..5_000).find(|n| attempt(*n) == 429).expect("a pace");
+    until_refused(&|_| shared.ask(&shared.foreign, "DELETE", "/tokens/0123456789abcdef").status);
+    until_refused(&|n| post(&shared.foreign, "/searches", keep(&format!("kept-{n}"))).status);
+    let plain = json!({ "keywords": "x", "providers": ["meridian"] });
+    assert_eq!(post(&shared.foreign, "/searches", plain).status, 202);
+    let mut refused = (0..5_000).map(|_| {
+        shared.ask(&shared.foreign, "DELETE", "/collections/places");
+        post(&shared.foreign, "/api/v0/places", place.clone())
+    });
+    let problem = refused.find(|answer| answer.status != 303).expect("a pace").problem(429);
+    assert_eq!((&problem["quota"], &problem["limit"]), (&json!("acts_per_minute"), &json!(300)));
+}
+
+#[test]
 fn refused_attempts_of_one_source_hide_none_of_another() {
     let shared = Shared::start();
     shared.user(json!({ "name": "anna", "role": "reader" }));

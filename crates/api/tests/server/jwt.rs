@@ -1,5 +1,6 @@
 //! JSON Web Tokens as credentials of requests.
 
+use crate::sources::{self, Sources};
 use crate::support::{Response, Server, read_chunk, read_head, send};
 use data_encoding::BASE64URL_NOPAD as BASE64;
 use meridian_admission::identity::jwt::{IssuerSettings, KeySource, Rule};
@@ -113,6 +114,39 @@ fn with_file(key: &Key) -> (tempfile::TempDir, Server) {
     let path = folder.path().join("keys.json");
     std::fs::write(&path, set(&[key])).unwrap();
     (folder, Server::with(config(KeySource::File(path))))
+}
+
+#[test]
+fn a_jwt_with_other_rights_joins_and_reads_no_search_of_its_subject() {
+    let (key, folder, sources) = (Key::new("one", 1), tempfile::tempdir().unwrap(), Sources::start());
+    let path = folder.path().join("keys.json");
+    std::fs::write(&path, set(&[&key])).unwrap();
+    let mut config = config(KeySource::File(path));
+    config.issuers[0].rules.push(Rule {
+        claim: Some("groups".to_owned()),
+        value: "visitors".to_owned(),
+        tenant: Some("default".to_owned()),
+        grant: Grant { role: Role::Reader, collections: "ships*".parse().unwrap() },
+    });
+    config.search = sources::config(vec![sources.provider("hang", "")]).search;
+    config.search.join = Duration::from_secs(60);
+    let server = Server::with(config);
+    let question = json!({ "keywords": "flood", "providers": ["hang"], "timeout": 60_000 }).to_string();
+    let search = |token: &str| {
+        let answer = ask(&server, token, "POST", "/searches", &question);
+        assert_eq!(answer.status, 202, "{}", answer.text());
+        let answer = answer.json();
+        (answer["search"].as_str().unwrap().to_owned(), answer["joined"].as_bool().unwrap())
+    };
+    // One subject, two groups.
+    let (wide, narrow) = (key.token("admins"), key.token("visitors"));
+    let ((ours, _), (theirs, joined)) = (search(&wide), search(&narrow));
+    assert!(!joined && ours != theirs);
+    assert_eq!((search(&wide), search(&narrow)), ((ours.clone(), true), (theirs, true)));
+    for (method, path) in [("GET", ""), ("GET", "/packets"), ("DELETE", "")] {
+        ask(&server, &narrow, method, &format!("/searches/{ours}{path}"), "").problem(404);
+    }
+    assert_eq!(ask(&server, &wide, "GET", &format!("/searches/{ours}"), "").json()["state"], "running");
 }
 
 #[test]

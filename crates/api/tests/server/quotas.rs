@@ -203,6 +203,53 @@ fn what_questions_read_and_answers_send_is_charged_after_the_fact() {
 }
 
 #[test]
+fn a_search_reads_within_the_quota_of_a_request_and_names_it() {
+    let shared = Shared::start(json!({}));
+    let made = shared.ask(
+        &shared.harbour,
+        "PUT",
+        "/collections/postal-places",
+        &[("content-type", "text/plain")],
+        b"name:String,*geom:Point",
+    );
+    assert_eq!(made.status, 201, "{}", made.text());
+    assert_eq!(shared.post(&shared.harbour, 3_000).status, 201);
+    let ask =
+        |question: Value| shared.ask(&shared.harbour, "POST", "/searches", &[JSON], question.to_string().as_bytes());
+    let own = |question: Value| {
+        let begun = ask(question);
+        assert_eq!(begun.status, 202, "{}", begun.text());
+        let path = format!("/searches/{}", begun.json()["search"].as_str().unwrap());
+        let begun = Instant::now();
+        loop {
+            let status = shared.get(&path).json();
+            if status["state"] != "running" {
+                return status["providers"]["meridian"].clone();
+            }
+            assert!(begun.elapsed() < Duration::from_secs(60), "{status}");
+        }
+    };
+    let wide = json!({"keywords": "absent"});
+    assert_eq!(own(wide.clone())["state"], "complete");
+    shared.limit(json!({"scanned_bytes_per_request": 50_000}));
+    let refused_search = own(wide);
+    assert_eq!(refused_search["state"], "refused", "{refused_search}");
+    let detail = refused_search["detail"].as_str().unwrap();
+    assert!(detail.contains("scanned_bytes_per_request of 50000"), "{detail}");
+    let narrow = own(json!({"keywords": "a", "bbox": [0, 0, 0.5, 2]}));
+    assert_eq!((&narrow["state"], &narrow["results"]), (&json!("complete"), &json!(34)), "{narrow}");
+    // An address is looked up within the quota too.
+    shared.limit(json!({"scanned_bytes_per_request": null}));
+    let features: Vec<Value> = (0..3_000).map(|n| point("", f64::from(n % 90), 1.0, json!({"name": "a"}))).collect();
+    let body = json!({"type": "FeatureCollection", "features": features}).to_string();
+    let headers = [("content-type", "application/geo+json")];
+    let path = "/collections/postal-places/items";
+    assert_eq!(shared.ask(&shared.harbour, "POST", path, &headers, body.as_bytes()).status, 201);
+    shared.limit(json!({"scanned_bytes_per_request": 50_000}));
+    refused(&ask(json!({"keywords": "a", "address": "absent"})), "scanned_bytes_per_request", 50_000);
+}
+
+#[test]
 fn a_query_that_must_read_too_much_is_refused_with_its_size() {
     let shared = Shared::start(json!({}));
     assert_eq!(shared.post(&shared.harbour, 3_000).status, 201);

@@ -1,6 +1,6 @@
 //! Sessions: what ends them, and what keeps other pages from using them.
 
-use crate::access::Shared;
+use crate::access::{CANARY, Shared};
 use crate::sign_in::{Browser, PASSWORD, sign_in, user};
 use crate::support::{Server, read_chunk, read_head, send};
 use meridian_admission::identity::SessionLimits;
@@ -38,6 +38,41 @@ fn a_session_changes_nothing_without_its_csrf_token() {
     let (right, wrong) = (format!("Bearer {}", shared.operator), format!("Bearer {}x", shared.operator));
     assert_eq!(with(&[("authorization", &right)]).status, 202);
     with(&[("authorization", &wrong), token]).problem(401);
+}
+
+#[test]
+fn a_search_is_read_with_the_rights_of_its_user_then_and_by_no_namesake() {
+    let shared = Shared::start();
+    let server = &shared.server;
+    let anna = || shared.user(json!({ "name": "anna", "role": "reader" }));
+    anna();
+    let question = json!({ "keywords": CANARY, "providers": ["meridian"] });
+    let first = Browser::of(server, "anna", PASSWORD);
+    let begun = first.ask(server, "POST", "/searches", question);
+    assert_eq!(begun.status, 202, "{}", begun.text());
+    let status = format!("/searches/{}", begun.json()["search"].as_str().unwrap());
+    let packets = format!("{status}/packets");
+    assert!(first.get(server, &packets).text().contains(CANARY));
+    // Another session of the same user, with the same rights.
+    let second = Browser::of(server, "anna", PASSWORD);
+    assert_eq!(second.get(server, &status).status, 200);
+    let hidden = || {
+        let browser = Browser::of(server, "anna", PASSWORD);
+        for path in [&status, &packets] {
+            browser.get(server, path).problem(404);
+        }
+        assert_eq!(browser.ask(server, "DELETE", &status, json!(null)).status, 404);
+    };
+    let narrowed = shared.patch(&shared.operator, "/users/anna", json!({ "role": "reader", "collections": "ships*" }));
+    assert_eq!(narrowed.status, 200, "{}", narrowed.text());
+    hidden();
+    let widened = shared.patch(&shared.operator, "/users/anna", json!({ "role": "reader", "collections": "*" }));
+    assert_eq!(widened.status, 200, "{}", widened.text());
+    assert_eq!(Browser::of(server, "anna", PASSWORD).get(server, &status).status, 200);
+    // A later user of the name and the rights is another one.
+    assert_eq!(shared.ask(&shared.operator, "DELETE", "/users/anna").status, 204);
+    anna();
+    hidden();
 }
 
 #[test]

@@ -108,6 +108,22 @@ fn bodies_of_one_tenant_leave_room_for_those_of_another() {
 }
 
 #[test]
+fn what_a_question_takes_in_memory_is_taken_from_the_memory_for_bodies() {
+    let shared = Shared::start(ServerConfig { body_bytes_total: 1 << 20, ..ServerConfig::default() });
+    // Four bytes of text for a list with room for four values.
+    let lists = vec![json!([0]); 15_000];
+    let question = json!({"keywords": "flood", "author": lists});
+    let saved = json!({"question": &question});
+    for (path, body) in [("/searches", &question), ("/saved-searches", &saved)] {
+        let answer = shared.ask(&shared.quiet, "POST", path, &[JSON], body.to_string().as_bytes());
+        assert!(answer.problem(503)["detail"].as_str().unwrap().contains("memory"), "{}", answer.text());
+    }
+    shared.wait_for_bodies(0);
+    let small = json!({"keywords": "flood"}).to_string();
+    assert_eq!(shared.ask(&shared.quiet, "POST", "/searches", &[JSON], small.as_bytes()).status, 202);
+}
+
+#[test]
 fn streams_of_one_tenant_leave_slots_for_those_of_another() {
     let shared = Shared::start(ServerConfig { streams_max: 8, ..ServerConfig::default() });
     let open = |by: &str| {

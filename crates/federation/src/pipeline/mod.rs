@@ -2,8 +2,8 @@
 //! With a model in the settings, `images` runs before `deliver`.
 //!
 //! Each stage is one file and a type that implements [`Stage`], behind a bounded queue and with bounded concurrency.
-//! All searches share the stages. Each provider has its own `ask` stage, so that a slow one delays no other. What
-//! every stage needs is done here once: late work is dropped and panics are caught.
+//! All searches share the stages, in which tenants take turns. Each provider has its own `ask` stage, so that a slow one
+//! delays no other. What every stage needs is done here once: late work is dropped and panics are caught.
 
 mod ask;
 pub mod classify;
@@ -18,7 +18,7 @@ mod map;
 pub mod plan;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use lane::{Lane, QueueAge, Urgent};
 
@@ -52,6 +52,14 @@ pub struct Work<B> {
 }
 
 impl<B> Urgent for Work<B> {
+    fn tenant(&self) -> &Arc<str> {
+        &self.leg.search.view.caller().tenant
+    }
+
+    fn weight(&self) -> u32 {
+        self.leg.search.view.caller().ledger.weight()
+    }
+
     fn class(&self) -> Class {
         self.leg.search.question.priority.class()
     }
@@ -127,10 +135,10 @@ impl Pipeline {
         })
     }
 
-    /// How long the oldest work ahead of a new one of this class has waited for a processor. Near zero unless the
-    /// server is overloaded.
-    pub(crate) fn delay(&self, class: Class) -> Duration {
-        self.queues.iter().map(|lane| lane.oldest(class)).max().unwrap_or_default()
+    /// How long the oldest work ahead of a new one of this class has waited for a processor: that of a tenant, or of all. Near
+    /// zero unless the server is overloaded.
+    pub(crate) fn delay(&self, class: Class, tenant: Option<&str>) -> Duration {
+        self.queues.iter().map(|lane| lane.oldest(class, tenant)).max().unwrap_or_default()
     }
 
     /// The queue of a provider.

@@ -10,6 +10,7 @@ use meridian_admission::gate::{Account, Class, Gate, Permit};
 use meridian_backend::{At, Clock, Collection, PermitTurns, View};
 use meridian_formats::FeatureWriter;
 use meridian_model::filter::{Predicate, parse_text};
+use meridian_model::policy::quota::Quota;
 use meridian_model::{Batch, FieldColumn, Invalid, Schema};
 use meridian_query::{Control, Hits, Items, QueryError};
 use serde_json::{Map, Value, json};
@@ -58,6 +59,10 @@ impl LocalProvider {
         if let Some(door) = &door {
             control = control.taking_turns(door.turns.clone());
         }
+        // One allowance for all collections: a search is one request.
+        if let Some(bytes) = sink.view().caller().ledger.limit(Quota::ScannedBytesPerRequest) {
+            control = control.reading_at_most(bytes);
+        }
         let reading = Reading { question: sink.question().clone(), control, door, wants, found, wanted: 0 };
         let collections = sink.view().list().map_err(|e| Fault::Error(e.to_string()))?;
         // The store is blocking code; this thread sleeps between demands.
@@ -79,6 +84,10 @@ impl LocalProvider {
             Ok(Err(QueryError::Deadline | QueryError::Cancelled)) => {
                 Err(Fault::Timeout("not all collections could be read in time".to_owned()))
             }
+            Ok(Err(QueryError::TooLarge { limit: Some(limit), .. })) => Err(Fault::Refused(format!(
+                "the collections must be read beyond the tenant's quota {} of {limit}: ask for less with near, bbox, polygon, start or end",
+                Quota::ScannedBytesPerRequest
+            ))),
             Ok(Err(e)) => Err(Fault::Error(e.to_string())),
             Err(e) => Err(Fault::Error(format!("reading the collections failed: {e}"))),
         }

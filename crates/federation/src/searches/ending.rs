@@ -21,6 +21,7 @@ impl Searches {
         let ended: Vec<Arc<Search>> = registry.all.values().filter(|search| of_tenant(search)).cloned().collect();
         if forget {
             registry.all.retain(|_, search| !of_tenant(search));
+            registry.ended.retain(|ended| &*ended.tenant != tenant);
         }
         drop(registry);
         ended.iter().for_each(|search| search.seal("the tenant was suspended or removed"));

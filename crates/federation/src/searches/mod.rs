@@ -6,7 +6,7 @@ mod registry;
 mod retry_schedule;
 mod supervisor;
 
-use crate::asker::Asker;
+use crate::asker::{Asker, SearchKey};
 use crate::leg::Leg;
 use crate::pipeline::plan::plan;
 use crate::pipeline::{Pipeline, Work};
@@ -27,8 +27,9 @@ use meridian_model::policy::queue::Class;
 use meridian_model::policy::quota::Quota;
 use meridian_observe::{self as observe, Current, Kind, Span, Tracer};
 use parking_lot::Mutex;
-use registry::{Admitted, Registry, Running};
+use registry::{Admitted, Ended, Registry, Running};
 use serde_json::{Map, Value};
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -60,9 +61,6 @@ impl Settings {
         last_bytes(&names)
     }
 }
-
-/// Client and question: the identity of a search for joining and retries.
-pub(crate) type Key = (String, String);
 
 /// A client that retries early is admitted only while at most one slot in this many is taken. The others are for new
 /// clients and those that retry on time.
@@ -143,7 +141,7 @@ impl Searches {
         &self.settings
     }
 
-    /// Starts a search, or joins the one that the same client started with the same question less than `join` ago;
+    /// Starts a search, or joins the one that the same client started with the same rights and question less than `join` ago;
     /// `true` if joined. Its packets can be read when this returns.
     pub async fn start(
         self: &Arc<Searches>,
@@ -151,40 +149,41 @@ impl Searches {
         asker: &Asker,
         arrived: Instant,
     ) -> Result<(Arc<Search>, bool), Refusal> {
-        let key = (asker.key.clone(), asked.to_string());
+        let key = SearchKey::of(asker, &asked.to_string());
         // Checked before the question is parsed, so that a refusal under load costs little.
-        let delay = self.delay(Class::Quick);
+        let delay = self.delay_of(Class::Quick, &asker.view);
         if let Some(search) = self.look(&mut self.registry.lock(), &key, &asker.view, delay)? {
             return Ok((search, true));
         }
         let question = Question::read(asked, &self.settings)?;
-        self.begin(question, key, asker.view.clone(), arrived).await
+        self.begin(question, key, asker, arrived).await
     }
 
-    /// As [`Searches::start`], with a parsed question. `key` identifies client and question, `view` is the client's.
+    /// As [`Searches::start`], with a parsed question.
     pub async fn begin(
         self: &Arc<Searches>,
         question: Question,
-        key: Key,
-        view: View,
+        key: SearchKey,
+        asker: &Asker,
         arrived: Instant,
     ) -> Result<(Arc<Search>, bool), Refusal> {
-        let plan = plan(&question, &view, &self.providers)?;
+        let view = &asker.view;
+        let plan = plan(&question, view, &self.providers)?;
         // Admitted before geocoding: refused requests must not cost a lookup in a collection.
-        let place = match self.admit(&key, &question, &view, arrived)? {
+        let place = match self.admit(&key, &question, view, arrived)? {
             Admitted::Join(search) => return Ok((search, true)),
             // From here on, every early return drops the slot, and so does a client that leaves.
             Admitted::Place(place) => place,
         };
-        let question = self.located(question, &view, arrived).await?;
-        self.ready_to_keep(&question, &view).await?;
+        let question = self.located(question, view, arrived).await?;
+        self.ready_to_keep(&question, view).await?;
         let id = format!("{:016x}{:016x}", self.random.next_u64(), self.random.next_u64());
         let tenant = &view.caller().tenant.clone();
         let (current, span) = self.trace();
         let search = Search::new(
             id.clone(),
             question,
-            (key.0.clone(), view),
+            (asker.key.clone(), view.clone()),
             arrived,
             &self.settings,
             self.budget.of(tenant),
@@ -208,7 +207,7 @@ impl Searches {
             let mut registry = self.registry.lock();
             registry.all.insert(id.clone(), search.clone());
             // Joinable only now: a second client must not join a search that may still be refused.
-            registry.joinable.insert(key.clone(), id);
+            registry.joinable.insert(key, id);
         }
         self.tally.begun.fetch_add(1, Ordering::Relaxed);
         let supervisor = SearchSupervisor::new(self.clone(), search.clone(), place, key);
@@ -233,12 +232,12 @@ impl Searches {
 
     fn admit(
         self: &Arc<Searches>,
-        key: &Key,
+        key: &SearchKey,
         question: &Question,
         view: &View,
         arrived: Instant,
     ) -> Result<Admitted, Refusal> {
-        let delay = self.delay(question.priority.class());
+        let delay = self.delay_of(question.priority.class(), view);
         let mut registry = self.registry.lock();
         // Checked again, under the lock that takes the slot: since the first check, others may have taken the last one.
         if let Some(search) = self.look(&mut registry, key, view, delay)? {
@@ -261,7 +260,7 @@ impl Searches {
     fn look(
         &self,
         registry: &mut Registry,
-        key: &Key,
+        key: &SearchKey,
         view: &View,
         delay: Duration,
     ) -> Result<Option<Arc<Search>>, Refusal> {
@@ -287,23 +286,27 @@ impl Searches {
         Err(refusal)
     }
 
-    /// How long work ahead of a new search of this class has waited for a processor.
+    /// How long work of any tenant has waited for a processor, of this class or a more urgent one.
     pub fn delay(&self, class: Class) -> Duration {
-        self.pipeline.get().map_or(Duration::ZERO, |pipeline| pipeline.delay(class))
+        self.pipeline.get().map_or(Duration::ZERO, |pipeline| pipeline.delay(class, None))
     }
 
-    /// Drops ended searches, oldest first, until the budget suffices for the running ones. The `newest` stays, and so
-    /// does any that a reader may still return to.
+    /// How long work ahead of a new search has waited: of its own tenant, as others only take turns with it.
+    fn delay_of(&self, class: Class, view: &View) -> Duration {
+        self.pipeline.get().map_or(Duration::ZERO, |pipeline| pipeline.delay(class, Some(view.tenant())))
+    }
+
+    /// Drops ended searches until the budget suffices for the running ones: the oldest of the tenant that holds most bytes. The
+    /// `newest` stays, and so does any that a reader may still return to.
     fn evict_ended(&self, registry: &mut Registry, newest: &str) {
-        let Registry { all, ended, .. } = registry;
-        ended.retain(|id| {
+        while self.budget.is_short() {
             let done = |search: &Arc<Search>| search.outbox.is_done_with(self.settings.gone, self.settings.wait);
-            let goes = self.budget.is_short() && id != newest && all.get(id).is_some_and(done);
-            if goes {
-                all.remove(id);
-            }
-            !goes
-        });
+            let goes = |id: &String| id != newest && registry.all.get(id).is_some_and(done);
+            let going = registry.ended.iter().enumerate().filter(|(_, ended)| goes(&ended.id));
+            let bytes = |(place, ended): &(usize, &Ended)| (self.budget.of(&ended.tenant).held_here(), Reverse(*place));
+            let Some((place, _)) = going.max_by_key(bytes) else { return };
+            registry.forget(place);
+        }
     }
 
     /// The search of this id, while it runs or can still be read.
@@ -327,7 +330,7 @@ impl Searches {
         self.registry.lock().running.len()
     }
 
-    /// Bytes of kept packets.
+    /// Bytes of kept packets and questions.
     pub fn bytes(&self) -> usize {
         self.budget.held()
     }

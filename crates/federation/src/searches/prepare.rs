@@ -8,6 +8,7 @@ use crate::question::{Location, Question};
 use crate::refusal::Refusal;
 use meridian_backend::View;
 use meridian_model::Invalid;
+use meridian_model::policy::quota::Quota;
 use meridian_query::{CancelFlag, Control, QueryError};
 use tokio::time::Instant;
 
@@ -27,6 +28,11 @@ impl Searches {
         };
         let left = question.deadline.saturating_sub(arrived.elapsed());
         let control = Control::new(self.clock.clone(), left, CancelFlag::new());
+        let ledger = &view.caller().ledger;
+        let control = match ledger.limit(Quota::ScannedBytesPerRequest) {
+            Some(bytes) => control.reading_at_most(bytes),
+            None => control,
+        };
         let found = tokio::task::spawn_blocking(move || locate(collection.as_ref(), &name, &control)).await;
         match found.map_err(|e| Refusal::Failed(e.to_string()))? {
             Ok((lon, lat)) => {
@@ -34,12 +40,21 @@ impl Searches {
                 Ok(question)
             }
             Err(QueryError::Invalid(invalid)) => Err(Refusal::Invalid(Invalid::field("address", invalid.detail))),
+            Err(QueryError::TooLarge { bytes, limit: Some(limit), .. }) => {
+                // Counted as a refusal there.
+                ledger.within(Quota::ScannedBytesPerRequest, || bytes.max(limit)).map_err(Refusal::Quota)?;
+                // The limit was raised meanwhile.
+                Err(Refusal::Failed("the quota changed while the address was looked up: try again".to_owned()))
+            }
             Err(e) => Err(Refusal::Failed(e.to_string())),
         }
     }
 
-    /// Prepares the collection for the results of a question.
-    pub(super) async fn ready_to_keep(&self, question: &Question, view: &View) -> Result<(), Refusal> {
+    /// Checks that the collection for the results of a question is there.
+    ///
+    /// # Errors
+    /// [`Refusal::Absent`] where it is not.
+    pub async fn ready_to_keep(&self, question: &Question, view: &View) -> Result<(), Refusal> {
         let Some(keep) = question.keep.clone() else { return Ok(()) };
         keep.allowed(view)?;
         let result_store =

@@ -1,12 +1,14 @@
 //! The known searches, and the slots of running ones.
 
+use super::Searches;
 use super::retry_schedule::RetrySchedule;
-use super::{Key, Searches};
+use crate::asker::SearchKey;
 use crate::search::Search;
 use meridian_admission::Held;
 use meridian_model::policy::pool::Pool;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
+use tokio::sync::oneshot;
 use tokio::time::{Duration, Instant};
 
 /// The searches known.
@@ -19,14 +21,22 @@ pub(super) struct Registry {
     /// Slots assigned since the start, which makes keys unique.
     pub(super) places: u64,
     /// Ended searches that can still be read, oldest first.
-    pub(super) ended: VecDeque<String>,
-    /// Joinable searches: client and question, to id.
-    pub(super) joinable: HashMap<Key, String>,
+    pub(super) ended: VecDeque<Ended>,
+    /// Joinable searches, to their id.
+    pub(super) joinable: HashMap<SearchKey, String>,
     /// Exponential mean of the duration of searches.
     pub(super) takes: Option<Duration>,
     /// When refused clients may retry.
     pub(super) retries: RetrySchedule,
     pub(super) stopped: bool,
+}
+
+/// An ended search.
+pub(super) struct Ended {
+    pub(super) id: String,
+    pub(super) tenant: Arc<str>,
+    /// Dropped with the entry: its supervisor waits no longer.
+    pub(super) _kept: oneshot::Sender<()>,
 }
 
 /// A slot: arrival of its search, and a number.
@@ -49,10 +59,29 @@ impl Registry {
     }
 
     /// The running search with this key, if it began less than `join` ago.
-    pub(super) fn joined(&self, key: &Key, join: Duration) -> Option<Arc<Search>> {
+    pub(super) fn joined(&self, key: &SearchKey, join: Duration) -> Option<Arc<Search>> {
         let search = self.joinable.get(key).and_then(|id| self.all.get(id))?;
         // An ended search is not joined: a client that repeats a question wants fresh results.
         (search.arrived.elapsed() < join && !search.is_over()).then(|| search.clone())
+    }
+
+    /// Forgets the oldest ended search of the tenant that has most of them: no tenant loses its own for those of another.
+    pub(super) fn forget_one(&mut self) {
+        let mut counts: HashMap<&str, usize> = HashMap::new();
+        self.ended.iter().for_each(|ended| *counts.entry(&*ended.tenant).or_default() += 1);
+        let most = counts.values().copied().max();
+        // Of tenants that have as many, the one whose oldest ended first.
+        let first = self.ended.iter().position(|ended| counts.get(&*ended.tenant).copied() == most);
+        if let Some(first) = first {
+            self.forget(first);
+        }
+    }
+
+    /// Forgets the ended search at this place among them.
+    pub(super) fn forget(&mut self, place: usize) {
+        if let Some(ended) = self.ended.remove(place) {
+            self.all.remove(&ended.id);
+        }
     }
 
     pub(super) fn note_end(&mut self, took: Duration) {

@@ -5,7 +5,7 @@
 //!
 //! A client is remembered until its turn, so that early retries do not displace clients that wait.
 
-use super::Key;
+use crate::asker::SearchKey;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use tokio::time::{Duration, Instant};
@@ -48,7 +48,7 @@ impl RetrySchedule {
     }
 
     /// Records that a client was admitted.
-    pub(super) fn note_begin(&mut self, who: &Key, now: Instant) {
+    pub(super) fn note_begin(&mut self, who: &SearchKey, now: Instant) {
         if self.turns.is_empty() {
             return;
         }
@@ -61,7 +61,7 @@ impl RetrySchedule {
     }
 
     /// Time left until a client's turn; `None` if it has passed or none was assigned.
-    pub(super) fn remaining(&self, who: &Key, now: Instant) -> Option<Duration> {
+    pub(super) fn remaining(&self, who: &SearchKey, now: Instant) -> Option<Duration> {
         if self.turns.is_empty() {
             return None;
         }
@@ -70,7 +70,7 @@ impl RetrySchedule {
     }
 
     /// Assigns a turn: how long the client must wait. The schedule begins `min_wait` from now.
-    pub(super) fn assign(&mut self, who: &Key, now: Instant, min_wait: Duration) -> Duration {
+    pub(super) fn assign(&mut self, who: &SearchKey, now: Instant, min_wait: Duration) -> Duration {
         // The schedule grows by one step for each turn and drains with time, so its end gives the wait.
         let before = self.end.map_or(Duration::ZERO, |end| end.saturating_duration_since(now)).min(WAIT_MAX);
         self.end = Some(now + before + self.step());
@@ -79,7 +79,7 @@ impl RetrySchedule {
         wait
     }
 
-    fn remember(&mut self, who: &Key, now: Instant, wait: Duration) {
+    fn remember(&mut self, who: &SearchKey, now: Instant, wait: Duration) {
         // Sweeping on each insert into a full table would make refusals quadratic under load.
         if self.turns.len() >= TURNS_MAX && self.swept.is_none_or(|swept| now >= swept + SWEEP) {
             self.turns.retain(|_, turn| *turn > now);
@@ -100,9 +100,17 @@ impl RetrySchedule {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::asker::Asker;
+    use crate::pipeline::tests::asker;
+    use std::sync::LazyLock;
 
-    fn who(n: usize) -> Key {
-        (format!("as {n}"), "{}".to_owned())
+    fn who(n: usize) -> SearchKey {
+        asks(n, "{}")
+    }
+
+    fn asks(n: usize, question: &str) -> SearchKey {
+        static ASKER: LazyLock<Asker> = LazyLock::new(|| asker(""));
+        SearchKey::of(&Asker { key: format!("as {n}"), ..ASKER.clone() }, question)
     }
 
     /// A hundred searches a second end.
@@ -159,7 +167,7 @@ mod tests {
         let after = |seconds: u64| now + Duration::from_secs(seconds);
         assert_eq!(retries.remaining(&who(1), after(2)), Some(Duration::from_secs(5)));
         assert_eq!(retries.remaining(&who(2), after(2)), None);
-        assert_eq!(retries.remaining(&(who(1).0, "[]".to_owned()), after(2)), None);
+        assert_eq!(retries.remaining(&asks(1, "[]"), after(2)), None);
         assert_eq!(retries.remaining(&who(1), after(8)), None);
         retries.note_begin(&who(1), after(8));
         assert_eq!(retries.remaining(&who(1), after(2)), None);

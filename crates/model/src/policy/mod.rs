@@ -1,5 +1,5 @@
 //! Rules that the server and the simulator share, as pure code: the choice of a scan server ([`selector`]), the job that a
-//! worker takes next ([`queue`]), the question that runs next or is refused ([`admission`]), what a caller may do
+//! worker takes next ([`queue`], [`turns`]), the question that runs next or is refused ([`admission`]), what a caller may do
 //! ([`access`]), how much its tenant may use ([`quota`], [`pool`]), and who may try to own the data of a cluster ([`lease`]).
 //!
 //! Nothing here waits, reads a clock or generates random numbers: time and randomness are parameters, so that a simulated
@@ -12,3 +12,5 @@ pub mod pool;
 pub mod queue;
 pub mod quota;
 pub mod selector;
+mod share;
+pub mod turns;

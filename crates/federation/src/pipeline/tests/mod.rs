@@ -4,6 +4,7 @@ mod admission;
 mod images;
 mod memory;
 mod panics;
+mod tenants;
 
 use super::*;
 use crate::asker::Asker;
@@ -40,10 +41,16 @@ fn bare(settings: Settings, told: &[(&'static str, Does)]) -> Searches {
 }
 
 /// A client that sees the collections of an empty server.
-fn asker(key: &str) -> Asker {
+pub(crate) fn asker(key: &str) -> Asker {
+    asker_of("default", key, "*")
+}
+
+/// The same of a tenant, with rights over these collections.
+fn asker_of(tenant: &str, key: &str, collections: &str) -> Asker {
     static EMPTY: LazyLock<Arc<Store>> =
         LazyLock::new(|| Arc::new(Store::open(Options::ephemeral(), Seams::real()).expect("a store")));
-    let caller = Identity::new("default", Grant::over_all(Role::Admin), key);
+    let grant = Grant { role: Role::Admin, collections: collections.parse().expect("a pattern") };
+    let caller = Identity::new(tenant, grant, key);
     Asker { key: key.to_owned(), view: View::new(Embedded::new(EMPTY.clone()), Arc::new(caller)) }
 }
 

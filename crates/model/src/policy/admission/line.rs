@@ -1,7 +1,7 @@
 //! The questions of one class of one tenant.
 
-use super::share::Share;
 use super::{At, Refusal, Settings, Ticket};
+use crate::policy::share::Share;
 use std::collections::VecDeque;
 use std::time::Duration;
 

@@ -4,7 +4,7 @@
 //! free slot waits, or is refused. While it runs, its processor time is charged by slices; after each slice it may be
 //! overtaken by another question that has more right to the slot.
 //!
-//! Right is decided twice by the same rule, start-time fair queueing (Goyal, Vin and Cheng 1996, [`share`]): among tenants by
+//! Right is decided twice by the same rule, start-time fair queueing (Goyal, Vin and Cheng 1996, [`super::share`]): among tenants by
 //! their weights, and within a tenant among classes. A question sinks to the next class when it has used much processor
 //! time, so that short questions pass long ones, and long ones keep a share.
 //!
@@ -18,7 +18,6 @@
 mod capacity;
 mod line;
 mod questions;
-mod share;
 mod tenant;
 mod terms;
 #[cfg(test)]
@@ -27,9 +26,9 @@ mod tests;
 pub use capacity::{Capacity, Load};
 pub use terms::{Ask, Class, ClassLoad, Counts, Entry, Refusal, Settings, Ticket, Turn, Verdict};
 
+use super::share::Share;
 use line::Waiting;
 use questions::{Question, Questions, State};
-use share::Share;
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::time::Duration;

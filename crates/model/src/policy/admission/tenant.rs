@@ -1,8 +1,8 @@
 //! A tenant, as the scheduler sees it.
 
 use super::line::Line;
-use super::share::Share;
 use super::terms::Class;
+use crate::policy::share::Share;
 
 /// A tenant with questions, or with a debt from some.
 #[derive(Debug, Clone)]
