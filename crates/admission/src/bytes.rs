@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// The bytes that all holders together may use for one purpose, as one tenant sees them. Clones are the same budget.
+/// The bytes that all holders together may use for one purpose, as one tenant sees them. Clones share the budget.
 ///
 /// Each tenant is guaranteed a part (see [`Pool`]).
 #[derive(Debug, Clone)]
@@ -109,6 +109,7 @@ impl ByteBudget {
     /// Waits for a share; `None` if there is no room until the given time, or can never be. Callers are served in
     /// order. A caller must hold no other share of the same budget meanwhile: two such callers would deadlock.
     pub async fn take(&self, bytes: usize, until: Instant) -> Option<ByteShare> {
+        // Refused at once: it would wait in vain, and block those behind it.
         if bytes > self.limit_here() {
             return None;
         }
@@ -173,7 +174,7 @@ impl ByteShare {
         self.bytes -= less;
         let ByteBudget { budget, tenant } = &self.budget;
         budget.pool.lock().give_back(tenant.clone(), less);
-        // Stores nothing if no caller waits: `notify_one` would leave a permit that wakes a later one in vain.
+        // Stores nothing if no caller waits: `notify_one` would leave a permit that wakes a later one without cause.
         budget.freed.notify_waiters();
     }
 
@@ -188,6 +189,7 @@ impl ByteShare {
 
 impl Drop for ByteShare {
     fn drop(&mut self) {
+        // An empty share notifies no caller: there is nothing to wake for.
         if self.bytes > 0 {
             self.shrink(self.bytes);
         }

@@ -16,7 +16,7 @@ pub struct Ledger {
     weight: AtomicU32,
     /// Whether its requests, polls and webhooks rest.
     suspended: AtomicBool,
-    /// Set when the tenant is removed: what still works for it ends.
+    /// Set when the tenant is removed: remaining work for it ends.
     closed: AtomicBool,
     /// Whether there is a quota: work for tenants without one takes no lock.
     limited: AtomicBool,
@@ -77,15 +77,15 @@ impl Ledger {
         self.weight.load(Ordering::Relaxed)
     }
 
-    /// Sets weight and quotas, from now on. Past use stays on the account.
+    /// Sets weight and quotas from now on. Past use is kept.
     pub fn set(&self, weight: u32, quotas: &Quotas) {
         self.weight.store(weight, Ordering::Relaxed);
         let now = self.origin.elapsed();
         let Accounts { quotas: before, balances } = &mut *self.accounts.lock();
-        // Up to now the old quotas hold.
+        // The old quotas apply up to now.
         balances.settle(before, now);
         *before = quotas.clone();
-        // Relaxed: a request at this very moment may still follow the old quotas.
+        // Relaxed: a concurrent request may still follow the old quotas.
         self.limited.store(!quotas.is_empty(), Ordering::Relaxed);
     }
 
@@ -109,7 +109,7 @@ impl Ledger {
         self.closed.load(Ordering::Relaxed)
     }
 
-    /// The limit of a quota; `None` where there is none.
+    /// The limit of a quota; `None` if there is none.
     pub fn limit(&self, quota: Quota) -> Option<u64> {
         if !self.limited.load(Ordering::Relaxed) {
             return None;
@@ -121,7 +121,7 @@ impl Ledger {
     /// requests at a time.
     ///
     /// # Errors
-    /// The quota that is used up; of several the one that takes longest.
+    /// The quota that is used up; of several, the one that recovers last.
     pub fn enter(self: &Arc<Ledger>, quotas: &[Quota]) -> Result<Option<Held>, Exceeded> {
         if !self.limited.load(Ordering::Relaxed) {
             return Ok(None);
@@ -169,26 +169,26 @@ impl Ledger {
     /// Takes a place of a quota of current use.
     ///
     /// # Errors
-    /// The quota, where all its places are taken.
+    /// The quota, if all its places are taken.
     pub fn hold(self: &Arc<Ledger>, quota: Quota) -> Result<Held, Exceeded> {
         self.hold_below(quota, || self.limit(quota))
     }
 
     fn hold_below(self: &Arc<Ledger>, quota: Quota, limit: impl FnOnce() -> Option<u64>) -> Result<Held, Exceeded> {
-        // Also without a limit: one that is set later finds the places already held.
+        // Also without a limit: a limit that is set later counts the places already held.
         let before = self.held[quota as usize].fetch_add(1, Ordering::AcqRel);
         let held = Held { ledger: self.clone(), quota };
-        // Counted first and checked after: two at once can never take the last place both.
+        // Counted first and checked after: two concurrent calls never both take the last place.
         match limit().filter(|limit| before >= *limit) {
             None => Ok(held),
             Some(limit) => Err(self.refuse(Exceeded { quota, limit, wait: None })),
         }
     }
 
-    /// Checks an amount that others know, such as that of stored bytes.
+    /// Checks an amount that the caller supplies, such as stored bytes.
     ///
     /// # Errors
-    /// The quota, where the amount reaches it.
+    /// The quota, if the amount reaches it.
     pub fn within(&self, quota: Quota, amount: impl FnOnce() -> u64) -> Result<(), Exceeded> {
         match self.limit(quota).filter(|limit| amount() >= *limit) {
             None => Ok(()),
@@ -209,7 +209,7 @@ impl Ledger {
     /// Charges a write.
     pub fn charge_write(&self, events: u64, bytes: u64) {
         self.charge(Quota::EventsPerSecond, events);
-        // Until they are counted, so that a burst does not pass the quota by much.
+        // Added until the next count, so that a burst does not exceed the quota by much.
         self.stored.fetch_add(bytes, Ordering::Relaxed);
     }
 
@@ -265,7 +265,7 @@ impl Ledger {
     }
 }
 
-/// A place of a quota of current use, given back when dropped.
+/// A place of a quota of current use, released when dropped.
 #[derive(Debug)]
 pub struct Held {
     ledger: Arc<Ledger>,

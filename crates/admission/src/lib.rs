@@ -1,4 +1,4 @@
-//! Admission: who calls, and what requests and searches may hold of the server.
+//! Admission: callers, and the resources that requests and searches may hold.
 //!
 //! [`identity`] turns the credential of a request into a caller with a tenant and rights. A tenant's [`Ledger`] holds its
 //! quotas and what it uses. [`gate`] decides which requests run, wait or are refused. [`ByteBudget`] bounds the bytes that

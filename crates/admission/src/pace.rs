@@ -4,11 +4,11 @@ use parking_lot::Mutex;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Acts in a minute. As many may come at once.
+/// Acts a minute, and max acts at once.
 pub const A_MINUTE: u32 = 300;
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// When the acts made so far are paid off.
+/// When the bucket has recovered from the acts made so far.
 #[derive(Debug, Default)]
 pub struct Pace(Mutex<Option<Instant>>);
 

@@ -101,7 +101,7 @@ pub async fn density(state: Scope, Path(name): Path<String>, context: Context) -
     let height = side(&mut params, "height")?;
     let explain = params.take_flag("explain")?;
     let timeout = params.take_timeout()?;
-    // The grid's box is also a condition of the query; it is parsed once more here for its numbers.
+    // The grid's box is also a condition of the query; it is parsed again here for its numbers.
     let grid_crs = params.clone().take("bbox-crs").map(|c| crs::parse("bbox-crs", &c)).transpose()?.unwrap_or_default();
     let bbox = params.clone().take("bbox").map(|text| crs::parse_bbox(&text, grid_crs)).transpose()?;
     let bbox = bbox.unwrap_or([-180.0, -90.0, 180.0, 90.0]);

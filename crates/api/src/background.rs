@@ -29,7 +29,8 @@ impl fmt::Debug for GatedBackground {
 
 impl Background for GatedBackground {
     fn run(&self, tenant: &str, work: &mut dyn FnMut()) {
-        // Without a span here: the store looks for work many times before it finds some, and names what it finds.
+        // Without a span here: the store often looks for work without finding any, and opens a span for what it
+        // finds.
         let current = Current { trace: self.tracer.root(), ..Current::default() };
         current.run(|| match self.registry.ledger(tenant) {
             Some(ledger) => self.gate.run_for(&ledger, work),

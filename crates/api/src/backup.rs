@@ -34,13 +34,13 @@ struct BackupRequest {
     /// Files of its backup folder, with their checksums (CRC32C).
     #[serde(default)]
     have: BTreeMap<String, u32>,
-    /// The only tenant that is saved; without it all are.
+    /// The only tenant to save; without it all are saved.
     tenant: Option<String>,
     /// Seals secrets; without it they are left out.
     key: Option<String>,
 }
 
-/// `POST /backup`: collections as each is at one position, while writes and reads go on.
+/// `POST /backup`: each collection at one position, while writes and reads continue.
 pub async fn post(state: Scope, context: Context, body: Body) -> Result<Response> {
     let mut params = Params::parse(context.query.as_deref())?;
     let timeout = params.take_timeout()?;
@@ -93,20 +93,20 @@ pub async fn post(state: Scope, context: Context, body: Body) -> Result<Response
     Ok(response)
 }
 
-/// What is saved, as the crates that keep records decide.
+/// The scope of a backup; the crates that keep records decide about these.
 fn scope(saved: &SavedSearches, tenant: Option<String>, key: Option<BackupKey>) -> Result<BackupScope, StoreError> {
     let (only, parts) = (tenant.clone(), saved.backup_parts(tenant.as_deref())?);
     let part_of = move |folder: &str, name: &str, content: &[u8]| match folder {
         credentials::RECORDS => identity::backup_part(only.as_deref(), name, content),
         meridian_saved::RECORDS => parts.of(name, content),
-        // Of a newer program: they may hold secrets, of any tenant.
+        // Records of a newer program may hold secrets of any tenant.
         _ if only.is_none() => RecordPart::secret("unknown records", None),
         _ => RecordPart::absent(),
     };
     Ok(BackupScope { tenant, part_of: Box::new(part_of), key })
 }
 
-/// What the record of the act says of it.
+/// The description in the record of the act.
 fn note(tenant: Option<&str>, sealed: bool) -> Note {
     let what = tenant.map_or_else(|| "everything".to_owned(), |tenant| format!("the tenant {tenant}"));
     let secrets = if sealed { "secrets sealed" } else { "without secrets" };

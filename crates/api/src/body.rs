@@ -65,7 +65,7 @@ pub async fn receive_up_to(state: &Scope, headers: &HeaderMap, mut body: Body, l
             return Err(unread(too_large(limit)));
         }
         if arrived > held.bytes() {
-            // In steps, as the bytes arrive: a sender that only announces a large body takes nothing from the others.
+            // In steps, as the bytes arrive: a client that only announces a large body takes no memory from others.
             let step = length.map_or(usize::MAX, |length| length as usize).min(held.bytes() + GROWTH_BYTES);
             if !held.try_grow(arrived.max(step)) {
                 return Err(unread(no_memory(state)));
@@ -76,15 +76,15 @@ pub async fn receive_up_to(state: &Scope, headers: &HeaderMap, mut body: Body, l
             continue;
         }
         if arrived > bytes.capacity() {
-            // All of a declared length at once: pages not written yet take no memory, and nothing is copied. Else
-            // exactly as much as was taken: the usual doubling would allocate memory that no share covers.
+            // A declared length is allocated at once: pages not written yet take no memory, and nothing is copied.
+            // Otherwise exactly as much as the share: the usual doubling would allocate memory that no share covers.
             let capacity = length.map_or(held.bytes(), |length| length as usize);
             bytes.reserve_exact(capacity.max(arrived) - bytes.len());
         }
         bytes.extend_from_slice(&data);
         let taken = begun.elapsed();
-        // The stall limit alone is not enough: a client that sends one byte at a time never stalls, and would hold its
-        // share of memory for as long as it likes.
+        // The stall limit alone is not enough. A client that sends one byte at a time never stalls, and would hold its
+        // share of memory indefinitely.
         let min_bytes = state.config.body_rate_min as f64 * taken.as_secs_f64();
         if taken > state.config.body_grace && (bytes.len() as f64) < min_bytes {
             return Err(too_slow(&format!(
@@ -95,7 +95,7 @@ pub async fn receive_up_to(state: &Scope, headers: &HeaderMap, mut body: Body, l
             )));
         }
     }
-    // A body may take its time, and its sender's credential may have ended meanwhile.
+    // A body may take long, and its sender's credential may have ended meanwhile.
     state.still_valid()?;
     Ok(Received { bytes: whole.unwrap_or_else(|| bytes.into()), held })
 }
@@ -171,7 +171,7 @@ fn unread(problem: Problem) -> Problem {
     problem.header(header::CONNECTION, HeaderValue::from_static("close"))
 }
 
-/// The refusal of a body, or of the events in it, for which there is no memory now.
+/// The refusal of a body, or of its events, for lack of memory.
 pub fn no_memory(state: &Scope) -> Problem {
     overloaded(
         state,

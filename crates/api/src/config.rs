@@ -16,13 +16,13 @@ pub struct ServerConfig {
     /// URL under which clients reach the server, without a final slash (`https://events.example.org`), for links.
     /// When absent, links are made from each request's `Host`.
     pub public_url: Option<String>,
-    /// Host names that the server accepts, besides those that [`crate::Hosts`] knows by itself; others get 421.
+    /// Host names that the server accepts, besides those that [`crate::Hosts`] derives itself; others get 421.
     pub hosts: Vec<HostName>,
     /// Origins whose pages may write and open WebSockets, besides the server's own and that of its public URL.
     pub origins: Vec<WebOrigin>,
     /// Origins whose pages may embed the server's pages.
     pub frame_ancestors: Vec<WebOrigin>,
-    /// Proxies whose statements about their clients are believed (`Forwarded`, `X-Forwarded-For`, `X-Forwarded-Proto`).
+    /// Proxies whose statements about their clients are trusted (`Forwarded`, `X-Forwarded-For`, `X-Forwarded-Proto`).
     pub proxies: Vec<Network>,
     /// Durability of the collection `places` when the places profile creates it.
     pub places_durability: Durability,
@@ -30,8 +30,8 @@ pub struct ServerConfig {
     /// Max open connections; further ones get a 503 and are closed. Over TLS they are closed at once: an answer would need the
     /// handshake that they are refused.
     pub connections_max: usize,
-    /// Max open connections of one address, or of one /64 of IPv6; further ones as above. A proxy's
-    /// connections are those of its clients, and so do not count.
+    /// Max open connections of one address, or of one /64 of IPv6; further ones are refused as above. A proxy's
+    /// connections are those of its clients, so they do not count.
     pub connections_per_address_max: usize,
     /// Max requests running at once. As many run as there are processors, and up to four times as many while they wait
     /// for a disk.
@@ -50,7 +50,8 @@ pub struct ServerConfig {
 
     /// Max time for a TLS handshake.
     pub handshake_timeout: Duration,
-    /// How long browsers use only https for the server's name (`Strict-Transport-Security`, RFC 6797); zero: not said.
+    /// How long browsers use only https for the server's name (`Strict-Transport-Security`, RFC 6797); zero: no such
+    /// header.
     pub hsts: Duration,
     /// Max time for the head of a request to arrive; also how long an idle connection is kept.
     pub head_timeout: Duration,
@@ -89,7 +90,7 @@ pub struct ServerConfig {
 
     /// Max open streams of events (`/collections/{c}/stream`); further ones get 503.
     pub streams_max: usize,
-    /// Moving objects that a stream caches where transitions are reported, at least; the state of others is read from
+    /// Min number of moving objects that a stream caches if it reports transitions; the state of others is read from
     /// the store.
     pub stream_objects_max: usize,
     /// Max duration of a stream of events; its client reconnects at its last position.
@@ -105,7 +106,7 @@ pub struct ServerConfig {
     /// Saved searches.
     pub saved: SavedSettings,
 
-    /// A request that takes the server longer is logged with its cost; zero: none is.
+    /// Requests that take the server longer are logged with their cost; zero: none.
     pub slow: Duration,
     /// Whether that line has the request's query string, and with it what its client looked for.
     pub slow_literals: bool,
@@ -120,8 +121,8 @@ impl ServerConfig {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let slots_max = self.requests_running_max.clamp(1, 4 * processors);
         let slots = processors.min(slots_max);
-        // A paused request keeps its thread and its memory. No tenant may have all of them, but each has two for every slot:
-        // a request that is paused, and one that overtakes it.
+        // A paused request keeps its thread and its memory. No tenant may have all threads, but each has two for every slot:
+        // one for a paused request, one for a request that overtakes it.
         let threads_max = 4 * self.requests_running_max.max(1);
         Admission {
             slots,

@@ -19,6 +19,7 @@ pub fn query_problem(error: QueryError) -> Problem {
             Kind::Overloaded,
             format!("the running queries use all of the {limit} bytes set aside for them: try again, or ask for less"),
         )
+        // Queries are short, so memory is soon free again.
         .retry_after(Duration::from_secs(1)),
         QueryError::TooLarge { events, bytes, limit } => too_large(events, bytes, limit),
         QueryError::Gone(gone) => Problem::new(Kind::Gone, gone.to_string()),
@@ -30,10 +31,10 @@ pub fn query_problem(error: QueryError) -> Problem {
     }
 }
 
-/// The problem for a query that reads too much. `limit` is the quota; none where the time is too short.
+/// The problem for a query that reads too much. `limit` is the quota; none if the time is too short.
 fn too_large(events: u64, bytes: u64, limit: Option<u64>) -> Problem {
     let size = match events {
-        // It was ended on the way.
+        // The query was stopped while it ran.
         0 => format!("the query has read {bytes} bytes of events"),
         _ => format!("the query reads at least {events} events, of {bytes} bytes"),
     };
@@ -52,7 +53,7 @@ fn too_large(events: u64, bytes: u64, limit: Option<u64>) -> Problem {
     }
 }
 
-/// The problem for a collection that cannot be opened: what is wrong with which file, and what repairs it.
+/// The problem for a collection that cannot be opened: the file, its error, and the repair.
 pub fn damaged_problem(damaged: &Damaged) -> Problem {
     Problem::new(Kind::Damaged, damaged.to_string()).with("collection", damaged.name.as_str())
 }
@@ -120,6 +121,7 @@ pub fn write_problem(collection: &dyn Collection, error: WriteError) -> Problem 
         )
         .with("limit_bytes", limit),
         WriteError::Busy(why) => Problem::new(Kind::Overloaded, why).retry_after(Duration::from_secs(1)),
+        // A disk is freed by people or by retention, which takes longer than a flush.
         WriteError::Full(why) => Problem::new(Kind::StorageUnavailable, why).retry_after(Duration::from_secs(10)),
         WriteError::Refused(why) => Problem::new(Kind::StorageUnavailable, no_writes(&why)),
         WriteError::Failed(why) => {
@@ -129,6 +131,7 @@ pub fn write_problem(collection: &dyn Collection, error: WriteError) -> Problem 
                 format!("{}; only then is it known whether this write is stored", no_writes(&why)),
             )
         }
+        // With an Idempotency-Key a retry is safe, and its answer shows whether the events are stored.
         unknown @ WriteError::Unknown(_) => {
             Problem::new(Kind::Overloaded, unknown.to_string()).retry_after(Duration::from_secs(1))
         }

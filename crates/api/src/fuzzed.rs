@@ -1,4 +1,4 @@
-//! Readers of heads of requests as `fuzz/targets` calls them. Not part of the crate's interface.
+//! Parsers of request heads for `fuzz/targets`. Not part of the crate's interface.
 
 use crate::entry::{Client, client};
 use crate::network::Network;
@@ -6,7 +6,7 @@ use crate::sign_in::cookie;
 use axum::http::HeaderMap;
 use std::net::IpAddr;
 
-/// The address of the client behind a peer, by what proxies say; `None` where the request is refused.
+/// The address of the client behind a peer, as proxies state it; `None` if the request is refused.
 pub fn client_of(peer: IpAddr, proxies: &[Network], headers: &HeaderMap) -> Option<IpAddr> {
     client(Client { address: peer, secure: false }, proxies, headers).ok().map(|client| client.address)
 }

@@ -71,8 +71,8 @@ fn write_group(group: &Group, functions: &[Function], names: &[String], out: &mu
     Ok(())
 }
 
-/// Appends groups as comma-separated values (RFC 4180) with a header line: `window` (start/end) and `by` if the query
-/// has them, `count`, then each function under its name. A missing value is empty.
+/// Appends groups as comma-separated values (RFC 4180) with a header line. Columns are `window` (start/end) and `by`
+/// if the query has them, `count`, then each function by name. A missing value is empty.
 pub fn write_csv(
     answer: &Aggregated,
     question: &Aggregate,

@@ -1,7 +1,7 @@
-//! Keys and endpoints of issuers of JSON Web Tokens: read at the start, and again from time to time.
+//! Keys and endpoints of issuers of JSON Web Tokens: read at the start, and again periodically.
 //!
-//! If a reading fails, the former keys stay. A token that names an unknown key is refused, and has the keys read again,
-//! though not more often than the operator says: the client's next attempt finds them.
+//! If a reading fails, the former keys stay. A token that names an unknown key is refused, and triggers another reading
+//! of the keys. The operator limits how often. The client's next attempt finds the new keys.
 
 use crate::state::AppState;
 use meridian_admission::identity::jwt::{DOCUMENT_BYTES_MAX, Issuer, Issuers, KeySource};
@@ -20,7 +20,7 @@ const FETCH: Duration = Duration::from_secs(10);
 /// Reads the keys that are in files.
 ///
 /// # Errors
-/// What is wrong with a file: a server whose operator named keys must not start without them.
+/// The error of a file: a server whose operator named keys must not start without them.
 pub fn read_files(issuers: &Issuers, disk: &dyn Disk) -> Result<(), Invalid> {
     for issuer in issuers.iter() {
         let wrong = |path: &Path, why| {
@@ -31,7 +31,7 @@ pub fn read_files(issuers: &Issuers, disk: &dyn Disk) -> Result<(), Invalid> {
             let taken = read_file(disk, path).and_then(|document| issuers.take_keys(issuer, &document));
             taken.map_err(|why| wrong(path, why))?;
         }
-        // It is read again whenever it is used; a mistake must be told at the start.
+        // It is read again at every use, but an error must be reported at the start.
         if let Some(path) = issuer.settings().sign_in.as_ref().and_then(|sign_in| sign_in.client_secret.as_ref()) {
             read_client_secret(disk, path).map_err(|why| wrong(path, why))?;
         }
@@ -42,7 +42,7 @@ pub fn read_files(issuers: &Issuers, disk: &dyn Disk) -> Result<(), Invalid> {
 fn read_file(disk: &dyn Disk, path: &Path) -> Result<Vec<u8>, String> {
     let read = || {
         let file = disk.open(path, OpenMode::Read)?;
-        // One byte more than may be: a longer file is refused as such, and not read in full.
+        // One byte beyond the limit: a longer file is detected without reading it in full.
         let bytes = usize::try_from(file.len()?).unwrap_or(usize::MAX).min(DOCUMENT_BYTES_MAX + 1);
         let mut document = vec![0; bytes];
         file.read_at(0, &mut document)?;
@@ -51,7 +51,7 @@ fn read_file(disk: &dyn Disk, path: &Path) -> Result<Vec<u8>, String> {
     read().map_err(|e| format!("it cannot be read: {e}"))
 }
 
-/// Reads the keys of all issuers again and again, until it is dropped.
+/// Reads the keys of all issuers periodically, until it is dropped.
 pub async fn tend(state: AppState) {
     let mut each = JoinSet::new();
     for n in 0..state.registry.issuers().iter().len() {
@@ -74,7 +74,7 @@ async fn tend_one(state: AppState, n: usize) {
                 settings.refresh_min
             }
         };
-        // Not sooner, however many tokens name unknown keys.
+        // The min interval, however many tokens name unknown keys.
         sleep_until(begun + settings.refresh_min).await;
         tokio::select! {
             () = sleep_until(begun + again) => {}
@@ -92,7 +92,7 @@ async fn read(issuers: &Issuers, issuer: &Issuer, disk: &Arc<dyn Disk>) -> Resul
         KeySource::Discovered => {
             let (keys, endpoints) = issuer.discovered(&fetch(&issuer.discovery_url()).await?)?;
             issuers.take_keys(issuer, &fetch(&keys).await?)?;
-            // After the keys: a browser that is led there comes back with a token of one.
+            // After the keys: a browser that is sent to an endpoint returns with a token signed by one of them.
             issuer.take_endpoints(endpoints);
             Ok(())
         }

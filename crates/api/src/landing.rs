@@ -43,7 +43,7 @@ fn page(state: &Scope) -> Result<html::Page> {
         "<p>{DESCRIPTION}</p><p><a href=\"/map\">Open the map</a> · <a href=\"/search\">Search</a></p><h2>Collections</h2>"
     );
     if collections.is_empty() {
-        // What a caller may not see is not said to be absent.
+        // Collections that a caller may not see are not reported as absent.
         body.push_str(match caller.grant.decide(Action::Manage, Target::Collections) {
             Decision::Allowed => {
                 "<p class=\"muted\">There are none yet. <code>meridian load NAME FILE</code> makes one from a file.</p>"

@@ -1,7 +1,7 @@
 //! A listener for monitors alone: `/metrics`, `/healthz` and `/readyz`, without a token.
 //!
-//! It is apart from the clients' one, so that a monitor needs no credential and finds the metrics while clients use up all
-//! connections. Every client that reaches its address can read them.
+//! It is separate from the clients' listener, so a monitor needs no credential, and finds the metrics while clients use up
+//! all connections. Every client that reaches its address can read them.
 
 use crate::guard::Guard;
 use crate::operation;
@@ -21,7 +21,7 @@ use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::time::Duration;
 
-/// Monitors that are connected at a time; others wait.
+/// Max connected monitors; others wait.
 const CONNECTIONS_MAX: usize = 16;
 /// Max time for the head of a request; also how long an idle connection is kept.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
@@ -32,7 +32,7 @@ const RETRY: Duration = Duration::from_millis(20);
 
 /// Serves monitors on `listener`, for as long as it is polled.
 pub async fn serve_monitors(listener: TcpListener, state: AppState) -> io::Result<()> {
-    // The same names as the clients' listener has: a page whose name was pointed here reads nothing.
+    // The same host names as the clients' listener: a page whose name was rebound to this address reads nothing.
     let guard = Arc::new(Guard::new(&state.config, listener.local_addr()?));
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     // Connections end with this function.

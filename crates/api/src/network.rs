@@ -1,11 +1,11 @@
-//! Networks, as settings name them.
+//! Networks in settings.
 
 use ipnet::IpNet;
 use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
-/// An address, or all addresses that begin alike: `192.0.2.7`, `10.0.0.0/8`, `2001:db8::/32`.
+/// An address, or all addresses with a prefix: `192.0.2.7`, `10.0.0.0/8`, `2001:db8::/32`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Network(IpNet);
 

@@ -125,7 +125,7 @@ fn saved_metrics(state: &AppState, out: &mut String) {
 
 /// Sums over all collections. Names of collections are not labels, since tenants may create any number of them.
 fn store_metrics(state: &AppState, out: &mut String) {
-    // The other figures are of use where these cannot be had.
+    // The other figures are useful even if these are unavailable.
     let (Ok(collections), Ok(damaged)) = (state.all_collections(), state.all_damaged()) else { return };
     let stats: Vec<_> = collections.iter().map(|c| c.stats()).collect();
     let sum = |of: fn(&CollectionStats) -> u64| stats.iter().map(of).sum::<u64>();
@@ -134,6 +134,7 @@ fn store_metrics(state: &AppState, out: &mut String) {
         0 => 0.0,
         taken => written as f64 / taken as f64,
     };
+    // Depth and bound of one collection, so that the two can be compared.
     let deepest = stats.iter().max_by_key(|s| s.depth);
     families!(out;
         gauge "meridian_collections" "Collections." stats.len();
@@ -217,7 +218,7 @@ pub async fn ready(state: Scope) -> Result<Response> {
         (_, 0) => Problem::new(Kind::Damaged, "some collections are damaged; the others are served"),
         _ => Problem::new(Kind::Damaged, "some collections are damaged, and some take no writes"),
     };
-    // Their names belong to their tenants.
+    // Only operators see the names of other tenants' collections.
     let shown = state.caller().is_operator();
     let named = |problem: Problem, name: &str, list: Vec<String>| match list.is_empty() || !shown {
         true => problem,

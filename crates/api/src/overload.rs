@@ -34,8 +34,8 @@ pub fn with_limit(mut problem: Problem, policy: String, room: String) -> Problem
     problem
 }
 
-/// A time to come back: whole seconds, and up to a quarter more, by lot. Clients that were refused together would otherwise
-/// come back together.
+/// A retry time: whole seconds, and a random part of up to a quarter more. Otherwise clients that were refused together
+/// would retry together.
 pub fn spread(state: &AppState, wait: Duration) -> Duration {
     let seconds = (wait.as_secs_f64().ceil() as u64).max(1);
     let more = state.random.next_u64() % (seconds / 4 + 2);

@@ -22,7 +22,7 @@ const COUNT_INTERVAL: Duration = Duration::from_secs(1);
 /// The use that a route makes of its caller's tenant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Use {
-    /// Nothing: the administration of a tenant must work whatever it has used.
+    /// Nothing: administration must work even if a tenant has used up its quotas.
     Nothing,
     /// It reads and answers.
     Reading,
@@ -30,7 +30,7 @@ enum Use {
     Adding,
 }
 
-/// Deleting is not adding: a tenant whose space is used up must be able to make room.
+/// The use of a route. Deleting is not adding: a tenant that has used up its space must be able to make room.
 fn use_of(route: &Route) -> Use {
     match (route.class, route.access) {
         (Class::Reserved, _) | (_, Access::Needs(_, Resource::Server | Resource::Tokens | Resource::Audit)) => {
@@ -45,8 +45,8 @@ fn use_of(route: &Route) -> Use {
     }
 }
 
-/// Admits a request by the quotas of its caller's tenant. Returns its place among the concurrent requests, for as long
-/// as its response takes.
+/// Admits a request by the quotas of its caller's tenant. Returns its place among the concurrent requests, to be held
+/// until the response is sent.
 ///
 /// # Errors
 /// 429 with the quota that is used up.
@@ -70,7 +70,7 @@ pub fn exceeded(state: &AppState, exceeded: Exceeded) -> Problem {
     let Exceeded { quota, limit, wait } = exceeded;
     let (advice, retry) = match (quota, wait) {
         (_, Some(wait)) => ("try again later", Some(wait)),
-        // No time and no client makes room.
+        // With a limit of 0, neither time nor the client makes room.
         (_, None) if limit == 0 => ("an operator of the server can raise it", None),
         (Quota::ConcurrentRequests | Quota::Searches, None) => ("wait for others to end", Some(Duration::from_secs(1))),
         (Quota::ScannedBytesPerRequest, None) => ("ask for less", None),
@@ -80,7 +80,8 @@ pub fn exceeded(state: &AppState, exceeded: Exceeded) -> Problem {
     problem(exceeded, format!("{exceeded}: {advice}"), retry.map(|wait| overload::spread(state, wait)))
 }
 
-/// The problem of a query that reads more than its tenant's quota allows; `size` says how much. The work has counted it.
+/// The problem of a query that reads more than its tenant's quota allows; `size` is the amount. The refusal was counted
+/// by the query.
 pub fn read_too_much(limit: u64, size: &str) -> Problem {
     let exceeded = Exceeded { quota: Quota::ScannedBytesPerRequest, limit, wait: None };
     let detail = format!("{size}; the tenant's quota {} is {limit}: ask for less with {NARROWER}", exceeded.quota);

@@ -15,7 +15,7 @@ use tokio::time::{Duration, Instant};
 
 static TIMEOUT: HeaderName = HeaderName::from_static("meridian-timeout");
 
-/// A request, as its handler gets it.
+/// A request as passed to its handler.
 pub struct Context {
     /// When the request's head had been read.
     pub arrived: Instant,
@@ -78,7 +78,7 @@ impl Context {
         header.map(|value| params::timeout("Meridian-Timeout", value.to_str().unwrap_or_default())).transpose()
     }
 
-    /// The format of a document that is a page as well: the parameter `f`, the only one that it takes, else `Accept`.
+    /// The format of a document that is also a page: the parameter `f`, the only one accepted, else `Accept`.
     pub fn page_format(&self) -> Result<Format> {
         let mut params = Params::parse(self.query.as_deref())?;
         let format = format::choose(params.take("f"), &self.headers, PAGES)?;
@@ -122,14 +122,14 @@ fn base_url(state: &AppState, parts: &Parts, secure: bool) -> String {
     format!("{scheme}://{}", host.unwrap_or("localhost"))
 }
 
-/// The timeout that a request asks for; `None` where it is invalid, as its handler reports the error.
+/// The timeout that a request asks for; `None` if it is invalid, as its handler reports the error.
 pub fn requested_timeout(uri: &Uri, headers: &HeaderMap) -> Option<Duration> {
     let parameter = uri.query().and_then(|query| query.split('&').find_map(|pair| pair.strip_prefix("timeout=")));
     let text = parameter.or_else(|| headers.get(&TIMEOUT)?.to_str().ok())?;
     params::timeout("timeout", text).ok()
 }
 
-/// The class that the header `Priority` asks for: its urgency `u`, 0 to 7 and 3 where it is not given (RFC 9218, 4.1).
+/// The class that the header `Priority` asks for: its urgency `u`, 0 to 7, 3 by default (RFC 9218, 4.1).
 ///
 /// Other parameters, and values that are not an urgency, are ignored as the standard says.
 pub fn class_of(priority: &HeaderValue) -> Class {

@@ -51,7 +51,7 @@ pub fn page(state: &Scope, page: Page) -> Response {
 /// The text of a page as the caller sees it.
 pub fn shown(state: &Scope, page: Page) -> String {
     match state.caller().user() {
-        // Without users and issuers there is nobody to name and nowhere to sign in.
+        // Without users and issuers there is no user to name and no page to sign in at.
         None if !state.registry.signs_in() => page.plain(),
         user => page.seen_by(user),
     }
@@ -60,7 +60,7 @@ pub fn shown(state: &Scope, page: Page) -> String {
 /// Sets the headers of a page made on the server.
 pub fn set_plain_page(headers: &mut HeaderMap) {
     set_page(headers, PLAIN_POLICY);
-    // It may name its user. Some are stricter already.
+    // The page may name its user. Some pages have stricter headers already.
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("private"));
 }
 

@@ -24,8 +24,8 @@ Retry-After: 1\r\nConnection: close\r\nContent-Length: 116\r\n\r\n\
 /// Serves on `listener` until `shutdown` completes, then lets running requests finish for at most
 /// [`crate::ServerConfig::shutdown_grace`] and returns. The store stays open: the caller closes it.
 ///
-/// With `tls`, clients of `listener` must speak it; HTTP/2 comes with it.
-/// A client on `control` is an operator: only the owner of the data folder can connect to it.
+/// With `tls`, clients of `listener` must use TLS, and may use HTTP/2. A client on `control` is an operator: only the
+/// owner of the data folder can connect to it.
 pub async fn serve(
     listener: TcpListener,
     control: Option<UnixListener>,
@@ -90,11 +90,12 @@ pub async fn serve(
         state.metrics.connections_open.store(connections.len() + 1, Ordering::Relaxed);
         connections.spawn(connection::serve(stream, address, counted, tls.clone(), entry.clone(), stopping.clone()));
     }
-    // First of all, so that a client that connects from now on is refused at once and can try another server,
-    // instead of waiting in the backlog of one that stops.
+    // First of all: a client that connects from now on is refused at once and can try another server. Otherwise it
+    // would wait in the backlog of one that stops.
     drop((listener, control));
     state.stopping.store(true, Ordering::Relaxed);
-    // Ends what would not end by itself: the readers get a last message, and so their connections close.
+    // Ends streams and searches, which would not end themselves: their readers get a last message, and their
+    // connections close.
     state.searches.stop_all();
     state.saved.close();
     state.live.close();

@@ -27,7 +27,7 @@ pub struct SlowRequest {
     pub status: u16,
     /// Its id.
     pub request: String,
-    /// The server's time for it, without that of its client.
+    /// The server's time for it, without its client's.
     pub took: Duration,
     /// The time of each stage, by [`Stage`].
     pub stages: [Option<Duration>; Stage::ALL.len()],

@@ -1,7 +1,7 @@
 //! WebSockets (RFC 6455), within limits.
 //!
-//! What a socket keeps is bounded (`connection` memory of the budget): small buffers in both directions, and messages to
-//! the client that are larger than [`FRAGMENT_BYTES`] go out as fragments, so that the library never copies a whole one.
+//! The memory of a socket is bounded, and part of that of its connection: it has small buffers in both directions.
+//! Messages to the client above [`FRAGMENT_BYTES`] are sent as fragments, so the library never copies a whole one.
 
 use crate::connection::AfterSwitch;
 use crate::entry::{Dispatch, void};
@@ -57,6 +57,7 @@ impl ToClient {
         loop {
             let part = text.split_to(text.len().min(FRAGMENT_BYTES));
             let is_last = text.is_empty();
+            // Set before the await: if this future is dropped within the message, only a close frame may follow.
             self.in_message = true;
             self.sink
                 .feed(Message::Frame(Frame::message(part, OpCode::Data(kind), is_last)))
@@ -66,6 +67,7 @@ impl ToClient {
                 self.in_message = false;
                 return Ok(());
             }
+            // Frames after the first are continuations (RFC 6455, 5.4).
             kind = Data::Continue;
         }
     }
@@ -81,7 +83,7 @@ impl ToClient {
         self.flush().await
     }
 
-    /// Asks the client whether it is there.
+    /// Pings the client.
     pub async fn ping(&mut self) -> Result<(), Closed> {
         self.sink.send(Message::Ping(Bytes::new())).await.map_err(|_| Closed)
     }
@@ -91,8 +93,9 @@ impl ToClient {
         !self.in_message
     }
 
-    /// Says why the socket closes. May come within a message.
+    /// Sends the reason for closing. May come within a message.
     pub async fn close(&mut self, code: CloseCode, reason: &str) -> Result<(), Closed> {
+        // A control frame has at most 125 bytes, two of which are the code. A cut must not split a character.
         let end = reason.floor_char_boundary(REASON_BYTES);
         let frame = CloseFrame { code, reason: reason[..end].into() };
         self.sink.send(Message::Close(Some(frame))).await.map_err(|_| Closed)
@@ -114,6 +117,7 @@ impl Upgrade {
         let has =
             |name, value| headers.get(name).is_some_and(|one: &HeaderValue| one.as_bytes().eq_ignore_ascii_case(value));
         let asks = parts.method == Method::GET
+            // Upgrades exist in HTTP/1.1 only. HTTP/2 would need an extended CONNECT (RFC 8441), which is not offered.
             && parts.version == Version::HTTP_11
             && is_listed(headers, &header::CONNECTION, "upgrade")
             && has(&header::UPGRADE, b"websocket")
@@ -122,6 +126,7 @@ impl Upgrade {
         let accept = HeaderValue::try_from(derive_accept_key(key.as_bytes())).ok()?;
         let switch = parts.extensions.remove::<OnUpgrade>()?;
         let caller = parts.extensions.get::<Dispatch>().map(|dispatch| dispatch.caller.clone());
+        // The entry point always sets it. Without it, the socket gets the least rights.
         let caller = caller.unwrap_or_else(|| state.callers.nobody.clone());
         Some(Upgrade { switch, accept, caller, state: state.clone() })
     }
@@ -139,6 +144,7 @@ impl Upgrade {
         headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
         headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
         headers.insert(header::SEC_WEBSOCKET_ACCEPT, accept);
+        // Runs in the connection's task, so that the socket counts as a connection and ends with the server.
         response.extensions_mut().insert(AfterSwitch::new(async move {
             let Ok(io) = switch.await else { return };
             let socket = WebSocketStream::from_raw_socket(TokioIo::new(io), Role::Server, Some(limits())).await;
@@ -151,6 +157,7 @@ impl Upgrade {
                     }
                 }
             };
+            // Whichever ends first drops the others, and with them the connection.
             tokio::select! {
                 () = send(ToClient { sink, in_message: false }) => {}
                 () = disconnected => {}

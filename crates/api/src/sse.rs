@@ -1,7 +1,7 @@
-//! Server-Sent Events on their way to a client: one message at a time.
+//! Sends Server-Sent Events to a client, one message at a time.
 //!
-//! A message is handed to the connection, which drops it once the system has taken all of it. Only then comes the next.
-//! So a client that does not read keeps one message in memory, in whatever library it waits.
+//! A message is handed to the connection, which drops it once the system has accepted all of it. Only then the next one
+//! is sent. So a client that does not read keeps one message in memory, whichever library buffers it.
 
 use crate::connection::HangUp;
 use crate::respond;
@@ -44,7 +44,7 @@ impl SseSender {
     pub async fn send(&mut self, message: impl AsRef<[u8]> + Send + 'static) -> bool {
         let (waits, taken) = oneshot::channel();
         let message = Bytes::from_owner(InHand { message, _waits: waits });
-        // There is room: the message before was taken.
+        // There is room, since the previous message was taken.
         if self.messages.send(message).await.is_err() {
             return false;
         }
@@ -64,7 +64,7 @@ impl SseSender {
         let (waits, taken) = oneshot::channel();
         *last.lock() = Some(Bytes::from_owner(InHand { message, _waits: waits }));
         drop((messages, last));
-        // Not the end of the body: the library may have taken all of it, and still keep it for the client.
+        // The end of the body is not enough: the library may have taken all of it, and still hold it for the client.
         if tokio::time::timeout(grace, taken).await.is_err() {
             hang_up.call();
         }

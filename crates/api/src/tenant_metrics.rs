@@ -1,4 +1,4 @@
-//! Metrics by tenant: the ones with the most processor time by name, the others together.
+//! Metrics by tenant: those with the most processor time by name, the others together.
 
 use crate::state::AppState;
 use meridian_admission::Ledger;
@@ -55,7 +55,7 @@ pub fn write(state: &AppState, out: &mut String) {
 
 /// The tenants with the most processor time by name, and the sum of the others.
 fn named(mut tenants: Vec<(String, Figures)>) -> Vec<(String, Figures)> {
-    // A tenant of that name is one of the others: two series of one label would be no valid answer.
+    // A tenant with the name of that label is counted among the others: two series with one label would be invalid.
     tenants.sort_by(|(a, one), (b, other)| {
         let by_time = other.processor_s.total_cmp(&one.processor_s);
         (a == OTHER).cmp(&(b == OTHER)).then(by_time).then(a.cmp(b))

@@ -67,6 +67,7 @@ pub async fn tile(
     let collection = state.collection(&name)?;
     tilesets::check(&set)?;
     let z: u8 = path_number(&matrix, ZOOM_MAX.into(), "tile matrix")? as u8;
+    // Cannot overflow: the zoom was checked above.
     let last = (1u64 << z) - 1;
     let (row, column) =
         (path_number(&row, last, "tile row")? as u32, path_number(&column, last, "tile column")? as u32);

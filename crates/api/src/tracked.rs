@@ -1,4 +1,4 @@
-//! A request from its route to the last byte of its response: its cost goes to the log if it was slow, and to its span.
+//! A request from its route to the last byte of its response. Its cost goes to its span, and to the log if it was slow.
 
 use crate::entry::{Class, Route};
 use crate::respond;
@@ -11,8 +11,8 @@ use meridian_observe::{self as observe, Count, Current, Measured, Span, Stage, W
 use std::sync::Arc;
 use tokio::time::{Duration, Instant};
 
-/// A running request. It has ended once this is dropped: with the last byte of its response, or when its
-/// client left.
+/// A running request. It ends when this is dropped: with the last byte of its response, or when its client
+/// disconnects.
 pub struct Tracked {
     state: AppState,
     route: &'static Route,
@@ -61,6 +61,7 @@ impl Tracked {
     /// The head of the response is ready. Adds the times of a read's stages to it.
     pub fn set_head(&mut self, response: &mut Response) {
         self.set_status(response.status());
+        // Only reads have these stages.
         let is_read = [Stage::Plan, Stage::Scan].iter().any(|stage| self.work.took(*stage).is_some());
         if is_read {
             let stages = [Stage::Admission, Stage::Plan, Stage::Scan, Stage::Encode];
@@ -69,7 +70,7 @@ impl Tracked {
         }
     }
 
-    /// Whether its span is recorded: then the time that its response takes is of interest too.
+    /// Whether its span is recorded, which then includes the time to send the response.
     pub fn is_recorded(&self) -> bool {
         self.span.is_recorded()
     }
@@ -121,6 +122,7 @@ impl Tracked {
                 "a slow request"
             );
         });
+        // Kept for `/admin/load` too, which works without access to the log.
         self.state.slow.add(SlowRequest {
             at: self.state.now(),
             tenant: self.caller.tenant.clone(),

@@ -77,6 +77,7 @@ impl SelectionArgs {
     pub fn parameters(&self) -> Result<Vec<(&'static str, String)>, Failure> {
         let mut out = Vec::new();
         if let Some(bbox) = &self.bbox {
+            // Checked here only for its form: the server decides what the box means.
             numbers("--bbox", bbox, &[4, 6], "west,south,east,north in degrees, such as -10,35,5,45")?;
             out.push(("bbox", bbox.clone()));
         }
@@ -102,7 +103,7 @@ impl SelectionArgs {
     }
 }
 
-/// Reads numbers with commas between, of one of these counts.
+/// Reads numbers separated by commas; `counts` lists how many are allowed.
 pub fn numbers(option: &str, text: &str, counts: &[usize], expected: &str) -> Result<Vec<f64>, Failure> {
     let numbers: Option<Vec<f64>> =
         text.split(',').map(|n| n.trim().parse().ok().filter(|n: &f64| n.is_finite())).collect();

@@ -1,7 +1,7 @@
 //! The server's certificate and key: two files, read at start and again when they change.
 //!
-//! Programs that renew certificates write the two files one after the other, or exchange a link. So the files are
-//! compared by content, every few seconds, and a pair that does not fit together is tried again when it changes.
+//! Programs that renew certificates write the two files in sequence, or replace a link. So the files are compared by
+//! content, every few seconds. A pair that does not match is tried again when it changes.
 
 use crate::failure::Failure;
 use jiff::Timestamp;
@@ -13,9 +13,9 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 
 /// How often the files are read.
 const READ_INTERVAL: Duration = Duration::from_secs(5);
-/// How often a certificate that has expired, or soon will, is mentioned.
+/// How often the server warns of a certificate that has expired, or soon will.
 const REMIND_INTERVAL: Duration = Duration::from_secs(24 * 60 * 60);
-/// How long before its end a certificate is mentioned.
+/// How long before a certificate's expiry the warnings begin.
 const SOON: i64 = 14 * 24 * 60 * 60;
 
 /// Where certificate and key are.
@@ -32,7 +32,7 @@ pub struct Certificates {
     tls: Tls,
     certificate: PathBuf,
     key: PathBuf,
-    /// Certificate and key as they were, fit or not.
+    /// Certificate and key as last read, matching or not.
     last: Pair,
     not_after: Option<i64>,
 }
@@ -60,6 +60,7 @@ impl TlsFiles {
                 ));
             }
         };
+        // At the start a bad file is an error. Later the certificate in use stays, as `read_again` decides.
         let last = read(&certificate, &key).map_err(Failure::Usage)?;
         let pair = parse(&certificate, &key, &last).map_err(Failure::Usage)?;
         let not_after = pair.not_after();
@@ -122,9 +123,10 @@ impl Certificates {
         }
     }
 
-    /// Uses the files' content, if it is new and fits together. Otherwise the certificate stays.
+    /// Uses the files' content if it is new and matches. Otherwise the certificate stays.
     fn read_again(mut self, asked: bool) -> Certificates {
         let read = read(&self.certificate, &self.key);
+        // By content, not by time: a renewed file may have an older time, and a link has its target's.
         if read.as_ref().is_ok_and(|pair| *pair == self.last) {
             if asked {
                 tracing::info!("the certificate and its key have not changed");
@@ -144,6 +146,7 @@ impl Certificates {
                 tracing::info!(file = %self.certificate.display(), "a new certificate is in use");
                 self.remind();
             }
+            // The server must not stop serving because a renewal is half done: the next change is read again.
             Err(why) => tracing::warn!("the certificate in use stays: {why}"),
         }
         self

@@ -24,13 +24,13 @@ use tokio::task::JoinHandle;
 
 /// How long a command of the owner waits for a folder that another process has open.
 const TURN_MAX: Duration = Duration::from_secs(10);
-/// How often it looks again.
+/// How often it checks again.
 const TURN_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The side that answers requests.
 pub struct Client {
     server: Server,
-    /// Where a folder is served by this process.
+    /// Set if this process serves a folder.
     own: Option<Own>,
 }
 
@@ -54,8 +54,8 @@ impl Client {
         }
     }
 
-    /// A client that acts for the owner of a data folder, whether or not a server serves it; or for the holder of
-    /// `MERIDIAN_TOKEN` on a server.
+    /// A client for the owner of a data folder, whether or not a server serves it. On a server, a client for the
+    /// holder of `MERIDIAN_TOKEN`.
     pub fn for_owner(target: &Target) -> Result<Client, Failure> {
         match target {
             Target::Server(address) => Ok(Client { server: Server::at(address)?, own: None }),
@@ -79,7 +79,7 @@ impl Client {
         }
     }
 
-    /// The same client, which changes and removes things in a tenant that an operator names.
+    /// The same client, whose changes apply to a tenant that an operator names.
     pub fn within(self, tenant: Option<&str>) -> Result<Client, Failure> {
         match tenant {
             None => Ok(self),
@@ -92,12 +92,12 @@ impl Client {
         Ok(Client { server: Server::with_token(&Address { url, ca: None }, Some(&token))?, own: Some(own) })
     }
 
-    /// Asks with a JSON document, and for one.
+    /// Posts a JSON document, and returns the JSON answer.
     pub fn ask(&self, path: &[&str], document: &Value) -> Result<Value, Failure> {
         self.server.ask(path, document)
     }
 
-    /// Changes a thing as a JSON document says.
+    /// Patches a resource with a JSON document.
     pub fn patch(&self, path: &[&str], document: &Value) -> Result<(), Failure> {
         match self.server.patch(path, &[], document)? {
             None => Ok(()),
@@ -105,17 +105,17 @@ impl Client {
         }
     }
 
-    /// Removes a thing; `false` where there is none.
+    /// Deletes a resource; `false` if there is none.
     pub fn delete(&self, path: &[&str]) -> Result<bool, Failure> {
         self.server.delete(path)
     }
 
-    /// Asks, and gives the answer's bytes as they come.
+    /// Gets a resource as a stream of bytes.
     pub fn stream(&self, path: &[&str], parameters: &[Parameter]) -> Result<Box<dyn Read>, Failure> {
         Ok(Box::new(self.server.stream(path, parameters)?))
     }
 
-    /// Asks for a JSON document.
+    /// Gets a JSON document.
     pub fn json(&self, path: &[&str], parameters: &[Parameter]) -> Result<Value, Failure> {
         serde_json::from_reader(io::BufReader::new(self.stream(path, parameters)?))
             .map_err(|e| Failure::Refused(format!("the answer is not JSON, or broke off: {e}")))
@@ -154,7 +154,7 @@ impl Own {
             shutdown_grace: Duration::from_secs(1),
             ..ServerConfig::default()
         };
-        // They wait for a server: this process asks its question and ends.
+        // Saved searches need a server: this process sends one request and ends.
         config.saved.enabled = false;
         let failed = |e: io::Error| Failure::Refused(format!("cannot serve the folder to this command: {e}"));
         // The server needs its own threads: this one blocks while it waits for answers.

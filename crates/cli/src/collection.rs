@@ -31,7 +31,7 @@ enum Inner {
         store: Arc<Store>,
         collection: Option<Arc<Collection>>,
     },
-    /// A server, and the longest body that it is known to take or not known to refuse.
+    /// A server, and the max body size that it is known to accept or not known to refuse.
     Server(Server, Cell<usize>),
 }
 
@@ -125,7 +125,7 @@ impl CollectionTarget {
         Failure::Refused(format!("there is no collection {}", self.name))
     }
 
-    /// Writes a batch; with the same key again it changes nothing.
+    /// Writes a batch; a repetition under the same key changes nothing.
     pub fn write(&self, batch: Batch, key: String) -> Result<Taken, Failure> {
         match &self.inner {
             Inner::Folder { collection: Some(collection), .. } => {
@@ -139,7 +139,8 @@ impl CollectionTarget {
 
     /// Removes a collection that was created here and is empty.
     ///
-    /// A folder has no other writer. On a server another client may have written: then it stays, and the answer is `false`.
+    /// A folder has no other writer. On a server another client may have written: then the collection stays, and this
+    /// returns `false`.
     pub fn unmake(&mut self) -> Result<bool, Failure> {
         match &mut self.inner {
             Inner::Folder { store, collection } => {

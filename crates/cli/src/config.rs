@@ -1,8 +1,8 @@
 //! The settings of `meridian serve`: one table of names, meanings, limits and defaults.
 //!
-//! The file is TOML. Every setting is checked when the server starts, and a mistake names the key. The same table
-//! prints the defaults (`meridian serve --show-config`), so that the documented settings are the parsed ones. The table
-//! is in the files beneath, by section; here it is read and shown.
+//! The file is TOML. Every setting is checked when the server starts, and an error names the key. The same table prints
+//! the defaults (`meridian serve --show-config`), so the documented settings are the parsed ones. The files beneath
+//! have the table, by section; here it is read and shown.
 
 // First, for its macros.
 #[macro_use]
@@ -39,9 +39,9 @@ pub struct Config {
     pub listen: String,
     /// Certificate and key, if the server speaks TLS.
     pub tls: TlsFiles,
-    /// Part that this process plays.
+    /// Role of this process.
     pub role: Role,
-    /// What it needs for its part in a cluster.
+    /// Settings of its role in a cluster.
     pub cluster: Cluster,
     /// Data folder, caches and limits of the store.
     pub store: Options,
@@ -80,6 +80,7 @@ impl Default for Config {
             metrics_listen: None,
             traces: Traces::default(),
         };
+        // Before the file is read, so that its settings override these defaults.
         if let Some(memory) = machine::memory() {
             memory::fit(&mut config, memory);
         }
@@ -141,7 +142,7 @@ pub fn durability_name(durability: Durability) -> &'static str {
 }
 
 impl Config {
-    /// The defaults, changed by what the file says.
+    /// The defaults, with the settings of the file.
     pub fn read(path: &Path) -> Result<Config, Failure> {
         let text = std::fs::read_to_string(path)
             .map_err(|e| Failure::Usage(format!("--config: {} cannot be read: {e}", path.display())))?;
@@ -171,6 +172,7 @@ impl Config {
             let key = format!("{section}.{name}");
             let within = format!("{key}.");
             match (all().find(|s| s.key == key), value) {
+                // A setting first: the value of one may itself be a table or a list of tables.
                 (Some(setting), _) => (setting.set)(self, value).map_err(|e| format!("{key}: {e}"))?,
                 (None, value) if all().any(|s| s.key.starts_with(&within)) => match value {
                     Value::Table(content) => self.take(&key, content)?,
@@ -184,6 +186,7 @@ impl Config {
 
     /// Checks across settings.
     fn check(&self) -> Result<(), String> {
+        // Otherwise a writer would wait for the flush of the batch before it, each time.
         if self.store.memory_bytes < 2 * self.store.batch_bytes {
             return Err(format!(
                 "store.memory_bytes: {} does not hold two batches of ingest.batch_bytes ({})",
@@ -208,6 +211,7 @@ impl Config {
                 .to_owned());
         }
         let last = search.last_packet_bytes();
+        // The last packet ends a search, so it must always fit.
         if search.packet_bytes < last {
             return Err(format!(
                 "search.packet_bytes: {} does not hold the last packet of a search, which names all {} providers and may \
@@ -243,6 +247,7 @@ impl Config {
 
 fn sections() -> String {
     let mut names: Vec<&str> = all().filter_map(|s| s.key.rsplit_once('.')).map(|(section, _)| section).collect();
+    // The settings are in order of section, so equal names are neighbours.
     names.dedup();
     names.join(", ")
 }
@@ -295,7 +300,7 @@ mod tests {
         };
         let error = with("2 KiB").err().unwrap();
         assert!(["search.packet_bytes: 2 KiB", "41 providers"].iter().all(|part| error.contains(part)), "{error}");
-        // As much as it says is enough.
+        // The amount in the error is enough.
         let least = error.split("may take ").nth(1).and_then(|rest| rest.split(':').next()).unwrap();
         assert!(with(least).is_ok(), "{error}");
     }

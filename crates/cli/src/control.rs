@@ -11,7 +11,7 @@ const NAME: &str = "control.sock";
 /// Its name while others might still open it.
 const UNFINISHED: &str = "control.sock.new";
 
-/// Listens on the socket of a folder. The caller holds the folder's lock, so a socket that is there is a dead one.
+/// Listens on the socket of a folder. The caller holds the folder's lock, so an existing socket is a leftover.
 pub fn listen(folder: &Path) -> io::Result<UnixListener> {
     let at = |name: &str| folder.join(name);
     for name in [NAME, UNFINISHED] {
@@ -20,7 +20,7 @@ pub fn listen(folder: &Path) -> io::Result<UnixListener> {
             _ => {}
         }
     }
-    // Bound under another name first: there is no moment at which someone else could open it under its own.
+    // Bound under another name and renamed once it is private: at no moment can another user open it.
     let listener = with_short_path(folder, UNFINISHED, |path| UnixListener::bind(path))?;
     std::fs::set_permissions(at(UNFINISHED), std::fs::Permissions::from_mode(0o600))?;
     std::fs::rename(at(UNFINISHED), at(NAME))?;
@@ -43,14 +43,14 @@ fn connect(folder: &Path) -> io::Result<UnixStream> {
     with_short_path(folder, NAME, |path| UnixStream::connect(path))
 }
 
-/// The address of a socket has some 100 bytes, which a path may exceed. The folder's descriptor gives it a short one.
+/// A socket's address has some 100 bytes, which a path may exceed. The folder's descriptor gives a short path.
 fn with_short_path<T>(folder: &Path, name: &str, act: impl FnOnce(&Path) -> io::Result<T>) -> io::Result<T> {
     use std::os::fd::AsRawFd as _;
     let opened = std::fs::File::open(folder)?;
     act(&PathBuf::from(format!("/proc/self/fd/{}", opened.as_raw_fd())).join(name))
 }
 
-/// Connects requests to the socket of a folder, whatever host they name.
+/// Connects requests to the socket of a folder, regardless of the host that they name.
 #[derive(Debug)]
 pub struct SocketConnector(pub PathBuf);
 

@@ -7,7 +7,7 @@ use std::fmt;
 /// The failure of a command. The variants are the exit codes.
 #[derive(Debug)]
 pub enum Failure {
-    /// Exit code 1: it ran and the answer is bad (a bad line in a file, a damaged segment).
+    /// Exit code 1: it ran and the result is bad (an invalid line in a file, a damaged segment).
     Bad(String),
     /// Exit code 2: the command line is wrong.
     Usage(String),
@@ -25,7 +25,7 @@ impl Failure {
         }
     }
 
-    /// A folder that cannot be opened, said by a command that can ask a server instead.
+    /// The failure of a command that could not open a folder, and can ask a server instead.
     pub fn of_folder(error: StoreError) -> Failure {
         let hint = "; if that is a server, ask it with --url http://127.0.0.1:7117";
         match &error {
@@ -34,7 +34,7 @@ impl Failure {
         }
     }
 
-    /// The command line is wrong, and this option is to blame.
+    /// The command line is wrong, because of this option.
     pub fn option(option: &str, mistake: &Invalid) -> Failure {
         Failure::Usage(format!("{option}: {mistake}"))
     }

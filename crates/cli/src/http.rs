@@ -46,7 +46,7 @@ const PLAIN_VALUE: &AsciiSet = &PLAIN
 pub struct Server {
     base: String,
     agent: Agent,
-    /// The tenant in which things are changed and removed, where an operator names one.
+    /// The tenant that changes apply to, if an operator names one.
     tenant: Option<HeaderValue>,
 }
 
@@ -93,7 +93,7 @@ impl Server {
         Server { base: "http://localhost".to_owned(), agent, tenant: None }
     }
 
-    /// A server at this address that is asked with this token.
+    /// A server at this address, with this token.
     pub fn with_token(Address { url, ca }: &Address, token: Option<&str>) -> Result<Server, Failure> {
         let base = url.trim_end_matches('/').to_owned();
         let authority = base.strip_prefix("http://").or_else(|| base.strip_prefix("https://"));
@@ -116,7 +116,7 @@ impl Server {
         Ok(Server { base, agent: config(header, tls).into(), tenant: None })
     }
 
-    /// The same server, which changes and removes things in this tenant; for operators.
+    /// The same server, whose changes apply to this tenant; for operators.
     pub fn within(self, tenant: &str) -> Result<Server, Failure> {
         let named = HeaderValue::from_str(tenant);
         let named = named.map_err(|_| Failure::Usage(format!("--tenant: {tenant:?} is not a name of a tenant")))?;
@@ -142,7 +142,7 @@ impl Server {
             url.push(if i == 0 { '?' } else { '&' });
             url.push_str(name);
             url.push('=');
-            // A blank is a plus: its escape would take three bytes.
+            // A space becomes a plus: its escape would take three bytes.
             let mut words = value.split(' ');
             url.extend(words.next().into_iter().flat_map(|word| utf8_percent_encode(word, PLAIN_VALUE)));
             for word in words {
@@ -163,7 +163,7 @@ impl Server {
         ))
     }
 
-    /// Asks; the answer has not been read yet and may be a refusal.
+    /// Sends a GET; the answer has not been read yet and may be a refusal.
     fn get(&self, path: &[&str], parameters: &[Parameter]) -> Result<Response<Body>, Failure> {
         let address = self.address(path, parameters);
         if address.len() > ADDRESS_BYTES_MAX {
@@ -176,7 +176,7 @@ impl Server {
         self.agent.get(address).call().map_err(|e| self.unreachable(&e))
     }
 
-    /// Asks for a JSON document; `None` if there is no such thing (404).
+    /// Gets a JSON document; `None` if there is no such resource (404).
     pub fn find_json(&self, path: &[&str], parameters: &[Parameter]) -> Result<Option<Value>, Failure> {
         let response = self.get(path, parameters)?;
         if response.status() == 404 {
@@ -188,18 +188,18 @@ impl Server {
             .map_err(|e| Failure::Refused(format!("{} answered with invalid JSON: {e}", self.base)))
     }
 
-    /// Asks for a document and gives its bytes as they come.
+    /// Gets a document as a stream of bytes.
     pub fn stream(&self, path: &[&str], parameters: &[Parameter]) -> Result<impl Read + use<>, Failure> {
         Ok(accept(self.get(path, parameters)?)?.into_body().into_with_config().limit(u64::MAX).reader())
     }
 
-    /// Puts a document; the status comes back where it is not a refusal.
+    /// Puts a document. Returns the status unless it is a refusal.
     pub fn put(&self, path: &[&str], parameters: &[Parameter], kind: &str, body: &[u8]) -> Result<u16, Failure> {
         let sent = self.agent.put(self.address(path, parameters)).content_type(kind).send(body);
         Ok(accept(sent.map_err(|e| self.unreachable(&e))?)?.status().as_u16())
     }
 
-    /// Changes a thing as a JSON document says; `Some` is the number of events that it would have removed, had it not been refused.
+    /// Patches a resource with a JSON document. `Some`: the change was refused because it would remove this many events.
     pub fn patch(&self, path: &[&str], parameters: &[Parameter], document: &Value) -> Result<Option<u64>, Failure> {
         let request = self.of_tenant(self.agent.patch(self.address(path, parameters)));
         let request = request.content_type("application/merge-patch+json");
@@ -224,8 +224,8 @@ impl Server {
     pub fn ask(&self, path: &[&str], document: &Value) -> Result<Value, Failure> {
         let request = self.agent.post(self.address(path, &[])).content_type("application/json");
         let response = request.send(document.to_string()).map_err(|e| self.unreachable(&e))?;
-        // A wrong search is the user's mistake, and has the exit code of one.
-        // Read before the response is consumed.
+        // An invalid search is the user's mistake, with the exit code of wrong usage. Read before the response is
+        // consumed.
         let mistaken = response.status() == 400;
         let body = accept(response).and_then(read).map_err(|failure| match failure {
             Failure::Refused(why) if mistaken => Failure::Usage(why),
@@ -262,7 +262,7 @@ impl Server {
         Ok(response.status() != 404 && accept(response).map(|_| true)?)
     }
 
-    /// Asks with a JSON document for work that may take long, and gives the answer's bytes as they come.
+    /// Posts a JSON document for work that may take long. Returns the answer as a stream of bytes.
     pub fn post_stream(&self, path: &[&str], document: &Value) -> Result<impl Read + use<>, Failure> {
         let request = self.agent.post(self.address(path, &[])).content_type("application/json");
         let request = request.config().timeout_per_read(Some(WORK_MAX)).build();
@@ -270,12 +270,12 @@ impl Server {
         Ok(accept(response)?.into_body().into_with_config().limit(u64::MAX).reader())
     }
 
-    /// Posts a batch under a key, again and again while the server is too busy to take it.
+    /// Posts a batch under a key, and retries while the server is too busy.
     pub fn post(&self, path: &[&str], kind: &str, key: &str, body: &[u8]) -> Result<Posted, Failure> {
         let url = self.address(path, &[]);
         for attempt in 1.. {
             let mut request = self.agent.post(&url).content_type(kind).header("Idempotency-Key", key);
-            // A server that is too busy, or that refuses, says so before the body is sent.
+            // With this header, a server that is too busy or refuses answers before the body is sent.
             if body.len() >= EXPECT_BYTES {
                 request = request.header("Expect", "100-continue");
             }
@@ -283,7 +283,7 @@ impl Server {
                 Ok(response) => response,
                 // The certificate will be the same next time.
                 Err(error) if trust::fault(&error).is_some() => return Err(self.unreachable(&error)),
-                // The server may have taken it: the key makes sending again safe.
+                // The server may have accepted it: the key makes a retry safe.
                 Err(_) if attempt < ATTEMPTS => {
                     std::thread::sleep(Duration::from_millis(200) * attempt);
                     continue;
@@ -317,11 +317,11 @@ impl Server {
                 let limit = problem["limit_bytes"].as_u64().map(|bytes| bytes as usize);
                 return Ok(Posted::TooLarge { limit, why });
             }
-            // The key stands for other events, which the server counts.
+            // The key was used for other events, whose number the server gives.
             (422, kind) if kind.ends_with(":key-reused") => {
                 return Ok(Posted::OtherBody { events: problem["events"].as_u64(), why });
             }
-            // The events are to blame, as where a folder refuses them.
+            // The events are at fault, as when a folder refuses them.
             (400 | 409 | 422, _) => match why {
                 Failure::Refused(why) => Failure::Bad(why),
                 why => why,
@@ -334,7 +334,7 @@ impl Server {
 /// The outcome of a posted batch.
 #[derive(Debug)]
 pub enum Posted {
-    /// It is in; the server's receipt.
+    /// It is stored; the server's receipt.
     Taken(Value),
     /// It exceeds the server's limit, in bytes of the body, if known.
     TooLarge { limit: Option<usize>, why: Failure },
@@ -349,7 +349,7 @@ pub enum NoEvents {
     Gone { first: u64, why: Failure },
     /// It may be available later: the server cannot be reached, or is too busy.
     NotNow(Failure),
-    /// The server has said no.
+    /// The server refused.
     Refused(Failure),
 }
 

@@ -13,12 +13,12 @@ pub fn memory() -> Option<u64> {
     whole.into_iter().chain(limits).min()
 }
 
-/// Returns freed memory to the system after this long instead of a second, on which a server that takes in a million events a second
-/// keeps 300 MB. At 50 ms or less it costs such a server a fifth to a quarter of its pace, so it is for processes that have little memory.
+/// Returns freed memory to the system after this long. The default is a second, by which a server that ingests a million events a second
+/// keeps 300 MB. At 50 ms or less, such a server is slower by a fifth to a quarter, so this is for processes with little memory.
 pub fn return_memory_soon(delay: Duration) {
     #[allow(unsafe_code, reason = "the allocator has no other door to its options")]
-    // Sound: the function is mimalloc's, which is linked into this program; it writes one number of a static table that
-    // threads read atomically, and checks the index.
+    // Sound: the function is that of mimalloc, which is linked into this program. It checks the index, and writes one
+    // number of a static table that threads read atomically.
     unsafe {
         mi_option_set(PURGE_DELAY, delay.as_millis() as c_long);
     }
@@ -34,8 +34,8 @@ unsafe extern "C" {
 /// `mi_option_purge_delay` of mimalloc.h, versions 2 and 3: milliseconds.
 const PURGE_DELAY: c_int = 15;
 
-/// Raises the limit of open files to the max that this process may have, and returns it; `None` if there is none. Each connection is
-/// a file, and the usual limit of 1,024 is meant for programs that call `select`.
+/// Raises the limit of open files to the max of this process, and returns it; `None` if there is none. Each connection is a file,
+/// and the usual limit of 1,024 is meant for programs that call `select`.
 pub fn raise_open_files() -> Option<u64> {
     #[cfg(target_os = "linux")]
     {
@@ -48,8 +48,8 @@ pub fn raise_open_files() -> Option<u64> {
     None
 }
 
-/// Has the system read this program's file into its cache, on a thread of its own. A server that starts where nothing is cached would
-/// otherwise wait for the disk at each part of the program that it touches for the first time. Nothing fails where it cannot be done.
+/// Makes the system read this program's file into its cache, on a separate thread. With a cold cache, a server would otherwise wait
+/// for the disk at each new part of the program. If it cannot be done, nothing fails.
 pub fn read_program_ahead() {
     #[cfg(target_os = "linux")]
     std::thread::spawn(|| {

@@ -1,8 +1,8 @@
 //! The `meridian` program: one small file per subcommand.
 //!
-//! Start reading at [`Command`]; each variant's file holds its arguments, its help and its `run`. Exit
-//! codes are those of [`failure::Failure`]: 0 done, 1 it ran and the result is bad, 2 wrong usage,
-//! 3 the server (or the store in a data folder) refused or cannot be reached.
+//! Start reading at [`Command`]; each variant's file holds its arguments, its help and its `run`. The exit codes are
+//! those of [`failure::Failure`]. 0: done. 1: it ran and the result is bad. 2: wrong usage. 3: the server, or the
+//! store in a data folder, refused or cannot be reached.
 
 mod args;
 mod certificates;
@@ -32,7 +32,8 @@ use commands::{
 };
 use std::process::ExitCode;
 
-/// Freed memory goes back in large pieces, and threads that parse, index and answer do not wait for each other.
+/// Freed memory is returned in large pieces, and threads that parse, index and answer do not contend for the
+/// allocator.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -99,6 +100,7 @@ fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
+            // Standard output may be read by a program, which must not take the error for data.
             eprintln!("meridian: {failure}");
             ExitCode::from(failure.code())
         }

@@ -1,4 +1,4 @@
-//! Schemas as the command line takes and shows them.
+//! Schemas as the command line reads and shows them.
 
 use crate::failure::Failure;
 use crate::table::Table;
@@ -30,7 +30,7 @@ fn parse(text: &str) -> Result<Schema, Invalid> {
     }
 }
 
-/// The schema as a person reads it: a line a field, and what plays which part.
+/// The schema for people: a line a field, with the role of each.
 pub fn describe(schema: &Schema) -> String {
     let mut table = Table::new(["  field", "type", "part"]);
     let made = match schema.id {

@@ -3,12 +3,12 @@
 use crate::failure::Failure;
 use std::io::{self, IsTerminal as _, Read, Write};
 
-/// Widest cell; longer ones are cut with an ellipsis.
+/// Max width of a cell; longer ones are cut with an ellipsis.
 const CELL_MAX: usize = 42;
 /// Rows held to find the widths of the columns.
 const ROWS_MAX: usize = 10_000;
 
-/// A table to be printed once all of it is there.
+/// A table that is printed once it is complete.
 pub struct Table {
     head: Vec<String>,
     rows: Vec<Vec<String>>,
@@ -65,6 +65,7 @@ impl Table {
             .map(|&i| {
                 let cells = || self.rows.iter().map(|r| cell(r, i));
                 let widest = cells().map(|c| c.chars().count()).max().unwrap_or(0);
+                // A column of numbers is aligned to the right, so that digits line up.
                 let numbers = cells().all(|c| c.is_empty() || c.parse::<f64>().is_ok()) && !self.rows.is_empty();
                 (widest.max(self.head[i].chars().count().min(CELL_MAX)), numbers)
             })
@@ -88,11 +89,12 @@ impl Table {
     }
 }
 
-/// One line of so many characters at most, without control characters.
+/// One line of at most `max` characters, without control characters.
 fn shorten(text: &str, max: usize) -> String {
     let clean: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     match clean.char_indices().nth(max) {
         None => clean,
+        // By characters: a cut within a character would not be UTF-8.
         Some(_) => clean.chars().take(max - 1).chain(['…']).collect(),
     }
 }

@@ -48,12 +48,12 @@ pub fn fault(error: &ureq::Error) -> Option<String> {
     use rustls::{CertificateError as Cert, Error};
     let inner = match error {
         ureq::Error::Rustls(e) => e,
-        // A failure within the handshake comes as one of the connection.
+        // A failure of the handshake is wrapped in one of the connection.
         ureq::Error::Io(e) => e.get_ref()?.downcast_ref::<Error>()?,
         _ => return None,
     };
     Some(match inner {
-        // The last is of an authority that has the name of a trusted one, and a key of another kind.
+        // The last variant means an authority with the name of a trusted one, and a key of another kind.
         Error::InvalidCertificate(
             Cert::UnknownIssuer
             | Cert::BadSignature
@@ -86,7 +86,7 @@ pub fn warn_of_plain_token(base: &str) {
 /// Refuses to send a secret, which this option names, where others can read it.
 ///
 /// # Errors
-/// If the server is on another machine and not spoken to over TLS.
+/// If the server is on another machine and its URL is not https.
 pub fn demand_private(base: &str, option: &str) -> Result<(), Failure> {
     match base.strip_prefix("http://").map(host_of).filter(|host| !is_this_machine(host)) {
         None => Ok(()),

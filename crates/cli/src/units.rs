@@ -30,6 +30,7 @@ pub fn size(text: &str) -> Result<u64, String> {
 
 /// Writes a size in the largest binary unit that shows it exactly.
 pub fn size_text(bytes: u64) -> String {
+    // Only exact units, so that a setting that is shown and read again keeps its value.
     let exact = UNITS[..4].iter().find(|(_, factor)| bytes >= *factor && bytes.is_multiple_of(*factor));
     exact.map_or_else(|| format!("{bytes} B"), |(name, factor)| format!("{} {name}", bytes / factor))
 }
@@ -40,6 +41,7 @@ pub fn size_short(bytes: u64) -> String {
         return format!("{bytes} B");
     };
     let value = bytes as f64 / *factor as f64;
+    // At these limits rounding gives a further digit before the point.
     let decimals = if value < 9.995 {
         2
     } else if value < 99.95 {
@@ -67,6 +69,7 @@ pub fn count_text(n: u64) -> String {
 pub fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || format!("{text:?} is not a length of time: expected one such as 30s, 15m, 2h, 7d or PT1H");
     let span: Span = text.trim().parse().map_err(|_| wrong())?;
+    // Their length depends on the date, so they are no fixed time.
     if span.get_years() != 0 || span.get_months() != 0 {
         return Err(wrong());
     }

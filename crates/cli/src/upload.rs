@@ -1,8 +1,8 @@
 //! Batches sent to a server, in pieces that it accepts.
 //!
-//! A batch over the server's limit goes in halves. The first half carries the key of the whole and the second its own
-//! key, so that a resumed load finds under the key of a batch how much of it was sent at once: all of it, or the part
-//! that an earlier, lower or higher limit let pass. Whatever the limits were, nothing is sent twice.
+//! A batch over the server's limit is sent in halves. The first half has the key of the whole, the second its own
+//! key. So a resumed load finds under a batch's key how much was sent at once. That is all of it, or the part that an
+//! earlier limit allowed. Nothing is stored twice, whatever the limits were.
 
 use crate::failure::Failure;
 use crate::http::{Posted, Server};
@@ -14,9 +14,9 @@ use std::cell::Cell;
 /// The outcome of a batch's events.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Taken {
-    /// Now in the collection.
+    /// Stored by this call.
     pub written: u64,
-    /// In the collection already, from a batch with the same key.
+    /// Stored before, by a batch with the same key.
     pub before: u64,
 }
 
@@ -26,22 +26,22 @@ enum Said {
     Taken(Taken),
     /// The body is too large.
     TooLarge(Failure),
-    /// So many other events are in under the key; `None` where the server does not say how many.
+    /// This many other events are stored under the key; `None` if the server does not give the number.
     Other(Option<u64>, Failure),
 }
 
-/// How sending a piece went.
+/// The outcome of sending a piece.
 enum Sent {
     Taken(Taken),
     /// A larger piece, of this many events, is stored under the key of this one.
     Larger(u64),
 }
 
-/// The way of batches to a collection's items.
+/// Sends batches to a collection's items.
 pub struct Upload<'a> {
     server: &'a Server,
     path: [&'a str; 3],
-    /// Largest body that the server is known to accept or not known to refuse, in bytes; kept from batch to batch.
+    /// Max bytes of a body that the server is known to accept or not known to refuse; kept from batch to batch.
     limit: &'a Cell<usize>,
 }
 
@@ -51,7 +51,7 @@ impl<'a> Upload<'a> {
         Upload { server, path: ["collections", collection, "items"], limit }
     }
 
-    /// Sends a batch under its key; with the same key again it changes nothing.
+    /// Sends a batch under its key; a repetition under the same key changes nothing.
     pub fn send(&self, batch: &Batch, key: &str) -> Result<Taken, Failure> {
         match self.piece(batch, key, 1)? {
             Sent::Taken(taken) => Ok(taken),
@@ -64,7 +64,7 @@ impl<'a> Upload<'a> {
     fn piece(&self, batch: &Batch, key: &str, depth: u32) -> Result<Sent, Failure> {
         let rows = batch.rows() as u64;
         let body = encode(batch)?;
-        // A body known to be too large is not sent, so it is unknown whether it went through before.
+        // A body known to be too large is not sent, so it is unknown whether it was stored before.
         let said = match body.len() <= self.limit.get() {
             true => Some(self.post(&body, key, rows)?),
             false => None,
@@ -73,7 +73,7 @@ impl<'a> Upload<'a> {
         drop(body);
         match said {
             Some(Said::Taken(taken)) => return Ok(Sent::Taken(taken)),
-            // The key was used for a larger piece, so the whole of that piece is in: the caller, which knows its size,
+            // The key was used for a larger piece, so all of that piece is stored: the caller, which knows its size,
             // decides.
             Some(Said::Other(Some(there), _)) if there > rows => return Ok(Sent::Larger(there)),
             Some(Said::Other(_, why) | Said::TooLarge(why)) if rows < 2 => return Err(why),
@@ -85,7 +85,7 @@ impl<'a> Upload<'a> {
         }
         let half = batch.rows() / 2;
         let first = match self.piece(&batch.slice(0, half), key, depth + 1)? {
-            // The whole of this piece went through before, under a higher limit.
+            // The whole piece was stored before, under a higher limit.
             Sent::Larger(there) if there == rows => return Ok(Sent::Taken(Taken { written: 0, before: rows })),
             Sent::Larger(there) => return Ok(Sent::Larger(there)),
             Sent::Taken(taken) => taken,
@@ -113,9 +113,9 @@ impl<'a> Upload<'a> {
                 Ok(Said::Taken(taken))
             }
             Posted::TooLarge { limit, why } => {
-                // A body within the limit is refused where its events take more once they are read.
+                // A body within the limit can be refused because its events take more once they are parsed.
                 let limit = limit.map_or(body.len() - 1, |limit| limit.min(body.len() - 1));
-                // Kept for the next batches, so that each is not sent once in vain.
+                // Kept for the next batches, so that they are not sent and refused first.
                 self.limit.set(self.limit.get().min(limit));
                 Ok(Said::TooLarge(why))
             }
@@ -124,7 +124,7 @@ impl<'a> Upload<'a> {
     }
 }
 
-/// A batch as an Arrow stream, the shortest way into a server.
+/// A batch as an Arrow stream, the cheapest format for a server to read.
 fn encode(batch: &Batch) -> Result<Vec<u8>, Failure> {
     let failed = |e: String| Failure::Bad(format!("a batch could not be encoded: {e}"));
     let mut out = Vec::with_capacity(batch.bytes());

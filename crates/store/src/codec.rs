@@ -103,8 +103,8 @@ pub(crate) fn frame(magic: &[u8; 8], version: u32, content: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Undoes [`frame`]. The checksum comes first, and covers the version: a flipped bit in it is damage, not a newer format. So
-/// every version keeps this frame.
+/// Undoes [`frame`]. The checksum is verified first and covers the version, so a flipped bit in the version is damage, not a
+/// newer format. So every version keeps this frame.
 pub(crate) fn unframe<'a>(
     path: &Path,
     magic: &[u8; 8],
@@ -139,7 +139,7 @@ pub(crate) fn read_file(disk: &dyn Disk, path: &Path) -> Result<Vec<u8>, StoreEr
     Ok(bytes)
 }
 
-/// Writes a file whole and durably: beside its place, synced, renamed into it, folder synced.
+/// Writes a whole file durably: under a temporary name, synced, renamed, and its folder synced.
 pub(crate) fn replace_file(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     replace_file_as(OpenMode::Create, disk, path, bytes)
 }

@@ -6,7 +6,7 @@ use meridian_model::{Invalid, Seq};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why the store could not do what it was asked.
+/// Why a call to the store failed.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The request is at fault: correct it.
@@ -20,7 +20,7 @@ pub enum StoreError {
         /// Collection.
         name: String,
     },
-    /// The collection is there and cannot be opened: it is neither served nor written over.
+    /// The collection exists but cannot be opened: it is neither served nor overwritten.
     #[error("{0}")]
     Damaged(Box<Damaged>),
     /// The folder was written by a newer Meridian: use that one.
@@ -84,12 +84,12 @@ impl StoreError {
         move |source| StoreError::Io { action, path: path.to_owned(), source }
     }
 
-    /// Whether it is that the disk has no room.
+    /// Whether the cause is a full disk.
     pub fn is_full(&self) -> bool {
         matches!(self, StoreError::Io { source, .. } if full::is_full(source))
     }
 
-    /// Whether bytes are wrong or gone, and not out of reach for now, of this program or of its operator.
+    /// Whether bytes are damaged or missing, and not merely unreadable for now.
     pub(crate) fn is_damage(&self) -> bool {
         match self {
             StoreError::Corrupt { .. } => true,
@@ -103,10 +103,11 @@ impl StoreError {
     }
 }
 
-/// Why a write was not taken. Nothing of it is stored, but for [`WriteError::Failed`], where a crash may reveal it whole.
+/// Why a write was refused. Nothing of it is stored, except with [`WriteError::Failed`], where the whole write may appear
+/// after a crash.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
-    /// The batch is at fault; up to 100 mistakes, each with its line.
+    /// The batch is invalid: up to 100 errors, each with its line.
     #[error("{}", .0.first().map_or_else(|| "the batch is not valid".to_owned(), ToString::to_string))]
     Invalid(Vec<Invalid>),
     /// Ids that the collection holds already.
@@ -133,7 +134,7 @@ pub enum WriteError {
     TooLarge {
         /// Size found.
         bytes: u64,
-        /// Most that is taken.
+        /// Max size.
         limit: u64,
     },
     /// The store is behind: try again later.
@@ -163,7 +164,7 @@ impl WriteError {
     }
 }
 
-/// A snapshot that cannot be had any more (or never was).
+/// A snapshot that is no longer available, or never existed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the snapshot {seq} is gone: it was last used more than five minutes ago; ask again without it")]
 pub struct Gone {
@@ -171,17 +172,17 @@ pub struct Gone {
     pub seq: Seq,
 }
 
-/// Something bad in the data folder, as `check` and [`crate::Store::problems`] list it.
+/// Damage in the data folder, as `check` and [`crate::Store::problems`] list it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// The file to blame.
+    /// The damaged file.
     pub path: PathBuf,
     /// The error, and its consequence.
     pub detail: String,
 }
 
 impl Problem {
-    /// The same, and what was done about it.
+    /// The same, with what was done about it.
     pub(crate) fn and(mut self, done: &str) -> Problem {
         self.detail.push_str("; ");
         self.detail.push_str(done);

@@ -1,8 +1,9 @@
 //! Collections: log, memory trees, segments, catalog, snapshots and recovery.
 //!
-//! A [`Store`] is a folder that one process holds locked; in it are collections. Their data may lie in a bucket instead ([`bucket`]). [`Collection::write`] returns once a
-//! batch is durable and visible, [`Collection::snapshot`] gives a reader something that never changes, and a snapshot
-//! consists of [`PartView`]s, one for each memory tree and segment file, which the query crate walks.
+//! A [`Store`] is a folder of collections that one process holds locked. Their data may lie in a bucket instead
+//! ([`bucket`]). [`Collection::write`] returns once a batch is durable and visible. [`Collection::snapshot`] gives a
+//! reader a state that never changes. A snapshot consists of [`PartView`]s, one for each memory tree and segment file,
+//! which the query crate walks.
 //!
 //! # What it promises
 //! - An acknowledged batch survives whole: a process kill, a power loss that takes every byte not yet synced.
@@ -10,7 +11,7 @@
 //! - A batch sent twice under one idempotency key is stored once, for a day, across restarts.
 //! - Damage is detected by checksums, named by file, and contained; intact data stays served.
 //! - Memory is bounded: when flushes lag behind, writes wait and are then refused.
-//! - Disk, time and randomness are met through [`seams`] only.
+//! - Disk, time and randomness are used through [`seams`] only.
 //!
 //! It knows nothing of queries, formats, HTTP or async: calls block, and each wait has a deadline.
 //!

@@ -1,4 +1,4 @@
-//! What an operator may choose.
+//! Options of an operator.
 
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -11,38 +11,39 @@ pub struct Options {
     pub data: PathBuf,
     /// Keep everything in memory and acknowledge at once; nothing survives the process.
     pub ephemeral: bool,
-    /// Most bytes of decoded blocks kept for readers.
+    /// Max bytes of decoded blocks kept for readers.
     pub cache_bytes: u64,
-    /// Most bytes of memory trees over all collections: from half of it the largest is flushed, at all of it writes wait.
+    /// Max bytes of memory trees over all collections: from half of it on the largest is flushed; at all of it writes
+    /// wait.
     pub memory_bytes: u64,
-    /// Most bytes of log that a collection keeps before its memory trees are flushed.
+    /// Max bytes of log that a collection keeps before its memory trees are flushed.
     pub log_bytes: u64,
     /// Size of one log file.
     pub log_file_bytes: u64,
-    /// Most bytes of one batch.
+    /// Max bytes of one batch.
     pub batch_bytes: u64,
     /// Min events of a segment that a flush or merge cuts off for a shorter range of time.
     pub segment_rows_min: u32,
-    /// Most events of one segment.
+    /// Max events of one segment.
     pub segment_rows_max: u32,
-    /// Most events of one merge, which keeps four bytes of each in memory. Runs beyond a quarter of it stay as they are.
+    /// Max events of one merge, which keeps four bytes of each in memory. Runs beyond a quarter of it are not merged.
     pub merge_rows_max: u64,
-    /// Most bytes kept on disk over all collections to serve what is archived: `.segment` files, which always stay, and Arrow
-    /// rows. Beyond it the Arrow rows that were unused longest go, and are read from GeoParquet.
+    /// Max bytes on disk over all collections to serve archived segments: `.segment` files, which always stay, and Arrow
+    /// rows. Beyond it the least recently used Arrow rows are removed, and read from GeoParquet.
     pub serving_bytes: u64,
-    /// Min events of a segment that is archived (as GeoParquet) without being asked for.
+    /// Min events of a segment that is archived (as GeoParquet) without a request.
     pub archive_rows_min: u32,
-    /// How long files that were listed for other programs stay, though a merge replaced them.
+    /// How long files that were listed for other programs stay after a merge replaced them.
     pub files_memory: Duration,
     /// How long an idempotency key is remembered.
     pub key_memory: Duration,
-    /// Most idempotency keys remembered by a collection; more within [`Options::key_memory`] are refused.
+    /// Max idempotency keys remembered by a collection; more within [`Options::key_memory`] are refused.
     pub keys_max: usize,
-    /// How long a snapshot stays good after its last use.
+    /// How long a snapshot stays available after its last use.
     pub snapshot_memory: Duration,
-    /// How long a write waits for room when none is said with it.
+    /// How long a write without a deadline waits for room.
     pub write_wait: Duration,
-    /// Max bytes of the audit log; beyond it its oldest file goes.
+    /// Max bytes of the audit log; beyond it the oldest file is removed.
     pub audit_bytes: u64,
     /// Start the threads that flush and merge. A simulator leaves them out and calls [`crate::Collection::maintain`].
     pub background: bool,
@@ -93,7 +94,7 @@ pub enum Durability {
     Replicated,
 }
 
-/// What may be chosen for each collection, and changed later (but for the durability).
+/// Settings of a collection; all but the durability can be changed later.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
 pub struct Settings {
     /// What an acknowledged event survives.

@@ -34,7 +34,7 @@ struct Slice {
     uncharged: Duration,
     /// Charged so far, under this permit and those before it.
     charged: Duration,
-    /// Whether the slot was given back.
+    /// Whether the slot was released.
     closed: bool,
 }
 
@@ -57,8 +57,9 @@ impl Meter {
         self.slice.lock().began = Some((Instant::now(), thread_time()));
     }
 
-    /// Called often by the thread that works. After a slice its time is charged; if another query has more right to the
-    /// slot, the thread then waits for its next turn, or until `over` says that the work is no longer wanted.
+    /// Called often by the thread that works. After a slice, its time is charged. If another query has more right to
+    /// the slot, the thread then waits for its next turn. It stops waiting if `over` reports that the work is no
+    /// longer wanted.
     pub fn tick(&self, over: &dyn Fn() -> bool) {
         let mut slice = self.slice.lock();
         let Some((since, began)) = slice.began.filter(|_| !slice.closed) else { return };
@@ -79,7 +80,7 @@ impl Meter {
                 Verdict::Pause => {
                     let seat = Arc::new(Seat::default());
                     state.seat(self.ticket, Waiter::Thread(seat.clone()));
-                    // Seated first: the rules may give this very thread the slot at once.
+                    // Seated first: the rules may give the slot to this thread at once.
                     self.gate.carry_out(&mut state, false);
                     Some(seat)
                 }
@@ -123,11 +124,11 @@ impl Meter {
         self.gate.0.contended.load(Ordering::Relaxed)
     }
 
-    /// Gives the slot back and charges what was used, and `more`; returns what was charged in all.
+    /// Releases the slot and charges what was used, and `more`. Returns the total charged.
     pub(super) fn close(&self, more: Duration) -> Duration {
         let mut slice = self.slice.lock();
         slice.end();
-        // A pause that was cut short has given the slot back already.
+        // An interrupted pause has released the slot already.
         if !std::mem::replace(&mut slice.closed, true) {
             let used = slice.uncharged + self.take_helpers() + more;
             slice.charged += used;

@@ -1,8 +1,8 @@
 //! The gate: which requests run, wait or are refused, by the rules of [`meridian_model::policy::admission`].
 //!
-//! A request enters with its [`Account`] and gets a [`Permit`], which stands for a processor slot. Work on a thread is
-//! measured by the permit's [`Meter`]: it charges processor time slice by slice, and blocks its thread while another
-//! query has more right to the slot. A permit is given back when dropped, and what it used is charged.
+//! A request enters with its [`Account`] and gets a [`Permit`], which represents a processor slot. The permit's
+//! [`Meter`] measures the work on a thread. It charges processor time slice by slice, and blocks its thread while
+//! another query has a higher claim to the slot. A permit is released when dropped, and what it used is charged.
 //!
 //! The rules are pure and behind one lock, which is held for well under a microsecond. A thread that takes the lock
 //! carries out what the rules decided: it wakes the waiters whose wait is over.
@@ -27,7 +27,7 @@ use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 use wait::Waiter;
 
-/// Interval of the search for questions that waited too long.
+/// Interval of the search for queries that waited too long.
 const EXPIRY_INTERVAL: Duration = Duration::from_millis(20);
 /// How often the number of slots is adapted.
 const CAPACITY_INTERVAL: Duration = Duration::from_millis(100);
@@ -51,12 +51,12 @@ pub struct Gate(Arc<Inner>);
 struct Inner {
     origin: Instant,
     state: Mutex<State>,
-    /// Whether a question waits or is paused: a meter reads it without the lock.
+    /// Whether a query waits or is paused: a meter reads it without the lock.
     contended: AtomicBool,
     slice: Duration,
     processors: Processors,
     refused: AtomicU64,
-    /// Notified when questions begin to wait.
+    /// Notified when queries begin to wait.
     waits: Notify,
 }
 
@@ -86,7 +86,7 @@ impl Gate {
         }))
     }
 
-    /// A permit, if a slot is free and no question waits.
+    /// A permit, if a slot is free and no query waits.
     pub fn try_enter(&self, account: &Account) -> Option<Permit> {
         // Without the lock. An outdated value is harmless: `is_free` decides under the lock.
         if self.0.contended.load(Ordering::Relaxed) {
@@ -100,7 +100,7 @@ impl Gate {
         }
         match state.admission.enter(Duration::ZERO, &ask) {
             Ok(Entry::Run(ticket)) => Some(self.permit(account, ticket, Duration::ZERO)),
-            // Its tenant runs as many as it may.
+            // Its tenant already runs its max number of requests.
             Ok(Entry::Wait(ticket)) => {
                 state.admission.leave(ticket, Duration::ZERO);
                 None
@@ -117,8 +117,8 @@ impl Gate {
         self.wait(account, deadline, None).await.inspect_err(|refusal| self.count_refusal(account, *refusal))
     }
 
-    /// Waits for a permit for work that had one before, used so much processor time, and gave it back. It is refused at its
-    /// deadline only.
+    /// Waits for a permit for work that had one before, used this much processor time, and released it. It is refused only
+    /// at its deadline.
     ///
     /// # Errors
     /// [`Refusal::Deadline`].
@@ -197,7 +197,7 @@ impl Gate {
                 Entry::Run(ticket) => return Ok(self.permit(account, ticket, used)),
                 Entry::Wait(ticket) => {
                     let (tell, turn) = oneshot::channel();
-                    // Seated before the rules run: they may decide on this very waiter.
+                    // Seated before the rules run: they may decide on this waiter.
                     state.seat(ticket, Waiter::Task(tell));
                     self.carry_out(&mut state, false);
                     (ticket, turn)
@@ -205,11 +205,11 @@ impl Gate {
             }
         };
         self.0.waits.notify_one();
-        // Whatever ends this wait, be it a client that leaves, takes the question out of the queue.
+        // Whatever ends this wait, such as a client that disconnects, removes the query from the queue.
         let mut place = Place { gate: self, ticket: Some(ticket) };
         // The sender is dropped only with the gate.
         turn.await.unwrap_or(Err(Refusal::Waited))?;
-        // The slot belongs to the permit from here on, which gives it back.
+        // From here on the permit owns the slot, and releases it.
         place.ticket = None;
         Ok(self.permit(account, ticket, used))
     }
@@ -229,7 +229,7 @@ impl Gate {
 
     /// Wakes the waiters whose wait is over. Called with the lock held, after every change.
     fn carry_out(&self, state: &mut State, expire: bool) {
-        // The common case: with nobody to wake there is no need for the time.
+        // The common case: without a waiter to wake, the time is not needed.
         if !state.admission.is_contended() {
             self.0.contended.store(false, Ordering::Relaxed);
             return;
@@ -243,7 +243,7 @@ impl Gate {
                 Some(Turn::Refuse(ticket, refusal)) => (ticket, Err(refusal)),
                 None => break,
             };
-            // A waiter that leaves at this very moment gives the slot back as it gives up its place.
+            // A waiter that leaves at this moment releases the slot with its place.
             if let Some(waiter) = state.waiters.get_mut(ticket.0 as usize).and_then(Option::take) {
                 waiter.wake(outcome);
             }
@@ -252,7 +252,7 @@ impl Gate {
         self.0.contended.store(state.admission.is_contended(), Ordering::Relaxed);
     }
 
-    /// Gives a slot back, or a place in the queue.
+    /// Releases a slot, or a place in the queue.
     fn leave(&self, ticket: Ticket, used: Duration) {
         let mut state = self.0.state.lock();
         state.admission.leave(ticket, used);
@@ -264,7 +264,7 @@ impl Gate {
     }
 }
 
-/// What an account asks for; the deadline counts from the gate's origin. Resumed work says what it used before.
+/// The request of an account; the deadline counts from the gate's origin. Resumed work states what it used before.
 fn ask(Account { ledger, class }: &Account, deadline: Duration, resumed: Option<Duration>) -> Ask<Arc<str>> {
     Ask {
         tenant: ledger.tenant().clone(),
@@ -300,7 +300,7 @@ impl Drop for Place<'_> {
     }
 }
 
-/// A permit to run; given back when dropped.
+/// A permit to run; released when dropped.
 #[derive(Debug)]
 pub struct Permit {
     meter: Arc<Meter>,
@@ -317,7 +317,7 @@ impl Permit {
         self.meter.account()
     }
 
-    /// Gives the permit back; returns what [`Gate::resume`] needs: the gate, the account, and the processor time used.
+    /// Releases the permit. Returns what [`Gate::resume`] needs: the gate, the account, and the processor time used.
     pub fn release(self) -> (Gate, Account, Duration) {
         let (gate, account) = (self.meter.gate().clone(), self.meter.account().clone());
         (gate, account, self.meter.close(REQUEST_COST))

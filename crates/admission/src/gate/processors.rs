@@ -87,8 +87,8 @@ impl Processors {
 }
 
 impl Sample {
-    /// Shares of the time since an earlier sample: that the program used of the processors, and that its metered threads
-    /// waited for one.
+    /// Shares of the time since an earlier sample. First that of the processors that the program used, then that for
+    /// which its metered threads waited for one.
     pub(super) fn since(&self, earlier: &Sample) -> (f64, f64) {
         // Read each time: the affinity of the process, or the limit of its control group, can change while it runs.
         let processors = std::thread::available_parallelism().map_or(1, usize::from);

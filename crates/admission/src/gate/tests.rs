@@ -76,7 +76,7 @@ async fn the_deadline_ends_a_wait() {
     assert_eq!((gate.counts().waiting, gate.counts().paused), (0, 0));
 }
 
-/// Two threads of two tenants on one slot: neither runs while the other does, and both come to their ends.
+/// Two threads of two tenants on one slot: neither runs while the other does, and both finish.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tenants_take_turns_on_one_slot() {
     let gate = Gate::new(settings(1));

@@ -19,7 +19,7 @@ impl Waiter {
     /// Wakes it with the outcome of its wait.
     pub(super) fn wake(self, outcome: Outcome) {
         match self {
-            // A task that has left hears nothing, and has given up its place.
+            // A task that has left receives nothing, and has given up its place.
             Waiter::Task(tell) => _ = tell.send(outcome),
             Waiter::Thread(seat) => seat.wake(),
         }
@@ -39,7 +39,7 @@ impl Seat {
         self.changed.notify_one();
     }
 
-    /// Waits to be called for at most so long; whether it was.
+    /// Waits to be called for at most this long. Returns whether it was.
     pub(super) fn wait(&self, longest: Duration) -> bool {
         let mut called = self.called.lock();
         if !*called {

@@ -1,13 +1,13 @@
 //! An attempt to sign in at an issuer: what the server and the browser share until the browser comes back.
 //!
 //! All of it is derived from one random secret and the time, which only the browser keeps. So an attempt takes no memory here, and
-//! nobody can use up a table of them.
+//! no table of attempts can fill up.
 
 use super::secret::{self, Parts};
 
-/// What the text of an attempt begins with.
+/// Prefix of the text of an attempt.
 const PREFIX: &str = "mra_";
-/// For how long an attempt is good, in microseconds.
+/// How long an attempt is valid, in microseconds.
 const AGE_MAX: u64 = 600_000_000;
 
 /// An attempt to sign in at an issuer.
@@ -19,15 +19,15 @@ pub struct SignInAttempt {
 }
 
 impl SignInAttempt {
-    /// A new one.
+    /// A new attempt.
     ///
     /// # Errors
-    /// Where the system has no randomness.
+    /// If the system has no randomness.
     pub fn new(now: i64) -> Result<SignInAttempt, getrandom::Error> {
         secret::make(PREFIX).map(|made| SignInAttempt { secret: made.text, begun: now })
     }
 
-    /// The one that a browser shows, unless it is too old.
+    /// The attempt that a browser presents, unless it is too old.
     pub fn read(text: &str, now: i64) -> Option<SignInAttempt> {
         let (secret, begun) = text.rsplit_once('_')?;
         Parts::read(PREFIX, secret)?;
@@ -35,18 +35,18 @@ impl SignInAttempt {
         (now.abs_diff(begun) < AGE_MAX).then(|| SignInAttempt { secret: secret.to_owned(), begun })
     }
 
-    /// What the browser keeps.
+    /// The text that the browser keeps.
     pub fn text(&self) -> String {
         format!("{}_{}", self.secret, self.begun)
     }
 
-    /// What the issuer hands back through the browser. It is bound to the issuer, so that one cannot pass on the answer of
-    /// another (RFC 9700, 4.4).
+    /// The parameter `state`, which the issuer returns through the browser. It is bound to the issuer, so that one cannot
+    /// pass on the answer of another (RFC 9700, 4.4).
     pub fn state(&self, issuer: &str) -> String {
         self.derive(&format!("state {issuer}"))
     }
 
-    /// What the ID token must name: it binds the token to this browser.
+    /// The nonce that the ID token must hold: it binds the token to this browser.
     pub fn nonce(&self) -> String {
         self.derive("nonce")
     }
@@ -56,7 +56,7 @@ impl SignInAttempt {
         self.derive("verifier")
     }
 
-    /// Bound to the time as well: a browser that shows another one shows another attempt.
+    /// Bound to the time as well, so a browser cannot change the time of an attempt.
     fn derive(&self, purpose: &str) -> String {
         let parts = Parts::read(PREFIX, &self.secret);
         parts.map(|parts| parts.derive(&format!("{purpose} {}", self.begun))).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! Callers that another issuer names.
+//! Callers identified by another issuer.
 
 use super::jwt::{Issuers, Verified};
 use super::sessions::micros;
@@ -7,17 +7,17 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 impl Registry {
-    /// The same, that believes these issuers.
+    /// The same registry, trusting these issuers.
     pub fn trusting(self, issuers: Issuers) -> Registry {
         Registry { issuers, ..self }
     }
 
-    /// The issuers whose JSON Web Tokens are believed.
+    /// The issuers whose JSON Web Tokens are trusted.
     pub fn issuers(&self) -> &Issuers {
         &self.issuers
     }
 
-    /// The caller that a JSON Web Token stands for.
+    /// The caller that a JSON Web Token identifies.
     pub(super) fn of_issuer(&self, text: &str, now: i64) -> Result<Caller, Unknown> {
         if self.issuers.is_empty() {
             return Err(Unknown::Credential);
@@ -48,7 +48,7 @@ impl Registry {
             Ok(verified) => verified,
             Err(why) => return Ok(Err(why)),
         };
-        // Held from the look at the tenant to the entry of the session: a suspension finds it.
+        // Held from the check of the tenant until the session is entered, so that a suspension finds it.
         let _changing = self.changing.lock();
         match self.identity(verified, Arc::default()) {
             Ok(identity) => self.enter_session(identity, now).map(Ok),

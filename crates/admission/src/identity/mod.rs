@@ -1,4 +1,4 @@
-//! Who calls: tokens, users and their sessions, the tenants they belong to, and the identity that a credential stands for.
+//! Callers: tokens, users and their sessions, their tenants, and the identity of a credential.
 //!
 //! A [`Registry`] holds all of them in memory, for lookups that wait for no change, and keeps them in a [`Vault`].
 //! What an identity may do is decided by [`meridian_model::policy::access`].
@@ -58,10 +58,10 @@ pub struct Identity {
     record: Option<Arc<str>>,
     /// Microseconds since 1970 after which the identity is void; `i64::MAX` where it does not expire.
     expires: i64,
-    /// Until when what the caller gives to others may last. A token gives nothing that outlasts it; a session is short, but its
+    /// Max expiry of what the caller grants to others. A token grants nothing that outlasts it. A session is short, but its
     /// user is not.
     gives_until: i64,
-    /// Whether it is that of a session.
+    /// Whether it belongs to a session.
     in_session: bool,
     /// Set when the credential is revoked; shared by the identities of one credential, absent where there is none.
     revoked: Option<Arc<AtomicBool>>,
@@ -97,12 +97,12 @@ impl Identity {
         }
     }
 
-    /// The user of a session: what it signed in with, or `jwt:ISSUER:SUBJECT`.
+    /// The user of a session: its login, or `jwt:ISSUER:SUBJECT`.
     pub fn user(&self) -> Option<&str> {
         self.in_session.then(|| self.name.strip_prefix(sessions::USER).unwrap_or(&self.name))
     }
 
-    /// Whether the caller showed no credential, and is not the owner of the folder.
+    /// Whether the caller presented no credential, and is not the owner of the folder.
     pub fn is_anonymous(&self) -> bool {
         self.revoked.is_none() && !self.is_operator()
     }
@@ -112,18 +112,18 @@ impl Identity {
         self.grant.role == Role::Operator
     }
 
-    /// Until when what the caller gives to others may last, in microseconds since 1970; `None` without an end.
+    /// Max expiry of what the caller grants to others, in microseconds since 1970; `None` without a limit.
     pub fn gives_until(&self) -> Option<i64> {
         Some(self.gives_until).filter(|end| *end < i64::MAX)
     }
 
-    /// Whether it stands for a credential, which can be revoked.
+    /// Whether it comes from a credential, which can be revoked.
     pub fn is_revocable(&self) -> bool {
         self.revoked.is_some()
     }
 
-    /// Whether the credential was revoked or has expired, or the tenant was removed, since it was checked: long streams and
-    /// bodies ask again.
+    /// Whether the credential was revoked or has expired, or the tenant was removed, since it was checked. Long streams and
+    /// bodies check again.
     pub fn is_void(&self, now: i64) -> bool {
         now >= self.expires
             || self.ledger.is_closed()

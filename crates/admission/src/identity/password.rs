@@ -1,8 +1,8 @@
 //! Passwords and their stored form.
 //!
-//! A password is hashed with Argon2id (RFC 9106) with the parameters that OWASP advises: 19 MiB of memory, two passes, one
-//! lane. That takes some 30 ms of a processor. The hash is a PHC string, which names its parameters, so that hashes made
-//! with others stay valid.
+//! Passwords are hashed with Argon2id (RFC 9106), with the parameters that OWASP advises: 19 MiB of memory, two passes,
+//! one lane. That takes some 30 ms of a processor. The hash is a PHC string, which names its parameters, so that hashes
+//! made with others stay valid.
 
 use argon2::password_hash::phc::PasswordHash;
 use argon2::{Algorithm, Argon2, Params, PasswordHasher as _, PasswordVerifier as _, Version};
@@ -17,12 +17,12 @@ const PASSES: u32 = 2;
 /// Lanes, which could be computed at once.
 const LANES: u32 = 1;
 const SALT_BYTES: usize = 16;
-/// Min characters of a new password (NIST SP 800-63B demands 15 where nothing else is asked for, and 8 otherwise).
+/// Min characters of a new password (NIST SP 800-63B requires 15 as the only factor, and 8 otherwise).
 const CHARS_MIN: usize = 12;
 /// Max bytes of a password: hashing more would only cost time.
 const BYTES_MAX: usize = 1024;
 
-/// The hash that a password is checked against where there is no user, so that the answer takes as long. No password is
+/// The hash that a password is checked against if there is no user, so that the answer takes as long. No password is
 /// known to have it.
 const OF_NOBODY: &str =
     "$argon2id$v=19$m=19456,t=2,p=1$bm9ib2R5IGhhcyB0aGlzIQ$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
@@ -31,16 +31,16 @@ const OF_NOBODY: &str =
 pub struct Password(String);
 
 impl Password {
-    /// A password of some user, in the form that is hashed: Unicode can spell a character in several ways, and keyboards
-    /// differ (NIST SP 800-63B, 3.1.1.2). `None` where it is too long to be one.
+    /// A typed password in the normalized form that is hashed. Unicode can spell a character in several ways, and
+    /// keyboards differ (NIST SP 800-63B, 3.1.1.2). `None` if it is too long to be one.
     pub fn typed(text: &str) -> Option<Password> {
         (text.len() <= BYTES_MAX).then(|| Password(text.nfkc().collect()))
     }
 
-    /// A password for a user to be made.
+    /// A password for a new user.
     ///
     /// # Errors
-    /// Where it is too short or too long.
+    /// If it is too short or too long.
     pub fn chosen(text: &str) -> Result<Password, Invalid> {
         let wrong = |what| Invalid::field("password", format!("the password {what}"));
         let password =
@@ -54,9 +54,10 @@ impl Password {
     /// Hashes it with a new salt; some 30 ms of work.
     ///
     /// # Errors
-    /// Where there is no randomness or no memory.
+    /// If there is no randomness or no memory.
     pub fn hash(&self) -> Result<PasswordDigest, String> {
         let mut salt = [0; SALT_BYTES];
+        // A salt for each password: equal passwords of two users have different hashes.
         getrandom::fill(&mut salt).map_err(|e| e.to_string())?;
         let hash = hasher()?.hash_password_with_salt(self.0.as_bytes(), &salt).map_err(|e| e.to_string())?;
         Ok(PasswordDigest(hash.to_string()))
@@ -81,12 +82,13 @@ fn hasher() -> Result<Argon2<'static>, String> {
 pub struct PasswordDigest(String);
 
 impl PasswordDigest {
-    /// That of no user.
+    /// The digest of no user.
     pub fn of_nobody() -> PasswordDigest {
         PasswordDigest(OF_NOBODY.to_owned())
     }
 
-    /// Whether it is that of `before`: no other password was chosen since. Both are of records, so time tells nothing.
+    /// Whether it equals `before`: the password was not changed since. Both are from records, so the time of the
+    /// comparison reveals nothing.
     pub fn is_still(&self, before: &PasswordDigest) -> bool {
         self == before
     }

@@ -1,14 +1,14 @@
-//! What of a registry's records a backup holds.
+//! Which parts of a registry's records a backup holds.
 //!
-//! Without its secret, a token's record has a digest that no secret is known to have, and a user's one that no password is known to have. So a
-//! restored server knows its tokens and users, lets none of them in, and is not open to everyone.
+//! A record without its secret has a digest that no secret or password is known to have. So a restored server knows its tokens and users,
+//! accepts none of them, and is not open to everyone.
 
 use super::registry::KINDS;
 use super::{PasswordDigest, Tenant, Token, User, secret};
 use meridian_model::RecordPart;
 use serde::Serialize;
 
-/// What of this record a backup of one tenant holds, or of all.
+/// The part of this record in a backup of one tenant, or of all.
 pub fn backup_part(only: Option<&str>, name: &str, content: &[u8]) -> RecordPart {
     let takes = |tenant: &str| only.is_none_or(|only| only == tenant);
     if name.starts_with(KINDS.session) {
@@ -20,7 +20,7 @@ pub fn backup_part(only: Option<&str>, name: &str, content: &[u8]) -> RecordPart
     {
         return if takes(&tenant.name) { RecordPart::plain(content) } else { RecordPart::absent() };
     }
-    // Those of operators belong to no tenant, and so to no backup of one.
+    // Operators' records belong to no tenant, and so to no backup of one.
     if name.starts_with(KINDS.token)
         && let Ok(token) = serde_json::from_slice::<Token>(content)
     {
@@ -33,7 +33,7 @@ pub fn backup_part(only: Option<&str>, name: &str, content: &[u8]) -> RecordPart
         let without = User { password: PasswordDigest::of_nobody(), ..user };
         return part(takes(&without.tenant), "passwords", &without);
     }
-    // Whatever it is, it may be a secret; whose, nobody knows.
+    // An unknown record may be a secret of any tenant.
     if only.is_none() { RecordPart::secret("unknown credentials", None) } else { RecordPart::absent() }
 }
 

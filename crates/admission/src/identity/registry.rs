@@ -21,7 +21,7 @@ const TOKENS_MAX: usize = 100_000;
 /// Max tokens of a tenant, so that none takes those of the others.
 const TOKENS_OF_TENANT_MAX: usize = 1_000;
 
-/// What the names of records begin with, by kind.
+/// Prefixes of the names of records, by kind.
 pub(super) struct Kinds {
     pub token: &'static str,
     pub tenant: &'static str,
@@ -46,7 +46,7 @@ pub trait Vault: Send + Sync {
 /// Why a change was not made.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Fault {
-    /// The caller's mistake.
+    /// The request is invalid.
     Invalid(Invalid),
     /// There is no such token, tenant or user; its kind and name.
     Absent(&'static str, String),
@@ -78,10 +78,10 @@ impl From<Invalid> for Fault {
     }
 }
 
-/// Why a credential is invalid. Callers get the same answer for all of them.
+/// Why a credential is invalid. Clients get the same answer in all cases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unknown {
-    /// It is not the text of a token or session, or there is none of it.
+    /// It is not the text of a token or session, or of none that exists.
     Credential,
     /// It has expired.
     Expired,
@@ -91,11 +91,11 @@ pub enum Unknown {
     NoTenant,
     /// It is a JSON Web Token that no rule of the operator is for.
     NoRule,
-    /// It is a JSON Web Token, and this is wrong with it. Never a part of it.
+    /// It is an invalid JSON Web Token, for this reason. Never a part of it.
     Jwt(&'static str),
 }
 
-/// A token to be made.
+/// A new token.
 #[derive(Debug, Clone)]
 pub struct NewToken {
     /// The tenant that it is for; none for an operator's.
@@ -109,14 +109,13 @@ pub struct NewToken {
 /// The tokens, tenants, users and sessions of a server.
 pub struct Registry {
     pub(super) vault: Arc<dyn Vault>,
-    /// Whose JSON Web Tokens are believed.
+    /// Issuers whose JSON Web Tokens are trusted.
     pub(super) issuers: Issuers,
-    /// What lookups read. A change replaces it as a whole.
+    /// The state that lookups read. A change replaces it as a whole.
     pub(super) now: ArcSwap<State>,
     /// Apart from the rest: they begin and end often.
     pub(super) sessions: Sessions,
-    /// Held over a change, from reading the old state to putting the new one in its place: two changes at once would
-    /// lose one.
+    /// Held over a change, from reading the old state to replacing it: of two concurrent changes one would be lost.
     pub(super) changing: Mutex<()>,
 }
 
@@ -147,8 +146,8 @@ impl Registry {
     /// Reads all records.
     ///
     /// # Errors
-    /// [`Fault::Vault`] where they cannot be read, or one of them is not a token, tenant or user: a server that would forget
-    /// a token could open itself to everyone.
+    /// [`Fault::Vault`] if they cannot be read, or one of them is not a token, tenant or user. A server that skipped a token
+    /// could be open to everyone.
     pub fn open(vault: Arc<dyn Vault>) -> Result<Registry, Fault> {
         let (mut state, mut tokens, mut sessions) = (State::default(), Vec::new(), Vec::new());
         for (name, content) in vault.all().map_err(Fault::Vault)? {
@@ -188,7 +187,7 @@ impl Registry {
         state.tokens.is_empty() && state.users.is_empty() && self.issuers.is_empty()
     }
 
-    /// The caller that the text of a token stands for: one of this server, or a JSON Web Token.
+    /// The caller of a token's text: a token of this server, or a JSON Web Token.
     pub fn caller(&self, text: &str, now: i64) -> Result<Caller, Unknown> {
         let Some(parts) = Parts::read(token::PREFIX, text) else { return self.of_issuer(text, now) };
         let state = self.now.load();
@@ -200,7 +199,7 @@ impl Registry {
         if state.serves(&known.caller) { Ok(known.caller.clone()) } else { Err(Unknown::Suspended) }
     }
 
-    /// What a caller without a credential may read of the default tenant; `None` for nothing.
+    /// The anonymous caller, with what it may read of the default tenant; `None` if that is nothing.
     pub fn anonymous(&self) -> Option<Caller> {
         let state = self.now.load();
         let Member { tenant, ledger } = state.tenants.get(DEFAULT_TENANT).filter(|member| !member.tenant.suspended)?;
@@ -244,7 +243,7 @@ impl Registry {
         }
         let (token, text) =
             Token::make(tenant, &new.grant, now, new.expires).map_err(|e| Fault::Vault(e.to_string()))?;
-        // Before the record is written: afterwards nothing may fail, or a valid token would exist that nobody holds.
+        // Before the record is written: afterwards nothing may fail, or a valid token would exist that no client has.
         let known = state.known(token.clone()).ok_or_else(|| Fault::Vault("a digest that was just made".to_owned()))?;
         self.write(KINDS.token, &token.id, &token)?;
         let mut state = State::clone(&state);
@@ -260,7 +259,7 @@ impl Registry {
         let (token, text) = Token::make("", &grant, now, None).map_err(|e| Fault::Vault(e.to_string()))?;
         let mut state = State::clone(&self.now.load());
         let known = state.known(token).ok_or_else(|| Fault::Vault("a digest that was just made".to_owned()))?;
-        // It stands for the owner of the folder, and its id would mean nothing to a reader of the audit log.
+        // It represents the owner of the folder, and its id would mean nothing to a reader of the audit log.
         let caller = Arc::new(Identity { name: "local".into(), ..Identity::clone(&known.caller) });
         state.tokens.insert(known.token.id.clone(), Arc::new(Known { recorded: false, caller, ..known }));
         self.now.store(Arc::new(state));
@@ -273,7 +272,7 @@ impl Registry {
         let mut state = State::clone(&self.now.load());
         let known = state.tokens.get(id).filter(|known| tenant.is_none_or(|tenant| known.token.tenant == tenant));
         let known = known.ok_or_else(|| Fault::Absent("token", id.to_owned()))?.clone();
-        // The record first: a revoked token must not come back with the next start.
+        // The record first: a revoked token must not reappear at the next start.
         self.remove(KINDS.token, id)?;
         state.tokens.remove(id);
         self.now.store(Arc::new(state));
@@ -302,7 +301,7 @@ pub(super) fn read<T: DeserializeOwned>(name: &str, content: &[u8]) -> Result<T,
 }
 
 impl State {
-    /// Adds or changes a tenant. It keeps the ledger that it has: what it used stays on the account.
+    /// Adds or changes a tenant. An existing ledger is kept, with its past use.
     pub fn enter(&mut self, tenant: Tenant) {
         let ledger = match self.tenants.get(&tenant.name) {
             Some(member) => member.ledger.clone(),
@@ -324,7 +323,7 @@ impl State {
         let tenant = if token.tenant.is_empty() { DEFAULT_TENANT } else { &token.tenant };
         let mut identity = match self.tenants.get(tenant) {
             Some(member) => Identity::of(&member.ledger, token.grant(), &token.id),
-            // Its tenant is gone, and so it is refused.
+            // Its tenant was removed, so it is refused.
             None => Identity::new(tenant, token.grant(), &token.id),
         };
         identity.expires = token.expires.unwrap_or(i64::MAX);

@@ -1,8 +1,8 @@
-//! Random secrets that stand for a caller: the text that a client shows, and its stored form.
+//! Random secrets that identify a caller: the text that a client presents, and its stored form.
 //!
-//! The text reads `PREFIX ID _ SECRET`: the id finds the record and names it in lists and logs, the secret is 256 random bits
-//! in hexadecimal. Only its SHA-256 is kept. A slow hash would protect nothing: a random secret cannot be guessed from
-//! its digest.
+//! The text reads `PREFIX ID _ SECRET`. The id finds the record and names it in lists and logs. The secret is 256 random bits
+//! in hexadecimal. Only its SHA-256 is kept. A slow hash would protect nothing: a random secret cannot be guessed from its
+//! digest.
 
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq;
@@ -38,7 +38,7 @@ pub fn make(prefix: &str) -> Result<Made, getrandom::Error> {
     Ok(Made { id, text, digest })
 }
 
-/// The digest of a record as bytes; `None` where it holds something else.
+/// The digest of a record as bytes; `None` if the text is not one.
 pub fn digest(text: &str) -> Option<Digest> {
     data_encoding::HEXLOWER.decode(text.as_bytes()).ok()?.try_into().ok()
 }
@@ -65,7 +65,7 @@ impl<'a> Parts<'a> {
         Sha256::digest(self.secret.as_bytes()).as_slice().ct_eq(digest).into()
     }
 
-    /// Another secret that only holders of this one can know, for one purpose.
+    /// A secret for one purpose, derived from this one: only its holder can compute it.
     pub fn derive(&self, purpose: &str) -> String {
         let digest = Sha256::new().chain_update(purpose).chain_update([0]).chain_update(self.secret).finalize();
         data_encoding::HEXLOWER.encode(&digest)

@@ -1,9 +1,9 @@
-//! Sessions: what a user has from signing in until signing out.
+//! Sessions of users, from signing in until signing out.
 //!
-//! A session has a secret, which the browser keeps in a cookie and this registry as a digest, and a record, so that it outlives
-//! a restart. It ends when its user signs out, changes or is removed, when its tenant is suspended, after some time
-//! without a request, and at the latest after its lifetime. The time of the last request is in memory; its record follows
-//! in large steps. A session of a user of an issuer has no record, and ends with the process.
+//! A session has a secret: the browser keeps it in a cookie, and this registry keeps its digest. A record lets it outlive a
+//! restart. It ends when its user signs out, changes or is removed, and when its tenant is suspended. It also ends after some
+//! time without a request, and at the latest after its lifetime. The time of the last request is in memory, and the record
+//! follows in large steps. A session of an issuer's user has no record, and ends with the process.
 
 use super::registry::{Fault, KINDS, Registry, State, Unknown, read, record};
 use super::secret::{self, Digest, Parts};
@@ -17,15 +17,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-/// What the text of a session begins with.
+/// Prefix of the text of a session.
 const PREFIX: &str = "mrs_";
-/// What the names of identities begin with.
+/// Prefix of the names of identities.
 pub(super) const USER: &str = "user:";
 /// Max sessions of a server: all of them are in memory.
 const SESSIONS_MAX: usize = 100_000;
-/// Max sessions of a user; the one that was not used for longest makes room.
+/// Max sessions of a user; a further one ends the least recently used.
 const SESSIONS_OF_USER_MAX: usize = 10;
-/// The record of a session may be this part of its idle time behind.
+/// The record of a session may be behind by this part (1/n) of the idle time.
 const BEHIND: i64 = 8;
 
 /// How long sessions last.
@@ -52,7 +52,7 @@ struct Record {
     user: String,
     /// The stamp that its user had at the start.
     stamp: String,
-    /// When it began, was last used as far as is recorded, and ends at the latest, in microseconds since 1970.
+    /// When it began, was last used (as recorded), and ends at the latest, in microseconds since 1970.
     created: i64,
     seen: i64,
     expires: i64,
@@ -70,7 +70,7 @@ pub struct Session {
     caller: Caller,
     /// When it was last used, in microseconds since 1970.
     seen: AtomicI64,
-    /// What its record says of that; none where it has no record.
+    /// The same as recorded; none if it has no record.
     recorded: Option<AtomicI64>,
 }
 
@@ -106,7 +106,7 @@ impl Session {
 pub(super) struct Sessions(RwLock<HashMap<String, Arc<Session>>>);
 
 impl Sessions {
-    /// Takes the sessions of these records that are still valid; returns the names of the other records.
+    /// Loads the sessions of these records that are still valid. Returns the names of the other records.
     pub fn load(&self, state: &State, records: Vec<(String, Vec<u8>)>) -> Vec<String> {
         let users: HashMap<&str, &Login> = state.users.iter().map(|(login, user)| (&*user.id, login)).collect();
         let mut stale = Vec::new();
@@ -161,7 +161,7 @@ impl State {
 }
 
 impl Registry {
-    /// Begins a session of a user whose password was found to have this digest; returns its text, which is not kept. `None` where the
+    /// Begins a session of a user whose password was verified against this digest. Returns its text, which is not kept. `None` if the
     /// user may not sign in, or has changed meanwhile.
     pub fn begin_session(
         &self,
@@ -221,7 +221,7 @@ impl Registry {
         }
     }
 
-    /// The session that a text stands for, which is thereby used.
+    /// The session with this text. Counts as a use of it.
     pub fn session(&self, text: &str, limits: &SessionLimits, now: i64) -> Result<Arc<Session>, Unknown> {
         let parts = Parts::read(PREFIX, text).ok_or(Unknown::Credential)?;
         let session = self.sessions.get(parts.id).filter(|session| parts.matches(&session.digest));
@@ -233,22 +233,22 @@ impl Registry {
         if !self.now.load().serves(&session.caller) {
             return Err(Unknown::Suspended);
         }
-        // Requests of one session run at once: a slower one must not set the time back.
+        // Requests of one session run concurrently: a slower one must not set the time back.
         session.seen.fetch_max(now, Ordering::Relaxed);
         Ok(session)
     }
 
-    /// Ends the session that a text stands for; returns it if there was one.
+    /// Ends the session with this text. Returns it if there was one.
     pub fn end_session(&self, text: &str) -> Result<Option<Arc<Session>>, Fault> {
         let Some(parts) = Parts::read(PREFIX, text) else { return Ok(None) };
         let _changing = self.changing.lock();
-        // In memory first: it has ended even where its record stays, which the next start would take up.
+        // In memory first: it has ended even if its record stays, which the next start would load.
         let mut ended = self.sessions.take(|session| session.record.id == parts.id && parts.matches(&session.digest));
         self.forget(&ended)?;
         Ok(ended.pop())
     }
 
-    /// Ends the sessions of users, whose records say already that they are void. The caller holds `changing`.
+    /// Ends sessions whose users' records already make them void. The caller holds `changing`.
     pub(super) fn end_sessions(&self, of: impl Fn(&Session) -> bool) {
         // A record that stays is stale, and removed at the next start.
         let _ = self.forget(&self.sessions.take(|session| of(session)));
@@ -261,8 +261,8 @@ impl Registry {
         recorded.map(remove).fold(Ok(()), Result::and).map_err(Fault::Vault)
     }
 
-    /// Removes sessions that are over, and records when the others were last used, where that has moved far enough. Called
-    /// every minute.
+    /// Removes sessions that are over. Records when the others were last used, if that has moved far enough. Called every
+    /// minute.
     pub fn tend_sessions(&self, limits: &SessionLimits, now: i64) -> Result<(), Fault> {
         let over = self.sessions.take(|session| session.is_over(limits, now));
         let moved = |session: &&Arc<Session>| {
@@ -274,7 +274,7 @@ impl Registry {
         self.forget(&over)?;
         for session in moved {
             let _changing = self.changing.lock();
-            // One that has ended meanwhile must not come back.
+            // A session that has ended meanwhile must not reappear.
             if self.sessions.get(&session.record.id).is_some() {
                 let seen = session.seen.load(Ordering::Relaxed);
                 self.write(KINDS.session, &session.record.id, &Record { seen, ..session.record.clone() })?;
@@ -284,13 +284,14 @@ impl Registry {
         Ok(())
     }
 
-    /// The sessions that there are.
+    /// The number of sessions.
     pub fn count_sessions(&self) -> usize {
         self.sessions.0.read().len()
     }
 }
 
-/// A secret of a session for one purpose, which only the holder of its text can know; `None` where it is no session's text.
+/// A secret for one purpose, derived from a session's text: only its holder can compute it. `None` if this is no session's
+/// text.
 pub fn derived(text: &str, purpose: &str) -> Option<String> {
     Parts::read(PREFIX, text).map(|parts| parts.derive(purpose))
 }

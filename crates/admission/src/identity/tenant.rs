@@ -4,7 +4,7 @@ use meridian_model::policy::access::Pattern;
 use meridian_model::policy::quota::Quotas;
 use serde::{Deserialize, Serialize};
 
-/// The tenant of everything that names none, and of data folders from before there were tenants.
+/// The tenant of requests that name none, and of data folders from before tenants existed.
 pub const DEFAULT_TENANT: &str = "default";
 
 /// A tenant, as its record has it.
@@ -13,11 +13,11 @@ pub const DEFAULT_TENANT: &str = "default";
 pub struct Tenant {
     /// Its name.
     pub name: String,
-    /// When it was created, in microseconds since 1970; zero where the record does not say, as for the default one. A later tenant of
-    /// the same name is another.
+    /// When it was created, in microseconds since 1970; zero if the record has no time, as for the default tenant. It distinguishes a
+    /// later tenant of the same name.
     #[serde(default)]
     pub created: i64,
-    /// Its share of the server beside others, 1 where nothing else is said.
+    /// Its weight in the sharing of the server; 1 by default.
     #[serde(default = "one")]
     pub weight: u32,
     /// Whether its callers are refused. Its data stays.

@@ -70,7 +70,7 @@ impl Registry {
         change(&mut tenant)?;
         self.put_tenant(&state, tenant.clone())?;
         if tenant.suspended {
-            // Its streams end; a token that is used again after the suspension gets a new identity.
+            // Its streams end. A token that is used again after the suspension gets a new identity.
             self.renew_callers(name);
             self.issuers.end(name);
             self.end_sessions(|session| *session.caller().tenant == *name && !session.caller().is_operator());

@@ -56,7 +56,7 @@ fn a_token_stands_for_its_caller_until_it_expires() {
     assert!(caller.grant.collections.covers("ships-2") && !caller.grant.collections.covers("planes"));
     assert_eq!(registry.caller(&text, NOW + 10).unwrap_err(), Unknown::Expired);
     assert!(!caller.is_void(NOW + 9) && caller.is_void(NOW + 10));
-    // Every other text of the same form stands for nobody.
+    // Every other text of the same form identifies no caller.
     for at in [0, 4, 5, 21, text.len() - 1] {
         let mut other = text.clone().into_bytes();
         other[at] = if other[at] == b'0' { b'1' } else { b'0' };

@@ -1,13 +1,13 @@
-//! How fast passwords can be tried.
+//! The rate at which passwords can be tried.
 //!
-//! Attempts are counted per login and per address. The first few are free, then each must wait for longer than the one before, up
-//! to a minute. An attempt counts from its beginning, so that many at once are no way around; success takes its own back.
-//! A login that others try stays open to its user at an address from which the user has signed in: attempts for this login from
-//! there are counted by themselves. So nobody elsewhere can lock a user out by failing on purpose, and neither can others behind
-//! the same address who try other logins.
+//! Attempts are counted per login and per address. The first few are free, then each must wait for longer than the previous one,
+//! up to a minute. An attempt counts from its beginning, so concurrent attempts do not evade the limit. Success takes its own
+//! attempt back. A login under attack stays open to its user at an address from which the user has signed in. Attempts for this
+//! login from there are counted separately. So nobody elsewhere can lock a user out by failing on purpose. Neither can clients
+//! behind the same address that try other logins.
 //!
-//! Where an issuer checks who someone is, nothing can be guessed here: failures alone count, for their address. So however many
-//! people sign in behind one address, they do not wait for each other.
+//! If an issuer checks the password, nothing can be guessed here: only failures count, for their address. So people who sign in
+//! behind one address do not wait for each other.
 
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -17,9 +17,9 @@ use std::time::Duration;
 
 /// Attempts without a wait.
 const FREE: u32 = 5;
-/// Longest wait between two attempts.
+/// Max wait between two attempts.
 const WAIT_MAX: Duration = Duration::from_secs(60);
-/// After this long without an attempt, in microseconds, those before are forgotten.
+/// Attempts are forgotten after this long without another one, in microseconds.
 const FORGOTTEN: i64 = 3_600_000_000;
 /// For how long an address from which a user has signed in is remembered, in microseconds.
 const FAMILIAR: i64 = 30 * 86_400_000_000;
@@ -34,7 +34,7 @@ struct Tables {
     addresses: Counts<IpAddr>,
     /// Logins and the addresses from which they were successful.
     familiar: Counts<Pair>,
-    /// Attempts of these.
+    /// Attempts by familiar pairs.
     by_familiar: Counts<Pair>,
 }
 
@@ -45,9 +45,9 @@ type Pair = (String, IpAddr);
 #[derive(Debug)]
 #[must_use]
 pub struct Attempt {
-    /// None where it is not known here.
+    /// None if it is not known here.
     login: Option<String>,
-    /// None where its owner is known to be the operator.
+    /// None if the client is known to be the operator.
     address: Option<IpAddr>,
     is_familiar: bool,
 }
@@ -64,8 +64,8 @@ impl Default for Throttle {
 }
 
 impl Throttle {
-    /// Begins an attempt of a client at an address, none where its owner is known to be the operator. `login` is what was typed;
-    /// none where it cannot be a login: then the address alone counts.
+    /// Begins an attempt of a client at an address; none if the client is known to be the operator. `login` is the typed login;
+    /// none if it cannot be one. Then the address alone counts.
     ///
     /// # Errors
     /// The time to wait.
@@ -73,7 +73,7 @@ impl Throttle {
         let mut tables = self.0.lock();
         let mut attempt = Attempt { login: login.map(str::to_owned), address: address.map(block), is_familiar: false };
         attempt.is_familiar = attempt.pair().is_some_and(|pair| tables.familiar.of(&pair, now).is_some());
-        // All tables are asked before any counts: a refused attempt does not lengthen the wait.
+        // All tables are checked before any counts: a refused attempt does not lengthen the wait.
         let wait = tables.wait(&attempt, now);
         if wait > 0 {
             return Err(Duration::from_micros(wait.unsigned_abs()));
@@ -101,6 +101,7 @@ impl Throttle {
     /// Takes back an attempt that was successful, and remembers its address.
     pub fn succeed(&self, attempt: Attempt, now: i64) {
         let mut tables = self.0.lock();
+        // One attempt only, not all: otherwise an attacker with one valid login could reset the count of its address.
         tables.take_back(&attempt);
         if let Some(pair) = attempt.pair() {
             tables.familiar.count(pair, now);
@@ -162,7 +163,7 @@ impl Tables {
 /// Attempts by key.
 struct Counts<K> {
     counts: HashMap<K, Count>,
-    /// For how long one is kept after the last attempt, in microseconds.
+    /// How long an entry is kept after its last attempt, in microseconds.
     keep: i64,
 }
 
@@ -185,8 +186,9 @@ impl<K: Eq + Hash> Counts<K> {
     /// Microseconds until the next attempt may begin.
     fn wait(&self, key: &K, now: i64) -> i64 {
         let Some(count) = self.of(key, now).filter(|count| count.attempts >= FREE) else { return 0 };
+        // Doubles with each attempt. The shift overflows long after the max is reached.
         let seconds = 1u64.checked_shl(count.attempts - FREE).unwrap_or(u64::MAX).min(WAIT_MAX.as_secs());
-        // A clock that was set back must not make anyone wait for longer.
+        // A clock that was set back must not lengthen a wait.
         let passed = now.saturating_sub(count.last).max(0);
         (seconds as i64 * 1_000_000).saturating_sub(passed).max(0)
     }
@@ -202,6 +204,7 @@ impl<K: Eq + Hash> Counts<K> {
 
     fn take_back(&mut self, key: &K) {
         if let Some(count) = self.counts.get_mut(key) {
+            // The time stays: what remains must wait as before.
             count.attempts = count.attempts.saturating_sub(1);
             if count.attempts == 0 {
                 self.counts.remove(key);
@@ -212,6 +215,7 @@ impl<K: Eq + Hash> Counts<K> {
     /// Makes room: an attacker who fills the table with other keys does not shorten the wait of the busiest ones.
     fn halve(&mut self, now: i64) {
         let keep = self.keep;
+        // Expired entries first: they cost nothing to forget.
         self.counts.retain(|_, count| now.saturating_sub(count.last) < keep);
         let mut counts: Vec<Count> = self.counts.values().copied().collect();
         if counts.len() >= ENTRIES_MAX {
@@ -219,7 +223,7 @@ impl<K: Eq + Hash> Counts<K> {
             let (_, median, _) = counts.select_nth_unstable(middle);
             let median = *median;
             let mut room = middle;
-            // Of those equal to the median no more than it takes.
+            // Of the entries equal to the median, only as many as needed.
             self.counts.retain(|_, count| {
                 let goes = *count <= median && room > 0;
                 room -= usize::from(goes);
@@ -229,7 +233,8 @@ impl<K: Eq + Hash> Counts<K> {
     }
 }
 
-/// The unit in which attempts are counted: an IPv4 address, or the /64 of an IPv6 address, which one client has whole.
+/// The unit in which attempts are counted: an IPv4 address, or the /64 of an IPv6 address, all of which one client may
+/// use.
 fn block(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {

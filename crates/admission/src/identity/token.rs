@@ -4,7 +4,7 @@ use super::secret::{self, Digest};
 use meridian_model::policy::access::{Grant, Pattern, Role};
 use serde::{Deserialize, Serialize};
 
-/// What the text of a token begins with.
+/// Prefix of the text of a token.
 pub(super) const PREFIX: &str = "mrd_";
 
 /// A token, as its record has it.
@@ -43,7 +43,7 @@ impl Token {
         Ok((Token { id, tenant: tenant.to_owned(), role, collections, created, expires, digest }, text))
     }
 
-    /// The digest as bytes; `None` where the record holds something else.
+    /// The digest as bytes; `None` if the record's text is not one.
     pub(super) fn digest(&self) -> Option<Digest> {
         secret::digest(&self.digest)
     }

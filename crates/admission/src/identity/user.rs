@@ -33,7 +33,7 @@ pub struct User {
     pub disabled: bool,
     /// The stored form of its password.
     pub(super) password: PasswordDigest,
-    /// Renewed with every change: a session is void once it has another stamp than its user, even where a crash kept its
+    /// Renewed with every change. A session whose stamp differs from its user's is void, even if a crash kept its
     /// record.
     pub(super) stamp: String,
 }
@@ -44,19 +44,19 @@ impl User {
         Grant { role: self.role, collections: self.collections.clone() }
     }
 
-    /// What the user signs in with.
+    /// The login of the user.
     pub fn login(&self) -> Login {
         Login::of(&self.tenant, &self.name)
     }
 }
 
-/// What a user signs in with: `anna`, or `harbour/anna` in another tenant than the default one. Operators and the users of the
-/// default tenant share one space of names.
+/// A login: `anna`, or `harbour/anna` outside of the default tenant. Operators and the users of the default tenant share one
+/// name space.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Login(String);
 
 impl Login {
-    /// That of a user of a tenant; an empty one for an operator.
+    /// The login of a user of a tenant; an empty tenant for an operator.
     pub fn of(tenant: &str, name: &str) -> Login {
         match tenant {
             "" | DEFAULT_TENANT => Login(name.to_owned()),
@@ -64,7 +64,7 @@ impl Login {
         }
     }
 
-    /// As a person types it; `None` where no user can have it. Capital letters of the name do not matter.
+    /// A typed login; `None` if no user can have it. The case of the name does not matter.
     pub fn typed(text: &str) -> Option<Login> {
         let text = text.trim();
         let (tenant, name) = text.split_once('/').unwrap_or(("", text));

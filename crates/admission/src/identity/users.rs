@@ -12,7 +12,7 @@ const USERS_MAX: usize = 100_000;
 /// Max users of a tenant, so that none takes those of the others.
 const USERS_OF_TENANT_MAX: usize = 1_000;
 
-/// A user to be made.
+/// A new user.
 #[derive(Debug, Clone)]
 pub struct NewUser {
     /// Its name.
@@ -47,7 +47,7 @@ impl Registry {
         !self.now.load().users.is_empty()
     }
 
-    /// The users of a tenant, or of everyone, in order of what they sign in with.
+    /// The users of a tenant, or of all, in order of login.
     pub fn users(&self, tenant: Option<&str>) -> Vec<User> {
         let state = self.now.load();
         let of_tenant = state.users.values().filter(|user| tenant.is_none_or(|tenant| user.tenant == tenant));
@@ -59,7 +59,7 @@ impl Registry {
         self.now.load().users.get(login).cloned()
     }
 
-    /// The stored form of a user's password, if the user may sign in; a digest that no password has, if not. Checking
+    /// The stored form of a user's password if the user may sign in, else a digest that no password has. Checking
     /// either takes the same time.
     pub fn password(&self, login: Option<&Login>) -> PasswordDigest {
         let state = self.now.load();
@@ -118,7 +118,7 @@ impl Registry {
     /// Changes a user, whose sessions end; returns it as it is now.
     ///
     /// # Errors
-    /// [`Fault::Changed`] where the user is not as it was given: whether the caller may change it was decided by that.
+    /// [`Fault::Changed`] if the user differs from `was`, by which the caller's right to change it was decided.
     pub fn change_user(&self, was: &User, change: UserChange) -> Result<User, Fault> {
         let _changing = self.changing.lock();
         let state = self.now.load_full();
@@ -126,7 +126,7 @@ impl Registry {
         if let Some(grant) = change.grant {
             grant.check()?;
             let Grant { role, collections } = grant;
-            // It would move between a tenant and none.
+            // Such a change would move the user into or out of its tenant.
             if (role == Role::Operator) != (user.role == Role::Operator) {
                 let detail = "an operator belongs to no tenant, and others to one: remove the user and create another";
                 return Err(Invalid::field("role", detail).into());
@@ -151,7 +151,7 @@ impl Registry {
         let mut state = State::clone(&self.now.load());
         let login = unchanged(&state, user)?.login();
         state.users.remove(&login);
-        // The record first: a removed user must not come back with the next start.
+        // The record first: a removed user must not reappear at the next start.
         self.remove(KINDS.user, &user.id)?;
         self.now.store(Arc::new(state));
         self.end_sessions(|session| session.login() == Some(&login));
@@ -168,7 +168,7 @@ impl Registry {
     }
 }
 
-/// The user of now, if it is the one that was seen and has not changed since.
+/// The current user, if it is the one that was seen and has not changed since.
 fn unchanged<'s>(state: &'s State, seen: &User) -> Result<&'s User, Fault> {
     let login = seen.login();
     let now = state.users.get(&login).ok_or_else(|| Fault::Absent("user", login.to_string()))?;

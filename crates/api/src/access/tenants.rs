@@ -31,10 +31,10 @@ struct Asked {
     name: Option<String>,
     weight: Option<u32>,
     suspended: Option<bool>,
-    /// `null` takes the right away.
+    /// `null` removes the right.
     #[serde(default, deserialize_with = "present")]
     anonymous: Option<Option<String>>,
-    /// The named quotas; `null` removes one. They are read one by one, so that a mistake names its quota.
+    /// The named quotas; `null` removes one. They are read one by one, so that an error names its quota.
     #[serde(default)]
     quotas: BTreeMap<String, Value>,
 }
@@ -171,7 +171,8 @@ pub async fn delete(state: Scope, Path(name): Path<String>, context: Context) ->
     if name == DEFAULT_TENANT {
         return Err(Problem::new(Kind::Conflict, "the default tenant cannot be removed"));
     }
-    // Suspended first: nothing may be written during the removal, and a mistake shows before data is gone.
+    // Suspended first: nothing may be written during the removal, and a mistaken deletion is noticed before data is
+    // gone.
     if !tenant.suspended {
         return Err(Problem::new(Kind::Conflict, format!("the tenant {name:?} is in use: suspend it first")));
     }

@@ -76,6 +76,7 @@ fn new_token(state: &Scope, asked: Asked) -> Result<NewToken> {
         let detail = format!("the role {} over {} gives no such token", caller.grant.role, caller.grant.collections);
         return Err(Problem::new(Kind::Forbidden, detail));
     }
+    // Otherwise a holder could extend its own access by a token that it gives itself.
     if let Some(own) = caller.gives_until()
         && expires.is_none_or(|expires| expires > own)
     {
@@ -109,6 +110,7 @@ pub async fn list(state: Scope, context: Context) -> Result<Response> {
 /// `DELETE /tokens/{id}`
 pub async fn delete(state: Scope, Path(id): Path<String>, context: Context) -> Result<Response> {
     Params::parse(context.query.as_deref())?.finish()?;
+    // A token of others is reported as absent, so that ids cannot be probed.
     if !managed(&state).iter().any(|token| token.id == id) {
         return Err(errors::access_problem(Fault::Absent("token", id)));
     }

@@ -18,7 +18,7 @@ use meridian_model::time;
 use serde::Deserialize;
 use std::sync::Arc;
 
-/// What a new user shall be.
+/// The request for a new user.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Asked {
@@ -49,16 +49,18 @@ pub async fn post(state: Scope, context: Context, body: Body) -> Result<Response
     let collections = asked.collections.as_deref().unwrap_or("*");
     let grant = Grant { role: role(&asked.role)?, collections: pattern(collections)? };
     let caller = state.caller();
+    // Operators belong to no tenant unless one is named; all others default to the caller's tenant.
     let tenant = match grant.role {
         Role::Operator => asked.tenant,
         _ => Some(asked.tenant.unwrap_or_else(|| caller.tenant.to_string())),
     };
     let foreign = tenant.as_deref().is_some_and(|tenant| tenant != &*caller.tenant);
+    // The same refusal as for too many rights: an admin must not learn which tenants exist.
     if foreign && !caller.is_operator() {
         return Err(gives_no_such());
     }
     may_give(&state, &grant)?;
-    // First what costs nothing: a hash takes its turn, and time of a processor.
+    // Cheap checks first: a hash waits for its turn, and takes processor time.
     let of = state.registry.check_user(&asked.name, tenant.as_deref(), &grant).map_err(errors::access_problem)?;
     let password = hashed(&state, &of, &asked.password).await?;
     let new = NewUser { name: asked.name, tenant, grant, password };
@@ -85,6 +87,8 @@ pub async fn list(state: Scope, context: Context) -> Result<Response> {
 pub async fn patch(state: Scope, Path(name): Path<String>, context: Context, body: Body) -> Result<Response> {
     Params::parse(context.query.as_deref())?.finish()?;
     let asked: AskedChange = super::read(&state, &context, body, EXPECTED_CHANGE).await?;
+    // Found once and passed on: if another caller changes the user meanwhile, its stamp differs and the change is
+    // refused.
     let user = find(&state, &name)?;
     let mut change = UserChange { disabled: asked.disabled, ..UserChange::default() };
     if asked.role.is_some() || asked.collections.is_some() {
@@ -94,7 +98,7 @@ pub async fn patch(state: Scope, Path(name): Path<String>, context: Context, bod
         may_give(&state, &grant)?;
         change.grant = Some(grant);
     }
-    // A new password gives the rights of its user; to let one in again gives them back.
+    // A new password grants the rights of its user, and so does enabling a user again.
     if change.grant.is_some() || asked.password.is_some() || asked.disabled == Some(false) {
         may_give(&state, &user.grant())?;
     }
@@ -149,7 +153,7 @@ fn pattern(text: &str) -> Result<Pattern> {
     text.parse().map_err(Problem::invalid_body)
 }
 
-/// Nobody gives a user more rights than their own, or rights that outlast their own.
+/// A caller cannot grant a user rights beyond its own, or rights that outlast its own.
 fn may_give(state: &Scope, grant: &Grant) -> Result<()> {
     let caller = state.caller();
     if !caller.grant.may_give(grant) {
@@ -174,6 +178,7 @@ fn gives_no_such() -> Problem {
 async fn hashed(state: &Scope, tenant: &str, text: &str) -> Result<PasswordDigest> {
     let password = Password::chosen(text).map_err(Problem::invalid_body)?;
     let digest = state.passwords.run(state, tenant, move || password.hash()).await?;
+    // The wait for a hash may be long, and the caller's credential may have been revoked meanwhile.
     state.still_valid()?;
     digest.map_err(Problem::internal)
 }

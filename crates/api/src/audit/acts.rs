@@ -1,4 +1,4 @@
-//! The record of a request that administers.
+//! The record of an administrative request.
 
 use super::Source;
 use crate::entry::{Access, Action, Resource, Route, decoded};
@@ -32,7 +32,7 @@ pub struct Note {
     pub change: Option<String>,
 }
 
-/// The act that a request to a row is; `None` where the row administers nothing.
+/// The act of a request to a row; `None` if the row is not administrative.
 pub fn act_of(
     route: &Route,
     caller: &Caller,
@@ -52,8 +52,8 @@ pub fn act_of(
     Some(Act { tenant, collection, ..super::act((route.id, path), caller, (client, request)) })
 }
 
-/// Whether an act may begin, before anything is recorded of it: the log is no place for names that nothing can have, nor for more
-/// acts than its tenant may make.
+/// Checks whether an act may begin, before anything of it is recorded. The log must not fill up with impossible names, or with
+/// more acts than the tenant may make.
 ///
 /// # Errors
 /// 404 or 400 for such a name, 429 for too many acts, 503 where too many wait for the disk.
@@ -94,7 +94,7 @@ fn may_begin(state: &AppState, caller: &Caller) -> Result<()> {
     })
 }
 
-/// Whether a collection, a token, a user or a tenant may have this name.
+/// Whether a collection, token, user or tenant may have this name.
 fn may_be_a_name(text: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.+@".contains(&byte);
     text.len() <= NAME_BYTES_MAX && text.bytes().all(plain)

@@ -36,7 +36,7 @@ pub async fn get(state: Scope, context: Context) -> Result<Response> {
     // The log filters while it reads, so that a page is full even if few lines are the caller's.
     let page = stream::run(run, move |control| {
         let wanted = |line: &Audited| {
-            // Lets others have a turn. Its answer is asked for again below.
+            // Only to yield to other queries. Its result is checked again below.
             let _ = control.check();
             may_see(&caller, created, line)
                 && times.as_ref().is_none_or(|times| (times.start..=times.end).contains(&line.time))

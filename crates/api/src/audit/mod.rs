@@ -23,7 +23,8 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use writer::{WAITING_MAX, Writer};
 
-/// The act of this name on this target, by a caller in a request of this client; one without an address uses the control socket.
+/// The act of this name on this target, by a caller in a request of this client. A client without an address uses the control
+/// socket.
 pub fn act((name, target): (&str, &str), caller: &Caller, (client, request): (Option<IpAddr>, &str)) -> Act {
     Act {
         request: request.to_owned(),
@@ -70,15 +71,15 @@ impl Audit {
     /// Records an act, durably, and returns the number of its line.
     ///
     /// # Errors
-    /// 507 where it cannot be written: the act must not be done, or not be acknowledged.
+    /// 507 if it cannot be written: the act must not be done, or not be acknowledged.
     pub async fn record(&self, act: Act) -> Result<u64> {
         self.writer.append(act).await?.ok_or_else(|| {
             Problem::new(Kind::StorageUnavailable, "the audit log cannot be written now, so nothing is administered")
         })
     }
 
-    /// Records an attempt that was refused, soon. Callers without rights must not fill the log: of many from one source in a
-    /// minute some are only counted.
+    /// Records a refused attempt, without waiting for the disk. Callers without rights must not fill the log: beyond a
+    /// number a minute, attempts of one source are only counted.
     pub fn refused(&self, source: Source, mut act: Act) {
         if self.writer.is_full() {
             return self.counted(source);
@@ -90,7 +91,7 @@ impl Audit {
         drop(tokio::spawn(async move { writer.append(act).await }));
     }
 
-    /// Counts an attempt that was refused without a look at it: the next line of its source says how many.
+    /// Counts an attempt that was refused unread: the next line of its source has the count.
     pub fn counted(&self, source: Source) {
         self.refusals.lock().count(source);
     }

@@ -4,11 +4,11 @@ use meridian_admission::identity::Caller;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Refused attempts of a source that get a line in a minute.
+/// Refused attempts of a source that get a line, per minute.
 const LINES_A_MINUTE: u32 = 60;
 const MINUTE: i64 = 60_000_000;
 
-/// What refused attempts are counted for. A flood from one source hides nothing of another.
+/// The source of refused attempts. A flood from one source hides nothing of another.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Source {
     /// Callers of a tenant.
@@ -20,7 +20,7 @@ pub enum Source {
 }
 
 impl Source {
-    /// That of a caller's attempts, other than to sign in.
+    /// The source of a caller's attempts, other than sign-ins.
     pub fn of(caller: &Caller) -> Source {
         if caller.is_revocable() { Source::Tenant(caller.tenant.clone()) } else { Source::Anonymous }
     }
@@ -31,7 +31,7 @@ impl Source {
 pub struct Refusals {
     /// The minute of the wall clock.
     minute: i64,
-    /// There are no more sources than tenants, twice.
+    /// At most two sources for each tenant.
     sources: HashMap<Source, Count>,
 }
 
@@ -43,7 +43,7 @@ struct Count {
 }
 
 impl Refusals {
-    /// Takes a line at this time, in microseconds since 1970, and gives the attempts without one before it; `None` where there
+    /// Takes a line at this time, in microseconds since 1970. Returns the attempts without a line before it; `None` if there
     /// are too many.
     pub fn take(&mut self, source: Source, now: i64) -> Option<u64> {
         let minute = now.div_euclid(MINUTE);

@@ -1,7 +1,7 @@
 //! Group commit of the audit log.
 //!
-//! Lines wait in a queue. One of the tasks that wait takes the turn and writes what is queued, with one sync for all; the others
-//! find their line written when the turn is theirs. So however many acts are under way, one thread waits for the disk.
+//! Lines wait in a queue. One of the waiting tasks takes the turn and writes what is queued, with one sync for all. The others
+//! find their line written when they get the turn. So only one thread waits for the disk, however many acts are in progress.
 
 use crate::problem::{Problem, Result};
 use meridian_backend::{Act, AuditLog};
@@ -10,18 +10,18 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use tokio::sync::oneshot::{self, Sender};
 
-/// Max lines that wait. Beyond it no act begins; acts that have begun still end.
+/// Max lines that wait. Beyond it no act begins; acts that have begun are completed.
 pub const WAITING_MAX: usize = 4096;
 /// Max lines of a group.
 const GROUP_MAX: usize = 64;
 
-/// A line that waits, and its number once it is on disk. The sender is dropped where it could not be written.
+/// A waiting line, and the sender of its number once it is on disk. The sender is dropped if it could not be written.
 type Waiting = (Act, Sender<u64>);
 
 pub struct Writer {
     log: Arc<dyn AuditLog>,
     waiting: Mutex<VecDeque<Waiting>>,
-    /// Held by the task that writes, on to the end of its sync.
+    /// Held by the task that writes, until its sync has ended.
     turn: Arc<tokio::sync::Mutex<()>>,
 }
 
@@ -38,7 +38,7 @@ impl Writer {
         self.waiting.lock().len() >= WAITING_MAX
     }
 
-    /// Adds a line, and returns its number once it is on disk; `None` where it could not be written.
+    /// Adds a line, and returns its number once it is on disk; `None` if it could not be written.
     ///
     /// # Errors
     /// A panic of the thread that writes.
@@ -71,7 +71,7 @@ impl Writer {
 fn write(log: &dyn AuditLog, group: Vec<Waiting>) {
     let (acts, senders): (Vec<Act>, Vec<Sender<u64>>) = group.into_iter().unzip();
     match log.append(&acts) {
-        // A task that has gone needs no number.
+        // A dropped task needs no number.
         Ok(first) => (first..).zip(senders).for_each(|(n, sender)| {
             let _ = sender.send(n);
         }),

@@ -77,6 +77,7 @@ pub async fn put(state: Scope, Path(name): Path<String>, context: Context, body:
     params.finish()?;
     let received = body::receive(&state, &context.headers, body).await?;
     let run = context.lease.run(&state, context.deadline(None, state.config.timeout_default)?).await?;
+    // Made before `named` is moved: the audit line states what was requested.
     let note = settings::note(&named, &[]);
     let put = stream::run(run, move |_| {
         let schema = read_schema(&context.headers, &received.bytes)?;
@@ -119,6 +120,7 @@ pub async fn patch(state: Scope, Path(name): Path<String>, context: Context, bod
     let mut params = Params::parse(context.query.as_deref())?;
     let confirmed = settings::take_confirmed(&mut params)?;
     params.finish()?;
+    // Before the permit: a slow sender must not hold one.
     let received = body::receive(&state, &context.headers, body).await?;
     let run = context.lease.run(&state, context.deadline(None, state.config.timeout_default)?).await?;
     stream::run(run, move |_| {
@@ -136,6 +138,7 @@ pub async fn patch(state: Scope, Path(name): Path<String>, context: Context, bod
 
 /// `DELETE /collections/{c}`
 pub async fn delete(state: Scope, Path(name): Path<String>, context: Context) -> Result<Response> {
+    // Checked first, so that a name that the caller may not see is 404.
     state.collection(&name)?;
     Params::parse(context.query.as_deref())?.finish()?;
     let run = context.lease.run(&state, context.deadline(None, state.config.timeout_default)?).await?;
@@ -182,6 +185,7 @@ fn read_schema(headers: &HeaderMap, bytes: &[u8]) -> Result<Schema> {
     let text = std::str::from_utf8(bytes).map_err(|e| {
         Problem::invalid_body(Invalid::new(format!("the schema is not UTF-8 after byte {}", e.valid_up_to())))
     })?;
+    // The type of the body selects the parser: a spec and a JSON Schema can both be text.
     let media_type = headers.get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
     let essence = media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     let json = match essence.as_str() {

@@ -1,4 +1,4 @@
-//! What a handler asks of the connection of its response, as extensions of the response.
+//! A handler's requests to the connection of its response, as extensions of the response.
 
 use axum::http::Extensions;
 use futures_util::task::AtomicWaker;
@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 
-/// Ends the connection of a response at once: what it keeps for a client that does not read is freed. Over HTTP/2, ends
-/// the response alone.
+/// Ends the connection of a response at once, which frees what it holds for a client that does not read. Over HTTP/2,
+/// it ends only the response.
 #[derive(Debug, Clone, Default)]
 pub struct HangUp(Arc<Call>);
 
@@ -23,7 +23,7 @@ struct Call {
 impl HangUp {
     /// Ends it.
     pub fn call(&self) {
-        // In this order: the connection registers before it reads the flag, so one of both sees the other.
+        // In this order: the connection registers before it reads the flag, so one of the two sides sees the other.
         self.0.called.store(true, Ordering::Release);
         self.0.waker.wake();
     }
@@ -40,8 +40,8 @@ impl HangUp {
 
 type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// What follows a switch of protocols. It is a part of the connection's task: it counts against the limits of connections,
-/// and ends with the server.
+/// The work after a switch of protocols. It is part of the connection's task, so it counts against the limits of
+/// connections, and ends with the server.
 #[derive(Clone)]
 pub struct AfterSwitch(Arc<Mutex<Option<Work>>>);
 
@@ -52,7 +52,7 @@ impl AfterSwitch {
     }
 }
 
-/// What the response in progress asks of a connection.
+/// The requests of the response in progress to its connection.
 #[derive(Default)]
 pub(super) struct Asked {
     hang_up: Mutex<Option<HangUp>>,
@@ -60,13 +60,13 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    /// Takes what a response asks, in place of what the one before did.
+    /// Takes the requests of a response, in place of those of the previous one.
     pub(super) fn take(&self, extensions: &mut Extensions) {
         *self.hang_up.lock() = extensions.remove();
         *self.after.lock() = extensions.remove();
     }
 
-    /// Ready once the response in progress wants the connection ended. Poll it after the response was taken in.
+    /// Ready once the response in progress ends the connection. Poll it after [`Self::take`].
     pub(super) fn poll_hang_up(&self, cx: &Context<'_>) -> Poll<()> {
         self.hang_up.lock().as_ref().map_or(Poll::Pending, |hang_up| hang_up.poll_called(cx))
     }

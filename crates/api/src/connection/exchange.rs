@@ -25,7 +25,7 @@ const CONNECTION_FIELDS: [HeaderName; 4] =
 pub enum Ended {
     /// A response was begun.
     Answered,
-    /// The client took the request back before.
+    /// The client cancelled the request before that.
     Cancelled,
 }
 
@@ -49,11 +49,11 @@ pub async fn run(
     let mut response = loop {
         tokio::select! {
             response = &mut answer => break response,
-            // The sender is dropped where the client waits for nothing.
+            // The sender is dropped if the client does not wait.
             Ok(()) = &mut wanted, if !wanted.is_terminated() => {
                 let mut go_on = Response::new(());
                 *go_on.status_mut() = StatusCode::CONTINUE;
-                // A stream that has ended meanwhile is seen by its reset.
+                // If the stream has ended meanwhile, its reset reports it.
                 let _ = respond.send_informational(go_on);
             }
             // The request's work ends with its future.
@@ -69,12 +69,12 @@ pub async fn run(
     Ended::Answered
 }
 
-/// The request in the form that it would have over HTTP/1.1: the target without an authority, which is in `Host`. A body
-/// that its client holds back until `100 Continue` is asked for through `asks`, once it is read.
+/// The request in its HTTP/1.1 form: the authority is in `Host` instead of the target. If its client waits for
+/// `100 Continue`, the first read of the body asks for it through `asks`.
 fn translated(request: Request<RecvStream>, asks: oneshot::Sender<()>) -> Request<RequestBody> {
     let (mut parts, stream) = request.into_parts();
     if let Some(authority) = parts.uri.authority().and_then(|one| HeaderValue::from_str(one.as_str()).ok()) {
-        // A client may send both, which must then be alike (RFC 9113, 8.3.1). Two hosts are refused.
+        // A client may send both, which must then be equal (RFC 9113, 8.3.1). Two hosts are refused.
         if parts.headers.get(header::HOST) != Some(&authority) {
             parts.headers.append(header::HOST, authority);
         }
@@ -88,7 +88,7 @@ fn translated(request: Request<RecvStream>, asks: oneshot::Sender<()>) -> Reques
     Request::from_parts(parts, RequestBody { stream, length, asks: waits.then_some(asks) })
 }
 
-/// Cookies may come as a field each, for better compression (RFC 9113, 8.2.3).
+/// Joins cookies, each of which may be in a field of its own for better compression (RFC 9113, 8.2.3).
 fn join_cookies(headers: &mut HeaderMap) {
     let parts: Vec<&[u8]> = headers.get_all(header::COOKIE).iter().map(HeaderValue::as_bytes).collect();
     if parts.len() > 1
@@ -102,7 +102,7 @@ fn join_cookies(headers: &mut HeaderMap) {
 struct RequestBody {
     stream: RecvStream,
     length: Option<u64>,
-    /// Tells that its client may send.
+    /// Notified when the client may send.
     asks: Option<oneshot::Sender<()>>,
 }
 
@@ -112,7 +112,7 @@ impl HttpBody for RequestBody {
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, h2::Error>>> {
         if let Some(asks) = self.asks.take() {
-            // Nobody listens once the response is there.
+            // The receiver is gone once the response is ready.
             let _ = asks.send(());
         }
         let data = match ready!(self.stream.poll_data(cx)) {
@@ -120,7 +120,7 @@ impl HttpBody for RequestBody {
             Some(Err(e)) => return Poll::Ready(Some(Err(e))),
             None => return Poll::Ready(None),
         };
-        // The reader accounts for what it takes, so the client may send as much again.
+        // The reader has accounted for this data, so the client may send as much again.
         let released = self.stream.flow_control().release_capacity(data.len());
         Poll::Ready(Some(released.map(|()| Frame::data(data))))
     }
@@ -156,7 +156,7 @@ async fn send(
     for name in &CONNECTION_FIELDS {
         parts.headers.remove(name);
     }
-    // The library of HTTP/1.1 adds this field, that of HTTP/2 does not.
+    // The HTTP/1.1 library adds this field, the HTTP/2 library does not.
     if let Ok(date) = HeaderValue::from_str(&httpdate::fmt_http_date(now)) {
         parts.headers.insert(header::DATE, date);
     }
@@ -173,7 +173,7 @@ async fn send(
         sent = send_body(&mut stream, body, stall) => return sent,
         () = poll_fn(|cx| asked.poll_hang_up(cx)) => {}
     }
-    // The library drops what it keeps of the response.
+    // The library drops its buffered part of the response.
     stream.send_reset(Reason::CANCEL);
     Sent::Done
 }
@@ -196,7 +196,7 @@ async fn send_body(stream: &mut SendStream<Bytes>, mut body: Pin<&mut Body>, sta
                 }
             }
             Some(Err(_)) => {
-                // So that no client takes what it has for the whole.
+                // A reset, so that no client mistakes a partial response for a complete one.
                 stream.send_reset(Reason::INTERNAL_ERROR);
                 return Sent::Done;
             }
@@ -208,15 +208,15 @@ async fn send_body(stream: &mut SendStream<Bytes>, mut body: Pin<&mut Body>, sta
     }
 }
 
-/// Sends data as the client grants room for it; `true` if it was the last. The library takes any amount at once and
-/// keeps it: only what has room is given to it.
+/// Sends data as the client grants room for it; `true` if it was the last. The library would accept and keep any
+/// amount, so it is given only what has room.
 async fn push(stream: &mut SendStream<Bytes>, mut data: Bytes, last: bool, stall: Duration) -> Result<bool, Sent> {
     let mut until = Instant::now() + stall;
     while !data.is_empty() {
         stream.reserve_capacity(data.len());
         let room = match stream.capacity() {
             0 => match tokio::time::timeout_at(until, poll_fn(|cx| stream.poll_capacity(cx))).await {
-                // A client can take room back. That is no progress.
+                // A client can withdraw room. That is no progress.
                 Ok(Some(Ok(0))) => continue,
                 Ok(Some(Ok(room))) => room,
                 Ok(_) => return Err(Sent::Done),
@@ -227,7 +227,7 @@ async fn push(stream: &mut SendStream<Bytes>, mut data: Bytes, last: bool, stall
             },
             room => room,
         };
-        // Progress: the client gets the whole time again.
+        // Progress restarts the client's time limit.
         until = Instant::now() + stall;
         let part = data.split_to(room.min(data.len()));
         let ends = last && data.is_empty();

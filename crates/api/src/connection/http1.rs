@@ -38,7 +38,7 @@ where
     let mut closing = false;
     let ended = loop {
         tokio::select! {
-            // In this order: what a response asks is known once it was begun.
+            // In this order: a response's requests are known once it has begun.
             biased;
             ended = serving.as_mut() => break ended,
             () = poll_fn(|cx| asked.poll_hang_up(cx)) => {

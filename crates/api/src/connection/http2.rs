@@ -1,8 +1,8 @@
 //! HTTP/2 over one connection (RFC 9113).
 //!
-//! The library below speaks frames and flow control. The rest is decided here, by the rules of HTTP/1.1: how
-//! long a head may take, how long a client may take nothing of a response, how long a connection may be idle. Each
-//! stream is a task of its connection: it ends with it.
+//! The library handles frames and flow control. The time limits are set here, as for HTTP/1.1. They are for the head
+//! of a request, a client that takes nothing of a response, and an idle connection. Each stream is a task of its
+//! connection, and ends with it.
 //!
 //! These numbers bound attacks by cheap frames. The client gets `ENHANCE_YOUR_CALM` and the
 //! connection ends:
@@ -33,14 +33,14 @@ const STREAM_WINDOW: u32 = 64 << 10;
 const CONNECTION_WINDOW: u32 = 128 << 10;
 /// Bytes of a response that wait in the library for their turn on the connection.
 const SEND_BUFFER_BYTES: usize = 64 << 10;
-/// Streams that were reset before they were taken up. The library forgets none of them earlier.
+/// Max streams that were reset before they were accepted. The library keeps each of them until then.
 const RESETS_PENDING_MAX: usize = 20;
-/// Frames of one connection that were errors of the client.
+/// Max invalid frames of one connection.
 const ERRORS_MAX: usize = 100;
-/// Requests that a client may take back before their response, beyond those that it lets be answered. A map that is
-/// moved takes back many.
+/// Max requests that a client may cancel before their response, beyond the number of its answered ones. A map that is
+/// moved cancels many.
 const CANCELLED_MAX: u64 = 1000;
-/// While streams are open, how often the client has to prove that it is there.
+/// How often the client is pinged while streams are open.
 const PING_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Serves a connection until its client or `stopping` ends it.
@@ -76,7 +76,7 @@ where
                     Ok(Ended::Cancelled) => cancelled += 1,
                     Ok(Ended::Answered) | Err(_) => answered += 1,
                 }
-                // The allowance grows with the answers: a map that is used for hours takes back many in all.
+                // The allowance grows with the answers: a map that is used for hours cancels many requests in total.
                 if cancelled > CANCELLED_MAX + answered {
                     connection.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
                 }
@@ -96,7 +96,7 @@ where
                 connection.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
             }
             () = alive.lost(), if !streams.is_empty() => return tracing::debug!("the client answers no ping"),
-            // Every open stream may end; new ones are refused.
+            // Open streams are completed; new ones are refused.
             _ = stopping.wait_for(|stop| *stop), if !closing => {
                 connection.graceful_shutdown();
                 closing = true;
@@ -118,7 +118,7 @@ fn builder() -> Builder {
     builder
 }
 
-/// Asks the client regularly whether it is there: a stream of events may have nothing to send for long.
+/// Pings the client at intervals: a stream of events may have nothing to send for a long time.
 struct Alive {
     pings: Option<PingPong>,
     waiting: bool,
@@ -137,7 +137,7 @@ impl Alive {
         let Some(pings) = &mut self.pings else { return std::future::pending().await };
         loop {
             tokio::select! {
-                // An answer that has arrived counts, however late this task runs.
+                // An answer that has arrived counts, even if this task runs late.
                 biased;
                 pong = poll_fn(|cx| pings.poll_pong(cx)), if self.waiting => {
                     self.waiting = false;

@@ -1,8 +1,8 @@
-//! Connections: their protocols, and refusals before a request is there.
+//! Connections: their protocols, and refusals before there is a request.
 //!
-//! The layers, from below: a stream that does not stall (`stall.rs`), TLS if it is configured (`tls.rs`), HTTP/1.1
-//! (`http1.rs` over `wire.rs`) or HTTP/2 (`http2.rs`, one request in `exchange.rs`). Above them is the entry point,
-//! which does not know them.
+//! The layers, from the bottom: a stream that does not stall (`stall.rs`), TLS if configured (`tls.rs`), then one of
+//! two protocols. These are HTTP/1.1 (`http1.rs` over `wire.rs`) and HTTP/2 (`http2.rs`, one request in
+//! `exchange.rs`). The entry point above does not know the layers.
 
 mod addresses;
 mod asked;
@@ -42,7 +42,7 @@ pub async fn serve(
         return http1::serve(Stalling::new(stream, config.write_stall), from, &entry, stopping).await;
     };
     let secured = async {
-        // Decided by the first byte, before the limits: a handshake that never comes takes no place.
+        // Decided by the first byte, before the limits: a client that sends nothing takes no place of a handshake.
         if !plain::speaks_tls(&stream).await? {
             plain::refuse(stream).await;
             return Ok(None);

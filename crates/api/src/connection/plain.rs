@@ -7,8 +7,8 @@ use tokio::time::Duration;
 
 /// The first byte of every TLS connection: a record of the type handshake (RFC 8446, 5.1).
 const HANDSHAKE: u8 = 22;
-/// How much of the request is read, and for how long: a connection closed with unread bytes is reset, and the answer is
-/// lost with it.
+/// How much of the request is read, and for how long. A connection closed with unread bytes is reset, and the answer is
+/// lost.
 const READ_BYTES: usize = 16 << 10;
 const LINGER: Duration = Duration::from_secs(1);
 
@@ -25,7 +25,7 @@ pub async fn speaks_tls(stream: &TcpStream) -> io::Result<bool> {
     }
 }
 
-/// Says that the port speaks TLS, and closes.
+/// Answers that the port speaks TLS, and closes.
 pub async fn refuse(mut stream: TcpStream) {
     let mut room = vec![0; READ_BYTES];
     let told = async {

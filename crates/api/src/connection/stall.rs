@@ -22,7 +22,7 @@ impl<S> Stalling<S> {
     }
 
     fn bounded<T>(&mut self, cx: &mut Context<'_>, outcome: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
-        // Any progress, or an error, ends the wait; the next one gets the whole time again.
+        // Any progress, or an error, ends the wait; the next wait gets the full time.
         if outcome.is_ready() {
             self.timer = None;
             return outcome;

@@ -17,7 +17,7 @@ use tokio::time::Duration;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-/// Handshakes in progress at once. More wait until their deadline.
+/// Max concurrent handshakes. More wait until their deadline.
 const HANDSHAKES_MAX: usize = 1024;
 /// Encrypted bytes of a connection that wait for its client.
 const UNSENT_BYTES: usize = 32 << 10;
@@ -28,7 +28,7 @@ const FAR_FUTURE: Duration = Duration::from_secs(253_402_300_799);
 pub const H2: &[u8] = b"h2";
 const HTTP_1_1: &[u8] = b"http/1.1";
 
-/// The server's identity: a certificate, the certificates of the authorities between, and the private key.
+/// The server's identity: a certificate, the intermediate certificates, and the private key.
 #[derive(Debug, Clone)]
 pub struct Certificate {
     key: Arc<CertifiedKey>,
@@ -84,10 +84,11 @@ impl Certificate {
     }
 }
 
-/// The end of a certificate's validity. The verifier checks dates before all else, and says what it found.
+/// The end of a certificate's validity. The verifier checks dates first, and its error has the date.
 fn not_after(certificate: &CertificateDer<'_>, provider: &CryptoProvider) -> Option<i64> {
     let parsed = webpki::EndEntityCert::try_from(certificate).ok()?;
     let algorithms = provider.signature_verification_algorithms.all;
+    // Verified at a time after its expiry, on purpose: the error then holds the date, and no parser of dates is needed.
     let (time, usage) = (UnixTime::since_unix_epoch(FAR_FUTURE), webpki::KeyUsage::server_auth());
     match parsed.verify_for_usage(algorithms, &[], &[], time, usage, None, None).err()? {
         webpki::Error::CertExpired { not_after, .. } => i64::try_from(not_after.as_secs()).ok(),
@@ -126,20 +127,21 @@ impl Tls {
             // Asked at each handshake, so that a new certificate needs no new acceptor.
             .with_cert_resolver(current.clone());
         config.alpn_protocols = vec![H2.to_vec(), HTTP_1_1.to_vec()];
+        // A handshake costs more processor time than a request, so a flood of them must not take all of it.
         let handshakes = Arc::new(Semaphore::new(HANDSHAKES_MAX));
         Ok(Tls { acceptor: TlsAcceptor::from(Arc::new(config)), current, handshakes })
     }
 
-    /// Shows new connections another certificate. Open ones keep theirs.
+    /// Uses another certificate for new connections. Open ones keep theirs.
     pub fn replace(&self, certificate: Certificate) {
         self.current.0.store(certificate.key);
     }
 
-    /// Makes a connection a secure one. Waits for a place among the handshakes of its address, then among all. The
-    /// caller sets the deadline.
+    /// Performs the TLS handshake of a connection. Waits for a place among the handshakes of its address, then among
+    /// all. The caller sets the deadline.
     ///
     /// # Errors
-    /// If the client does not speak TLS, or none that this side knows.
+    /// If the client does not speak TLS, or no version that the server supports.
     pub(super) async fn shake_hands<S>(&self, stream: S, of_address: &Semaphore) -> io::Result<TlsStream<S>>
     where
         S: AsyncRead + AsyncWrite + Unpin,

@@ -1,9 +1,9 @@
 //! The byte stream of a connection, below the library of HTTP/1.1.
 //!
-//! The stream does two things that the library does not. What the library answers by itself, before our code sees the
-//! request, becomes a problem document: the library refuses a head that is malformed or too large, or whose target is
-//! too long, with a bare status. And a connection whose client may still be sending lingers before it closes, so that
-//! the client can read why it was refused.
+//! The stream does two things that the library does not. It replaces the library's own refusals by problem documents.
+//! The library refuses a malformed or too large head, or too long a target, with a bare status before our code sees
+//! it. And a connection whose client may still be sending lingers before it closes, so that the client can read the
+//! reason.
 
 use crate::problem::{Kind, Problem};
 use axum::body::{Body, Bytes, HttpBody};
@@ -177,11 +177,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         Wire { stream, exchanges, flushed, line: RequestLine::default(), refusal: None, linger: None }
     }
 
-    /// Whether these bytes are a refusal of the library itself. If so, a problem document is sent instead.
+    /// Whether these bytes are a refusal by the library itself. If so, a problem document is sent instead.
     ///
-    /// Between the last byte of a response and the next request, the library writes nothing but such a refusal. A
-    /// flush follows everything that was to be written. So once an exchange that has ended is flushed, none of its
-    /// bytes are left.
+    /// Between the last byte of a response and the next request, the library writes only such a refusal. Every write
+    /// is followed by a flush. So once an ended exchange is flushed, none of its bytes are left.
     fn replaces(&mut self, bytes: &[u8]) -> bool {
         if self.refusal.is_some() {
             return true;
@@ -220,7 +219,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
                 Poll::Pending => break,
             }
         }
-        // Past the byte limit nothing more is read, but the client still has its time to read the refusal.
+        // Beyond the byte limit nothing more is read, but the client still has time to read the refusal.
         linger.until.as_mut().poll(cx)
     }
 }
@@ -286,7 +285,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Wire<S> {
     }
 }
 
-/// The problem that a refusal of the library stands for.
+/// The problem that corresponds to a refusal of the library.
 fn problem_of(bytes: &[u8], line: &RequestLine) -> Option<Problem> {
     let status = bytes.strip_prefix(b"HTTP/1.1 ")?.get(..3)?;
     let too_long = || {

@@ -17,7 +17,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 static TENANT: HeaderName = HeaderName::from_static("meridian-tenant");
-/// The challenge of a refusal. Browsers answer the second by asking for the token, as a password.
+/// The challenge of a refusal. Browsers react to the second by asking for the token, as a password.
 pub static CHALLENGE: HeaderValue =
     HeaderValue::from_static("Bearer realm=\"meridian\", Basic realm=\"meridian\", charset=\"UTF-8\"");
 
@@ -25,8 +25,8 @@ pub static CHALLENGE: HeaderValue =
 /// `nobody`. So a monitor with an expired token does not report that the server is down.
 ///
 /// # Errors
-/// 401 if a credential is needed, and is absent or invalid. 403 where a page that is not known to be of this
-/// server uses a session.
+/// 401 if a credential is needed, and is absent or invalid. 403 if a page that is not known to be of this server uses
+/// a session.
 pub fn identify(
     state: &AppState,
     guard: &Guard,
@@ -54,7 +54,8 @@ pub fn identify(
             },
             Credential::Malformed => nobody(MALFORMED)?,
             Credential::Token(text) => state.registry.caller(&text, state.now()).or_else(|why| {
-                // For the operator. Clients are told the same in all cases: it would help them guess.
+                // Only for the operator's log: clients get the same answer in all cases, as details would help them
+                // guess.
                 tracing::debug!(?why, "a credential is refused");
                 nobody(UNKNOWN)
             })?,
@@ -66,12 +67,12 @@ pub fn identify(
         // An open row is served to every caller, also under an expired token of an operator.
         (Some(_), None) if access == Access::Open && caller.is_anonymous() => Ok(caller),
         (Some(tenant), None) => within(state, caller, tenant),
-        // A proxy and this server might each pick another of the two.
+        // A proxy and this server might each pick a different one.
         (Some(_), Some(_)) => Err(Problem::parameter("Meridian-Tenant", "the request has more than one: expected one")),
     }
 }
 
-/// Whether a credential, the socket, or its place on this machine tells who sends a request.
+/// Whether the sender of a request is known: by a credential, the socket, or as a program on this machine.
 pub fn is_known(state: &AppState, guard: &Guard, arrival: &Arrival, request: (&Method, &Uri, &HeaderMap)) -> bool {
     let needs = Access::Needs(Action::Read, Resource::Collections);
     identify(state, guard, arrival, needs, request).is_ok_and(|caller| !caller.is_anonymous())
@@ -102,8 +103,8 @@ fn within(state: &AppState, caller: Caller, tenant: &HeaderValue) -> Result<Call
     }
 }
 
-/// The caller of a session, by the text in its cookie; `None` where the session has ended. Such a request is refused even where everyone may
-/// read: the answer could be of another tenant than the one before.
+/// The caller of a session, by the text in its cookie; `None` if the session has ended. Such a request is refused even if everyone may read:
+/// the answer could be from another tenant than the previous one.
 fn of_session(
     state: &AppState,
     guard: &Guard,
@@ -113,7 +114,7 @@ fn of_session(
 ) -> Result<Option<Caller>> {
     let upgrades = headers.contains_key(header::UPGRADE);
     let Ok(session) = state.registry.session(text, &state.config.session, state.now()) else { return Ok(None) };
-    // The browser sends the cookie whichever page asks it to. What is open protects itself: signing in and out.
+    // The browser sends the cookie for any page. Open routes, for signing in and out, protect themselves.
     if upgrades {
         guard.of_own_page(headers)?;
     } else if !is_safe(method) && access != Access::Open {
@@ -136,8 +137,8 @@ fn credential(headers: &HeaderMap) -> Credential<'_> {
     }
 }
 
-/// Whether a program on this machine sent the request, under a name of this machine and not through a proxy. A page of
-/// another origin that runs in a browser here may not even read: nothing else would stop it while there is no token.
+/// Whether a program on this machine sent the request, under a name of this machine and not through a proxy. Pages of
+/// other origins in a local browser may not even read: nothing else would stop them while there is no token.
 fn is_local(arrival: &Arrival, method: &Method, uri: &Uri, headers: &HeaderMap) -> bool {
     let Peer::Address(address) = arrival.peer else { return false };
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
@@ -149,7 +150,7 @@ fn is_local(arrival: &Arrival, method: &Method, uri: &Uri, headers: &HeaderMap) 
         && !is_read_by_another_origin(method, headers)
 }
 
-/// Whether a page of another origin reads. The guard has decided about everything else that pages send.
+/// Whether this is a read by a page of another origin. The guard has decided about all other requests of pages.
 fn is_read_by_another_origin(method: &Method, headers: &HeaderMap) -> bool {
     let checked = !is_safe(method) || headers.contains_key(header::UPGRADE);
     !checked && headers.get("sec-fetch-site").is_some_and(|site| site == "cross-site" || site == "same-site")
@@ -175,7 +176,7 @@ fn unauthorized(detail: &str) -> Problem {
 /// Whether a caller has the access that a row needs.
 ///
 /// # Errors
-/// 403, or 404 where the caller may not know whether the target exists.
+/// 403, or 404 if the caller may not know whether the target exists.
 pub fn allow(caller: &Caller, access: Access, segments: &Params<'_, '_>) -> Result<()> {
     let Access::Needs(action, resource) = access else { return Ok(()) };
     // Open are the collections that an operator named. What users of the tenant ask for is not.

@@ -1,8 +1,8 @@
 //! The client of a request and its connection, as proxies state them in its head.
 //!
-//! Anybody can write these headers, so each statement is believed only if it comes from a proxy in the settings. Every
-//! proxy adds the other end of its own connection at the end of the list. The list is therefore read from its end, for
-//! as long as the hops are proxies in the settings. Anything before the first other hop is that client's own claim.
+//! Any client can write these headers, so each statement is trusted only if it comes from a proxy in the settings.
+//! Every proxy appends the other end of its own connection to the list. The list is therefore read from its end, as
+//! long as the hops are proxies in the settings. Anything before the first other hop is that client's own claim.
 //!
 //! Two forms are known: `Forwarded` (RFC 7239), and `X-Forwarded-For` with `X-Forwarded-Proto`. A proxy sets one and may
 //! pass on what a client wrote into the other, so both must name the same client.
@@ -49,7 +49,7 @@ struct Hop {
 /// The client behind the `peer` of a connection.
 ///
 /// # Errors
-/// 400 where two headers that a trusted proxy sent name different clients, or one cannot be read.
+/// 400 if two headers of a trusted proxy name different clients, or one cannot be parsed.
 pub fn client(peer: Client, proxies: &[Network], headers: &HeaderMap) -> Result<Client> {
     let trusted = |address: IpAddr| proxies.iter().any(|network| network.contains(address));
     if !trusted(peer.address) {
@@ -78,7 +78,7 @@ fn walk(peer: Client, trusted: impl Fn(IpAddr) -> bool, hops: Vec<Hop>) -> Clien
         client.secure = hop.secure.unwrap_or(false);
         match hop.from {
             Some(from) => client.address = from,
-            // Hidden on purpose (`unknown`, `_hidden`) or not readable: anything before it could be anybody's claim.
+            // Hidden on purpose (`unknown`, `_hidden`) or unreadable: anything before it cannot be trusted.
             None => return client,
         }
         if !trusted(client.address) {
@@ -130,7 +130,7 @@ fn values<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item =
     headers.get_all(name).into_iter().flat_map(|value| value.as_bytes().split(|byte| *byte == b',').map(text))
 }
 
-/// A part of a field; empty if it is not text. Read apart from the others, which may be of another author.
+/// A part of a field; empty if it is not text. Parsed separately from the other parts, which may have another author.
 fn text(part: &[u8]) -> &str {
     std::str::from_utf8(part).unwrap_or_default().trim()
 }
@@ -193,7 +193,7 @@ mod tests {
         let cases: &[Case] = &[
             (&[], "10.0.0.1", false),
             (&[("x-forwarded-for", "192.0.2.7")], "192.0.2.7", false),
-            // What the client claims stands before its own address.
+            // The client's own claims precede its address.
             (&[("x-forwarded-for", "198.51.100.1, 192.0.2.7")], "192.0.2.7", false),
             (&[("x-forwarded-for", "198.51.100.1"), ("x-forwarded-for", "192.0.2.7, 10.0.0.9")], "192.0.2.7", false),
             (&[("x-forwarded-for", "192.0.2.7, 2001:db8::1")], "192.0.2.7", false),
@@ -201,7 +201,7 @@ mod tests {
             (&[("x-forwarded-for", "192.0.2.7:4711")], "192.0.2.7", false),
             (&[("x-forwarded-for", "[2001:db8::7]:4711")], "2001:db8::7", false),
             (&[("x-forwarded-for", "::ffff:192.0.2.7")], "192.0.2.7", false),
-            // Beyond a hop that is hidden nothing is believed.
+            // Beyond a hidden hop no address is trusted.
             (&[("x-forwarded-for", "192.0.2.7, unknown")], "10.0.0.1", false),
             (&[("x-forwarded-for", "192.0.2.7, nonsense, 10.0.0.2")], "10.0.0.2", false),
             (&[("x-forwarded-for", "")], "10.0.0.1", false),

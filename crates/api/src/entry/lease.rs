@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 use tokio::time::Instant;
 
-/// A request's permit. Clones share it. It is given back with the last of them, or by the work that took it.
+/// A request's permit. Clones share it. It is released with the last of them, or by the work that took it.
 #[derive(Clone)]
 pub struct Lease(Arc<Inner>);
 
@@ -26,8 +26,8 @@ impl Lease {
         Lease(Arc::new(Inner { gate, account, permit: Mutex::new(permit) }))
     }
 
-    /// Takes the permit for a run. Where there is none, because the body had to arrive first or an earlier run used
-    /// it, waits for one until `deadline`.
+    /// Takes the permit for a run. Without one, it waits until `deadline`: the body had to arrive first, or an
+    /// earlier run used the permit.
     pub async fn run(&self, state: &AppState, deadline: Instant) -> Result<Run> {
         // Taken in a separate statement, so that the lock is not held over the wait.
         let held = self.0.permit.lock().take();
@@ -52,7 +52,7 @@ impl Lease {
     /// Waits for a permit for the rest of the request, once its body has arrived.
     pub async fn enter(&self, state: &AppState, deadline: Instant) -> Result<()> {
         let permit = self.admit(state, deadline).await?;
-        // Stored, not returned: the run takes it, and an error before the run gives it back with the lease.
+        // Stored, not returned: the run takes it, and an error before the run releases it with the lease.
         *self.0.permit.lock() = Some(permit);
         Ok(())
     }

@@ -6,7 +6,7 @@
 //! 4. Its caller is identified, and checked against the access that the row needs (`caller.rs`).
 //! 5. The quotas of its tenant are checked (`quota.rs`).
 //! 6. It is admitted: it gets a permit to run, as the class of its row specifies.
-//! 7. The row's handler responds. Where it administers, its act is recorded before and after (`audit`).
+//! 7. The row's handler responds. An administrative act is recorded before and after (`audit`).
 //!
 //! No request bypasses these steps. The near query, which is worth a shorter path, has a handler that is not boxed.
 
@@ -83,7 +83,7 @@ impl<B: HttpBody<Data = Bytes, Error: Into<axum::BoxError>> + Send + 'static> In
 pub struct Arrival {
     /// The other end of its connection.
     pub peer: Peer,
-    /// The address of its client: the peer's, or what a trusted proxy says; none over the control socket.
+    /// The address of its client: the peer's, or that stated by a trusted proxy; none over the control socket.
     pub client: Option<IpAddr>,
     /// Whether its client uses TLS, as seen here or by a trusted proxy.
     pub secure: bool,
@@ -130,7 +130,7 @@ pub struct Dispatch {
 enum RouteMatch<'e, 'p> {
     /// A row, whose handler responds.
     Row { row: &'e Row, caller: Caller, segments: Params<'e, 'p> },
-    /// A question for the methods that are allowed.
+    /// A request for the allowed methods.
     Options(HeaderValue),
 }
 
@@ -154,7 +154,7 @@ impl Entry {
         let (is_head, mut secure) = (*method == Method::HEAD, connection.secure);
         let at = Instant::now();
         let arrival = self.arrival(connection, at, headers);
-        // Only asked where the request names a trace. Others must not spend what traces of callers may take.
+        // Evaluated only if the request names a trace. Unknown senders must not use up the rate of callers' traces.
         let is_known = || {
             let of = (method, uri, headers);
             arrival.as_ref().is_ok_and(|arrival| caller::is_known(&self.state, &self.guard, arrival, of))
@@ -188,7 +188,8 @@ impl Entry {
         Ok(Arrival { peer, client: Some(client.address), secure: client.secure, at })
     }
 
-    /// Steps 2 to 7. Rare futures are boxed: the future of every request has room for everything it may wait for.
+    /// Steps 2 to 7. Rare futures are boxed, since the future of every request has room for everything that it may
+    /// await.
     async fn dispatch<B: Incoming>(
         &self,
         arrival: Arrival,
@@ -248,7 +249,8 @@ impl Entry {
             Handler::Near => {
                 let deadline = arrival.at + self.state.config.timeout_default;
                 let question = (&segments, request.uri().query());
-                // The caller is moved: its count of references is shared by all threads, and each change waits for the others.
+                // The caller is moved, not cloned: all threads share its reference count, and each change contends with the
+                // others.
                 let scope = Scope::new(self.state.clone(), caller);
                 let response = places::near(&scope, question, permit, deadline).await;
                 let response = response.unwrap_or_else(IntoResponse::into_response);
@@ -313,8 +315,7 @@ impl Entry {
         })?;
         observation.path = Some(found.number);
         if *method == Method::OPTIONS {
-            // Only the methods, without CORS headers: a browser that asks for a page of another origin is thereby
-            // refused.
+            // Only the methods. Without CORS headers a browser blocks requests by pages of other origins.
             return Ok(RouteMatch::Options(found.allow()));
         }
         let row = found.row(method)?;
@@ -329,7 +330,7 @@ impl Entry {
         let caller = caller::identify(&self.state, &self.guard, arrival, row.route.access, (method, uri, headers))?;
         if let Err(problem) = caller::allow(&caller, row.route.access, &found.segments) {
             let from = (arrival.client, observation.id());
-            // A refused act never reaches its handler, where the others are recorded.
+            // A refused act never reaches its handler, where acts are recorded, so it is recorded here.
             let act = audit::act_of(row.route, &caller, from, (uri.path(), &found.segments));
             if let Some(act) = act {
                 let source = audit::Source::of(&caller);

@@ -38,14 +38,15 @@ pub struct Observation<'a> {
 }
 
 impl<'a> Observation<'a> {
-    /// Records that a request arrived at this time. Returns what the work for it belongs to: the trace that it names, where
-    /// its caller `is_known`.
+    /// Records that a request arrived at this time. Returns its work, in the trace that the request names if its caller
+    /// `is_known`.
     pub fn begin(
         state: &'a AppState,
         arrived: Instant,
         (method, uri, headers): (&Method, &Uri, &HeaderMap),
         is_known: impl FnOnce() -> bool,
     ) -> (Observation<'a>, Current) {
+        // A client's own id is kept, so that its logs and the server's can be joined.
         let given = headers.get(&REQUEST_ID).filter(|id| is_request_id(id));
         let request = match given.and_then(|id| id.to_str().ok()) {
             Some(text) => RequestId::Given(text.into()),
@@ -65,6 +66,7 @@ impl<'a> Observation<'a> {
             current: current.clone(),
             trace: headers.get(&PARENT).filter(|_| parent(headers).is_some()).cloned(),
             span,
+            // Copied only if a line may be written: most requests write none.
             url_path: if tracing::enabled!(tracing::Level::WARN) { uri.path().to_owned() } else { String::new() },
         };
         (observation, current)
@@ -101,7 +103,7 @@ impl<'a> Observation<'a> {
         let client = client.map(tracing::field::display);
         let (ms, code) = (elapsed.as_millis() as u64, status.as_u16());
         std::mem::take(&mut self.current).run(|| match status {
-            // Two places, so that a flood of refusals does not keep a failure out of the log.
+            // Two call sites, so that a flood of refusals does not suppress the log line of a failure.
             StatusCode::SERVICE_UNAVAILABLE => {
                 tracing::warn!(client, %method, path = url_path, status = code, ms, "a request was refused");
             }
@@ -120,7 +122,7 @@ impl<'a> Observation<'a> {
     }
 }
 
-/// The span of the caller. Two of them count as none: the meant one is unknown.
+/// The span of the caller. Two headers count as none, since it is unknown which one is meant.
 fn parent(headers: &HeaderMap) -> Option<Parent> {
     let mut parents = headers.get_all(&PARENT).iter();
     match (parents.next(), parents.next()) {

@@ -1,5 +1,5 @@
-//! The body of a response on its way out: it is charged to the tenant, holds the request's place of the quota,
-//! and ends once the credential of its caller is revoked or has expired.
+//! The body of a response that is being sent. It is charged to the tenant, and holds the request's place of the
+//! quota. It ends once the credential of its caller is revoked or has expired.
 
 use super::revocation::ticks;
 use crate::state::AppState;
@@ -20,8 +20,8 @@ const SMALL_BYTES: u64 = 16 << 10;
 /// Processor time for a byte that is sent, in nanoseconds, the kernel's work included: measured over loopback (decision 031).
 const NANOS_PER_BYTE: u64 = 1;
 
-/// The response, with a body that is charged and can end early. It then ends as a failure, so that no client takes what it
-/// has for the whole.
+/// The response, with a body that is charged and can end early. It then ends as a failure, so that no client mistakes it
+/// for complete.
 pub fn charged(
     response: Response,
     caller: &Caller,
@@ -48,7 +48,7 @@ pub fn charged(
 /// Charges sent bytes, to the quota and as processor time.
 fn charge(state: &AppState, caller: &Caller, bytes: u64) {
     caller.ledger.charge(Quota::ResultBytesPerSecond, bytes);
-    // A small response is part of what every request is charged.
+    // A small response is covered by the fixed charge of every request.
     if bytes > SMALL_BYTES {
         state.gate.bill(&caller.ledger, Duration::from_nanos(bytes * NANOS_PER_BYTE));
     }
@@ -62,7 +62,7 @@ struct ChargedBody {
     /// When to check the credential, if there is one.
     ticks: Option<Interval>,
     _place: Option<Held>,
-    /// Dropped before what it is a part of.
+    /// Dropped before the request that contains the measurement.
     _send: Option<Measured>,
     _tracked: Option<Tracked>,
 }
@@ -79,7 +79,7 @@ impl HttpBody for ChargedBody {
             }
         }
         let frame = Pin::new(&mut self.body).poll_frame(cx);
-        // By frame: a client that leaves early pays for the bytes that were sent.
+        // By frame: a client that disconnects early pays for the bytes that were sent.
         if let Poll::Ready(Some(Ok(frame))) = &frame {
             let bytes = frame.data_ref().map_or(0, Bytes::len) as u64;
             charge(&self.state, &self.caller, bytes);

@@ -72,7 +72,7 @@ impl RequestBody {
 
 /// One row.
 pub struct Route {
-    /// Its method; GET stands for HEAD too.
+    /// Its method; GET includes HEAD.
     pub method: Method,
     /// Its path, with variable segments in braces.
     pub path: &'static str,

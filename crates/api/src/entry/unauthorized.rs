@@ -14,7 +14,7 @@ const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_'
 
 /// The response to a request that a problem ends.
 pub fn respond(problem: Problem, state: &AppState, method: &Method, uri: &Uri, headers: &HeaderMap) -> Response {
-    // Without users and issuers there is nothing to sign in with, and a browser asks for a token by the challenge.
+    // Without users and issuers nobody can sign in; a browser then asks for a token because of the challenge.
     if problem.kind() != Kind::Unauthorized || !state.registry.signs_in() {
         return problem.into_response();
     }
@@ -30,7 +30,7 @@ pub fn respond(problem: Problem, state: &AppState, method: &Method, uri: &Uri, h
     let by_script = headers.contains_key(&FETCH_MODE) || headers.contains_key(&CSRF_TOKEN);
     let mut response = problem.into_response();
     if by_script {
-        // A browser would ask for the password of `Basic` in a dialogue, over the page that is about to sign in.
+        // For `Basic` a browser would open a password dialogue over the page, whose script handles the 401.
         response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"meridian\""));
     }
     response

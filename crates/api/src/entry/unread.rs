@@ -1,8 +1,8 @@
-//! What is done with a body that nobody reads: of a request that is refused, or that its handler answers without it.
+//! The treatment of an unread body: of a refused request, or of one whose handler does not need it.
 //!
-//! A small body is read and discarded, so that its connection stays usable. A large one is left: to read it would cost more
-//! than the response. Its connection then ends with the response, and lingers so that the client can read that
-//! (`connection/wire.rs`). Over HTTP/2 a small one is read too: the rest of a stream is refused by RST_STREAM, and some
+//! A small body is read and discarded, so that its connection stays usable. A large one is left unread, since reading it
+//! would cost more than the response. Its connection then ends with the response, and lingers so that the client can read
+//! it (`connection/wire.rs`). Over HTTP/2 a small one is read too: the rest of a stream is refused by RST_STREAM, and some
 //! clients then drop the response.
 
 use crate::body::frame;
@@ -22,10 +22,10 @@ const DRAIN_BYTES_MAX: u64 = 64 << 10;
 /// Max time for that.
 const DRAIN_MAX: Duration = Duration::from_secs(1);
 
-/// Where a body that is dropped before its end leaves its rest.
+/// Receives the rest of a body that is dropped before its end.
 type Slot = Arc<Mutex<Option<Body>>>;
 
-/// What a handler leaves of the body that it was given.
+/// The part of a body that a handler left unread.
 #[derive(Debug)]
 pub struct Rest {
     slot: Slot,
@@ -33,7 +33,7 @@ pub struct Rest {
     expects: bool,
 }
 
-/// Lends a body to a handler; with what is needed to see what it leaves, unless there is no body.
+/// Lends a body to a handler. Returns the handle to the unread rest too, unless there is no body.
 pub fn lend(headers: &HeaderMap, body: Body) -> (Body, Option<Rest>) {
     if body.is_end_stream() {
         return (body, None);
@@ -44,8 +44,8 @@ pub fn lend(headers: &HeaderMap, body: Body) -> (Body, Option<Rest>) {
 }
 
 impl Rest {
-    /// Reads what is left, or marks the response as the last of its connection. A handler that still holds the body, in a
-    /// task of its own, reads on.
+    /// Reads the rest, or marks the response as the last of its connection. A handler that still holds the body in
+    /// another task reads on.
     pub async fn settle(self, response: &mut Response) {
         let Some(body) = self.slot.lock().take() else { return };
         discard(self.expects, body, response).await;
@@ -58,20 +58,20 @@ pub async fn refuse(headers: &HeaderMap, body: Body, response: &mut Response) {
 }
 
 async fn discard(expects: bool, mut body: Body, response: &mut Response) {
-    // The handler may have given the connection up already, as for a body that is too slow.
+    // The handler may have ended the connection already, for example for a body that is too slow.
     if !response.headers().contains_key(header::CONNECTION) && !read_if_small(expects, &mut body).await {
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
 }
 
-/// Reads and discards a body, if it is small; whether nothing of it is left.
+/// Reads and discards a body if it is small. Returns whether nothing of it is left.
 async fn read_if_small(expects: bool, body: &mut Body) -> bool {
     let is_small = body.size_hint().upper().is_some_and(|bytes| bytes <= DRAIN_BYTES_MAX);
     // A client that waits for `100 Continue` has sent no body yet; reading the body would make it send.
     body.is_end_stream() || is_small && !expects && drain(body).await
 }
 
-/// Reads a body to its end; `false` if it does not come in time, or breaks off.
+/// Reads a body to its end; `false` if it is too slow or breaks off.
 async fn drain(body: &mut Body) -> bool {
     let all = async {
         loop {
@@ -85,7 +85,7 @@ async fn drain(body: &mut Body) -> bool {
     tokio::time::timeout(DRAIN_MAX, all).await.unwrap_or(false)
 }
 
-/// A body in the hands of a handler.
+/// A body that is lent to a handler.
 struct Lent {
     /// Absent once it has ended.
     body: Option<Body>,

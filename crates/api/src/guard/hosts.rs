@@ -28,7 +28,7 @@ pub(super) enum Named {
 /// address, but no other names. That is safe, since an address cannot be redirected as a name can: a page whose own
 /// host is an address came from that address.
 ///
-/// Ports do not matter unless the settings name one: behind a forwarded port, the client's port is another than the
+/// Ports do not matter unless the settings name one: behind a forwarded port, the client's port differs from the
 /// server's.
 pub struct Hosts {
     names: Vec<HostName>,
@@ -40,6 +40,7 @@ impl Hosts {
     pub fn new(config: &ServerConfig, listen: SocketAddr) -> Hosts {
         let own = (!listen.ip().is_unspecified()).then(|| HostName::of(listen.ip()));
         let public = config.public_url.as_deref().and_then(|url| authority_of(url)?.parse().ok());
+        // Without the port: behind a proxy the `Host` may name another one.
         let public = public.map(|name: HostName| HostName { port: None, ..name });
         let loopback = ["127.0.0.1", "localhost", "[::1]"].map(|name| HostName { host: name.into(), port: None });
         let mut names: Vec<HostName> = Vec::new();
@@ -58,6 +59,7 @@ impl Hosts {
         let is = |name: &HostName| {
             name.host.as_bytes().eq_ignore_ascii_case(host) && name.port.is_none_or(|wanted| Some(wanted) == port)
         };
+        // Listed names first, which is the common case. Only others are checked for their syntax.
         if self.names.iter().any(is) {
             return Named::Ours;
         }

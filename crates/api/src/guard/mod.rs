@@ -52,8 +52,8 @@ impl Guard {
         }
     }
 
-    /// Lets a request pass, or returns the reason against it: 400 if it does not name its host once, 421 if that is
-    /// not a name of this server, 403 if a page of another origin tries to change something or to open a WebSocket.
+    /// Accepts a request, or returns the refusal. 400 if it does not name its host exactly once, 421 if that is not a
+    /// name of this server. 403 if a page of another origin tries to change something or to open a WebSocket.
     pub fn admit(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<()> {
         let host = self.host(headers)?;
         // An absolute target takes precedence over `Host` (RFC 9112, 3.2.2): both must be names of this server.
@@ -67,7 +67,7 @@ impl Guard {
         self.page_origin(host, headers)
     }
 
-    /// Checks that a page of this server sent the request, and that the browser says so. For requests that any page can
+    /// Checks that a page of this server sent the request, as stated by the browser. For requests that any page can
     /// make a browser send: forms, and upgrades with its cookies. Origins in the settings do not count, nor do
     /// programs.
     ///

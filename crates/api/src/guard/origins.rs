@@ -45,7 +45,7 @@ impl FromStr for WebOrigin {
     }
 }
 
-/// Whether an `Origin` names the host and port of a `Host`, over http or https: a proxy before this server may use
+/// Whether an `Origin` names the host and port of a `Host`, by http or https. A proxy before this server may use
 /// either with its clients.
 pub(super) fn is_of_host(origin: &[u8], host: &[u8]) -> bool {
     let Some((scheme, default)) = scheme_of(origin) else { return false };

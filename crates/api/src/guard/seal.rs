@@ -18,15 +18,17 @@ pub(super) fn directive(origins: &[WebOrigin]) -> String {
     text
 }
 
-/// The header that keeps browsers at https for so long; none for no time, as it would affect all ports of the name.
+/// The header that makes browsers use only https for this time; none for zero, as it would affect all ports of the
+/// name.
 pub(super) fn hsts(time: Duration) -> Option<HeaderValue> {
     let seconds = time.as_secs();
     (seconds > 0).then(|| HeaderValue::from_str(&format!("max-age={seconds}")).ok()).flatten()
 }
 
 impl Guard {
-    /// Forbids browsers to guess another media type; adds to a page's policy which origins may embed it. `secure`:
-    /// whether the client uses TLS. Others would not believe that header (RFC 6797, 7.2).
+    /// Forbids browsers to guess another media type, and adds the origins that may embed a page to its policy.
+    /// `secure`: whether the client uses TLS. Without TLS, clients ignore `Strict-Transport-Security` (RFC 6797,
+    /// 7.2).
     pub fn seal(&self, response: &mut Response, secure: bool) {
         let headers = response.headers_mut();
         if let Some(hsts) = self.hsts.as_ref().filter(|_| secure) {

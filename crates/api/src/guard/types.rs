@@ -1,8 +1,8 @@
 //! Requires a media type for every body.
 //!
-//! A page of another origin can send a body without a preflight request, but only of the three types that forms have,
-//! or without a type. A route that accepts none of these cannot be reached by forms, whatever headers the browser
-//! sends. Only routes that name the type of forms accept it, and only from pages of this server.
+//! Without a preflight request, pages of other origins can only send bodies without a type, or with one of the three
+//! types of forms. A route that accepts none of these cannot be reached by forms, whatever headers the browser sends.
+//! Only routes that name the type of forms accept it, and only from pages of this server.
 
 use crate::problem::{Kind, Problem, Result};
 use axum::http::{HeaderMap, HeaderValue, Method, header};
@@ -16,7 +16,7 @@ const FORM: &str = FORMS[0];
 /// The possible senders of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sender {
-    /// A program, or a page that asked before.
+    /// A program, or a page after a preflight request.
     Program,
     /// Any page.
     MayBeForm,

@@ -41,7 +41,7 @@ pub fn form(ways: &Ways, next: &str, name: &str, wrong: Option<&str>) -> String 
 }
 
 fn by_password(next: &str, name: &str) -> String {
-    // The cursor is where something is missing.
+    // The cursor starts in the field that is missing.
     let (at_name, at_password) = if name.is_empty() { (" autofocus", "") } else { ("", " autofocus") };
     format!(
         "<form class=\"login\" method=\"post\" action=\"/login\">\
@@ -54,7 +54,7 @@ fn by_password(next: &str, name: &str) -> String {
     )
 }
 
-/// For a user of an issuer: to continue, to sign out.
+/// The page for a signed-in user of an issuer: continue, sign out.
 pub fn signed_in_elsewhere(user: &str, csrf_token: &str, next: &str) -> String {
     page("Signed in", &trail(), &continue_or_sign_out(user, &hidden(csrf_token), next)).plain()
 }
@@ -71,7 +71,7 @@ fn continue_or_sign_out(user: &str, token: &str, next: &str) -> String {
     )
 }
 
-/// For a signed-in user: to continue, to sign out, to choose another password; with the error of the last attempt.
+/// The page for a signed-in user: continue, sign out, change the password; with the error of the last attempt.
 pub fn signed_in(login: &str, csrf_token: &str, next: &str, wrong: Option<&str>) -> String {
     let token = hidden(csrf_token);
     let body = format!(
@@ -85,7 +85,7 @@ pub fn signed_in(login: &str, csrf_token: &str, next: &str, wrong: Option<&str>)
     page("Signed in", &trail(), &body).plain()
 }
 
-/// Where nobody can sign in.
+/// The page if no user can sign in.
 fn nobody() -> String {
     page(
         "Sign in",

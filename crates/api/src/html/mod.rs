@@ -40,19 +40,19 @@ th{font-weight:600}.wide{overflow-x:auto}code{background:var(--soft);padding:.1r
 .login button{background:var(--link);border-color:var(--link);color:var(--page);font-weight:600;cursor:pointer}\
 .login :focus-visible{outline:2px solid var(--link);outline-offset:2px}.wrong{color:var(--wrong);font-weight:600}";
 
-/// A page, but for what it says of who sees it.
+/// A page without the line about its viewer.
 pub struct Page {
     before: String,
     after: String,
 }
 
 impl Page {
-    /// The page where it does not matter who sees it.
+    /// The page without such a line.
     pub fn plain(self) -> String {
         self.before + &self.after
     }
 
-    /// The page as a user sees it, or, for `None`, someone who can sign in.
+    /// The page for a user, or for a viewer who can sign in (`None`).
     pub fn seen_by(self, user: Option<&str>) -> String {
         let account = match user {
             Some(user) => {

@@ -59,7 +59,7 @@ pub(super) async fn answer(
 struct FullResult {
     rows: Box<dyn Rows>,
     writer: Box<dyn EventWriter>,
-    /// Memory for events that the writer has not given out yet: GeoParquet collects many.
+    /// Memory for events that the writer still holds: GeoParquet collects many.
     held: Share,
     crs: Crs,
 }
@@ -83,7 +83,7 @@ impl Source for FullResult {
     }
 
     fn park(&mut self) -> usize {
-        // It counts as a response meanwhile: clients that do not read must not take the memory of queries.
+        // While parked it counts as a response: clients that do not read must not take the memory of queries.
         self.held.release();
         self.rows.park() + self.writer.held()
     }

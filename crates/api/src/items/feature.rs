@@ -187,7 +187,7 @@ impl ReplaceError {
     }
 }
 
-/// Writes the event of this id. Where `only` is given, it replaces that version and no other.
+/// Writes the event of this id. If `only` is given, it replaces that version and no other.
 fn replace(
     state: &Scope,
     context: &Context,

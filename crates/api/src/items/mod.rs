@@ -78,6 +78,7 @@ impl ItemsRequest {
         let mut terms = selection.terms;
         terms.extend(sort.map(|s| format!("sortby={s}")));
         terms.extend(nearest.map(|k| format!("nearest={k}")));
+        // Every parameter that selects or orders events is part of the hash: a token continues one query only.
         let question_id = question_hash(std::iter::once(collection.name()).chain(terms.iter().map(String::as_str)));
         let token =
             token.map(|t| Token::decode(&t).and_then(|t| t.check(state.view().tenant(), question_id).map(|()| t)));
@@ -131,6 +132,7 @@ fn order(
         (Some((lon, lat)), None) => Ok(Order::Near { lon, lat, k: nearest }),
         (None, _) if nearest.is_some() => Err(Problem::parameter("nearest", "given without near=longitude,latitude")),
         (None, None) => Ok(Order::Natural),
+        // A sort collects its result before the first event is sent, so it must be bounded.
         (None, Some(_)) if limit.is_none() => {
             Err(Problem::parameter("sortby", format!("sorting needs a limit: add limit= (at most {LIMIT_MAX})")))
         }
@@ -196,6 +198,7 @@ const STEP_BYTES: usize = 512 << 10;
 
 /// Sets the number of events of later batches from the events and bytes of an earlier one.
 fn pace(rows: &mut dyn Rows, events: usize, bytes: usize) {
+    // From measured sizes, since the width of events is unknown before they are encoded.
     if let Some(max) = STEP_BYTES.saturating_mul(events).checked_div(bytes) {
         rows.limit_batches(max);
     }

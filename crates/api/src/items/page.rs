@@ -149,8 +149,8 @@ const MATCHED_TESTED_MAX: u64 = 20_000;
 /// The same where the filter is a box and a time interval, which takes a few comparisons for each event.
 const MATCHED_CUT_MAX: u64 = 250_000;
 
-/// The number of events that match over all pages, where it is cheap: the query knows it, or all of them are on this
-/// page, or only so many events are left to test besides what the tree's nodes count.
+/// The number of events that match over all pages, if it is cheap. The query knows it, or all of them are on this
+/// page, or few events must be tested besides what the tree's nodes count.
 fn matched(
     request: &ItemsRequest,
     collection: &dyn Collection,
@@ -170,7 +170,7 @@ fn matched(
     // The same snapshot as the page, so that the count agrees with its events.
     let at = At { seq: Some(rows.head().seq), ..request.at() };
     let count = |predicate| match collection.count(at, predicate, max, control) {
-        // The page is there: what its number of matches would cost is not worth it to the tenant's quota.
+        // The page is complete without it, and counting all matches would exceed the tenant's quota.
         Err(QueryError::TooLarge { .. }) => Ok(None),
         counted => counted.map_err(errors::query_problem),
     };
@@ -201,7 +201,7 @@ pub(super) async fn html(
     let url = context.this_url();
     stream::run(run, move |control| {
         let mut rows = query(&request, &*collection, control)?;
-        // The events are held until all are known, and then once more as text.
+        // The events are held until all are known, and then also as text, so both count.
         let (mut hits, mut bytes, mut share) = (Vec::new(), 0, control.share());
         for some in rows.by_ref() {
             let some = some.map_err(errors::query_problem)?;

@@ -1,4 +1,4 @@
-//! How a write waits for room in memory: without a permit, since readers need those.
+//! How a write waits for room in memory: without a permit, since queries need those.
 
 use crate::entry::Lease;
 use crate::errors;
@@ -11,7 +11,7 @@ use tokio::time::{Duration, Instant};
 /// How often a waiting write checks whether a flush has made room; it may be a flush of any collection.
 const CHECK_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Waits for room in memory, for as long as the operator lets a write wait, then for a permit.
+/// Waits for room in memory, up to the operator's limit, then for a permit.
 pub(crate) async fn admit(
     state: &AppState,
     lease: &Lease,

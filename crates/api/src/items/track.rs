@@ -89,6 +89,7 @@ fn geometry(points: &[TrackPoint], crs: Crs) -> Value {
     };
     match points {
         [] => Value::Null,
+        // A line of one position is invalid GeoJSON.
         [only] => {
             let (x, y) = crs.of_lon_lat(only.lon, only.lat);
             json!({ "type": "Point", "coordinates": [x, y] })

@@ -41,7 +41,7 @@ pub async fn post(state: Scope, Path(name): Path<String>, context: Context, body
     let collection = state.collection(&name)?;
     Params::parse(context.query.as_deref())?.finish()?;
     let key = idempotency_key(&context.headers)?;
-    // Received before a permit is asked for: a slow sender would hold it for as long as it takes to send.
+    // Received before a permit is requested: a slow sender would hold the permit while it sends.
     let received = body::receive(&state, &context.headers, body).await?;
     // Again, after the body: another write may have used up the quota while this one arrived.
     state.may_write()?;
@@ -260,7 +260,7 @@ impl Bounds {
 
 /// Parses a body as one batch, and reports what was left out of it. gzip and zstd are recognised by content.
 ///
-/// The events take their share of memory as they are read: a few bytes of a compressed body may unfold into any number.
+/// The events take their share of memory as they are read: a small compressed body may unfold into any number of them.
 pub(super) fn read_batch(
     received: &Received,
     format: Format,
@@ -316,18 +316,19 @@ pub(super) fn read_batch(
     Ok((batch, reader.report(), share))
 }
 
-/// How often each event counts that is being read and stored: as a column, in the record of the log, and in the buffer that
-/// is written. While it is read, its column may grow to twice its size, and is copied then.
+/// How often each event counts while it is read and stored: as a column, in the log record, and in the write buffer. While
+/// it is read, its column may grow to twice its size, and is copied then.
 pub const BATCH_TIMES: usize = 3;
 /// Step by which the share of the events grows.
 const GROWTH_BYTES: usize = 1 << 20;
 
-/// Grows a share to what events of so many bytes take, or to all that its tenant could have; whether there was room.
+/// Grows a share to what events of this many bytes take, or to all that its tenant could have. Returns whether there
+/// was room.
 fn reach(share: &mut ByteShare, budget: &ByteBudget, bytes: usize) -> bool {
     let bytes = bytes.saturating_mul(BATCH_TIMES);
-    // A body of a few events should not take a whole step.
+    // A body of a few events should not take a full step.
     let bytes = if bytes < GROWTH_BYTES { bytes } else { bytes.next_multiple_of(GROWTH_BYTES) };
-    // A request that is alone must not be refused for ever.
+    // Without other requests, a large one must not be refused for ever.
     share.try_grow(bytes) || {
         *share = budget.empty();
         budget.try_take_some(bytes).map(|some| *share = some).is_some()

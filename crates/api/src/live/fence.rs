@@ -13,7 +13,7 @@ use meridian_model::{Batch, Fences, IdRole, Projection, Seq, When};
 /// The id, in [`Fences`], of the only query of a stream.
 const INSIDE: &[u64] = &[0];
 
-/// The objects inside, as far as they are cached.
+/// The objects inside, as far as cached.
 pub(super) struct Fence {
     reported: Vec<When>,
     cached: Fences,
@@ -54,7 +54,7 @@ impl Fence {
                         self.cached.restore(state(prior.as_ref(), predicate, batch, row, *seq, object)?);
                     }
                     let passage = self.cached.pass(object, batch.interval(row).1, if is { INSIDE } else { &[] });
-                    // Older than the known state of its object: it changes nothing.
+                    // Older than the known state of its object, so it changes nothing.
                     if passage.late {
                         continue;
                     }

@@ -208,7 +208,7 @@ impl Follower {
     /// A turn with memory for a message; `None` where there is none in time, or the server closes.
     async fn turn(&mut self, until: Instant) -> Option<Turn> {
         if self.line.is_short() {
-            // Those before it may need the memory of its read.
+            // Streams ahead in the line may need the memory of its read.
             self.reading.rest();
         }
         let (state, reading) = (&self.state, &mut self.reading);
@@ -259,7 +259,7 @@ impl Follower {
         match self.state.view().collection(collection.name()) {
             // By the time of creation: a new collection may have the old name.
             Ok(Some(now)) if now.created() == collection.created() => Update::KeepAlive(self.at()),
-            // Nobody can say at present; the position stays.
+            // Unknown at present; the position stays.
             Err(_) => Update::KeepAlive(self.at()),
             _ => Update::End(self.end("gone", "the collection was removed or renamed")),
         }

@@ -1,4 +1,4 @@
-//! What a stream has in hand for its client, as far as the client can be evicted for it.
+//! The message in hand of a stream, for which its client can be evicted.
 
 use crate::stream::Unread;
 use meridian_admission::ByteBudget;

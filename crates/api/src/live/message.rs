@@ -1,4 +1,4 @@
-//! A message of a stream: a few small events or one large one, as its client gets them.
+//! A message of a stream: a few small events or one large one, as sent to its client.
 
 use meridian_admission::ByteShare;
 use meridian_model::Seq;
@@ -6,7 +6,7 @@ use meridian_model::Seq;
 /// A message takes no further event from this size on, in bytes.
 const MESSAGE_BYTES: usize = 64 << 10;
 
-/// How events are told apart.
+/// How events are separated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Framing {
     /// Server-Sent Events: each has its position as `id` and its feature as `data`.
@@ -24,8 +24,8 @@ pub(super) struct Rendered {
 }
 
 impl Rendered {
-    /// Adds an event that `write` appends to the text. Where the message has room for it no more, its size is the error, and
-    /// the message stays as it was.
+    /// Adds an event, which `write` appends to the text. If the message has no room for it, the error is its size, and the
+    /// message stays unchanged.
     pub(super) fn push(
         &mut self,
         framing: Framing,
@@ -34,6 +34,7 @@ impl Rendered {
         write: impl FnOnce(&mut Vec<u8>),
     ) -> Result<(), usize> {
         let begin = self.text.len();
+        // Size 0 means that the message is full, and that the event's own size is unknown.
         if begin >= MESSAGE_BYTES {
             return Err(0);
         }
@@ -48,11 +49,12 @@ impl Rendered {
             }
         }
         self.ends.push((seq, self.text.len()));
-        // Counted by length: what is left of the capacity is given back at the end.
+        // Counted by length: unused capacity is released at the end.
         let bytes = self.text.len() + size_of_val(self.ends.as_slice());
         if bytes <= room {
             return Ok(());
         }
+        // Undone, so that the message can be sent, and the event rendered again with enough room.
         self.ends.pop();
         self.text.truncate(begin);
         Err(bytes)
@@ -79,8 +81,9 @@ impl Rendered {
         self.text.len() + size_of_val(self.ends.as_slice())
     }
 
-    /// The message as it waits for its client, with its share of the memory for responses.
+    /// The message with its share of the memory for responses.
     pub(super) fn charged(self, mut share: ByteShare) -> Message {
+        // The share was an estimate: the rest is returned before the message waits for its client.
         share.shrink(share.bytes().saturating_sub(self.bytes()));
         Message { text: Text { bytes: self.text, share: Some(share) }, ends: self.ends }
     }

@@ -35,7 +35,7 @@ use follow::Follower;
 use message::Framing;
 use request::StreamRequest;
 
-/// What a byte of a request takes once it is parsed, in bytes: a list of short numbers takes most.
+/// Bytes in memory for each byte of a request once it is parsed: a list of short numbers takes the most.
 const PARSED_TIMES: usize = 32;
 
 /// `GET /collections/{c}/stream`

@@ -1,8 +1,8 @@
-//! What a stream reads: the events after its position, one message of them at a time.
+//! The reads of a stream: the events after its position, one message at a time.
 //!
-//! The position is all that a stream needs. Beside it, while its client reads, it keeps the read in progress, so that events
-//! are listed and read once. That is memory too: it is kept only where the memory for responses has room for it, and dropped
-//! when the client pauses. Then the same events are read again.
+//! A stream needs only its position. While its client reads, it also keeps the read in progress, so that events are listed
+//! and read once. That takes memory: it is kept only if the memory for responses has room, and dropped when the client
+//! pauses. Then the same events are read again.
 
 use super::fence::{Fence, numbered};
 use super::message::{Framing, Rendered};
@@ -21,19 +21,19 @@ use std::sync::Arc;
 const SEQS_MAX: usize = 1 << 16;
 /// Bytes of a number in that list.
 const SEQ_BYTES: usize = 16;
-/// Target size of one read of events, in bytes; and where the read is not kept.
+/// Target size of one read of events, in bytes; and the same for a read that is not kept.
 const READ_BYTES: usize = 256 << 10;
 const READ_BYTES_SHORT: usize = 32 << 10;
-/// Events in a read that is not kept, where the size of none is known.
+/// Events in a read that is not kept, while their size is unknown.
 const EVENTS_UNKNOWN: usize = 4;
-/// Max reads with one permit, where few of the events match.
+/// Max reads with one permit, if few events match.
 const READS_MAX: usize = 16;
 
 /// How a read ended.
 pub(super) enum Step {
     /// Events for the client.
     Message(Rendered),
-    /// The next event alone takes this many bytes, which is more than there was room for.
+    /// The next event alone takes this many bytes, more than the available room.
     Larger(usize),
     /// Some files are damaged: events may be missing from here on.
     Missing(String),
@@ -59,7 +59,7 @@ pub(super) struct Reading {
     /// The memory of the read in progress.
     share: ByteShare,
     answers: ByteBudget,
-    /// Bytes of an event, going by the last read.
+    /// Bytes of an event, estimated from the last read.
     event_bytes: Option<usize>,
     reported_missing: bool,
 }
@@ -130,7 +130,7 @@ impl Reading {
     pub(super) fn rest(&mut self) {
         let rendered_all = self.ahead.take().is_none_or(|ahead| ahead.matches.is_none());
         self.share.shrink(self.share.bytes());
-        // It knows objects as they are after events that will be read again.
+        // The fence has the objects' states after events that will be read again, so it must forget them.
         if let Some(fence) = self.fence.as_mut().filter(|_| !rendered_all) {
             fence.forget();
         }

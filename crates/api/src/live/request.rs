@@ -41,6 +41,7 @@ impl StreamRequest {
         let radius = params.clone().take("radius").is_some();
         let selection = EventSelection::take(&mut params, &schema)?;
         params.finish_with(&selection::queryable_names(&schema))?;
+        // Without a radius `near` selects nothing: it only orders, which a stream cannot do.
         if selection.near.is_some() && !radius {
             return Err(Problem::parameter(
                 "near",
@@ -57,6 +58,8 @@ impl StreamRequest {
             None => newest,
             Some((name, text)) => {
                 let after = position(name, &text)?;
+                // Such a position is from another collection, or from before a restore: following it would skip events
+                // silently.
                 if after > newest {
                     return Err(not_yet(name, &text, &newest.to_id()));
                 }
@@ -76,11 +79,12 @@ fn when(words: &str, schema: &Schema) -> Result<Vec<When>> {
     When::read(words.split(',').map(str::trim)).map_err(|e| Problem::parameter("when", e.detail))
 }
 
-/// Refuses a position after which retention has removed events: they would be missing without notice.
+/// Refuses a position after which retention has removed events: they would be missing silently.
 fn check_retained(collection: &dyn Collection, after: Seq) -> Result<()> {
     let settings = collection.settings();
     let oldest = collection.oldest();
     let gap = after.0.saturating_add(1) < oldest.0 && after.position() + 1 < oldest.position();
+    // Without retention, a gap at the beginning has another cause, such as deleted events, which is no loss.
     if !gap || settings.retention.is_none() && settings.retention_bytes.is_none() {
         return Ok(());
     }
@@ -91,6 +95,7 @@ fn check_retained(collection: &dyn Collection, after: Seq) -> Result<()> {
 
 /// Parses a position: that of an event, as streams send it, or that of a write, as its response gave it.
 fn position(name: &str, text: &str) -> Result<Seq> {
+    // A position of a write has fewer digits, so the length distinguishes the two.
     if text.len() == SEQ_DIGITS {
         return Seq::from_id(text).map_err(|e| Problem::parameter(name, e.detail));
     }

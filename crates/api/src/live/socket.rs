@@ -35,11 +35,11 @@ pub(super) async fn send(mut to: ToClient, mut follower: Follower) {
             Delivery::Closing => Some(follower.closing(sent)),
         };
         if let Some(end) = end {
-            // It went with its delivery.
+            // The message was dropped with its delivery.
             follower.drop_message();
             return send_end(to, end).await;
         }
-        // Past the events that did not match, too.
+        // Includes events that did not match.
         sent = follower.at();
         (follower, update) = follower.next().await;
     }

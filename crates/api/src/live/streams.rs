@@ -23,7 +23,7 @@ pub struct EventStreams {
     notifiers: Mutex<HashMap<Arc<str>, watch::Sender<()>>>,
     /// Slots, by tenant.
     slots: Mutex<Pool<Arc<str>>>,
-    /// The lines of streams that wait to read, by tenant: one that waits must not hold up the others.
+    /// The lines of streams that wait to read, by tenant: a waiting tenant must not hold up the others.
     lines: Mutex<HashMap<Arc<str>, Line>>,
     open: AtomicUsize,
     closed: AtomicBool,
@@ -40,12 +40,12 @@ pub struct StreamSlot {
     _place: Held,
 }
 
-/// Where the streams of a tenant wait, one behind the other, to read. So few of them at a time hold what a read takes, and
-/// wait at the gate, where each counts as a request that has begun.
+/// The queue in which the streams of a tenant wait to read. So few of them at a time hold the memory of a read. Few wait
+/// at the gate, where each counts as a request that has begun.
 #[derive(Debug, Clone)]
 pub(super) struct Line {
     turns: Arc<Semaphore>,
-    /// Held by the one that looks for memory: a large message is not overtaken for ever by small ones.
+    /// Held by the stream that waits for memory, so that small messages do not overtake a large one for ever.
     first: Arc<tokio::sync::Mutex<()>>,
     /// Whether that one has found none.
     short: Arc<AtomicBool>,
@@ -138,7 +138,7 @@ impl EventStreams {
     /// A slot.
     ///
     /// # Errors
-    /// 503 where the server has none, 429 where the caller's tenant may have no more.
+    /// 503 if the server has none, 429 if the caller's tenant may have no more.
     pub(super) fn enter(&self, scope: &Scope) -> Result<StreamSlot> {
         // The tenant's own quota first: its 429 names a cause that the client can change.
         let place = scope.caller().ledger.hold(Quota::Streams).map_err(|exceeded| quota::exceeded(scope, exceeded))?;
@@ -169,7 +169,7 @@ impl EventStreams {
         }
     }
 
-    /// The line of a tenant, in which so many streams have their turn at once.
+    /// The line of a tenant, in which `turns` streams have their turn at once.
     pub(super) fn line(&self, tenant: &Arc<str>, turns: usize) -> Line {
         let mut lines = self.lines.lock();
         // A line stays when its last stream ends, so each new stream removes such ones.

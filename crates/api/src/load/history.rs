@@ -10,10 +10,10 @@ use tokio::time::{Duration, Instant};
 
 /// Recent figures cover up to this.
 const WINDOW: Duration = Duration::from_secs(60);
-/// Samples are at least so far apart; so there are at most a dozen.
+/// Min time between samples, so there are at most a dozen.
 const SPACING: Duration = Duration::from_secs(5);
 
-/// Reasons of refusals: quotas, and for want of a slot.
+/// Reasons of refusals: quotas, and the lack of a slot.
 pub const REASONS: usize = Quota::ALL.len() + Refusal::ALL.len();
 
 /// Their names.
@@ -42,9 +42,9 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// Processors that a tenant used since, on average, and its refusals since.
+    /// The mean number of processors that a tenant used since the sample, and its refusals since.
     pub fn since(&self, ledger: &Ledger, refused: &[u64; REASONS]) -> (f64, [u64; REASONS]) {
-        // A tenant that was not there had used nothing.
+        // A tenant without a sample had used nothing.
         let (processor, before) = self.used.get(ledger.tenant()).copied().unwrap_or((Duration::ZERO, [0; REASONS]));
         let seconds = self.at.elapsed().as_secs_f64().max(0.001);
         let processors = ledger.processor_time().saturating_sub(processor).as_secs_f64() / seconds;
@@ -59,7 +59,7 @@ impl Sample {
 pub struct History(Mutex<VecDeque<Sample>>);
 
 impl History {
-    /// Takes a sample, unless there is a recent one. Returns the oldest of the window; none before there are two.
+    /// Takes a sample, unless there is a recent one. Returns the oldest in the window; `None` until there are two.
     pub fn sample(&self, now: Instant, ledgers: &[Arc<Ledger>]) -> Option<Sample> {
         let mut samples = self.0.lock();
         while samples.front().is_some_and(|oldest| now - oldest.at > WINDOW) {

@@ -1,7 +1,7 @@
 //! `/admin/load`: running, waiting and refused requests with reasons, the use of tenants, and slow requests.
 //!
-//! A document for programs and a page without a script, which its browser asks for again every two seconds. Both cost the
-//! same whatever the number of requests: tenants and slow requests are listed up to a bound.
+//! It is a document for programs, and a page without a script that browsers reload every two seconds. The cost of both
+//! does not depend on the number of requests: tenants and slow requests are listed up to a bound.
 
 mod history;
 mod page;
@@ -32,7 +32,7 @@ use tokio::time::{Duration, Instant};
 
 /// Max tenants and slow requests listed.
 const LISTED_MAX: usize = 20;
-/// Seconds after which browsers ask again.
+/// Seconds after which browsers reload the page.
 static REFRESH_S: HeaderValue = HeaderValue::from_static("2");
 
 /// `GET /admin/load`
@@ -61,6 +61,7 @@ pub async fn get(state: Scope, context: Context) -> Result<Response> {
 
 fn of(state: &AppState) -> Load {
     let ledgers = state.registry.ledgers();
+    // Sampled on request: an unwatched server does no work for this page.
     let before = state.load_history.sample(Instant::now(), &ledgers);
     let mut at_work: HashMap<Arc<str>, [ClassLoad; 3]> = state.gate.load().into_iter().collect();
     let mut tenants: Vec<TenantLoad> = ledgers
@@ -69,7 +70,7 @@ fn of(state: &AppState) -> Load {
         .filter(|tenant| !tenant.is_idle())
         .collect();
     tenants.sort_by(|a, b| b.weight_of_load().total_cmp(&a.weight_of_load()).then_with(|| a.name.cmp(&b.name)));
-    // Memory is looked up after this: it walks the collections of each listed tenant.
+    // Memory is computed after this, since it walks the collections of each listed tenant.
     tenants.truncate(LISTED_MAX);
     tenants.iter_mut().for_each(|tenant| tenant.memory = memory_of(state, &tenant.name));
     let (counts, metrics) = (state.gate.counts(), &state.metrics);
@@ -146,7 +147,7 @@ impl TenantLoad {
             && self.streams + self.searches == 0
     }
 
-    /// Orders tenants: by what they use now, and before that is known by what they have used.
+    /// Orders tenants by their current use, or by their past use until that is known.
     fn weight_of_load(&self) -> f64 {
         let requests: u64 = self.classes.iter().map(|class| class.running + class.paused + class.waiting).sum();
         let refused: u64 = self.refused_of_late.iter().flat_map(BTreeMap::values).sum();

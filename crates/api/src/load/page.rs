@@ -17,7 +17,7 @@ meter{display:block;width:100%;max-width:12rem;height:.55rem;margin:.1rem 0 .3re
 .rows td{display:flex;justify-content:space-between;gap:1rem;border:0;padding:.1rem 0;text-align:right}\
 .rows td::before{content:attr(data-name);color:var(--muted);text-align:left}.rows td:empty{display:none}.rows code{white-space:normal}}</style>";
 
-/// The page; its browser asks again by itself while it is live.
+/// The page; browsers reload it while it is live.
 pub fn page(load: &Load, is_live: bool) -> html::Page {
     let mut out = String::from(STYLE);
     let (what, other) = match is_live {
@@ -117,7 +117,7 @@ fn waits(classes: &[ClassLoad]) -> String {
     each.collect::<Vec<_>>().join("<br>")
 }
 
-/// Refusals of late, and since the start.
+/// Recent refusals, and those since the start.
 fn refused(tenant: &TenantLoad) -> String {
     let sum = |refused: &BTreeMap<&str, u64>| refused.values().sum::<u64>();
     let all = sum(&tenant.refused);

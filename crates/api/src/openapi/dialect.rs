@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-/// Rewrites every schema within for OpenAPI 3.0: `type: [x, "null"]` becomes `type: x` with `nullable`, `const` an `enum`
-/// of one, and a schema that is `true` an empty one.
+/// Rewrites every schema within for OpenAPI 3.0. `type: [x, "null"]` becomes `type: x` with `nullable`, and `const`
+/// becomes an `enum` of one. A schema that is `true` becomes an empty one.
 pub fn lower(value: &mut Value) {
     match value {
         Value::Object(members) => {

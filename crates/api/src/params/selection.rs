@@ -183,7 +183,7 @@ fn take_queryables<'a>(terms: &mut Terms, params: &mut Params, schema: &'a Schem
             FieldType::Int => Operand::Int(text.parse().map_err(|_| wrong("an integer"))?),
             FieldType::Float => Operand::Float(super::number(name, &text)?),
             FieldType::Bool => Operand::Bool(text.parse().map_err(|_| wrong("true or false"))?),
-            // As a text in a filter: an instant, or a date, which is any instant of its day.
+            // As the text in a filter: an instant, or a date, which matches any instant of its day.
             FieldType::Time | FieldType::Date => Operand::Text(text.clone()),
             FieldType::TextList => {
                 let right = Operand::List(vec![Operand::Text(text.clone())]);

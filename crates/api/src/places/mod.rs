@@ -1,8 +1,7 @@
 //! The places profile: eight operations on the collection `places`, compatible with an R-tree places API.
 //!
-//! `near` is the hot path of the comparison with other servers. It runs on the thread that read the request as long
-//! as it has little to read, since the hop to a blocking thread and back costs more than the query. It writes its
-//! response straight into one buffer.
+//! `near` is the hot path of the comparison with other servers. A small query runs on the thread that read the
+//! request: a hop to a blocking thread and back would cost more. It writes its response straight into one buffer.
 
 mod answer;
 mod new;
@@ -219,7 +218,7 @@ pub async fn delete_all(state: Scope, context: Context) -> Result<Response> {
     let shared = state.clone();
     stream::run(run, move |_| {
         if existing(&shared)?.is_some() {
-            // One step, however many places there are.
+            // Dropping the collection is one step, however many places there are.
             shared.view().remove(COLLECTION).map_err(errors::store_problem)?;
         }
         make(&shared).map(drop)

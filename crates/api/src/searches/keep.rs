@@ -69,11 +69,11 @@ impl ResultStore for InCollections {
             .map_err(|error| format!("its results are not kept: {error}"))?
             .ok_or_else(|| format!("there is no collection {name:?} any more: its results are not kept"))?;
         let not_kept = |e: &dyn std::fmt::Display| format!("results could not be kept in {name:?}: {e}");
-        // Results arrive long after the search was admitted: the right to write may have ended.
+        // Results arrive long after the search was admitted, so the right to write may have ended.
         if view.caller().is_void(self.clock.now()) {
             return Err(not_kept(&"the credential of the search was revoked or has expired"));
         }
-        // Each time: one search can store many pages.
+        // Checked for each page: one search can store many.
         view.caller().ledger.check_write().map_err(|e| not_kept(&e))?;
         let (batch, left_out) =
             batch(collection.schema(), search, provider, found, self.clock.now()).map_err(|e| not_kept(&e))?;
@@ -163,7 +163,7 @@ fn batch(
     let mut left_out = None;
     for found in found {
         if let Err(mistake) = event(&mut builder, search, provider, found, now) {
-            // Its fields so far must not become part of the next event.
+            // The fields set so far must not become part of the next event.
             builder.abandon_event();
             left_out.get_or_insert(mistake);
         }

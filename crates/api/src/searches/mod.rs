@@ -68,7 +68,7 @@ fn asker(state: &Scope, context: &Context) -> Asker {
         Some(name) => format!("as {name}"),
         None => format!("from {:?}", context.client),
     };
-    // An operator asks in several tenants, whose searches are apart.
+    // An operator may ask in several tenants, whose searches are separate.
     Asker { key: format!("{}: {key}", caller.tenant), view: state.view().clone() }
 }
 

@@ -95,7 +95,7 @@ pub async fn stream(
 ) -> Result<Response> {
     let from = packets::position(&context)?;
     let search = find(&state, &id)?;
-    // It runs on without readers, so browsers need not reconnect fast.
+    // The search runs on without readers, so browsers need not reconnect fast.
     Ok(packets::stream(&search.outbox, from, socket, ""))
 }
 

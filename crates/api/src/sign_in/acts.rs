@@ -1,5 +1,5 @@
-//! What the audit log says of signing in and out. Never a password, and no name that is nobody's: it may be a password that was
-//! typed into the wrong field.
+//! The audit lines of signing in and out. They never hold a password, or the name of no user: that may be a password typed into
+//! the wrong field.
 
 use crate::audit::{self, Source};
 use crate::entry::Dispatch;
@@ -8,14 +8,14 @@ use crate::scope::Scope;
 use meridian_admission::identity::{Login, Session};
 use meridian_backend::Act;
 
-/// What a user did to its own session or password: by `operationId` and path.
+/// A user's act on its own session or password: `operationId` and path.
 pub type Done = (&'static str, &'static str);
 
 pub const SIGN_IN: Done = ("signIn", "/login");
 pub const SIGN_OUT: Done = ("signOut", "/logout");
 pub const PASSWORD: Done = ("changePassword", "/password");
 
-/// Records what a user has done.
+/// Records an act of a user.
 ///
 /// # Errors
 /// 507 where it cannot be recorded.
@@ -27,7 +27,7 @@ pub async fn record(state: &Scope, dispatch: &Dispatch, done: Done, session: &Se
     state.audit.record(Act { who, tenant, status: Some(200), ..of(dispatch, done) }).await.map(drop)
 }
 
-/// Records an attempt that failed: by the name that was tried, if there is such a user. One that was too early is only counted:
+/// Records a failed attempt, by the name that was tried if there is such a user. An attempt that was too early is only counted:
 /// there can be any number of them.
 pub fn refused(state: &Scope, dispatch: &Dispatch, done: Done, tried: Option<&Login>, problem: &Problem) {
     let mut act = of(dispatch, done);

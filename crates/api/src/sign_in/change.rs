@@ -1,4 +1,4 @@
-//! `POST /password`: a user who has signed in chooses another password.
+//! `POST /password`: a signed-in user changes the password.
 
 use super::forms::Sent;
 use super::{acts, begin_session, checked, cookie, csrf, current, info, unstored};
@@ -18,7 +18,7 @@ use meridian_model::Invalid;
 use serde::Deserialize;
 use std::sync::Arc;
 
-/// The password of now, and the one to be.
+/// The current password, and the new one.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Asked {
@@ -61,10 +61,10 @@ pub async fn change(
 async fn renew(state: &Scope, dispatch: &Dispatch, login: &Login, asked: &Asked) -> Result<(Arc<Session>, String)> {
     let new = Password::chosen(&asked.new);
     let new = new.map_err(|wrong| Problem::invalid_body(Invalid::field("new", wrong.detail)))?;
-    // As it is before the password is checked: an admin who changes it meanwhile is not overruled.
+    // The user before the password is checked: a concurrent change by an admin is not overwritten.
     let user =
         state.registry.user(login).ok_or_else(|| errors::access_problem(Fault::Absent("user", login.to_string())))?;
-    // A browser that someone left signed in must not be enough.
+    // A browser that was left signed in must not be enough.
     checked(state, dispatch.arrival.client, Some(login), &asked.password).await?;
     let hashed = state.passwords.run(state, &user.tenant, move || new.hash()).await?;
     let digest = hashed.map_err(Problem::internal)?;

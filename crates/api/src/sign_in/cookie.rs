@@ -1,8 +1,8 @@
 //! The cookies that hold secrets of a browser: of its session, and of an attempt to sign in at an issuer (RFC 6265).
 //!
-//! Scripts cannot read it, and pages of other sites do not send it with what they load or submit (`SameSite=Lax`). Over TLS its
-//! name begins with `__Host-`: a browser takes such a cookie only from this host, over TLS, for the whole host. So no
-//! other host of the domain can plant one.
+//! Scripts cannot read them, and pages of other sites do not send them with what they load or submit (`SameSite=Lax`). Over TLS
+//! its name begins with `__Host-`: a browser takes such a cookie only from this host, over TLS, for the whole host. So no other
+//! host of the domain can plant one.
 
 use axum::http::{HeaderMap, header};
 
@@ -14,9 +14,9 @@ pub struct Cookie {
     age: &'static str,
 }
 
-/// That of a session. The browser forgets it when it closes.
+/// The cookie of a session. The browser forgets it when it closes.
 pub static SESSION: Cookie = Cookie { names: ("__Host-meridian-session", "meridian-session"), age: "" };
-/// That of an attempt to sign in at an issuer, for ten minutes.
+/// The cookie of an attempt to sign in at an issuer, for ten minutes.
 #[cfg(feature = "openid")]
 pub static ATTEMPT: Cookie = Cookie { names: ("__Host-meridian-sign-in", "meridian-sign-in"), age: "; Max-Age=600" };
 
@@ -25,7 +25,7 @@ impl Cookie {
         if secure { self.names.0 } else { self.names.1 }
     }
 
-    /// The text that a request shows.
+    /// The text that a request presents.
     pub fn read<'h>(&self, secure: bool, headers: &'h HeaderMap) -> Option<&'h str> {
         let lines = headers.get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
         let mut pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));

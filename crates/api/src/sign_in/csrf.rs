@@ -1,5 +1,5 @@
-//! The token that a page shows with every request that may change something, to prove that it could read a response of this
-//! server. A page of another origin can make the browser send the cookie, but cannot read the token.
+//! The token that a page sends with every request that may change something. It proves that the page could read a response
+//! of this server. A page of another origin can make the browser send the cookie, but cannot read the token.
 
 use crate::problem::{Kind, Problem, Result};
 use axum::http::{HeaderMap, HeaderName};
@@ -12,7 +12,7 @@ pub fn token(session: &str) -> String {
     derived(session, "csrf").unwrap_or_default()
 }
 
-/// The token that a request shows.
+/// The token that a request presents.
 pub fn shown(headers: &HeaderMap) -> Option<&str> {
     headers.get(&HEADER)?.to_str().ok()
 }

@@ -1,4 +1,4 @@
-//! What is sent to sign in and out, as JSON or by the form of a page, and how each is answered.
+//! The bodies for signing in and out, as JSON or from a page's form, and their responses.
 
 use super::{csrf, see_other};
 use crate::body;
@@ -18,7 +18,7 @@ const BODY_BYTES_MAX: usize = 16 << 10;
 /// The media type of forms.
 const FORM: &str = "application/x-www-form-urlencoded";
 
-/// What was sent.
+/// A received body.
 pub struct Sent {
     /// The JSON document, or a form's fields as one.
     document: Vec<u8>,
@@ -45,15 +45,15 @@ impl Sent {
         Ok(Sent { document, is_form: true, csrf_token })
     }
 
-    /// What it asks for.
+    /// Parses the document.
     pub fn read<T: DeserializeOwned>(&self, expected: &str) -> Result<T> {
-        // Without what is wrong in the text: it may be a password.
+        // Without the invalid text, which may be a password.
         let detail =
             || format!("the body cannot be read: expected an object such as {expected}, or a form with its members");
         serde_json::from_slice(&self.document).map_err(|_| Problem::new(Kind::InvalidBody, detail()))
     }
 
-    /// Checks that it comes from a page of this server, which knows the token of the session.
+    /// Checks that it comes from a page of this server, which has the token of the session.
     ///
     /// # Errors
     /// 403
@@ -61,12 +61,12 @@ impl Sent {
         csrf::check(session, self.csrf_token.as_deref())
     }
 
-    /// The response once it is done: a form leads to a path.
+    /// The response after success: a form is redirected to a path.
     pub fn done(&self, path: &str, other: impl FnOnce() -> Result<Response>) -> Result<Response> {
         if self.is_form { Ok(see_other(path)) } else { other() }
     }
 
-    /// The response where it is not: a form comes again, on a page that says what is wrong.
+    /// The response after a failure: a form is shown again, on a page with the error.
     pub fn refused(&self, problem: Problem, page: impl FnOnce(&str) -> String) -> Result<Response> {
         if self.is_form { Ok(explained(problem, page)) } else { Err(problem) }
     }

@@ -1,8 +1,9 @@
 //! Signing in, sessions, and signing out.
 //!
-//! `GET /login` is a page with a plain form, `POST /login` begins a session, `GET /session` says whose it is, `POST /logout` ends it,
-//! `POST /password` changes its user's password (`change.rs`). Users of an issuer sign in there (`openid/`). The session's secret is in
-//! a cookie (`cookie.rs`). A request with that cookie that may change something needs the session's CSRF token as well (`csrf.rs`).
+//! `GET /login` is a page with a plain form, and `POST /login` begins a session. `GET /session` names its user, `POST /logout` ends it,
+//! and `POST /password` changes its user's password (`change.rs`). Users of an issuer sign in there (`openid/`). The session's secret
+//! is in a cookie (`cookie.rs`). A request with that cookie that may change something needs the session's CSRF token as well
+//! (`csrf.rs`).
 
 mod acts;
 mod change;
@@ -46,11 +47,11 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{MissedTickBehavior, interval};
 
-/// Of the refusal of a wrong password. Without `Basic`, for which browsers would ask in a dialogue.
+/// The challenge after a wrong password. Without `Basic`, for which browsers would open a dialogue.
 static CHALLENGE: HeaderValue = HeaderValue::from_static("Bearer realm=\"meridian\"");
 const WRONG: &str = "the name or the password is wrong";
 
-/// What is sent to sign in.
+/// The body of `POST /login`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Asked {
@@ -73,7 +74,7 @@ pub async fn tend(state: AppState) {
     loop {
         ticks.tick().await;
         let (registry, limits, now) = (state.registry.clone(), state.config.session, state.now());
-        // It syncs files.
+        // On a blocking thread, since it syncs files.
         let tended = tokio::task::spawn_blocking(move || registry.tend_sessions(&limits, now)).await;
         if let Ok(Err(e)) = tended {
             tracing::warn!(error = %e, "sessions could not be recorded");
@@ -99,7 +100,8 @@ pub async fn page(state: Scope, Extension(dispatch): Extension<Dispatch>, contex
     };
     let mut response = unstored(respond::html(page));
     if signed_in.is_none() && cookie::SESSION.read(dispatch.arrival.secure, &context.headers).is_some() {
-        // Of a session that has ended. Until here it was refused; from here on its browser reads what everyone may read.
+        // The cookie belongs to a session that has ended. So far its requests were refused; without it the browser reads
+        // what everyone may read.
         respond::insert(response.headers_mut(), header::SET_COOKIE, &cookie::SESSION.unset(dispatch.arrival.secure));
     }
     Ok(response)
@@ -145,11 +147,11 @@ async fn take_over(
     (session, text): (&Session, &str),
 ) -> Result<()> {
     if let Err(problem) = acts::record(state, dispatch, acts::SIGN_IN, session).await {
-        // Nobody is in without a line that says so.
+        // No session may exist without its audit line.
         end(state, text.to_owned()).await?;
         return Err(problem);
     }
-    // A browser has one session, so that of before ends: it may be of someone else.
+    // A browser has one session, so the previous one ends: it may belong to another user.
     match cookie::SESSION.read(dispatch.arrival.secure, headers) {
         Some(before) => end(state, before.to_owned()).await,
         None => Ok(()),
@@ -167,13 +169,13 @@ async fn begin(state: &Scope, dispatch: &Dispatch, asked: &Asked) -> Result<(Arc
     Ok((session, text))
 }
 
-/// The refusal of an attempt that comes too soon.
+/// The refusal of an attempt that is too early.
 fn too_many(state: &Scope, wait: Duration) -> Problem {
     let detail = "too many attempts to sign in: try again later";
     Problem::new(Kind::TooManyAttempts, detail).retry_after(overload::spread(state, wait))
 }
 
-/// Checks the password of a user, and returns what is kept of it.
+/// Checks the password of a user, and returns its stored digest.
 async fn checked(
     state: &Scope,
     client: Option<IpAddr>,
@@ -199,11 +201,11 @@ async fn checked(
     Ok(digest)
 }
 
-/// Begins a session of a user whose password was found to have this digest.
+/// Begins a session of a user whose password was verified against this digest.
 async fn begin_session(state: &Scope, login: Login, digest: PasswordDigest) -> Result<(Arc<Session>, String)> {
     let (registry, limits, now) = (state.registry.clone(), state.config.session, state.now());
     let begun = tokio::task::spawn_blocking(move || registry.begin_session(&login, &digest, &limits, now)).await;
-    // None where the user has changed meanwhile, or its tenant is suspended.
+    // `None` if the user has changed meanwhile, or its tenant is suspended.
     begun.map_err(Problem::internal)?.map_err(errors::access_problem)?.ok_or_else(wrong)
 }
 
@@ -226,7 +228,7 @@ pub async fn logout(
         let _ = acts::record(&state, &dispatch, acts::SIGN_OUT, &session).await;
         tracing::info!(user = session.user(), "signed out");
     }
-    // One that has ended already is as good as ended.
+    // Ending a session that has ended already succeeds.
     let mut response = sent.done("/login", || Ok(respond::no_content()))?;
     respond::insert(response.headers_mut(), header::SET_COOKIE, &cookie::SESSION.unset(dispatch.arrival.secure));
     Ok(unstored(response))
@@ -260,9 +262,9 @@ fn info(state: &Scope, current: Option<(&Arc<Session>, &String)>) -> SessionInfo
     info
 }
 
-/// The session by which a request calls, with its text.
+/// The session that a request uses, with its text.
 fn current(state: &Scope, dispatch: &Dispatch, headers: &HeaderMap) -> Option<(Arc<Session>, String)> {
-    // Where both come, the header decides.
+    // If both are present, the header takes precedence.
     if headers.contains_key(header::AUTHORIZATION) {
         return None;
     }

@@ -2,11 +2,11 @@
 
 /// Max bytes.
 const BYTES_MAX: usize = 4096;
-/// Where nothing else is asked for.
+/// The default page.
 const START: &str = "/";
 
-/// The path that was asked for, if it is one on this server; else the start page. Browsers read `\` as `/`, and ignore
-/// tabs and line ends, so that `/\evil.example` and `/<tab>/evil.example` would lead to another host.
+/// The requested path if it is on this server; else the start page. Browsers read `\` as `/`, and ignore tabs and line
+/// ends, so that `/\evil.example` and `/<tab>/evil.example` would lead to another host.
 pub fn local(asked: Option<&str>) -> String {
     let is_local = |path: &&str| {
         let mut bytes = path.bytes();

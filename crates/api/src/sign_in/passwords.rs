@@ -1,11 +1,11 @@
 //! The queue of work on passwords.
 //!
-//! One hash takes some 30 ms of a processor and 19 MiB. They run one at a time, off the threads of the async runtime, so that
-//! attempts to sign in cost the other clients no more than that, however many there are.
+//! One hash takes some 30 ms of a processor and 19 MiB. Hashes run one at a time, off the threads of the async runtime. So
+//! any number of attempts to sign in takes no more than that from other clients.
 //!
-//! No tenant holds more places in the queue than are free. So a tenant that is alone may hold half of them, several hold the
-//! less the more they are, and there is a place for one that holds none. Tenants take turns: a request waits for those of
-//! its tenant before it, then for one of each other tenant.
+//! No tenant holds more places in the queue than are free. So a single tenant may hold half of them, and the more tenants
+//! there are, the fewer each holds. A place stays free for a tenant that holds none. Tenants take turns: a request waits for
+//! the earlier ones of its tenant, then for one of each other tenant.
 
 use crate::overload;
 use crate::problem::{Problem, Result};
@@ -18,13 +18,13 @@ use tokio::sync::{AcquireError, Semaphore};
 
 /// Places of requests that run or wait; further ones get 503.
 const PLACES: usize = 64;
-/// Longest wait.
+/// Max wait.
 const WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// Runs work on passwords.
 pub struct Passwords {
     lines: Arc<Lines>,
-    /// Of the work that runs.
+    /// Held by the running work.
     turn: Arc<Semaphore>,
 }
 
@@ -34,7 +34,7 @@ type Lines = Mutex<HashMap<String, Line>>;
 /// The line of a tenant.
 struct Line {
     places: usize,
-    /// Of its request that is next.
+    /// Held by its next request.
     head: Arc<Semaphore>,
 }
 
@@ -50,6 +50,7 @@ impl Place {
         let mut all = lines.lock();
         let (held, here) =
             (all.values().map(|line| line.places).sum::<usize>(), all.get(tenant).map_or(0, |l| l.places));
+        // A tenant may hold as many places as are free: the more it holds, the sooner it is refused.
         if held + here >= PLACES {
             return None;
         }
@@ -65,6 +66,7 @@ impl Drop for Place {
         let mut lines = self.lines.lock();
         if let Some(line) = lines.get_mut(&self.tenant) {
             line.places -= 1;
+            // Removed with its last place, so the table never has more lines than places.
             if line.places == 0 {
                 lines.remove(&self.tenant);
             }
@@ -82,7 +84,7 @@ impl Passwords {
     /// Runs `work` for a tenant when it is its turn.
     ///
     /// # Errors
-    /// 503 where too many wait, or the wait is too long.
+    /// 503 if too many wait, or the wait is too long.
     pub async fn run<T: Send + 'static>(
         &self,
         state: &AppState,
@@ -95,11 +97,13 @@ impl Passwords {
         };
         let place = Place::take(&self.lines, tenant).ok_or_else(busy)?;
         let (head, turn) = (place.head.clone(), self.turn.clone());
+        // First the head of the tenant's queue, then the turn. So at most one request of each tenant waits for the
+        // turn. Both semaphores are fair.
         let turns = async move { Ok::<_, AcquireError>((head.acquire_owned().await?, turn.acquire_owned().await?)) };
         let turns = tokio::time::timeout(WAIT_MAX, turns).await.map_err(|_| busy())?.map_err(Problem::internal)?;
         let run = move || {
             let done = work();
-            // Held to the end of the work: a client that has gone does not let another begin beside it.
+            // Held to the end of the work: if a client disconnects, no other hash begins beside its own.
             drop((turns, place));
             done
         };

@@ -33,7 +33,7 @@ pub trait Source: Send {
 /// Bytes that a parked query takes besides what its source reports.
 const PARKED_BYTES: usize = 16 << 10;
 
-/// A client that takes this long at most was waiting for the response: its query keeps its class.
+/// A client that takes at most this long was waiting for the response, so its query keeps its class.
 const PROMPT: Duration = Duration::from_millis(100);
 
 /// A query that is being run for a client.
@@ -231,7 +231,8 @@ impl BlockingWait {
     pub(super) fn for_room(&mut self, state: &AppState, pipe: &Arc<Pipe>) -> Result<()> {
         let Some(permit) = self.permit.take() else { return Err(Problem::internal("a wait without a permit")) };
         let released = Released::new(permit);
-        // A thread is cheap to hold, a permit is not: it stands for a processor, which a waiting thread does not use.
+        // A waiting thread is cheap to keep. A permit is not: it reserves a processor, which a waiting thread does
+        // not use.
         let parked = Parked::enter(state);
         self.runtime.block_on(wait(state, pipe, self.deadline))?;
         drop(parked);

@@ -1,4 +1,4 @@
-//! The memory of a query comes from the part of its tenant.
+//! The memory of a query, from the part of its tenant.
 
 use meridian_admission::{ByteBudget, ByteShare};
 use meridian_query::MemoryPool;

@@ -80,7 +80,7 @@ pub async fn run<T: Send + 'static>(run: Run, work: impl FnOnce(&Control) -> Res
     let outcome = tokio::task::spawn_blocking(move || {
         permit.meter().begin();
         let outcome = current.run(|| work(&control));
-        // Returned by the thread, not by the task that waits: the task may be dropped earlier, and a query that still
+        // Returned by the thread, not by the task that waits, which may be dropped earlier. A query that still
         // computes must keep its permit, or more threads would run than there are permits.
         drop(permit);
         outcome

@@ -222,7 +222,7 @@ impl Pipe {
             state.begun = true;
             return Poll::Ready(Ok(head));
         }
-        // The problem is moved out by value, so `Broken` stands in for it; an open end is put back.
+        // The problem is moved out by value, so `Broken` replaces it; an open end is put back.
         match std::mem::replace(&mut state.end, End::Broken) {
             End::Open => {
                 state.end = End::Open;
@@ -257,7 +257,7 @@ impl Pipe {
         }
     }
 
-    /// The whole of a small response, if it is complete and one chunk at most.
+    /// An entire small response, if it is complete and at most one chunk.
     pub(super) fn take_complete(&self) -> Option<Bytes> {
         let mut state = self.state.lock();
         if !matches!(state.end, End::Complete) || state.chunks.len() > 1 {

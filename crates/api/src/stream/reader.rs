@@ -34,7 +34,7 @@ impl Reader {
         std::future::poll_fn(|cx| self.pipe.poll_head(cx)).await
     }
 
-    /// The whole of the response, if it is complete and one chunk at most.
+    /// The entire response, if it is complete and at most one chunk.
     pub(super) fn take_complete(&self) -> Option<Bytes> {
         self.pipe.take_complete()
     }
@@ -66,6 +66,7 @@ impl hyper::body::Body for Reader {
     type Error = BrokenOff;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
+        // After an error the body has ended: the connection may poll it again.
         if self.broken {
             return Poll::Ready(None);
         }

@@ -1,11 +1,11 @@
 //! The clients with a streamed response, and which of them is evicted when the memory for responses is full.
 //!
 //! All bytes of responses that clients have not taken yet come out of one budget. When it is used up, the client that
-//! has taken nothing for longest is evicted, so that clients that do not read cost the others nothing. A client that
-//! has only just connected may yet read, so a query waits [`EVICT_AFTER`] before it judges.
+//! has taken nothing for longest is evicted. So clients that do not read cost the others nothing. A client that has
+//! only just connected may still read, so a query waits [`EVICT_AFTER`] before an eviction.
 //!
-//! A client of a stream of events is told why, and so leaves with a delay. Until then its bytes count as those to come: no
-//! other client is evicted for them.
+//! The client of a stream of events is told the reason, so it leaves with a delay. Until then its bytes count as about to
+//! be freed: no other client is evicted for them.
 
 use crate::state::AppState;
 use meridian_admission::{ByteBudget, ByteShare};
@@ -23,7 +23,7 @@ pub const RETRY_INTERVAL: Duration = Duration::from_millis(20);
 /// How long an evicted client may take to leave.
 pub const LEAVE_MAX: Duration = Duration::from_secs(1);
 
-/// What waits for one client, as far as it can be evicted.
+/// The unread data of one client, for which it can be evicted.
 pub trait Unread: Send + Sync {
     /// The memory that it is taken from.
     fn answers(&self) -> &ByteBudget;
@@ -80,7 +80,7 @@ impl Drop for Parked {
 }
 
 impl Readers {
-    /// Makes a client one that can be evicted, until the registration is dropped.
+    /// Registers a client as evictable, until the registration is dropped.
     pub fn register(state: &AppState, client: Arc<dyn Unread>) -> Registration {
         let number = state.readers.next.fetch_add(1, Ordering::Relaxed);
         state.readers.all.lock().insert(number, client);
@@ -111,6 +111,7 @@ impl Readers {
     pub fn try_reserve(&self, answers: &ByteBudget, bytes: usize) -> Option<ByteShare> {
         loop {
             let share = answers.try_take_some(bytes);
+            // Each turn evicts a client, so the loop ends: without another idle client nothing is evicted.
             if share.is_some() || !self.evict_idlest(answers, bytes) {
                 return share;
             }
@@ -130,6 +131,7 @@ impl Readers {
     fn evict_idlest(&self, answers: &ByteBudget, wanted: usize) -> bool {
         let clients = self.owing(answers);
         let leaving = leaving(&clients);
+        // The memory is on its way: one request must not evict more clients than it needs.
         if leaving > 0 && leaving >= wanted {
             return false;
         }
@@ -138,6 +140,7 @@ impl Readers {
             return false;
         };
         let bytes = client.bytes();
+        // Its client may have read meanwhile: then nothing was freed, and the caller tries again.
         if client.evict() {
             self.evicted.fetch_add(1, Ordering::Relaxed);
             let idle_ms = idle.as_millis() as u64;
@@ -164,6 +167,7 @@ pub(super) fn reserve(state: &AppState, answers: &ByteBudget, bytes: usize) -> O
             return share;
         }
         if begun.elapsed() >= wait {
+            // Extended once, and only for clients that are about to free memory.
             if wait > EVICT_AFTER || leaving(&state.readers.owing(answers)) == 0 {
                 return None;
             }

@@ -148,7 +148,7 @@ pub(super) fn charged(state: &AppState, answers: &ByteBudget, mut bytes: Vec<u8>
     Ok(chunks)
 }
 
-/// Bytes that give back their share of the budget once they are sent.
+/// Bytes that return their share of the budget once they are sent.
 struct BudgetedBytes {
     bytes: Vec<u8>,
     _share: Option<ByteShare>,

@@ -1,4 +1,4 @@
-//! What the commands that administer tokens, users and tenants share.
+//! Shared parts of the commands for tokens, users and tenants.
 
 use crate::args::{Target, TargetArgs, folder_exists};
 use crate::client::Client;
@@ -34,7 +34,7 @@ impl GrantArgs {
         document
     }
 
-    /// What was given, of an answer.
+    /// The granted rights, as an answer states them.
     pub fn given(answer: &Value) -> String {
         let text = |name: &str| answer[name].as_str().unwrap_or_default();
         let tenant = answer["tenant"].as_str().map_or(String::new(), |tenant| format!(" of tenant {tenant}"));
@@ -42,7 +42,8 @@ impl GrantArgs {
     }
 }
 
-/// Asks for the owner of a data folder or the holder of `MERIDIAN_TOKEN`, in this tenant where an operator names one.
+/// Runs `ask` with a client for the owner of a data folder or the holder of `MERIDIAN_TOKEN`, in a tenant if an
+/// operator names one.
 pub fn as_owner<T>(
     target: &TargetArgs,
     tenant: Option<&str>,
@@ -50,12 +51,13 @@ pub fn as_owner<T>(
 ) -> Result<T, Failure> {
     let target = target.resolve();
     if let Target::Folder(folder) = &target {
+        // A mistyped folder must not be created, only to report that it is empty.
         folder_exists(folder, ", or a server with --url")?;
     }
     ask_of(&target, tenant, ask)
 }
 
-/// Creates a thing of a kind, `tokens` for example. The folder may be new: the first token comes before the server.
+/// Creates a resource of a kind, such as `tokens`. The folder may be new: the first token comes before the server.
 pub fn create(kind: &str, document: &Value, target: &TargetArgs) -> Result<Value, Failure> {
     ask_of(&target.resolve(), None, |client| client.ask(&[kind], document))
 }
@@ -72,7 +74,7 @@ fn ask_of<T>(
     answer
 }
 
-/// Lists all things of a kind, `tokens` for example.
+/// Lists all resources of a kind, such as `tokens`.
 pub fn list(kind: &str, target: &TargetArgs) -> Result<Vec<Value>, Failure> {
     match as_owner(target, None, |client| client.json(&[kind], &[]))?[kind].take() {
         Value::Array(all) => Ok(all),
@@ -80,7 +82,7 @@ pub fn list(kind: &str, target: &TargetArgs) -> Result<Vec<Value>, Failure> {
     }
 }
 
-/// Prints a table of things, with what each column says of one. Scripts get whole cells.
+/// Prints a table with a row for each resource. Scripts get whole cells.
 pub fn print<const N: usize>(
     head: [&str; N],
     things: &[Value],
@@ -96,7 +98,7 @@ pub fn text(thing: &Value, name: &str) -> String {
     thing[name].as_str().unwrap_or_default().to_owned()
 }
 
-/// Removes a thing of this kind, `token` for example, and says so.
+/// Removes a resource of this kind, such as `token`, and reports it.
 pub fn remove(
     kind: &str,
     name: &str,

@@ -63,6 +63,7 @@ pub fn run(args: &AggregateArgs) -> Result<(), Failure> {
 /// The names of a group's members, in the order they first come.
 fn columns(groups: &[Value]) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
+    // From all groups: a group without a value lacks the member.
     for key in groups.iter().filter_map(Value::as_object).flat_map(|g| g.keys()) {
         if !names.contains(key) {
             names.push(key.clone());

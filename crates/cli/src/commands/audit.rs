@@ -52,7 +52,7 @@ pub fn run(args: &AuditArgs) -> Result<(), Failure> {
     })
 }
 
-/// Asks for the pages one after the other, until there is no next one.
+/// Gets the pages in sequence, until there is no next one.
 fn pages(
     client: &Client,
     args: &AuditArgs,
@@ -63,6 +63,7 @@ fn pages(
         let mut parameters = vec![("after", after), ("limit", PAGE.to_owned())];
         parameters.extend(args.datetime.clone().map(|datetime| ("datetime", datetime)));
         let page = client.json(&["audit"], &parameters)?;
+        // Only the position is taken from the link: its address may be one that this client cannot reach.
         let next = page["links"][0]["href"]
             .as_str()
             .and_then(|url| url.split(['?', '&']).find_map(|pair| pair.strip_prefix("after=")).map(str::to_owned));
@@ -77,6 +78,7 @@ fn pages(
 /// Prints a row for each act: its beginning is shown only if its end is missing.
 fn table(client: &Client, args: &AuditArgs) -> Result<(), Failure> {
     let columns = ["time", "who", "from", "tenant", "act", "target", "status", "change"];
+    // By number, so that rows are in order of time although ends replace beginnings.
     let mut rows: BTreeMap<u64, Vec<String>> = BTreeMap::new();
     pages(client, args, |acts| {
         for act in acts {

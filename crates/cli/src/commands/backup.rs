@@ -16,7 +16,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Max bytes read of a file with a key, which has 65.
+/// Max bytes read of a key file; a key has 65.
 const KEY_FILE_BYTES_MAX: u64 = 1024;
 
 /// Copy everything, or one tenant, into a folder, from which `meridian restore` makes a data folder
@@ -52,6 +52,7 @@ pub fn run(args: &BackupArgs) -> Result<(), Failure> {
     let key = args.key.as_deref().map(read_key).transpose()?;
     let target = args.target.resolve();
     if let (Some(_), Target::Server(address)) = (&key, &target) {
+        // The server seals the secrets, so it is sent the key.
         trust::demand_private(&address.url, "--key")?;
     }
     let client = Client::open(&target)?;
@@ -66,6 +67,7 @@ pub fn run(args: &BackupArgs) -> Result<(), Failure> {
     let mut copied = Copied::start("backup");
     let received = folder.receive(&mut answer, &mut |bytes| copied.add(bytes));
     copied.end();
+    // After the display has ended, so that the error is not printed over it.
     let received = received?;
     drop(answer);
     list(&received.backup);
@@ -79,7 +81,7 @@ pub fn run(args: &BackupArgs) -> Result<(), Failure> {
     client.close()
 }
 
-/// Reads a key: as text, and as what it is.
+/// Reads a key: its text, and the parsed key.
 pub fn read_key(file: &Path) -> Result<(String, BackupKey), Failure> {
     let wrong = |why: String| Failure::Usage(format!("--key {}: {why}", file.display()));
     let mut text = String::new();

@@ -43,11 +43,11 @@ fn tell(repair: &Repair) {
 /// Runs the command.
 pub fn run(args: &CheckArgs) -> Result<(), Failure> {
     folder_exists(&args.data, "")?;
-    // Opening it would make it a data folder.
+    // Opening an empty folder would make it a data folder.
     if std::fs::read_dir(&args.data).is_ok_and(|mut names| names.next().is_none()) {
         return Err(Failure::Usage(format!("{} is empty: there is nothing to check", args.data.display())));
     }
-    // No event expires and nothing is flushed or merged meanwhile.
+    // Without background work, no event expires and nothing is flushed or merged meanwhile.
     let options = Options { background: false, ..Options::at(&args.data) };
     let store = Store::open(options, Seams::real())?;
     // Before the check, which then reports only the damage that is left.

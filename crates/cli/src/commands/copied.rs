@@ -29,7 +29,7 @@ impl Copied {
         Copied { bar, name, bytes: 0, begun: now, last_line: now }
     }
 
-    /// More bytes are copied.
+    /// Adds copied bytes.
     pub fn add(&mut self, bytes: u64) {
         self.bytes += bytes;
         let rate = self.bytes as f64 / self.begun.elapsed().as_secs_f64().max(1e-3);
@@ -42,7 +42,7 @@ impl Copied {
         self.bar.tick();
     }
 
-    /// Ends the show.
+    /// Ends the display.
     pub fn end(self) {
         self.bar.finish_and_clear();
     }

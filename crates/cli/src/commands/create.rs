@@ -66,6 +66,7 @@ pub fn run(args: &CreateArgs) -> Result<(), Failure> {
             place.create(&schema, &named.of(&Settings::default()))?;
             say(&format!("made collection {name}:\n{}", schema_arg::describe(&schema).trim_end()));
         }
+        // A schema of an existing collection is compared, not applied: fields are added by PATCH alone.
         (Some(there), Some(schema)) if !schema_json::same(&there, &schema, name) => {
             let detail = "with another schema than --schema says";
             return Err(Failure::Refused(format!("the collection {name} is there already, {detail}")));
@@ -88,6 +89,7 @@ fn named(args: &CreateArgs) -> Result<SettingsChange, Failure> {
     let retention = args.retention.as_deref().map(|text| or_none(text, units::duration)).transpose();
     let bytes = args.retention_bytes.as_deref().map(|text| or_none(text, units::size)).transpose();
     let retention_bytes = bytes.map_err(option("--retention-bytes"))?;
+    // It would remove everything at once, which is never meant.
     if retention_bytes == Some(Some(0)) {
         return Err(Failure::Usage("--retention-bytes: 0: expected 1 byte or more, or none".to_owned()));
     }

@@ -71,6 +71,7 @@ pub fn run(args: &ExportArgs) -> Result<(), Failure> {
 
 fn partial_name(file: &Path) -> PathBuf {
     let mut name = file.file_name().unwrap_or_default().to_owned();
+    // With the process id: two exports to one file must not write into each other's.
     name.push(format!(".{}.partial", std::process::id()));
     file.with_file_name(name)
 }
@@ -97,6 +98,7 @@ fn write(answer: &mut dyn std::io::Read, form: Form, partial: &Path, file: &Path
     // Before the rename: after a crash the name must not belong to an unwritten file.
     out.get_ref().sync_all().map_err(failed)?;
     let bytes = out.get_ref().metadata().map_err(failed)?.len();
+    // An existing file is replaced in one step: readers find the old content or the new, never a part.
     std::fs::rename(partial, file).map_err(failed)?;
     Ok(bytes)
 }

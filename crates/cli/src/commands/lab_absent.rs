@@ -11,7 +11,7 @@ pub struct LabArgs {
     _args: Vec<String>,
 }
 
-/// Says what is missing.
+/// Reports what is missing.
 pub fn run(_: &LabArgs) -> Result<(), Failure> {
     Err(Failure::Usage("lab is not in this build: build meridian with the feature `lab`".to_owned()))
 }

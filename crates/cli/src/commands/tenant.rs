@@ -70,6 +70,7 @@ fn quota(text: &str) -> Result<(Quota, Option<u64>), String> {
     let quota: Quota = name.parse().map_err(|wrong: meridian_model::Invalid| wrong.detail)?;
     let limit = match limit {
         "none" => None,
+        // By the quota, not by the text: a plain number is valid for both kinds.
         _ if quota.is_of_bytes() => Some(units::size(limit)?),
         _ => Some(limit.parse().map_err(|_| format!("{limit:?}: expected a number, or none"))?),
     };
@@ -97,6 +98,7 @@ impl SettingArgs {
             Some(pattern) => document["anonymous"] = json!(pattern),
         }
         for (quota, limit) in &self.quota {
+            // Null removes a quota, an absent one keeps it.
             document["quotas"][quota.name()] = json!(limit);
         }
         document
@@ -147,6 +149,7 @@ fn list(target: &TargetArgs) -> Result<(), Failure> {
 
 fn set(args: &SetArgs) -> Result<(), Failure> {
     let document = args.settings.document();
+    // The server accepts an empty change, but here it is a mistake.
     if document == json!({}) {
         return Err(Failure::Usage("nothing to change: expected --weight, --anonymous or --quota".to_owned()));
     }

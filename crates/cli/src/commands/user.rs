@@ -9,7 +9,7 @@ use serde_json::json;
 use std::io::{BufRead as _, IsTerminal as _};
 use std::path::PathBuf;
 
-/// Longest password that is read, in bytes; servers take shorter ones.
+/// Max bytes of a password that is read; servers accept shorter ones.
 const PASSWORD_BYTES_MAX: u64 = 64 << 10;
 
 /// Create, list, change and delete users
@@ -136,6 +136,7 @@ impl PasswordArgs {
             return there(first_line(std::io::stdin()).map_err(failed)?, "standard input");
         }
         let password = rpassword::prompt_password("password: ").map_err(failed)?;
+        // Asked twice, because the terminal does not show what is typed.
         match rpassword::prompt_password("again: ").map_err(failed)? == password {
             true => Ok(password),
             false => Err(Failure::Usage("the two passwords differ".to_owned())),

@@ -84,6 +84,7 @@ fn issuers(value: &Value) -> Result<Vec<IssuerSettings>, String> {
         let text = text.map_err(|e: toml::de::Error| format!("issuer {}: {}", n + 1, e.message()))?;
         let name = text.name.clone();
         let issuer = issuer(text).map_err(|why| format!("issuer {name:?}: {why}"))?;
+        // Names are in the ids of callers, and `iss` selects the keys: both must be unambiguous.
         if all.iter().any(|other| other.name == issuer.name || other.issuer == issuer.issuer) {
             return Err(format!("issuer {name:?}: there is another with this name or this issuer"));
         }
@@ -116,6 +117,7 @@ fn issuer(text: IssuerText) -> Result<IssuerSettings, String> {
             return Err("expected either keys (an https URL or a file) or secret (a file)".to_owned());
         }
     };
+    // Sign-in needs the endpoints of the discovery document, which also names the keys.
     if text.sign_in.is_some() && keys != KeySource::Discovered {
         return Err("sign_in: the issuer says where its keys are: leave out keys and secret".to_owned());
     }
@@ -124,6 +126,7 @@ fn issuer(text: IssuerText) -> Result<IssuerSettings, String> {
     let skew = within("skew", text.skew, "60s", ["0s", "1h"])?;
     let refresh = within("refresh", text.refresh, "15m", ["10s", "7d"])?;
     let refresh_min = within("refresh_min", text.refresh_min, "30s", ["1s", "1h"])?;
+    // A regular reading below the min interval would be put off each time.
     if refresh < refresh_min {
         return Err("refresh: must be at least refresh_min".to_owned());
     }
@@ -155,7 +158,7 @@ fn sign_in(text: SignInText, name: &str) -> Result<SignInSettings, String> {
     Ok(SignInSettings { client_id, client_secret, title: text.title.unwrap_or(name.to_owned()), scopes, session })
 }
 
-/// Keys that come over a network without TLS could be anyone's.
+/// Reads a source of keys. A URL must be https: keys that come over a network without TLS could be forged.
 fn key_set(text: String) -> Result<KeySource, String> {
     match text.split_once("://") {
         Some(_) if is_trusted_url(&text) => Ok(KeySource::Url(text)),
@@ -170,6 +173,7 @@ fn rule(text: RuleText) -> Result<Rule, String> {
         Some(pattern) => pattern.parse().map_err(|e: meridian_model::Invalid| e.to_string())?,
         None => Pattern::all(),
     };
+    // A rule for every token must be explicit: a forgotten value would give its rights to all.
     if text.claim.is_some() != text.value.is_some() {
         return Err("expected claim and value, or neither for every token".to_owned());
     }

@@ -9,12 +9,12 @@ use std::str::FromStr;
 use std::time::Duration;
 use toml::Value;
 
-/// The part that a process plays.
+/// The role of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// Everything, in one process.
     All,
-    /// Answers clients from what an owner has.
+    /// Answers clients from the collections of an owner.
     Gateway,
     /// Writes the collections in the bucket.
     Owner,
@@ -58,7 +58,7 @@ pub struct Cluster {
     pub bucket: String,
     /// Where an owner answers gateways.
     pub flight: String,
-    /// The name of this process; empty: a made one.
+    /// The name of this process; empty: a generated one.
     pub node: String,
     /// How long an owner's lease holds without being renewed.
     pub lease: Duration,
@@ -83,6 +83,7 @@ impl Cluster {
     /// [`Failure::Usage`] that names the option.
     pub fn check(&self, role: Role, ephemeral: bool) -> Result<(), Failure> {
         let wrong = |what: String| Err(Failure::Usage(what));
+        // A single process ignores these, so setting one is a mistake in the role.
         if role == Role::All {
             for (option, value) in [("--log", &self.log), ("--bucket", &self.bucket)] {
                 if !value.is_empty() {

@@ -4,22 +4,23 @@ use super::Config;
 use super::setting::{GIB, MIB};
 use meridian_api::ServerConfig;
 
-/// Memory for the program itself, its threads, what its allocator keeps, and the trees of a few hundred million events.
+/// Memory for the program itself, its threads, its allocator's reserve, and the trees of a few hundred million events.
 const PROGRAM_BYTES: u64 = 128 * MIB;
-/// What a request holds while it runs or is paused: the blocks that it reads, and the events that it encodes. Few of them
-/// read large events at a time, which take more.
+/// Memory of a request while it runs or is paused: the blocks that it reads, and the events that it encodes. Few requests
+/// at a time read large events, which take more.
 const REQUEST_BYTES: u64 = 4 * MIB;
-/// What a connection holds: a head of the max size as it arrives, or what a client of HTTP/2 sends ahead, or the buffers of a
-/// WebSocket and a message that comes in; the buffers of TLS; its task. What waits for its client is in the responses.
+/// Memory of a connection: its task, the buffers of TLS, and the largest of three parts. These are a head of the max size,
+/// what an HTTP/2 client sends ahead, and the buffers of a WebSocket with an incoming message. Data that waits for the client
+/// counts as responses.
 const CONNECTION_BYTES: u64 = 192 << 10;
 /// What a stream of events holds beside its connection, the message in hand and its conditions: its tasks, short messages.
 const STREAM_BYTES: u64 = 32 << 10;
-/// What a remembered object takes: its hash, a time, and where it is.
+/// Memory of a remembered object: its hash, a time, and its position.
 const OBJECT_BYTES: u64 = 64;
 /// One password is hashed at a time (Argon2id).
 const PASSWORD_BYTES: u64 = 20 * MIB;
-/// What each event that is being written takes: as columns, encoded for the log, and in the log's buffer. While it is read,
-/// columns grow to twice their size.
+/// How often each event that is being written counts: as columns, encoded for the log, and in the log's buffer. While it is
+/// read, columns grow to twice their size.
 const BATCH_TIMES: u64 = meridian_api::BATCH_TIMES as u64;
 /// Rows of a segment above which a merge writes more than one.
 const SEGMENT_ROWS_USUAL: u32 = 1_700_000;
@@ -32,7 +33,7 @@ pub(super) fn fit(config: &mut Config, memory: u64) {
     config.server.body_bytes_max = store.batch_bytes as usize;
     // The first half gibibyte is for the program, trees of segments, and a merge.
     store.cache_bytes = (memory.saturating_sub(GIB / 2) / 4 / MIB * MIB).clamp(64 * MIB, 64 * GIB);
-    // Two batches of 64 MiB at least: one goes in while the other is flushed.
+    // At least two batches of 64 MiB: one is written while the other is flushed.
     store.memory_bytes = share(8, 128, 256);
     store.log_bytes = store.memory_bytes;
     // A merge keeps four bytes of each event, and a segment that is written up to a hundred.
@@ -87,8 +88,9 @@ fn saved_bytes(server: &ServerConfig) -> u64 {
     packets as u64 + OBJECT_BYTES * saved.objects_max as u64
 }
 
-/// Memory that merges need: on disk four bytes of each event, and a hundred of each that is written to a segment; in memory
-/// a quarter of what is not flushed. A merge of large events has few of them, and takes less than one of many.
+/// Memory of merges. On disk they need four bytes for each event, and a hundred for each that is written to a segment. In
+/// memory they need a quarter of what is not flushed. A merge of large events has few of them, and takes less than one of
+/// many.
 fn merge_bytes(config: &Config) -> u64 {
     let store = &config.store;
     let written = 100 * u64::from(store.segment_rows_max.min(SEGMENT_ROWS_USUAL));

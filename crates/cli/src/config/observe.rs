@@ -64,12 +64,12 @@ pub(super) const SETTINGS: &[Setting] = &[
     count!("traces.queue_max", "Max spans that wait to be sent; more are dropped.", traces.queue_max, 1, 10_000_000),
 ];
 
-/// What is recorded of requests, and where it is sent.
+/// Which requests are recorded, and where the records are sent.
 #[derive(Debug, Clone)]
 pub struct Traces {
     /// The collector: its base URL, or that of its traces; `None`: nothing is recorded.
     pub endpoint: Option<String>,
-    /// The share of requests that is recorded where the caller has not decided, 0 to 1.
+    /// The share of requests that is recorded if the caller has not decided, 0 to 1.
     pub sample: f64,
     /// Max traces a second that callers may have recorded.
     pub parents_per_second: u32,
@@ -83,7 +83,7 @@ impl Default for Traces {
     }
 }
 
-/// A port alone is one of this machine.
+/// A port without a host is on this machine.
 fn address(text: &str) -> Result<Option<SocketAddr>, String> {
     match (text, text.parse::<u16>()) {
         ("", _) => Ok(None),

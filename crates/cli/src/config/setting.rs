@@ -70,6 +70,7 @@ macro_rules! duration {
             get: |c| Value::String(units::duration_text(c.$($place).+)),
             set: |c, v| {
                 let text = v.as_str().ok_or("expected a length of time such as \"30s\", \"5m\" or \"1d\"")?;
+                // Compared as durations: the limits are texts only to be shown as written.
                 let value = units::duration(text)?;
                 let (min, max) = (units::duration($min)?, units::duration($max)?);
                 if value < min || value > max {

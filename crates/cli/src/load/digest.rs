@@ -6,9 +6,9 @@ use twox_hash::XxHash3_128;
 
 /// Names the batches of one input so that the same events get the same names however often they are sent.
 ///
-/// The digest runs over the decoded events, not over the bytes of the file. An interrupted load resumes with the same
-/// keys, a file corrected after its last good batch keeps the keys of its stored batches, and a pipe, which cannot be
-/// read twice, has keys like a file.
+/// The digest covers the decoded events, not the bytes of the file. So an interrupted load resumes with the same
+/// keys. A file that is corrected after its last good batch keeps the keys of its stored batches. A pipe, which
+/// cannot be read twice, has keys like a file.
 pub struct Digest {
     hash: XxHash3_128,
     ordinal: u64,

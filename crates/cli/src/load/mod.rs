@@ -26,7 +26,7 @@ use std::sync::Arc;
 use std::sync::mpsc;
 use surplus::RejectsFile;
 
-/// Events of one batch; together with the bytes this decides where inputs are cut, and so what a resumed load repeats.
+/// Max events and bytes of one batch. They decide where inputs are cut, and so what a resumed load repeats.
 const BATCH: BatchLimits = BatchLimits { rows: 50_000, bytes: 16 << 20 };
 
 /// Load events from files or a pipe
@@ -130,6 +130,7 @@ pub fn run(args: &LoadArgs) -> Result<(), Failure> {
     let given = args.schema.as_deref().map(schema_arg::read).transpose()?;
     let durability = config::durability(&args.durability).map_err(|e| Failure::Usage(format!("--durability: {e}")))?;
     let settings = Settings { durability, ..Settings::default() };
+    // Opened before the collection: a file that cannot be written must not leave a partial load.
     let rejects = RejectsFile::open(args)?;
     let mut place = CollectionTarget::open(args.target.resolve(), &args.collection)?;
     let mut total = Counts::default();
@@ -138,6 +139,7 @@ pub fn run(args: &LoadArgs) -> Result<(), Failure> {
         // One file for all inputs: each line names its input.
         let options = ReadOptions { rejects: rejects.as_ref().map(|r| r.of(&source.name)), ..options.clone() };
         let base = match (&args.track, place.schema(), &given) {
+            // An existing collection decides how its input is read.
             (None, Some(schema), _) => schema,
             (None, None, Some(given)) => Arc::new(given.clone()),
             _ => Arc::new(source.infer(&options)?),
@@ -173,7 +175,7 @@ pub fn run(args: &LoadArgs) -> Result<(), Failure> {
     place.close()
 }
 
-/// The collection that an input goes into, made when the first batch of it has been read.
+/// The collection of an input, created once the first batch has been read.
 struct Into<'a> {
     place: &'a mut CollectionTarget,
     schema: &'a Arc<Schema>,
@@ -205,7 +207,8 @@ impl Into<'_> {
         // left.
         different_ids(&batch)?;
         self.make()?;
-        // A refused first batch removes what it made, so that a second attempt with other options starts afresh.
+        // A refused first batch removes the collection that it created, so that a second attempt with other options
+        // can create it.
         self.place.write(batch, key).or_else(|refusal| match self.place.unmake()? {
             true => Err(refusal),
             false => {
@@ -222,7 +225,7 @@ fn different_ids(batch: &Batch) -> Result<(), Failure> {
     twice.map_or(Ok(()), |id| Err(Failure::Bad(format!("the id {id:?} occurs twice in the input"))))
 }
 
-/// How many events went in, and how many were in already from a load that broke off.
+/// Events that were loaded, and events that an interrupted load had stored already.
 #[derive(Default, Clone, Copy)]
 struct Counts {
     written: u64,
@@ -305,13 +308,13 @@ fn fits(there: &Schema, lines: &Schema, given: Option<&Schema>, args: &LoadArgs)
     }
 }
 
-/// Whether two schemas take the same events.
+/// Whether two schemas accept the same events.
 fn same_events(a: &Schema, b: &Schema) -> bool {
     let kinds = |s: &Schema| s.fields.iter().map(|f| (f.name.clone(), f.kind)).collect::<Vec<_>>();
     kinds(a) == kinds(b) && a.geometry == b.geometry && a.time == b.time
 }
 
-/// Reads on one thread and writes on this one, so that parsing and the log's disk work side by side.
+/// Reads on one thread and writes on this one, so that parsing overlaps with the writes of the log.
 fn load(source: Source, base: Arc<Schema>, options: &ReadOptions, into: &mut Into<'_>) -> Result<Counts, Failure> {
     let (name, args, schema) = (source.name.clone(), into.args, into.schema.clone());
     let mut progress = Progress::start(&name, source.size, source.read.clone(), args.quiet);
@@ -332,6 +335,7 @@ fn load(source: Source, base: Arc<Schema>, options: &ReadOptions, into: &mut Int
         let reading = scope.spawn(move || {
             loop {
                 let next = events.next_batch(&BATCH);
+                // An error is the last item too: it is sent, and ends the load.
                 let last = !matches!(next, Ok(Some(_)));
                 // The writer stops receiving at its first error, and that ends the reader too.
                 let gone = next.transpose().is_some_and(|next| send.send(next).is_err());
@@ -340,6 +344,7 @@ fn load(source: Source, base: Arc<Schema>, options: &ReadOptions, into: &mut Int
                 }
             }
         });
+        // In order of the input: the key of a batch covers all batches before it.
         let mut take = |batch: Result<Batch, ReadError>| {
             let batch = batch.map_err(|e| bad(&name, &e, counts))?;
             let key = digest.key(&batch).map_err(|e| Failure::Bad(format!("{name}: {e}")))?;
@@ -359,6 +364,7 @@ fn load(source: Source, base: Arc<Schema>, options: &ReadOptions, into: &mut Int
     progress.end(report.skipped + u64::from(outcome.is_err()));
     surplus::tell(&name, &report);
     outcome?;
+    // With --invalid skip an input of the wrong format would otherwise seem to be loaded.
     if counts.written + counts.before == 0 && report.skipped > 0 {
         return Err(Failure::Bad(format!("{name}: none of its events could be loaded")));
     }
@@ -367,7 +373,7 @@ fn load(source: Source, base: Arc<Schema>, options: &ReadOptions, into: &mut Int
 
 fn salt() -> u64 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    // Never 0, which stands for no salt.
+    // Never 0, which means no salt.
     now.map_or(1, |d| d.as_nanos() as u64 | 1)
 }
 

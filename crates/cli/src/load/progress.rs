@@ -58,7 +58,7 @@ impl Progress {
         }
     }
 
-    /// More events are in.
+    /// Adds loaded events.
     pub fn add(&mut self, events: u64) {
         self.events += events;
         let read = self.read.load(Ordering::Relaxed);
@@ -82,7 +82,7 @@ impl Progress {
         self.bar.set_position(read);
     }
 
-    /// Ends the show; what is in stays on the screen.
+    /// Ends the display; the loaded count stays on the screen.
     pub fn end(self, mistakes: u64) {
         self.bar.finish_and_clear();
         if self.quiet {

@@ -67,7 +67,7 @@ impl Source {
         Ok(Source { name, size, read, format, sample, sample_is_all, bytes, parquet })
     }
 
-    /// Makes a schema from its first events.
+    /// Infers a schema from its first events.
     pub fn infer(&self, options: &ReadOptions) -> Result<Schema, Failure> {
         let guess = match &self.parquet {
             Some(file) => file

@@ -18,9 +18,10 @@ pub struct RejectsFile {
 }
 
 impl RejectsFile {
-    /// Makes the file, if one is asked for.
+    /// Creates the file, if requested.
     pub fn open(args: &LoadArgs) -> Result<Option<RejectsFile>, Failure> {
         let Some(path) = &args.rejects else { return Ok(None) };
+        // Nothing is left out then, so the file would stay empty.
         if args.invalid == "refuse" {
             return Err(Failure::Usage("--rejects: needs --invalid skip or --invalid repair".to_owned()));
         }
@@ -39,7 +40,7 @@ impl RejectsFile {
         })
     }
 
-    /// Brings what is still in memory into the file.
+    /// Flushes buffered lines into the file.
     pub fn close(&self) -> Result<(), Failure> {
         let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
         out.flush().map_err(|e| unwritable(&self.path, &e))
@@ -56,6 +57,7 @@ fn line(input: &str, rejected: &Rejected<'_>) -> String {
     let mut line = head.to_string();
     // The event is JSON as it stands: parsing it would change its numbers.
     if let Some(event) = &rejected.event {
+        // The closing brace, to append a member.
         line.pop();
         line += &format!(",\"event\":{event}}}");
     }
@@ -63,7 +65,7 @@ fn line(input: &str, rejected: &Rejected<'_>) -> String {
     line
 }
 
-/// Puts what the command line says into the options of the reader.
+/// Applies the command line to the options of the reader.
 pub fn apply(args: &LoadArgs, options: &mut ReadOptions) {
     let surplus = |drop: bool| if drop { Unknown::Ignore } else { Unknown::Refuse };
     options.heights = surplus(args.drop_z);
@@ -88,7 +90,7 @@ pub fn hint(error: &ReadError) -> &'static str {
     }
 }
 
-/// Says what was left out or changed of an input.
+/// Reports what was left out or changed in an input.
 pub fn tell(input: &str, report: &Report) {
     let events = |n: u64| if n == 1 { "1 event".to_owned() } else { format!("{} events", count_text(n)) };
     let listed = |list: &[Invalid], of: u64| {

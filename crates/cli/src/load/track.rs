@@ -7,11 +7,11 @@ use meridian_model::{
 };
 use std::sync::Arc;
 
-/// The schema of the lines that positions of `base` make.
+/// The schema of the lines made from positions of `base`.
 ///
-/// Each line has the object's name, `points` (how many positions it has) and, where positions have a
-/// time, `start` and `end`. Numbers of the positions become `NAME_min` and `NAME_max`; of other values
-/// the first that is there is kept under its name.
+/// Each line has the object's name, `points` (the number of positions) and, if positions have a time, `start` and
+/// `end`. Numbers of the positions become `NAME_min` and `NAME_max`. Of other values the first one present is kept
+/// under its name.
 pub fn track_schema(base: &Schema, track: &str) -> Result<Schema, Invalid> {
     let object = object_field(base, track)?;
     if base.geometry != Some(GeometryType::Point) {
@@ -47,8 +47,10 @@ pub fn track_schema(base: &Schema, track: &str) -> Result<Schema, Invalid> {
     }
     let schema = Schema {
         fields,
+        // A line that crosses the antimeridian has several parts.
         geometry: Some(GeometryType::MultiLine),
         time,
+        // A line is made from many positions, so it has the id of none of them.
         id: IdRole::Made,
         id_name: "id".to_owned(),
         object: Some(0),
@@ -64,6 +66,7 @@ fn object_field(base: &Schema, track: &str) -> Result<usize, Invalid> {
         Invalid::field("--track", format!("{track:?} is not a field of this input: expected one of {}", names()))
     })?;
     match base.fields[index].kind {
+        // Only types with exact equality: neighbours are compared by value.
         FieldType::Text | FieldType::Int => Ok(index),
         other => {
             Err(Invalid::field("--track", format!("{track:?} is a {}: expected a name or a number", other.word())))
@@ -129,10 +132,12 @@ impl TrackReader {
             if self.instant.is_some() {
                 let (time, _) = batch.interval(row);
                 let (start, end) = track.times.unwrap_or((time, time));
+                // Min and max, since positions of one object need not be in order of time.
                 track.times = Some((start.min(time), end.max(time)));
             }
             for (field, (low, high)) in track.values.iter_mut().enumerate() {
                 let value = value(batch, field, row);
+                // A missing value must not count as the min or max.
                 if value == Value::Null {
                     continue;
                 }
@@ -177,6 +182,7 @@ impl TrackReader {
     }
 
     fn advance(&mut self, limits: &BatchLimits) -> Result<(), ReadError> {
+        // Several batches of positions may be needed for one line.
         while !self.ended && self.builder.rows() < limits.rows && self.builder.bytes() < limits.bytes {
             match self.positions.next_batch(limits)? {
                 Some(batch) => self.take(&batch)?,
@@ -194,6 +200,7 @@ impl EventReader for TrackReader {
     fn next_batch(&mut self, limits: &BatchLimits) -> Result<Option<Batch>, ReadError> {
         if let Err(error) = self.advance(limits) {
             self.ended = true;
+            // After an error the current line is incomplete, and must not be stored.
             self.open = None;
             return Err(match error {
                 ReadError::Invalid(mut mistakes) => {
@@ -238,7 +245,7 @@ fn value(batch: &Batch, field: usize, row: usize) -> Value {
     }
 }
 
-/// Whether one number is less than another; of values without an order the first stays.
+/// Whether one number is less than another; false for values without an order, so the first stays.
 fn less(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Int(a), Value::Int(b)) => a < b,
@@ -257,7 +264,7 @@ fn line(points: &[(f64, f64)]) -> Option<geo_types::Geometry<f64>> {
         if (lon2 - lon1).abs() > 180.0 {
             let edge = 180f64.copysign(lon1);
             let unwrapped = lon2 + 360f64.copysign(lon1);
-            // Both on the antimeridian, once from each side: the line crosses where it is.
+            // Both points are on the antimeridian, one on each side: the line crosses there.
             let share = if unwrapped == lon1 { 0.0 } else { (edge - lon1) / (unwrapped - lon1) };
             let lat = lat1 + (lat2 - lat1) * share;
             if let Some(part) = parts.last_mut() {

@@ -38,7 +38,7 @@ impl Flood {
         if self.0.len() >= MESSAGES_MAX && !self.0.contains_key(&key) {
             self.0.retain(|_, recent| recent.suppressed > 0 || now.duration_since(recent.written) < QUIET);
             if self.0.len() >= MESSAGES_MAX {
-                // So many different messages within a second: the table stays bounded, and this one is written.
+                // Too many different messages within a second: the table stays bounded, and this one is written.
                 return Told::Write { suppressed: 0 };
             }
         }

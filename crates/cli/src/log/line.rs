@@ -111,6 +111,7 @@ impl Line<'_> {
         if self.suppressed > 0 {
             set("suppressed", self.suppressed.into());
         }
+        // Under one member, so that a field cannot take the name of another member.
         if !self.message.fields.is_empty() {
             set("fields", Value::Object(self.message.fields.clone()));
         }

@@ -56,7 +56,7 @@ impl<S: Subscriber> Layer<S> for Lines {
         let metadata = event.metadata();
         let mut message = Message::default();
         event.record(&mut message);
-        // An operator that asks for such detail gets all of it.
+        // An operator who asks for debug or trace lines gets all of them.
         let suppressed = match *metadata.level() > Level::INFO {
             true => 0,
             false => match self.counted(event, &message) {
@@ -79,7 +79,7 @@ impl Lines {
     fn counted(&self, event: &Event<'_>, message: &Message) -> Told {
         let metadata = event.metadata();
         let mut key = DefaultHasher::new();
-        // The place in the code, and the message: some places write one that they are given.
+        // The place in the code and the message, since some places write various messages.
         (metadata.callsite(), &message.text).hash(&mut key);
         let mut flood = self.0.flood.lock().unwrap_or_else(PoisonError::into_inner);
         flood.count(key.finish(), Instant::now(), || (*metadata.level(), metadata.target(), message.text.clone()))
@@ -100,7 +100,8 @@ impl Lines {
             Format::Json => line.as_json(),
         };
         text.push('\n');
-        // In one piece, so that lines of other threads do not mix with it. A closed standard error stops no server.
+        // In one write, so that lines of other threads do not mix with it. A closed standard error must not stop the
+        // server.
         let _ = std::io::stderr().lock().write_all(text.as_bytes());
     }
 }

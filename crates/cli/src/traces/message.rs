@@ -3,7 +3,7 @@
 
 use meridian_observe::{EndedSpan, Kind, Value};
 
-/// What a span is a part of, for the collector.
+/// The service name of spans.
 const SERVICE: &str = "meridian";
 
 /// An `ExportTraceServiceRequest` with these spans.
@@ -51,7 +51,7 @@ fn put_span(out: &mut Vec<u8>, span: &EndedSpan) {
         // A `Status` of code `ERROR`.
         message(out, 15, |status| number(status, 3, 2));
     }
-    // Sampled; and whether the parent is remote, which is known.
+    // The flags: sampled, and that it is known whether the parent is remote.
     let flags: u32 = 0x101 | if span.parent_is_remote { 0x200 } else { 0 };
     varint(out, 16 << 3 | 5);
     out.extend_from_slice(&flags.to_le_bytes());

@@ -1,7 +1,7 @@
 //! Sends spans to a collector over OTLP (`http/protobuf`).
 //!
-//! Ended spans wait in a bounded queue, and a task sends them in batches. A full queue drops spans, and counts them: a slow
-//! collector delays no request.
+//! Ended spans wait in a bounded queue, and a task sends them in batches. A full queue drops spans and counts them, so a
+//! slow collector delays no request.
 
 mod message;
 
@@ -112,7 +112,7 @@ async fn send(
         let max = if is_over { LAST_MAX } else { EXPORT_MAX };
         collector.take(&mut batch, &sink, max).await;
     }
-    // No more are accepted; waiting spans are sent while there is time.
+    // No further spans are accepted; waiting ones are sent while there is time.
     waiting.close();
     let until = Instant::now() + LAST_MAX;
     while waiting.recv_many(&mut batch, BATCH_MAX).await > 0 {
@@ -134,7 +134,7 @@ impl Collector {
         if url.path() == "/" {
             url.set_path("/v1/traces");
         }
-        // Another part of the program may have chosen already: then this changes nothing.
+        // Fails if another part of the program has installed a provider already, which is fine.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = Client::builder().no_proxy().build().map_err(|e| wrong(format!("no HTTP client: {e}")))?;
         let headers = headers(&std::env::var(HEADERS).unwrap_or_default())
@@ -157,7 +157,7 @@ impl Collector {
         };
     }
 
-    /// Sends an export until the collector takes it, or refuses it for good.
+    /// Sends an export until the collector accepts it, or refuses it for good.
     async fn post(&self, body: Vec<u8>) -> Result<(), String> {
         let mut pause = RETRY;
         loop {
@@ -165,11 +165,11 @@ impl Collector {
             let answer = request.header(CONTENT_TYPE, "application/x-protobuf").body(body.clone()).send().await;
             match answer.map(|answer| answer.status()) {
                 Ok(status) if status.is_success() => return Ok(()),
-                // Any status that OTLP does not let a client repeat.
+                // A status after which OTLP forbids a retry.
                 Ok(status) if ![429, 502, 503, 504].contains(&status.as_u16()) => {
                     return Err(format!("it answered {status}"));
                 }
-                // Retried until the caller's time is over: a collector may restart.
+                // Retried until the caller's deadline: a collector may restart.
                 Ok(_) | Err(_) => {}
             }
             tokio::time::sleep(pause).await;

@@ -7,8 +7,8 @@ use std::path::Path;
 
 /// Max bytes of a text in a line; longer ones are cut.
 const TEXT_BYTES_MAX: usize = 512;
-/// Max bytes of what was asked for. It has room for the longest pattern of collections: a part that were cut off could be the one
-/// that matters.
+/// Max bytes of the text of a request. The longest pattern of collections fits: a part that is cut off could be the one that
+/// matters.
 const CHANGE_BYTES_MAX: usize = 2048;
 
 /// An administrative act, or a step of one. It never holds a secret.
@@ -54,7 +54,7 @@ fn is_zero(n: &u64) -> bool {
 }
 
 impl Act {
-    /// The same with texts of bounded length: some come from clients.
+    /// The same act with its texts cut to their max length: some come from clients.
     fn bounded(&self) -> Act {
         let mut act = self.clone();
         let texts = [&mut act.request, &mut act.who, &mut act.tenant, &mut act.from, &mut act.act, &mut act.target];
@@ -131,7 +131,7 @@ pub(super) fn group(line: &[u8]) -> Option<u64> {
     serde_json::from_slice::<Text>(line).ok()?.group
 }
 
-/// Bytes in hexadecimal.
+/// Encodes bytes in hexadecimal.
 pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

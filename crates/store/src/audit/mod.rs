@@ -1,8 +1,8 @@
 //! The audit log: a line of JSON for each administrative act, in the folder `audit` of the data folder.
 //!
-//! Lines are on disk when [`AuditLog::append`] returns. It holds the SHA-256 of the line before it, so that a line that was
-//! changed, removed or put between others shows (`verify.rs`). `act.rs` has the fields, `tail.rs` the file that grows, `lines.rs`
-//! reads lines back.
+//! Lines are on disk when [`AuditLog::append`] returns. Each holds the SHA-256 of the line before it, so a line that was changed,
+//! removed or inserted is detected (`verify.rs`). `act.rs` has the fields, `tail.rs` the file that grows, `lines.rs` reads lines
+//! back.
 //!
 //! Files are named by the number of their first line. Before all of them exceed the limit, the oldest goes (`trim.rs`).
 
@@ -33,7 +33,7 @@ const EXTENSION: &str = ".ndjson";
 const FILE_BYTES: (u64, u64) = (64 << 10, 16 << 20);
 /// Max bytes of a store in memory, of which nothing survives anyway.
 const MEMORY_BYTES: u64 = 1 << 20;
-/// Bytes that one page of [`AuditLog::page`] reads at most, but for the line at which it ends.
+/// Max bytes that one page of [`AuditLog::page`] reads, apart from the line at which it ends.
 const PAGE_BYTES: u64 = 16 << 20;
 /// What the first line of all holds in place of a hash.
 const NO_LINE: [u8; 32] = [0; 32];
@@ -67,8 +67,8 @@ pub struct AuditPage {
 }
 
 impl AuditLog {
-    /// Opens the log of a data folder, and cuts off what a crash left of a line. A log that cannot be read takes no lines, which
-    /// [`AuditLog::append`] says; the rest of the store is not affected.
+    /// Opens the log of a data folder, and cuts off a partial line that a crash left. A log that cannot be read accepts no
+    /// lines, which [`AuditLog::append`] reports. The rest of the store is not affected.
     pub(crate) fn open(seams: &Seams, root: &Path, bytes_total: u64, ephemeral: bool) -> AuditLog {
         let bytes_total = if ephemeral { bytes_total.min(MEMORY_BYTES) } else { bytes_total };
         let file_bytes = (bytes_total / 16).clamp(FILE_BYTES.0, FILE_BYTES.1);
@@ -85,8 +85,8 @@ impl AuditLog {
     /// returns.
     ///
     /// # Errors
-    /// What the disk said: no act is recorded. The lines may be there after a restart if it was the sync that failed; from then
-    /// on all lines are refused until the store is opened again.
+    /// The error of the disk: no act is recorded. After a failed sync the lines may be there after a restart, and all further
+    /// lines are refused until the store is opened again.
     pub fn append(&self, acts: &[Act]) -> Result<u64, StoreError> {
         let now = self.clock.now();
         self.tail.lock().append(&self.files, now, acts)
@@ -95,16 +95,16 @@ impl AuditLog {
     /// The lines after this number for which `wanted` is true, at most `limit` of them.
     ///
     /// # Errors
-    /// What the disk said. Lines that do not read are left out; [`crate::Store::check`] names them.
+    /// The error of the disk. Lines that cannot be parsed are left out; [`crate::Store::check`] names them.
     pub fn page(&self, after: u64, limit: usize, wanted: &dyn Fn(&Audited) -> bool) -> Result<AuditPage, StoreError> {
-        // Lines written meanwhile are behind these lengths.
+        // Lines written meanwhile lie beyond these lengths, and go to the next page.
         let sizes = self.tail.lock().sizes.clone();
         let first = sizes.range(..=after.saturating_add(1)).next_back().map_or(0, |(first, _)| *first);
         let (mut lines, mut read) = (Vec::new(), 0);
         for (&first, &bytes) in sizes.range(first..) {
             let file = match self.files.disk.open(&self.files.path(first), OpenMode::Read) {
                 Ok(file) => file,
-                // The oldest went since.
+                // The oldest file was removed since the sizes were read.
                 Err(e) if e.kind() == ErrorKind::NotFound => continue,
                 Err(e) => return Err(StoreError::io("open", &self.files.path(first))(e)),
             };

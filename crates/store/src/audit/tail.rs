@@ -1,7 +1,7 @@
 //! The end of the log: the file that grows.
 //!
-//! Lines are written behind the existing ones, a group with one sync. A write that fails leaves bytes that the next one replaces.
-//! After a failed sync the content of the disk is unknown: no line is taken until the store is opened again.
+//! Lines are appended, a group with one sync. A write that fails leaves bytes that the next one overwrites. After a failed sync
+//! the content of the disk is unknown, so no line is accepted until the store is opened again.
 
 use super::act::{Act, Line, group};
 use super::lines::Lines;
@@ -15,17 +15,18 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
-/// A file that takes up room, so that acts are recorded on a full disk too, including acts that make room.
+/// A file that reserves space, so that acts are also recorded on a full disk, including acts that free space.
 pub(super) const RESERVE: &str = "RESERVE";
 const RESERVE_BYTES: usize = 256 << 10;
-/// Bytes of lines that are written with one sync; with one more line they are less than a reader takes for a line.
+/// Bytes of lines that are written with one sync. With one more line they stay below the max length of a line that a
+/// reader accepts.
 const GROUP_BYTES: usize = 24 << 10;
 
 #[derive(Debug)]
 pub(super) struct Tail {
     /// Bytes of lines of each file, by the number of its first line.
     pub sizes: BTreeMap<u64, u64>,
-    /// What holders of lines have in those files that were read for it.
+    /// Bytes by holder, of the files that were read for it.
     pub shares: BTreeMap<u64, Shares>,
     /// The newest file, once it is open.
     file: Option<Arc<dyn DiskFile>>,
@@ -35,7 +36,7 @@ pub(super) struct Tail {
     pub previous: [u8; 32],
     /// The newest file may hold a part of a line that was not written whole.
     torn: bool,
-    /// Why no line is taken.
+    /// Why no line is accepted.
     refuses: Option<String>,
 }
 
@@ -44,7 +45,7 @@ impl Tail {
     pub fn open(files: &Files) -> Result<Tail, StoreError> {
         let mut tail = Tail::of(files.sizes()?, None);
         let Some((&newest, _)) = tail.sizes.last_key_value() else { return Ok(tail) };
-        // A crash can leave the newest without a line: then the last one is in the file before.
+        // A crash can leave the newest file without a line. Then the last line is in the file before it.
         for (&first, &bytes) in tail.sizes.clone().iter().rev() {
             let (lines, end) = tail.read(files, first, bytes)?;
             if first == newest && end < bytes {
@@ -60,7 +61,7 @@ impl Tail {
         Ok(tail)
     }
 
-    /// A log that takes no lines.
+    /// A log that accepts no lines.
     pub fn refusing(error: &StoreError) -> Tail {
         Tail::of(BTreeMap::new(), Some(format!("the audit log cannot be read: {error}")))
     }
@@ -69,7 +70,7 @@ impl Tail {
         Tail { sizes, shares: BTreeMap::new(), file: None, next: 1, previous: NO_LINE, torn: false, refuses }
     }
 
-    /// Why no line is taken; `None` if they are.
+    /// Why no line is accepted; `None` if they are.
     pub fn refuses(&self) -> Option<&str> {
         self.refuses.as_deref()
     }
@@ -81,7 +82,7 @@ impl Tail {
         let mut inside = Lines::new(file, bytes);
         let (mut found, mut torn): (_, Option<(u64, u64, [u8; 32])>) = ((0, 0, self.previous), None);
         while let Some(line) = inside.next().map_err(StoreError::io("read", &path))? {
-            // No line has a zero byte. In the last group it stands for a piece that did not reach the disk: then only lines of that
+            // No line has a zero byte. In the last group it marks a sector that did not reach the disk; then only lines of that
             // group follow.
             let torn_here = line.contains(&0);
             torn = match torn {
@@ -110,7 +111,7 @@ impl Tail {
     pub fn append(&mut self, files: &Files, now: i64, acts: &[Act]) -> Result<u64, StoreError> {
         let begun = self.sizes.len();
         let first = self.put(files, acts.iter().map(|act| (now, act)))?;
-        // A file began.
+        // A new file was begun: older ones may have to be removed.
         if self.sizes.len() > begun
             && let Err(error) = self.trim(files, now)
         {
@@ -210,7 +211,7 @@ fn create(files: &Files, first: u64) -> Result<Arc<dyn DiskFile>, StoreError> {
     files.disk.open(&path, OpenMode::CreatePrivate).map_err(StoreError::io("create", &path))
 }
 
-/// Takes room on the disk. One that cannot be made now is made with the next file.
+/// Reserves room on the disk. If that fails now, it is tried again with the next file.
 fn make_reserve(files: &Files) {
     let path = files.dir.join(RESERVE);
     if files.disk.open(&path, OpenMode::Read).and_then(|file| file.len()).is_ok_and(|bytes| bytes > 0) {

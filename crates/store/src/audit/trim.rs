@@ -1,8 +1,8 @@
 //! How the log makes room: the oldest file goes, but not what tenants are guaranteed of it.
 //!
-//! Half of the log is shared out evenly among all holders of lines. Lines of the oldest file that are within the share of their holder
-//! are written again at the end, under a new number; then the file is removed. So a tenant that floods the log pushes out its own
-//! lines, and the chain stays whole: files are only removed at its beginning. A line says up to which number they were.
+//! Half of the log is shared evenly among all holders of lines. Lines of the oldest file within the share of their holder are written
+//! again at the end, under a new number. Then the file is removed. So a tenant that floods the log pushes out its own lines, and the
+//! chain stays whole: files are only removed at its beginning. A line records up to which number lines were removed.
 
 use super::Files;
 use super::act::{Act, Audited};
@@ -16,8 +16,8 @@ use std::iter;
 /// Lines that are written again with one sync.
 const GROUP_MAX: usize = 256;
 
-/// Whose lines these are: a tenant's acts, or apart from them what is recorded of it with one line, as attempts that were refused
-/// and signing in. Users without rights cause those.
+/// The holder of a line: a tenant, and whether the line is a single one. Single lines are refused attempts and sign-ins, which
+/// users without rights can cause; they must not push out the tenant's acts.
 type Holder = (String, bool);
 
 /// Bytes of lines by their holder.
@@ -28,7 +28,7 @@ fn holder(act: &Act) -> Holder {
 }
 
 impl Tail {
-    /// Makes room for one file. At most all files of now are looked at.
+    /// Makes room for one file. It reads at most the files that exist now.
     pub fn trim(&mut self, files: &Files, now: i64) -> Result<(), StoreError> {
         let newest = self.sizes.last_key_value().map_or(0, |(first, _)| *first);
         while let Some((&oldest, _)) = self.sizes.first_key_value()
@@ -40,8 +40,8 @@ impl Tail {
         Ok(())
     }
 
-    /// Writes again what is worth it, and a line that says so, and only then removes the file: after a crash lines are there
-    /// twice rather than not at all.
+    /// Writes the lines within their holders' shares again, and a line that records the removal. Only then is the file
+    /// removed: a crash may leave lines twice, and never loses one.
     fn remove_oldest(&mut self, files: &Files, oldest: u64, now: i64) -> Result<(), StoreError> {
         let mut held = self.held(files);
         let share = files.bytes_total / 2 / held.len().max(1) as u64;
@@ -99,8 +99,8 @@ impl Tail {
     }
 }
 
-/// Calls `take` for each line of a file until it returns false. Lines that do not read are left out: a damaged file must not keep
-/// the log from making room.
+/// Calls `take` for each line of a file until it returns false. Lines that cannot be parsed are left out: a damaged file must not
+/// keep the log from making room.
 fn each_line(files: &Files, first: u64, bytes: u64, mut take: impl FnMut(Audited) -> bool) {
     let path = files.path(first);
     let read = files.disk.open(&path, OpenMode::Read).and_then(|file| {

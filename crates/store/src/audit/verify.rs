@@ -8,11 +8,11 @@ use crate::error::Problem;
 use crate::seams::OpenMode;
 use std::collections::BTreeMap;
 
-/// The first line at which the chain is broken. Lines before the first file must have been removed by the log itself, as one of its
-/// lines says; that the first line of all has none before it is checked too.
+/// The first line at which the chain is broken. If lines before the first file are missing, a later line must record their removal.
+/// The first line of all must hold the hash of no line.
 pub(super) fn verify(files: &Files, sizes: &BTreeMap<u64, u64>) -> Option<Problem> {
     let Some((&begin, _)) = sizes.first_key_value() else {
-        // It is made with the first line.
+        // The reserve is made with the first line.
         let reserve = files.disk.open(&files.dir.join(RESERVE), OpenMode::Read);
         let detail = "all of its lines are missing".to_owned();
         return reserve.is_ok().then(|| Problem { path: files.dir.clone(), detail });

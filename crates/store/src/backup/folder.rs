@@ -22,14 +22,14 @@ pub struct BackupFolder {
     _lock: Box<dyn DiskLock>,
 }
 
-/// What came of a backup.
+/// The outcome of a backup.
 #[derive(Debug, Clone)]
 pub struct Received {
     /// What the folder holds now.
     pub backup: Backup,
-    /// Files that were sent, and their bytes: all others were there already.
+    /// Number of files that were sent; all others were present already.
     pub files: u64,
-    /// See `files`.
+    /// Their bytes.
     pub bytes: u64,
 }
 
@@ -69,21 +69,21 @@ impl BackupFolder {
         Ok(BackupFolder { disk, dir: dir.to_owned(), _lock: lock })
     }
 
-    /// The files that are there and whole, by name with their checksums: what need not be sent again. Reads all of
-    /// them; one that is not what its backup says is left out, and so comes again.
+    /// The intact files by name, with their checksums: they need not be sent again. Reads all of them. A file that
+    /// differs from its backup's listing is left out, so it is sent again.
     pub fn have(&self) -> Result<BTreeMap<String, u32>, StoreError> {
         let known: BTreeMap<String, (u64, u32)> = match read_listing(self.disk.as_ref(), &self.dir) {
             Ok(backup) => backup.files().map(|f| (f.stored.clone(), (f.bytes, f.crc32c))).collect(),
             Err(StoreError::NewerFormat { path, found, supported }) => {
                 return Err(StoreError::NewerFormat { path, found, supported });
             }
-            // None there, or a damaged one that the new one replaces.
+            // There is none, or a damaged one that the new one replaces.
             Err(_) => BTreeMap::new(),
         };
         let files = self.dir.join(FILES);
         let mut have = BTreeMap::new();
         for name in self.disk.list(&files).map_err(StoreError::io("list", &files))? {
-            // Only a file that came whole has a name without this ending.
+            // Only a file that was received whole has a name without this ending.
             if name.ends_with(".new") {
                 continue;
             }
@@ -96,13 +96,13 @@ impl BackupFolder {
         Ok(have)
     }
 
-    /// Takes in what [`crate::Store::backup`] sends, given the `have` of this folder. Only when everything is there and
-    /// synced does it become the folder's backup; until then an older one stays as it is. `progress` receives the bytes
-    /// that came.
+    /// Receives what [`crate::Store::backup`] sends, given the `have` of this folder. It becomes the folder's backup
+    /// once everything is present and synced; until then an older one stays as it is. `progress` is given the bytes
+    /// received.
     ///
     /// # Errors
-    /// [`StoreError::Busy`] with what the server said where it broke off, [`StoreError::Corrupt`] where what came does
-    /// not fit its checksums, [`StoreError::Io`].
+    /// [`StoreError::Busy`] with the server's reason if it stopped early, [`StoreError::Corrupt`] if a checksum does
+    /// not match, [`StoreError::Io`].
     pub fn receive(&self, input: &mut dyn Read, progress: &mut dyn FnMut(u64)) -> Result<Received, StoreError> {
         let came =
             |e: std::io::Error| StoreError::Io { action: "receive the rest for", path: self.dir.clone(), source: e };
@@ -110,7 +110,8 @@ impl BackupFolder {
         let mut fresh: BTreeMap<String, u32> = BTreeMap::new();
         let mut bytes = 0;
         let mut archive = tar::Archive::new(input);
-        // Raw: extensions with long names and the like, which would be read into memory, are entries like others.
+        // Raw, since the library would read extensions such as long names into memory: here they are entries like
+        // others.
         let mut entries = archive.entries().map_err(came)?.raw(true);
         let listing = loop {
             let Some(entry) = entries.next() else {
@@ -162,7 +163,7 @@ impl BackupFolder {
         Ok(Received { backup, files: fresh.len() as u64, bytes })
     }
 
-    /// Writes a file beside its place, syncs it, and gives it its name; the checksum comes back.
+    /// Writes a file under a temporary name, syncs it and renames it. Returns its checksum.
     fn receive_file(
         &self,
         input: &mut dyn Read,
@@ -203,7 +204,7 @@ impl BackupFolder {
     }
 }
 
-/// Names of files as backups have them: nothing that leads elsewhere.
+/// Whether this is a plain file name, as backups have: no path that leads elsewhere.
 fn is_plain(name: &str) -> bool {
     let good = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'.';
     !name.is_empty() && !name.starts_with('.') && !name.ends_with(".new") && name.bytes().all(good)
@@ -225,7 +226,7 @@ pub(super) fn read_listing(disk: &dyn Disk, dir: &Path) -> Result<Backup, StoreE
     }
 }
 
-/// Length and checksum of a file, whose bytes go past `sink`.
+/// Length and checksum of a file, whose bytes are given to `sink`.
 pub(super) fn checksum_of(
     disk: &dyn Disk,
     path: &Path,

@@ -1,23 +1,23 @@
 //! Backups of a live store, and restores from them.
 //!
-//! A collection's manifest, as it stands after a flush, and the files that it names are the collection at one position:
-//! segments never change, and what the log holds besides is newer. So a backup flushes, *pins* that manifest (opens its
-//! files, which stay readable after a merge has removed their names) and sends them; writers and readers continue. Of a
-//! archived segment only the archive is sent: all else of it is rebuilt from that.
+//! After a flush, a collection's manifest and the files that it names are the collection at one position. Segments
+//! never change, and what the log holds besides is newer. So a backup flushes, *pins* that manifest and sends its
+//! files. To pin is to open them: they stay readable after a merge has removed their names. Writers and readers
+//! continue. Of an archived segment only the archive is sent, since everything else is rebuilt from it.
 //!
 //! The output is a tar of files for a *backup folder*:
 //!
-//! - `files/SEED-NUMBER-MARK.EXTENSION`: a file of a collection. Seed (of the collection), number and mark (taken from
-//!   the file's own checksums) make the name say what the file holds, so that one that is there need not be sent again:
-//!   a backup into the folder of an older one, or of an interrupted one, adds new files.
-//! - `files/record-NAME-MARK`: a record that others keep beside the collections. They are sent first, so that what one says of a
-//!   collection is no newer than the collection is.
+//! - `files/SEED-NUMBER-MARK.EXTENSION`: a file of a collection. The seed is that of the collection, and the mark is
+//!   taken from the file's own checksums. So the name identifies the content, and a file that is present need not be
+//!   sent again. A backup into the folder of an older or interrupted one only adds new files.
+//! - `files/record-NAME-MARK`: a record that other crates keep beside the collections. Records are sent first, so none refers to
+//!   a newer state of a collection than the one sent.
 //! - `files/sealed-NAME-MARK`: a record that holds a secret, sealed with the operator's key (`seal.rs`). Without a key secrets are
 //!   left out (`scope.rs`).
-//! - `BACKUP`: what belongs together. It is sent last and put in place last, and says where each collection stood and
-//!   the checksum of every file. A folder without it holds no backup.
+//! - `BACKUP`: the listing. It is sent last and put in place last. It has the position of each collection and the
+//!   checksum of every file. A folder without it holds no backup.
 //!
-//! A restore goes the same way round: the data folder's marker is written last, and a folder without one does not open.
+//! A restore keeps the same order: the data folder's marker is written last, and a folder without one does not open.
 
 mod folder;
 mod pin;
@@ -40,7 +40,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Name of the file that says what belongs to a backup.
+/// Name of the file that lists the content of a backup.
 const LISTING: &str = "BACKUP";
 /// Folder of the files.
 const FILES: &str = "files";
@@ -64,7 +64,7 @@ pub struct Backup {
     /// Records that hold secrets, sealed. Programs from before there were any do not restore them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     sealed: Vec<SavedRecord>,
-    /// Secrets that are not in it, by kind.
+    /// Numbers of secrets that were left out, by kind.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     left_out: BTreeMap<String, u64>,
     /// The only tenant that is in it.
@@ -110,7 +110,7 @@ impl Saved {
         &self.manifest.collection
     }
 
-    /// Its state is that after the write at this position of its log.
+    /// Position of the newest write in it.
     pub fn position(&self) -> u64 {
         self.manifest.flushed
     }
@@ -169,7 +169,7 @@ impl Backup {
     }
 }
 
-/// A read that fails with what the caller says of the file.
+/// An error unless the file has the expected checksum.
 fn checksum(path: &Path, crc: u32, expected: u32) -> Result<(), StoreError> {
     if crc == expected {
         return Ok(());

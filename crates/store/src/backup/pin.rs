@@ -13,7 +13,7 @@ use meridian_model::{Invalid, Seq};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// A manifest, and its files opened: they stay readable whatever merges do.
+/// A manifest and its opened files, which merges cannot make unreadable.
 pub(super) struct Pinned {
     pub(super) manifest: Manifest,
     pub(super) events: u64,
@@ -53,7 +53,7 @@ impl Collection {
 }
 
 impl Partition {
-    /// Refuses where something of the collection cannot be read: a copy of it would lack that, and look whole.
+    /// An error if a part of the collection cannot be read: a copy would lack it, and look whole.
     pub(crate) fn check_whole(&self) -> Result<(), StoreError> {
         if let Some(why) = &self.refuses {
             let name = &self.manifest.collection;
@@ -133,7 +133,7 @@ impl PinnedFile {
         self.file.read_at(from, into).map_err(StoreError::io("read", &self.path))
     }
 
-    /// Whether the file is what was written: a copy of damage would be found when it is too late.
+    /// Verifies that the file is what was written: damage in a copy would be found when it is too late.
     pub(super) fn verify(&self) -> Result<(), StoreError> {
         let bad = match &self.kind {
             Kind::Framed => return self.verify_frame(),

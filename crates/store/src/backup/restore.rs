@@ -20,16 +20,16 @@ use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::path::Path;
 
-/// Makes the data folder of `options` from the backup in `from`, and opens it once: the files served beside archives
-/// is rebuilt, and each collection must come out at the position and with the events that the backup says.
+/// Makes the data folder of `options` from the backup in `from`, and opens it once. That rebuilds the files that are
+/// served beside archives. Each collection must have the position and the number of events that the backup lists.
 ///
-/// The data folder must not exist, or be empty, or hold the beginning of a restore of this very backup. It becomes a
-/// data folder in the last step. `progress` receives the bytes copied. Secrets come back with the key that sealed them; without it
-/// records are as they were without their secrets.
+/// The data folder must be absent or empty, or hold the beginning of a restore of this backup. It becomes a data folder in the
+/// last step. `progress` receives the bytes copied. With the key that sealed them, secrets are restored; without it, records
+/// are restored without their secrets.
 ///
 /// # Errors
-/// [`StoreError::Invalid`] where there is no backup, the folder is not empty or the key is another one, [`StoreError::Corrupt`] naming a file
-/// of the backup that is not what it was, [`StoreError::Io`].
+/// [`StoreError::Invalid`] if there is no backup, the folder is not empty or the key is the wrong one. [`StoreError::Corrupt`] naming a file
+/// of the backup that has changed. [`StoreError::Io`].
 pub fn restore(
     from: &Path,
     options: Options,
@@ -39,7 +39,7 @@ pub fn restore(
 ) -> Result<Backup, StoreError> {
     let disk = seams.disk.clone();
     let backup = read_listing(disk.as_ref(), from)?;
-    // Nothing of it is removed meanwhile; a backup on a medium that is read only needs no lock.
+    // The lock keeps files of the backup from being removed meanwhile. A backup on a read-only medium needs none.
     let locked = match BackupFolder::open(disk.clone(), from) {
         Err(StoreError::Io { source, .. })
             if matches!(source.kind(), ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied) =>
@@ -49,7 +49,7 @@ pub fn restore(
         locked => Some(locked?),
     };
     let root = options.data.clone();
-    // Before anything is written: a wrong key opens none.
+    // Before anything is written: a wrong key opens no record.
     if let (Some(key), Some(first)) = (key, backup.sealed.first()) {
         open_sealed(disk.as_ref(), from, first, key)?;
     }
@@ -84,7 +84,7 @@ pub fn restore(
     Ok(backup)
 }
 
-/// Notes in the folder that a restore of this backup is at work.
+/// Marks the folder as being restored from this backup.
 fn begin(disk: &dyn Disk, root: &Path, backup: &Backup) -> Result<(), StoreError> {
     make_root(disk, root)?;
     let note = format!("a restore is at work: {:08x}\n", crc32c::crc32c(&backup.encode()?));
@@ -96,7 +96,7 @@ fn begin(disk: &dyn Disk, root: &Path, backup: &Backup) -> Result<(), StoreError
         return refuse("is a data folder already");
     }
     if names.iter().any(|name| name == RESTORING) {
-        // Whatever it copied is copied again.
+        // An interrupted restore of the same backup starts over; what it copied is copied again.
         return if read_file(disk, &path)? == note.as_bytes() {
             Ok(())
         } else {
@@ -146,7 +146,7 @@ fn restore_collection(
     catalog::disk::write(&Manifest { copied: true, ..saved.manifest.clone() }, disk, &dir).map(|_| ())
 }
 
-/// Gives a file of the backup to `sink`, piece by piece; it must be what it was.
+/// Gives a file of the backup to `sink`, piece by piece, and verifies its checksum.
 fn copy(
     disk: &dyn Disk,
     source: &Path,
@@ -185,7 +185,7 @@ fn read_record(
     Ok(content)
 }
 
-/// Whether the store is what the backup says.
+/// Verifies that the store matches the backup's listing.
 fn compare(backup: &Backup, store: &Store) -> Result<(), StoreError> {
     if let Some(problem) = store.problems().into_iter().next() {
         return Err(StoreError::corrupt(&problem.path, problem.detail));

@@ -4,7 +4,7 @@ use super::seal::BackupKey;
 use meridian_model::RecordPart;
 use std::fmt;
 
-/// Decides by folder, name and content what of a record a backup holds.
+/// Decides by folder, name and content which part of a record a backup holds.
 type PartOf = dyn Fn(&str, &str, &[u8]) -> RecordPart + Send + Sync;
 
 /// What a backup holds.

@@ -1,8 +1,8 @@
 //! Secrets in a backup, sealed with the operator's key.
 //!
-//! A sealed record is `salt (32) || ciphertext || tag (16)`: ChaCha20-Poly1305 (RFC 8439) under a key of its own, which is
-//! HKDF-SHA256 (RFC 5869) of the operator's key, the salt, and the info `meridian backup record 1`. A key is used once, so the nonce is
-//! zero. Folder and name of the record are authenticated with it: no record opens in the place of another.
+//! A sealed record is `salt (32) || ciphertext || tag (16)`. The cipher is ChaCha20-Poly1305 (RFC 8439), with a key for each record.
+//! That key is HKDF-SHA256 (RFC 5869) of the operator's key, the salt, and the info `meridian backup record 1`. A key is used once, so
+//! the nonce is zero. Folder and name of the record are authenticated with it, so no record opens in the place of another.
 
 use crate::error::StoreError;
 use meridian_model::Invalid;

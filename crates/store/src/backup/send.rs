@@ -13,15 +13,15 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-/// Where bytes go, for errors.
+/// Names the output in errors.
 const SENT: &str = "the backup";
 
 impl Store {
-    /// Writes a backup of what `scope` names to `out`, as a tar for a backup folder, but for the files of `have`: name and
-    /// checksum of those that the folder holds. Each collection has its state at one position, not before this call.
+    /// Writes a backup of what `scope` names to `out`, as a tar for a backup folder. Files in `have` (name and checksum)
+    /// are left out, since the folder holds them. Each collection is at one position, no earlier than this call.
     ///
-    /// Writers and readers continue. An error before the first byte is a refusal; one after it is reported in the tar
-    /// where that can be, and the tar has no end.
+    /// Writers and readers continue. An error before the first byte is a refusal. A later one is reported in the tar
+    /// if possible, and the tar has no end.
     ///
     /// # Errors
     /// [`StoreError::Corrupt`] or [`StoreError::Invalid`] where a collection cannot be read whole, [`StoreError::Io`]
@@ -51,7 +51,7 @@ impl Store {
         if let Some(damaged) = records.iter().find_map(|(_, records)| records.verify().into_iter().next()) {
             return Err(StoreError::corrupt(&damaged.path, damaged.detail));
         }
-        // Damage was searched for first: an error before the first byte is a plain refusal.
+        // Damage is searched for first: an error before the first byte is a plain refusal.
         let made = self.now();
         let mut tar = TarWriter::new(out);
         let sent = send_records(&mut tar, &records, scope, made, have, cancelled)
@@ -104,7 +104,7 @@ fn send(
     Ok(backup)
 }
 
-/// Sends the records that others keep, and begins the listing with them.
+/// Sends the records that other crates keep, and begins the listing with them.
 fn send_records(
     tar: &mut TarWriter<'_>,
     all: &[(String, Records)],
@@ -129,7 +129,7 @@ fn send_records(
             if cancelled() {
                 return Err(StoreError::Closed);
             }
-            // One that was removed meanwhile is none.
+            // A record that was removed meanwhile is skipped.
             let Some(content) = records.get(&name)? else { continue };
             let part = (scope.part_of)(folder, &name, &content);
             if let Some(plain) = &part.plain {

@@ -24,7 +24,7 @@ impl<'a> TarWriter<'a> {
         self.begun && self.left == 0
     }
 
-    /// Begins a file of so many bytes, which [`TarWriter::data`] gives.
+    /// Begins a file of this many bytes, which [`TarWriter::data`] writes.
     pub(super) fn begin(&mut self, name: &str, bytes: u64, made: i64) -> io::Result<()> {
         let mut head = Header::new_ustar();
         head.set_path(name)?;

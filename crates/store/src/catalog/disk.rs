@@ -1,7 +1,7 @@
 //! The catalog in the folder of a partition: the manifest, and a copy that proves it the newest.
 //!
-//! The copy is replaced after the manifest, so that it is never the newer one. Where it is, an earlier manifest was put in the place of
-//! the newest. The lock of the data folder keeps other writers out between the comparison and the swap.
+//! The copy is replaced after the manifest, so it is never the newer one. If it is newer, an earlier manifest has replaced the newest.
+//! The lock of the data folder keeps other writers out between the comparison and the swap.
 
 use super::manifest::{FIRST_FILE, Manifest};
 use crate::codec::{FRAME_BYTES, read_file, replace_file};
@@ -16,7 +16,7 @@ use std::sync::Arc;
 pub(crate) const MANIFEST: &str = "MANIFEST";
 /// Name of its copy. Older programs write none.
 pub(crate) const COPY: &str = "MANIFEST.copy";
-/// Name that the manifest gets when the collection is dropped: from then on the folder is rubbish.
+/// Name of the manifest once the collection is dropped: from then on the folder may be cleared.
 pub(crate) const DROPPED: &str = "DROPPED";
 
 /// The first bytes of a manifest's file, its checksum among them; `None`: there is no file.
@@ -27,7 +27,7 @@ type Head = Option<[u8; FRAME_BYTES]>;
 pub struct DiskCatalog {
     disk: Arc<dyn Disk>,
     dir: PathBuf,
-    /// Version of the newest manifest and the frame of its file, once they are known: asked for or committed.
+    /// Version of the newest manifest and the frame of its file, once one was read or committed.
     known: Mutex<Option<(u64, Head)>>,
 }
 
@@ -37,7 +37,7 @@ impl DiskCatalog {
         DiskCatalog { disk, dir: dir.into(), known: Mutex::new(None) }
     }
 
-    /// What the file of the manifest begins with.
+    /// The frame of the manifest's file.
     fn head(&self) -> Result<Head, StoreError> {
         let path = self.dir.join(MANIFEST);
         let file = match self.disk.open(&path, OpenMode::Read) {
@@ -88,7 +88,7 @@ impl Catalog for DiskCatalog {
     }
 
     fn commit(&self, follows: u64, manifest: &Manifest) -> Result<u64, CommitError> {
-        // A file that is gone was not replaced by another writer: the commit puts one there again.
+        // A missing file was not replaced by another writer: the commit writes it again.
         let newest = self.standing().map_err(CommitError::Clean)?.unwrap_or(follows);
         if newest != follows {
             return Err(CommitError::Stale { newest });
@@ -101,8 +101,8 @@ impl Catalog for DiskCatalog {
                 Ok(bytes)
             }
             Err(error) => {
-                // Once the new manifest may stand in its place, which one a crash would leave is unknown: the rename may be
-                // in the folder and not yet on disk.
+                // The new manifest may be in place, and it is unknown which one a crash would leave. The rename may be in
+                // the folder and not yet on disk.
                 *self.known.lock() = None;
                 match self.standing() {
                     Ok(found) if found.unwrap_or(0) == follows => Err(CommitError::Clean(error)),
@@ -118,12 +118,12 @@ impl Catalog for DiskCatalog {
     }
 }
 
-/// Reads a manifest under whatever name.
+/// Reads a manifest under any name.
 pub(crate) fn read_manifest(disk: &dyn Disk, path: &Path) -> Result<Manifest, StoreError> {
     Manifest::decode(path, &read_file(disk, path)?)
 }
 
-/// Reads the manifest in `dir`, and says what its copy proves.
+/// Reads the manifest in `dir`, with what its copy proves.
 ///
 /// # Errors
 /// [`StoreError::Corrupt`] where the manifest is damaged or older than its copy.
@@ -133,7 +133,7 @@ pub(crate) fn read_newest(disk: &dyn Disk, dir: &Path) -> Result<Newest, StoreEr
     let path = dir.join(COPY);
     let bad = |detail: &str| Proof::Bad(Problem { path: path.clone(), detail: detail.to_owned() });
     let proof = match read_manifest(disk, &path) {
-        // The seed is random for each collection, so it tells a copy of another one that was put here.
+        // The seed is random for each collection, so it identifies a copy from another collection.
         Ok(copy) if copy.seed != manifest.seed => bad("it is that of another collection"),
         Ok(copy) if copy.next_file > manifest.next_file => {
             let detail = format!(
@@ -155,13 +155,14 @@ pub(crate) fn read_newest(disk: &dyn Disk, dir: &Path) -> Result<Newest, StoreEr
     Ok(Newest { manifest, proof })
 }
 
-/// Replaces the manifest and then its copy, durably; gives the length of both.
+/// Replaces the manifest and then its copy, durably. Returns the length of both.
 ///
-/// The manifest counts: a copy that cannot be written is tried again with the next one, and at the next start.
+/// Only the manifest counts. If its copy cannot be written, that is tried again with the next manifest and at the
+/// next start.
 pub(crate) fn write(manifest: &Manifest, disk: &dyn Disk, dir: &Path) -> Result<u64, StoreError> {
     let path = dir.join(MANIFEST);
     let bytes = manifest.encode(&path)?;
-    // The manifest first: a crash between the two leaves a copy that is older, which a start can tell from a
+    // The manifest first: a crash between the two leaves an older copy, which a start can distinguish from a
     // rollback.
     replace_file(disk, &path, &bytes)?;
     if let Err(e) = replace_file(disk, &dir.join(COPY), &bytes) {

@@ -23,7 +23,7 @@ enum Last {
 }
 
 impl Lineage {
-    /// The writer of what follows a version; 0: of the first manifest.
+    /// The writer of the manifests after this version; 0: of the first manifest.
     pub(crate) fn after(catalog: Arc<dyn Catalog>, version: u64) -> Lineage {
         Lineage { catalog, last: Mutex::new(Last::Known(version)) }
     }
@@ -33,7 +33,7 @@ impl Lineage {
         // Held over the commit: two commits of one writer must not both claim to follow the same version.
         let mut last = self.last.lock();
         let before = self.before(*last)?;
-        // Settled: a failure of the commit below is then again about one known version.
+        // Settled, so a failure of the commit below again concerns one known version.
         *last = Last::Known(before);
         let committed = self.catalog.commit(before, manifest);
         match &committed {

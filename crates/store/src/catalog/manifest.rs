@@ -20,7 +20,7 @@ const MAGIC: &[u8; 8] = b"MRDNMANI";
 /// Version of the format written, and newest read.
 pub(crate) const VERSION: u32 = 1;
 
-/// What a partition consists of, but for what the log holds after `flushed`.
+/// What a partition consists of, apart from what the log holds after `flushed`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
     pub(crate) tenant: String,
@@ -41,8 +41,8 @@ pub struct Manifest {
     pub(crate) segments: Vec<SegmentEntry>,
     /// Files of idempotency keys, oldest first.
     pub(crate) keys: Vec<KeysEntry>,
-    /// Archives that were listed for other programs. They stay until the time, in microseconds since 1970, even if
-    /// no segment is made of them any more.
+    /// Archives that were listed for other programs. They stay until this time, in microseconds since 1970, even if
+    /// they belong to no segment any more.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) listed: Vec<(u64, i64)>,
     /// The file of hidden rows of all segments, in collections of mode `latest`.
@@ -73,7 +73,8 @@ pub(crate) struct SegmentEntry {
     /// The file of its dead rows, and how many.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) dead: Option<(u64, u64)>,
-    /// The archive of its rows: from then on it is the truth, and the segment's other files are made from it.
+    /// The archive of its rows. Once there is one, it is the source, and the segment's other files are rebuilt from
+    /// it.
     #[serde(default, skip_serializing_if = "Option::is_none", rename = "rest")]
     pub(crate) archive: Option<ArchiveEntry>,
 }
@@ -142,7 +143,7 @@ impl Manifest {
     /// The manifest as bytes.
     ///
     /// # Errors
-    /// [`StoreError::Corrupt`] of `path` where a value has no form in JSON.
+    /// [`StoreError::Corrupt`] naming `path` if a value cannot be written as JSON.
     pub fn encode(&self, path: &Path) -> Result<Vec<u8>, StoreError> {
         let json = serde_json::to_vec(self).map_err(|e| StoreError::corrupt(path, e.to_string()))?;
         Ok(frame(MAGIC, VERSION, &json))
@@ -157,7 +158,7 @@ impl Manifest {
         serde_json::from_slice(content).map_err(|e| StoreError::corrupt(path, format!("it does not read: {e}")))
     }
 
-    /// The same collection without events: what survives of one that is kept in memory.
+    /// The same collection without events: what a restart keeps of an ephemeral one.
     pub(crate) fn without_events(&self) -> Manifest {
         Manifest {
             flushed: 0,

@@ -1,7 +1,7 @@
 //! Numbers of files: unique across the processes that write a collection, one after the other.
 //!
-//! A number is the epoch of its writer (24 bits) above a count (40 bits). A process takes an epoch by committing a manifest in it, so of
-//! two that try, compare-and-swap lets one: no name is ever chosen twice. Earlier files have epoch 0.
+//! A number is the epoch of its writer (24 bits) above a count (40 bits). A process takes an epoch by committing a manifest in it. Of
+//! two processes that try, compare-and-swap lets one succeed, so no name is ever chosen twice. Earlier files have epoch 0.
 
 /// Bits of a number that count the files of one writer.
 const COUNT_BITS: u32 = 40;

@@ -1,7 +1,7 @@
 //! Ranges of time units: which segments cover which stretch of time.
 //!
-//! A range is dyadic: `2^level` time units that begin at a multiple of as many. Two ranges are either apart or one
-//! holds the other, so segments of one stretch of time find each other for merging and never straddle.
+//! A range is dyadic: `2^level` time units, beginning at a multiple of that length. Two ranges are either disjoint or
+//! one contains the other. So segments of one period can be merged, and none straddles two ranges.
 
 use meridian_index::{CLASS_NOWHERE, Key};
 use meridian_model::Schema;
@@ -12,7 +12,7 @@ const BUCKET_BIAS: i64 = 1 << 39;
 /// Time units per bucket, by class of duration, see `meridian_index::Grid`.
 const UNITS_PER_BUCKET: [i64; 5] = [1, 1, 16, 256, 256];
 
-/// The first time unit of the bucket that a key lies in; 0 in collections without time.
+/// The first time unit of a key's bucket; 0 in collections without time.
 pub(crate) fn bin_of(schema: &Schema, key: Key) -> i64 {
     if !schema.has_time() {
         return 0;
@@ -63,8 +63,8 @@ impl Range {
     }
 }
 
-/// Cuts rows, given as sorted (time unit, count), into ranges: a range is halved as long as both halves keep at least
-/// `rows_min` rows; a half without rows falls away.
+/// Cuts rows, given as sorted (time unit, count), into ranges. A range is halved while both halves keep at least
+/// `rows_min` rows. A half without rows is dropped.
 pub(crate) fn cut(bins: &[(i64, u64)], rows_min: u64) -> Vec<Range> {
     let (Some((first, _)), Some((last, _))) = (bins.first(), bins.last()) else { return Vec::new() };
     let mut open = vec![Range::covering(*first, *last)];

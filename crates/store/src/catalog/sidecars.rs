@@ -21,7 +21,7 @@ const HIDDEN_MAGIC: &[u8; 8] = b"MRDNHIDE";
 const HIDDEN_VERSION: u32 = 1;
 
 impl Partition {
-    /// Writes the dead rows of segments that changed since they were last written, all into one file; says whether there were any.
+    /// Writes the dead rows of segments that changed since the last save, all into one file. Returns whether there were any.
     pub(crate) fn save_dead(
         &self,
         entries: &[Entry],
@@ -34,7 +34,7 @@ impl Partition {
             let Some(meta) = segments.get(&e.part.number) else { continue };
             // Later deaths are in the log, which is kept: writing them here would apply them twice on replay.
             let count = e.dead.count_by(last.0);
-            // Deaths are only ever added up to a position, so an equal count means equal rows.
+            // Deaths up to a position are only ever added, so an equal count means equal rows.
             if count != meta.dead.map_or(0, |(_, count)| count) {
                 changed.push((e, count));
             }
@@ -104,8 +104,8 @@ pub(crate) fn sidecars(manifest: &Manifest) -> BTreeSet<String> {
     dead.chain(manifest.keys.iter().map(|k| keys_name(k.file))).chain(hidden).collect()
 }
 
-/// All files in the folder of segments that a manifest names. Those of lists whose time is over go with the upkeep
-/// ([`Partition::sweep_listed`]), not because the folder is opened.
+/// All files in the folder of segments that a manifest names. Listed archives whose time has passed are removed by
+/// maintenance ([`Partition::sweep_listed`]), not when the folder is opened.
 pub(crate) fn files_of(manifest: &Manifest) -> BTreeSet<String> {
     let mut files = sidecars(manifest);
     files.extend(manifest.segments.iter().flat_map(|s| [segment_name(s.file), rows_name(s.file)]));
@@ -126,7 +126,7 @@ pub(crate) fn needed_files(manifest: &Manifest) -> BTreeSet<String> {
     files
 }
 
-/// Reads a sidecar whole, with the path that messages name.
+/// Reads a whole sidecar, and returns the path for messages.
 pub(crate) fn read(objects: &dyn Objects, name: &str) -> Result<(PathBuf, Vec<u8>), StoreError> {
     let path = objects.path(name);
     match read_all(objects, name) {
@@ -164,7 +164,7 @@ pub(crate) fn last_death_of(objects: &dyn Objects, name: &str) -> Result<u64, St
     parse_marks(content, |_| Some(u32::MAX)).map(last).map_err(|e| StoreError::corrupt(&path, e))
 }
 
-/// Reads a file of dead rows whatever manifest names it, of the segments with so many rows.
+/// Reads a file of dead rows, whichever manifest names it. `rows_of` gives the rows of each segment.
 pub(crate) fn dead_of_all(
     objects: &dyn Objects,
     name: &str,

@@ -1,4 +1,4 @@
-//! A collection as its users hold it.
+//! A collection as callers hold it.
 
 pub(crate) mod shared;
 pub(crate) mod stats;
@@ -56,7 +56,7 @@ impl Wake {
         self.changed.notify_all();
     }
 
-    /// Waits for a call that came after those seen, or a while.
+    /// Waits for a call after those already seen, or until the timeout.
     pub(crate) fn wait(&self, seen: &mut u64, at_most: std::time::Duration) {
         let mut calls = self.calls.lock();
         // Compared under the lock: a call between the last check and this wait is not lost.
@@ -96,7 +96,7 @@ impl Collection {
         &self.tenant
     }
 
-    /// What it holds, as of now.
+    /// The current schema.
     pub fn schema(&self) -> Arc<Schema> {
         self.state().context.schema.clone()
     }
@@ -137,20 +137,20 @@ impl Collection {
         self.snapshot_at(seq).map(|snapshot| self.history_of(snapshot.seq))
     }
 
-    /// The history up to a number that was just noted as in use: the parts of now still have all that it sees.
+    /// The history up to a number that was just noted as in use. The current parts still have everything that it
+    /// sees.
     fn history_of(&self, seq: Seq) -> Snapshot {
         let state = self.state();
         let parts: Arc<[PartView]> = state.history.iter().map(|v| PartView { seq, ..v.clone() }).collect();
         Snapshot { parts: seen_of(&parts), ..self.snapshot_of(&state, seq) }
     }
 
-    /// The collection's state at the end of a write: what [`Snapshot::seq`] of an earlier snapshot says. It can be
-    /// had for five minutes after its last use, and longer while no merge has dropped what it shows.
+    /// The collection's state at the end of a write, by [`Snapshot::seq`] of an earlier snapshot. It is available for
+    /// five minutes after its last use, and longer while no merge has dropped rows that it shows.
     pub fn snapshot_at(&self, seq: Seq) -> Result<Snapshot, Gone> {
         let state = self.state();
         if seq > Seq::end_of(state.position)
-            // A future number belongs to another collection or to a folder restored from a backup: it is refused like a
-            // past one.
+            // A future number is from another collection, or from before a restore: it is refused like a past one.
             || !self.shared.horizon.take_again(self.shared.seams.clock.elapsed(), seq.0)
         {
             return Err(Gone { seq });

@@ -28,11 +28,11 @@ pub(crate) struct State {
     pub(crate) history: Arc<[PartView]>,
     /// The same as the collection shows them: in mode `latest` the newest event of each object.
     pub(crate) views: Arc<[PartView]>,
-    /// Those of which the newest snapshot may see something.
+    /// The parts of which the newest snapshot may see rows.
     pub(crate) seen: Arc<[PartView]>,
     pub(crate) missing: Arc<[Problem]>,
     pub(crate) notes: Arc<[Problem]>,
-    /// Why no writes are taken, if so.
+    /// Why writes are refused, if they are.
     pub(crate) refuses: Option<String>,
     pub(crate) log_tail_bytes: u64,
     pub(crate) keys: u64,
@@ -45,7 +45,7 @@ pub(crate) struct Shared {
     pub(crate) seams: Seams,
     /// Segments and their sidecars; in memory for an ephemeral collection.
     pub(crate) objects: Arc<dyn Objects>,
-    /// Names of objects that go once no snapshot pins them.
+    /// Names of objects to delete once no snapshot pins them.
     pub(crate) removal: Arc<Removal>,
     /// The folder of the partition, as messages name it.
     pub(crate) dir: PathBuf,
@@ -62,7 +62,7 @@ pub(crate) struct Shared {
     /// Requests in flight, over all collections.
     pub(crate) load: Arc<Load>,
     pub(crate) listeners: Arc<Listeners>,
-    /// Whether this process may be behind what log and catalog hold, of any collection.
+    /// Whether this process may be behind the log or the catalog of any collection.
     pub(crate) outdated: Arc<AtomicBool>,
 }
 
@@ -76,7 +76,7 @@ impl Shared {
         }
     }
 
-    /// Makes the names of objects durable: before a manifest names them.
+    /// Makes the names of objects durable, which must happen before a manifest names them.
     pub(crate) fn sync_objects(&self) -> Result<(), StoreError> {
         self.objects.sync().map_err(StoreError::io("sync", &self.objects.path("")))
     }
@@ -87,7 +87,7 @@ impl Shared {
     }
 }
 
-/// The parts of which their own snapshot sees something.
+/// The parts of which their snapshot sees rows.
 pub(crate) fn seen_of(views: &Arc<[PartView]>) -> Arc<[PartView]> {
     let gone = |v: &PartView| v.dead.all_dead(v.part.rows, v.seq);
     if views.iter().any(gone) { views.iter().filter(|v| !gone(v)).cloned().collect() } else { views.clone() }

@@ -11,7 +11,7 @@ pub(crate) struct Counters {
     cache_hits: AtomicU64,
     cache_misses: AtomicU64,
     bytes_read: AtomicU64,
-    /// Bytes of writes as the log takes them.
+    /// Bytes of writes as the log stores them.
     bytes_taken: AtomicU64,
     log_bytes: AtomicU64,
     flush_bytes: AtomicU64,
@@ -98,7 +98,7 @@ pub struct CollectionStats {
     pub cache_misses: u64,
     /// Bytes fetched from disk.
     pub bytes_read: u64,
-    /// Bytes of writes as the log takes them, its own heads apart: the measure of write amplification.
+    /// Bytes of writes as the log stores them, without its record heads. Write amplification is relative to this.
     pub bytes_taken: u64,
     /// Bytes written to the log.
     pub log_bytes: u64,
@@ -114,9 +114,9 @@ pub struct CollectionStats {
     pub flush_rows: u64,
     /// Rows written by merges of segments: divided by `flush_rows`, how often an event was rewritten.
     pub merge_rows: u64,
-    /// Most runs of segments over one stretch of time: what a question about an instant meets, memory trees apart.
+    /// Max runs of segments over one period: what a query about an instant reads, besides memory trees.
     pub depth: u64,
-    /// Most that `depth` may be once all merges are done.
+    /// Max of `depth` once all merges are done.
     pub depth_bound: u64,
     /// Syncs of the log.
     pub syncs: u64,
@@ -124,9 +124,9 @@ pub struct CollectionStats {
     pub groups: u64,
     /// Events removed because they were past the retention.
     pub expired: u64,
-    /// Microseconds for which no write could be committed because the outcome of a flush or merge was put in place.
+    /// Microseconds for which no write could be committed, because the outcome of a flush or merge was installed.
     pub install_us: u64,
-    /// Those of the longest such time.
+    /// The longest such time.
     pub install_us_max: u64,
     /// Why the collection accepts no writes, if so.
     pub refuses: Option<String>,

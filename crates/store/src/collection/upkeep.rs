@@ -28,7 +28,7 @@ impl Work {
 }
 
 impl Collection {
-    /// Lets go of the events that are past the collection's retention; `None` if there are none.
+    /// Removes the events that are past the collection's retention; `None` if there are none.
     pub fn expire(&self) -> Result<Option<Expired>, StoreError> {
         let state = self.state();
         if state.refuses.is_some() {
@@ -60,8 +60,8 @@ impl Collection {
         }
     }
 
-    /// How many more events would expire at the next check with these settings than with the current ones.
-    /// Reads what lies across the edge; events written meanwhile are not counted.
+    /// How many more events would expire at the next check with these settings than with the current ones. Reads the
+    /// parts that the edge cuts. Events written meanwhile are not counted.
     pub fn removed_by(&self, settings: &Settings) -> Result<u64, StoreError> {
         let (state, now) = (self.state(), self.shared.seams.clock.now());
         let line = |settings: &Settings| expiry::line(settings, &state.history, now);
@@ -104,15 +104,15 @@ impl Collection {
         }
     }
 
-    /// Does the most urgent flush or merge of memory trees; says whether there was one. For a simulator, and for the
-    /// threads of the store.
+    /// Does the most urgent flush or merge of memory trees. Returns whether there was one. Simulators and the store's
+    /// threads call it.
     pub fn maintain_memory(&self, flush: bool) -> Result<bool, StoreError> {
         // Not waited for: the thread serves all collections, and a held lane means that the work is being done.
         let Some(_lane) = self.memory_lane.try_lock() else { return Ok(false) };
         self.begin_memory(flush).map_or(Ok(false), |work| self.work(work).map(|()| true))
     }
 
-    /// Does the most urgent merge of segments; says whether there was one.
+    /// Does the most urgent merge of segments. Returns whether there was one.
     pub fn maintain_segments(&self) -> Result<bool, StoreError> {
         let Some(_lane) = self.segment_lane.try_lock() else { return Ok(false) };
         self.begin_segments().map_or(Ok(false), |work| self.work(work).map(|()| true))
@@ -192,15 +192,14 @@ impl Collection {
         let flushed = if settle { self.flush() } else { Ok(()) };
         // Only now: the flush above must not be stopped.
         self.stop.store(true, Ordering::Release);
-        // Jobs at work are through once the lanes and the core can be had.
-        // A lane is free once its job is done.
+        // Running jobs are done once their lanes and the core can be locked. A lane is free once its job is done.
         drop(self.memory_lane.lock());
         drop(self.segment_lane.lock());
         // Given back, or the sum over all collections would count a dropped collection for ever.
         let memory = self.shared.memory.swap(0, Ordering::AcqRel);
         self.shared.memory_all.change(&self.shared.tenant, -memory);
         self.remove_obsolete();
-        // What a flush could not take is in the log, which says of it that it is all there.
+        // Events that were not flushed are in the log. Its seal records that none is missing.
         let sealed = if settle { self.core.lock().log.as_mut().map_or(Ok(()), |log| log.seal()) } else { Ok(()) };
         flushed.and(sealed)
     }

@@ -13,7 +13,7 @@ use meridian_model::{Batch, IdRole, Invalid, Seq};
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-/// What a write does with ids that the collection holds already.
+/// What a write does with ids that exist already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnConflict {
     /// Refuses the whole batch, naming them.
@@ -21,7 +21,7 @@ pub enum OnConflict {
     Refuse,
     /// Replaces their events.
     Replace,
-    /// Replaces the event of this number, and nothing else: for one event that was read, changed and is written back.
+    /// Replaces only the event with this sequence number: for a read, change and write of one event.
     ReplaceOnly(Seq),
 }
 
@@ -30,16 +30,17 @@ pub enum OnConflict {
 pub struct Write {
     /// The events, with all columns.
     pub batch: Batch,
-    /// Idempotency key: a second write of the same events with the same key changes nothing; one of others is refused.
+    /// Idempotency key. A second write with the same key changes nothing if its events are the same, and is refused if
+    /// they differ.
     pub key: Option<String>,
-    /// What to do with ids that are there.
+    /// What to do with ids that exist already.
     pub on_conflict: OnConflict,
     /// When to give up waiting for room; `None`: after `Options::write_wait`.
     pub deadline: Option<Instant>,
 }
 
 impl Write {
-    /// A plain write: no key, ids that are there are refused.
+    /// A plain write: without a key; existing ids are refused.
     pub fn new(batch: Batch) -> Write {
         Write { batch, key: None, on_conflict: OnConflict::Refuse, deadline: None }
     }
@@ -54,18 +55,18 @@ impl Write {
         Write { on_conflict: OnConflict::ReplaceOnly(seq), ..self }
     }
 
-    /// The same, replacing events whose ids are there.
+    /// The same, replacing events with existing ids.
     pub fn replacing(self) -> Write {
         Write { on_conflict: OnConflict::Replace, ..self }
     }
 }
 
-/// What a write came to.
+/// The outcome of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Written {
     /// Events stored.
     pub written: u64,
-    /// Events that they took the place of.
+    /// Events that were replaced.
     pub replaced: u64,
     /// Events that were stored by an earlier write with the same key; then nothing else happened.
     pub duplicates: u64,
@@ -96,16 +97,16 @@ impl Written {
     }
 }
 
-/// What a deletion came to.
+/// The outcome of a deletion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Deleted {
-    /// Events that are gone.
+    /// Events that were deleted.
     pub deleted: u64,
     /// Position of the deletion in the log.
     pub position: u64,
 }
 
-/// Longest idempotency key in bytes.
+/// Max bytes of an idempotency key.
 pub const KEY_BYTES_MAX: usize = 255;
 
 impl Collection {
@@ -128,7 +129,7 @@ impl Collection {
             let most = format!("a batch of {rows} events is too large: at most {BATCH_EVENTS_MAX}");
             return Err(WriteError::Invalid(vec![Invalid::new(most)]));
         }
-        // Column buffers may be larger than their content; twice the limit is a batch that truly passes it.
+        // Column buffers may be larger than their content. Beyond twice the limit, the content exceeds it too.
         let (bytes, limit) = (write.batch.bytes() as u64, self.shared.options.batch_bytes);
         if bytes > limit.saturating_mul(2) {
             return Err(WriteError::TooLarge { bytes, limit });
@@ -217,10 +218,10 @@ impl Collection {
         self.shared.memory_all.has_room(&self.shared.tenant)
     }
 
-    /// The same, for a caller that waits by itself: where there is no room, a flush is asked for.
+    /// The same, for a caller that waits itself. If there is no room, it requests a flush.
     ///
     /// # Errors
-    /// [`WriteError::Refused`] where no room will come, as the collection accepts no writes.
+    /// [`WriteError::Refused`] if waiting is useless, because the collection accepts no writes.
     pub fn ask_for_room(&self) -> Result<bool, WriteError> {
         // Without maintenance the write itself flushes.
         if self.has_room() || !self.shared.options.background {
@@ -233,7 +234,7 @@ impl Collection {
         Ok(false)
     }
 
-    /// How long a write waits for room when none is said with it.
+    /// How long a write without a deadline waits for room.
     pub fn room_wait(&self) -> std::time::Duration {
         self.shared.options.write_wait
     }

@@ -19,7 +19,7 @@ pub(crate) fn encode_events(batch: &Batch) -> Result<Vec<u8>, String> {
     Ok(body)
 }
 
-/// Reads what [`encode_events`] wrote, in the schema of now.
+/// Reads what [`encode_events`] wrote, in the current schema.
 pub(crate) fn decode_events(context: &Context, body: &[u8]) -> Result<Batch, String> {
     let mut reader = Reader::new(body);
     let (count, rows) = (usize::from(reader.u16()?), reader.u32()? as usize);

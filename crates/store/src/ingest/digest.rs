@@ -1,8 +1,8 @@
 //! Distinguishes batches: a digest of the events, kept with their idempotency key.
 //!
-//! It covers the events as parsed, in their order: the same events give the same digest in whatever format
-//! or compression they come, and read back from the log. Columns without any value are left out, so that a field added to
-//! the schema in between makes no difference. Part of the file format (`.keys`).
+//! It covers the events as parsed, in their order. The same events have the same digest in any format or compression, and
+//! when they are read back from the log. Columns without any value are left out, so a field added to the schema in
+//! between makes no difference. Part of the file format (`.keys`).
 
 use crate::codec::put_u32;
 use crate::part::keys::hash;
@@ -12,7 +12,7 @@ use arrow_array::{Array, ArrowPrimitiveType, PrimitiveArray};
 use arrow_schema::{DataType, TimeUnit};
 use meridian_model::Batch;
 
-/// Denotes a batch that is not known: keys of older versions have it.
+/// Stands for an unknown batch: keys of older versions have it.
 pub(crate) const UNKNOWN: u64 = 0;
 
 /// The digest of a batch with all its columns; never [`UNKNOWN`].
@@ -34,7 +34,7 @@ pub(crate) fn of(seed: u64, batch: &Batch) -> Result<u64, String> {
     Ok(digest.max(UNKNOWN + 1))
 }
 
-/// Appends the values of an array. The value in the place of a null is arbitrary, and is omitted.
+/// Appends the values of an array, without nulls, whose stored value is arbitrary.
 fn put(array: &dyn Array, out: &mut Vec<u8>) -> Result<(), String> {
     if array.null_count() > 0 {
         // Without the positions of nulls, a value moved from one row to another would give the same digest.

@@ -1,10 +1,10 @@
 //! Idempotency keys: what was written under which key, so that a batch sent twice is stored once.
 //!
 //! A key is remembered by 128 bits of hash, for `Options::key_memory` (a day) from its use; then it may be used again.
-//! Keys live in the log until the flush that covers them writes them to a separate file; small files are put
-//! together so that there are never many. At most `Options::keys_max` keys are remembered: a write with one more is
-//! refused, because to forget one early would break the promise silently. With each key goes a digest of its batch
-//! (`digest.rs`): another batch under the same key is refused rather than discarded.
+//! Keys are in the log until the flush that covers them writes them to a separate file. Small files are merged, so
+//! there are never many. At most `Options::keys_max` keys are remembered. A write with one more is refused, because
+//! forgetting one early would break the guarantee silently. Each key has a digest of its batch (`digest.rs`): another
+//! batch under the same key is refused rather than discarded.
 
 use crate::catalog::manifest::{KeysEntry, keys_name};
 use crate::catalog::sidecars;
@@ -37,7 +37,7 @@ pub(crate) struct Remembered {
 }
 
 impl Remembered {
-    /// Whether a batch with this digest may be the one that was written. Of a key of an older version that is unknown.
+    /// Whether a batch with this digest may be the one that was written. A key of an older version fits any batch.
     pub(crate) fn fits(&self, batch: u64) -> bool {
         [batch, digest::UNKNOWN].contains(&self.batch)
     }
@@ -114,8 +114,8 @@ impl IdempotencyKeys {
         bad
     }
 
-    /// Writes the keys up to `flushed` that no file holds, and answers the files that hold all of them.
-    /// `file` numbers a new file. Files that the answer leaves out may be removed once a manifest has it.
+    /// Writes the keys up to `flushed` that no file holds, and returns the files that hold all of them. `file`
+    /// numbers a new file. Files that are not returned may be removed once a manifest names the others.
     pub(crate) fn save(
         &self,
         objects: &dyn Objects,
@@ -160,7 +160,7 @@ impl IdempotencyKeys {
         Ok(kept)
     }
 
-    /// Says that a manifest names files with all keys up to `flushed`.
+    /// Notes that a manifest names files with all keys up to `flushed`.
     pub(crate) fn saved(&mut self, flushed: u64) {
         let keys = &self.keys;
         // Keys used again since the flush have a later position and belong to the next one.

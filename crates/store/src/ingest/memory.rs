@@ -1,16 +1,16 @@
-//! Memory of events that were written and not flushed yet, over all collections.
+//! Memory of events that are not flushed yet, over all collections.
 
 use meridian_model::policy::pool::Pool;
 use parking_lot::Mutex;
 use std::sync::Arc;
 
-/// Bytes of memory trees, by tenant. Each tenant is guaranteed a part, so that the writes of one never wait for the
-/// flushes of another for want of memory.
+/// Bytes of memory trees, by tenant. Each tenant is guaranteed a part, so the writes of one never wait for the
+/// flushes of another.
 #[derive(Debug)]
 pub(crate) struct WriteMemory(Mutex<Pool<Arc<str>>>);
 
 impl WriteMemory {
-    /// Nothing yet, of so many bytes.
+    /// An empty budget of this many bytes.
     pub(crate) fn new(limit: u64) -> WriteMemory {
         WriteMemory(Mutex::new(Pool::new(usize::try_from(limit).unwrap_or(usize::MAX))))
     }
@@ -25,15 +25,16 @@ impl WriteMemory {
         self.0.lock().held() as u64
     }
 
-    /// Whether a tenant's next write need not wait. A write is taken whole once there is any room: it may go beyond.
+    /// Whether a tenant's next write need not wait. A write is accepted whole once there is any room, so it may
+    /// exceed the limit.
     pub(crate) fn has_room(&self, tenant: &str) -> bool {
         let pool = self.0.lock();
-        // Its own part is there even while others are beyond theirs.
+        // A tenant's own part is available even while others exceed theirs.
         let within = pool.held() <= pool.limit() && pool.fits(tenant, usize::from(pool.held() < pool.limit()));
         within || pool.kept_free_for(tenant) > 0
     }
 
-    /// Notes that the trees of a collection changed by so many bytes.
+    /// Notes that the trees of a collection changed by this many bytes.
     pub(crate) fn change(&self, tenant: &Arc<str>, bytes: i64) {
         let mut pool = self.0.lock();
         let amount = usize::try_from(bytes.unsigned_abs()).unwrap_or(usize::MAX);

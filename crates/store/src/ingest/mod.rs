@@ -1,8 +1,8 @@
 //! Writes: from a caller's batch to a durable group that readers see.
 //!
-//! Start at `partition/`, the state machine that commits a group. `queue.rs` makes groups out of concurrent writes, `stage/` works a
-//! group out before any of it is durable, `idempotency.rs` recognises a batch that was sent before, `replay.rs` does the same
-//! for what the log held, `bodies.rs` has the bodies of log records, and `listeners.rs` notifies subscribers.
+//! Start at `partition/`, the state machine that commits a group. `queue.rs` makes groups out of concurrent writes. `stage/`
+//! computes a group before any of it is durable. `idempotency.rs` recognises a batch that was sent before, and `replay.rs` applies
+//! what the log held. `bodies.rs` has the bodies of log records, and `listeners.rs` notifies subscribers.
 
 pub(crate) mod bodies;
 pub(crate) mod digest;

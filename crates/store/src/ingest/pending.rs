@@ -1,4 +1,4 @@
-//! Writes whose writer is not a thread: a task that waits for many things submits its batch and continues.
+//! Writes without a waiting thread: a task submits its batch and continues.
 
 use crate::collection::{Collection, Write, Written};
 use crate::error::WriteError;
@@ -7,7 +7,7 @@ use crate::ingest::queue::{Ticket, Turn as QueueTurn, too_late};
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 
-/// A write in the queue of its collection. Dropped, it is taken back, unless it is being committed already.
+/// A write in the queue of its collection. Dropping it takes the write back, unless it is being committed already.
 #[derive(Debug)]
 pub struct Pending {
     collection: Arc<Collection>,
@@ -19,14 +19,14 @@ pub struct Pending {
 pub enum Turn {
     /// Commit for all waiting writes with [`Pending::lead`], then check again.
     Lead,
-    /// Nothing more: this came of the write.
+    /// Nothing more: this is the outcome of the write.
     Done(Result<Written, WriteError>),
 }
 
 impl Collection {
-    /// Queues a batch, as [`Collection::write`] does, and does not wait. Computes for as long as the batch is large, so
-    /// that it suits small ones; ask [`Collection::has_room`] first, as memory is not waited for either. The write's
-    /// deadline is the caller's to keep.
+    /// Queues a batch, as [`Collection::write`] does, without waiting. It encodes the batch first, so it suits small
+    /// ones. It does not wait for memory either: ask [`Collection::has_room`] first. The caller keeps the write's
+    /// deadline.
     pub fn submit(self: &Arc<Self>, write: Write) -> Result<Pending, WriteError> {
         let (request, bytes) = self.request_of(write)?;
         Ok(Pending { collection: self.clone(), ticket: self.queue.push(request, bytes)? })

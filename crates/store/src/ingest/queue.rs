@@ -1,8 +1,8 @@
 //! Group commit: writers queue up, and one of them commits for all.
 //!
-//! There is no writer thread. A writer that finds no commit under way is to lead: it takes the queued writes (including
-//! its own), commits them as one group, passes the lead to the first write queued meanwhile, and hands out the answers.
-//! A lone writer so pays no switch of threads, and under load a group is as large as what arrives during one sync.
+//! There is no writer thread. A writer that finds no commit under way leads. It takes the queued writes, including its
+//! own, and commits them as one group. Then it passes the lead to the first write queued meanwhile, and hands out the
+//! answers. So a lone writer pays no switch of threads. Under load a group has the writes that arrive during one sync.
 //!
 //! A writer need not be a thread: it holds a [`Ticket`] and is notified by a [`Waker`] when to check it again. Only
 //! leading blocks. A ticket that is dropped takes its write back if it is still queued, and passes a lead on.
@@ -16,11 +16,11 @@ use std::task::{Poll, Wake, Waker};
 use std::thread::Thread;
 use std::time::Instant;
 
-/// Most writes that wait.
+/// Max writes that wait.
 const WAITING_MAX: usize = 4096;
-/// Most bytes that wait, unless a single write is larger.
+/// Max bytes that wait, unless a single write is larger.
 const WAITING_BYTES_MAX: usize = 256 << 20;
-/// Most bytes of one group, unless a single write is larger.
+/// Max bytes of one group, unless a single write is larger.
 const GROUP_BYTES: usize = 32 << 20;
 
 /// A queue of writes `W` answered by `A`.
@@ -68,7 +68,7 @@ impl<A> Slot<A> {
 pub(crate) enum Turn<A> {
     /// Call [`Ticket::lead`], then check again.
     Lead,
-    /// Nothing more: this came of the write.
+    /// Nothing more: this is the answer to the write.
     Answered(Result<A, WriteError>),
 }
 
@@ -77,7 +77,7 @@ impl<W, A> Queue<W, A> {
         Arc::new(Queue { waiting: Mutex::new(Waiting { writes: VecDeque::new(), bytes: 0, led: false }) })
     }
 
-    /// Queues a write of so many bytes.
+    /// Queues a write of this many bytes.
     pub(crate) fn push(self: &Arc<Self>, write: W, bytes: usize) -> Result<Ticket<W, A>, WriteError> {
         let mut waiting = self.waiting.lock();
         // An empty queue accepts any size: otherwise a batch above the limit could never be written.
@@ -96,7 +96,7 @@ impl<W, A> Queue<W, A> {
 
     /// Commits one group, passes the lead on, and answers the group.
     fn lead(&self, commit: impl FnOnce(Vec<W>) -> Vec<Result<A, WriteError>>) {
-        // Also where committing panics the lead goes to the next, and every writer that waits for an answer gets one.
+        // A guard: even if committing panics, the lead passes on, and every waiting writer gets an answer.
         struct Led<'a, W, A>(&'a Queue<W, A>, Vec<Arc<Slot<A>>>, std::vec::IntoIter<Result<A, WriteError>>);
         impl<W, A> Drop for Led<'_, W, A> {
             fn drop(&mut self) {
@@ -129,7 +129,7 @@ impl<W, A> Queue<W, A> {
         }
     }
 
-    /// Gives the lead to the first that waits, or to the next that comes.
+    /// Gives the lead to the first waiting write, or to the next one pushed.
     fn pass_on(&self) {
         let mut waiting = self.waiting.lock();
         match waiting.writes.front() {
@@ -228,7 +228,7 @@ impl<W, A> Ticket<W, A> {
                 Poll::Pending => match wait::left(deadline) {
                     Some(left) => std::thread::park_timeout(left),
                     None if self.take_back() => return Err(too_late()),
-                    // It was taken meanwhile: its answer comes as soon as its group is through.
+                    // It was taken into a group meanwhile, whose answer comes soon.
                     None => late = true,
                 },
             }

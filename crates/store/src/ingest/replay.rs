@@ -1,4 +1,4 @@
-//! Replaying the log: the writes after the manifest are staged and applied as they were when they were taken.
+//! Replay of the log: the writes after the manifest are staged and applied, as when they were accepted.
 
 use super::bodies::{decode_events, decode_expiry, decode_targets};
 use super::digest;
@@ -50,7 +50,7 @@ impl Partition {
             }
             let position = stage.next - 1;
             let staging = stage.finish(self.shared.cache.number_part())?;
-            // Keys come back with their writes: a retry after the restart is recognised as one.
+            // Keys are restored with their writes: a retry after the restart is recognised as one.
             for (key, what) in remembered {
                 self.keys.remember(&key, what);
             }
@@ -63,7 +63,7 @@ impl Partition {
     }
 }
 
-/// Makes the change of a record, and gives the digest of its batch where it has a key. `partly`: some segments cannot be
+/// Stages the change of a record. Returns the digest of its batch if it has a key. `partly`: some segments cannot be
 /// read.
 fn replay_one(
     stage: &mut Stage<'_>,
@@ -85,7 +85,8 @@ fn replay_one(
         }
         Kind::Expire => {
             let before = decode_expiry(&record.body).map_err(named)?;
-            // Rows are searched again: the record does not name them, and the parts of that time may be merged by now.
+            // Rows are searched again. The record does not name them, and the parts of that time may have been merged
+            // since.
             stage.expire(&Expiry { before, found: HashMap::new() }).map_err(|e| named(e.to_string()))?;
         }
         Kind::Write | Kind::Replace => {
@@ -94,7 +95,8 @@ fn replay_one(
                 // Computed here because records do not store it; only batches with a key pay for it.
                 digest = digest::of(seed, &batch).map_err(named)?;
             }
-            // Ids of a plain write were free when it was taken. Replacing does the same, and forgives what damage hid.
+            // Ids of a plain write were free when it was accepted. Replacing has the same effect, and tolerates ids
+            // that damage has hidden.
             let events = Events::of(context, batch, true).map_err(|e| named(format!("{} ids stand twice", e.len())))?;
             stage.write(events).map_err(|e| named(e.to_string()))?;
         }

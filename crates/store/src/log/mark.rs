@@ -1,8 +1,8 @@
 //! The head of a log file: two marks, each of which says up to where writes were acknowledged.
 //!
-//! A mark is written after the sync of a group, to either slot in turn, and is on disk with the sync of the next group. So
-//! one readable mark always exists, whatever part of the other a power failure tore. Each slot has its own page: what
-//! tears the one does not reach the other.
+//! A mark is written after the sync of a group, to the two slots in turn. It is on disk with the sync of the next group.
+//! So one readable mark always exists, even if a power failure tore the other. Each slot has its own page, so a torn write
+//! of one does not reach the other.
 //!
 //! | at | bytes | what |
 //! |---|---|---|

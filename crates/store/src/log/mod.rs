@@ -1,31 +1,32 @@
 //! The write-ahead log of a partition.
 //!
-//! Files are named by their epoch, `{epoch:016x}.log`, and the epoch goes into the checksum of each record: a file
-//! that is used again gets a new name, and what its former use left behind no longer checks out. Records are written
-//! where the file has bytes already, so that a sync need not write the file's length or block map (which takes twice to
-//! nine times as long, see `docs/decisions` 005 and 015): a file that is new is grown ahead of them by zeros, a step at
-//! a time, and overwritten in place from its second use on. Files that a manifest covers are kept as spares, at most two.
+//! Files are named by their epoch, `{epoch:016x}.log`, and the epoch is part of each record's checksum. A file that is
+//! reused gets a new name, and records of its former use no longer validate. Records are written where the file has bytes
+//! already. So a sync need not write the file's length or block map, which would take two to nine times as long
+//! (`docs/decisions` 005 and 015). A new file is grown ahead by zeros, a step at a time. From its second use on it is
+//! overwritten in place. Files that a manifest covers are kept as spares, at most two.
 //!
 //! # A crash, and damage
-//! Positions are contiguous over all files. A group of records is written with one call and synced with one; each
-//! record says up to where the file was synced when it was written. So at the first place that holds no good record:
+//! Positions are contiguous over all files. A group of records is written with one call and synced with one. Each
+//! record holds the offset up to which the file was synced when it was written. So at the first place without a good
+//! record:
 //! - a good record further on that was written when this place was synced already: the place is damaged, not torn;
 //! - a later file that does not continue with the next position: damaged as well;
 //! - otherwise the tail was being written when power failed. It was not acknowledged to any client: it is dropped.
 //!
-//! Missing writes at the very end show in the head of the newest file (`mark.rs`): after each sync a mark says up to
-//! which write all are acknowledged, and it is on disk with the sync of the next group at the latest. A mark that claims
-//! more than there is means damage. So of all acknowledged writes only those of the last group can be taken for torn, and
-//! only where power failed before the kernel wrote the mark back: not after a kill, a start or a clean stop.
+//! The head of the newest file shows missing writes at the very end (`mark.rs`). After each sync a mark records up to
+//! which write all are acknowledged. It is on disk with the sync of the next group at the latest. A mark that claims more
+//! than was found means damage. So only the last group can be mistaken for a torn one, and only if power failed before
+//! the kernel wrote the mark back. That cannot happen after a kill, a start or a clean stop.
 //!
 //! After a crash the log always continues in a new file, so that a dropped tail can never reappear behind
 //! records written later.
 //!
-//! When a sync failed and the process was started again without a loss of power, the last group is read from the kernel's
-//! cache, which takes it for written: a start writes it again in its place and syncs it before any reader sees it.
+//! After a failed sync and a restart without a power loss, the last group is read from the kernel's cache, which
+//! considers it written. So a start writes it again in its place and syncs it before any reader sees it.
 //!
-//! That the last file is missing altogether shows in `NEWEST`, which names the newest file and is written before that
-//! file's first record, and again before a newest file that a manifest covers is removed: then it names none.
+//! `NEWEST` shows that the whole last file is missing: it names the newest file, and is written before that file's
+//! first record. Before a newest file that a manifest covers is removed, `NEWEST` is written again and names none.
 
 mod mark;
 mod newest;
@@ -48,7 +49,7 @@ use std::sync::Arc;
 const SPARES_MAX: usize = 2;
 /// A new file grows by its length, and by at most this part of a full file, at a time.
 const STEPS: u64 = 64;
-/// Most bytes of memory kept for the next group.
+/// Max bytes of memory kept for the next group.
 const BUFFER_BYTES: usize = 1 << 20;
 /// The log of one partition, ready to be written.
 #[derive(Debug)]
@@ -89,7 +90,7 @@ struct Current {
 }
 
 impl Current {
-    /// Says in the file that all writes up to this position are acknowledged. The next sync makes it durable.
+    /// Marks in the file that all writes up to this position are acknowledged. The next sync makes the mark durable.
     fn mark(&mut self, position: u64) -> io::Result<()> {
         let mark = Mark { position, end: self.offset };
         mark.write(self.file.as_ref(), self.epoch, self.slot)?;
@@ -103,13 +104,13 @@ impl Current {
             return;
         }
         let len = end + self.len.min(step_max);
-        // In pieces: a large group must not be in memory once more, as zeros.
+        // In pieces: a large group must not be in memory a second time, as zeros.
         let zeros = vec![0; BUFFER_BYTES.min((len - self.len) as usize)];
         let mut places = (self.len..len).step_by(BUFFER_BYTES);
         let grown = places.try_for_each(|at| self.file.write_at(at, &zeros[..zeros.len().min((len - at) as usize)]));
         match grown {
             Ok(()) => self.len = len,
-            // No room to spare: the group itself may fit all the same.
+            // There is no room to grow ahead, but the group itself may fit.
             Err(_) => {
                 let _ = self.file.set_len(self.len);
                 self.len = end;
@@ -171,10 +172,10 @@ impl Log {
         }
     }
 
-    /// Writes records and syncs: when this answers `Ok`, they are durable.
+    /// Writes records and syncs: when this returns `Ok`, they are durable.
     fn append_group(&mut self, records: &[Record]) -> Result<u64, AppendError> {
         if self.next_epoch == 0 {
-            // The files that are there were not read: their numbers would be given again.
+            // The existing files were not read: their positions would be assigned again.
             return Err(AppendError::Clean(StoreError::Closed));
         }
         let (Some(first), Some(last)) = (records.first(), records.last()) else { return Ok(0) };
@@ -184,7 +185,7 @@ impl Log {
             // A file is changed only between groups, so that a group never spans two files and one sync covers it.
             self.current = None;
         }
-        // A file is marked and named before its first record, so that a start knows that it has to be there.
+        // A file is marked and named before its first record, so that a start notices if it is missing.
         if self.current.is_none() {
             self.current = Some(self.next_file(first.position - 1).map_err(AppendError::Clean)?);
         }
@@ -212,8 +213,8 @@ impl Log {
                 Err(_) => AppendError::Unknown(error),
             });
         }
-        // Only now are the records acknowledged. The kernel may have written some of them when a sync fails, and may claim at the next
-        // sync that all is well: the outcome stays unknown.
+        // Only now are the records acknowledged. When a sync fails, the kernel may have written some of them, and the next sync may
+        // succeed without writing the rest. So the outcome stays unknown.
         if let Err(e) = current.file.sync() {
             let error = StoreError::io("sync", &file.path)(e);
             self.current = None;
@@ -224,18 +225,18 @@ impl Log {
         file.last_position = last.position;
         file.bytes += buffer.len() as u64;
         let written = buffer.len() as u64;
-        // Of a large group it is freed: until the next write of the collection, which may never come, nothing else would.
+        // A large buffer is freed now: the next write, which would reuse it, may never come.
         if buffer.capacity() <= BUFFER_BYTES {
             self.buffer = buffer;
         }
         if current.mark(last.position).is_err() {
-            // The group is durable all the same. The next group goes to a new file, whose first mark covers this one.
+            // The group is durable anyway. The next group goes to a new file, whose first mark covers this one.
             self.current = None;
         }
         Ok(written)
     }
 
-    /// Starts a file: a spare under a new name, or a new one; writes up to `acknowledged` are in the files before it.
+    /// Starts a file: a spare under a new name, or a new one. Writes up to `acknowledged` are in earlier files.
     fn next_file(&mut self, acknowledged: u64) -> Result<Current, StoreError> {
         let epoch = self.next_epoch;
         // The epoch is not incremented until the file is synced: a failed attempt reuses its name.
@@ -279,8 +280,8 @@ impl Log {
         result
     }
 
-    /// Says of the log in `dir`, which no process has open, that no file of it is needed any more: a manifest covers all that
-    /// was read of it.
+    /// Marks that no file of the log in `dir` is needed any more, since a manifest covers all its records. No process may
+    /// have the log open.
     pub(crate) fn cover(disk: &dyn Disk, dir: &Path) -> Result<(), StoreError> {
         newest::write(disk, dir, Newest { epoch: None, head: 0 })
     }

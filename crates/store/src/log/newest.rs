@@ -11,7 +11,7 @@ const MAGIC: &[u8; 8] = b"MRDNNEWE";
 /// Version 1 held the epoch only, and named a file without marks.
 const VERSION: u32 = 2;
 
-/// What `NEWEST` says.
+/// The content of `NEWEST`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Newest {
     /// `None`: a manifest covers all records, and no file is needed.

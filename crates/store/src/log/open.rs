@@ -15,9 +15,9 @@ use std::sync::Arc;
 pub(crate) struct Recovered {
     /// Good records in order of position.
     pub(crate) records: Vec<Record>,
-    /// Places that are damaged. Records after them are among `records` all the same.
+    /// Places that are damaged. `records` also includes records after them.
     pub(crate) damage: Vec<StoreError>,
-    /// Bytes of tails that were forgotten.
+    /// Bytes of torn tails that were dropped.
     pub(crate) torn_bytes: u64,
     /// The last write that any mark says was acknowledged.
     pub(crate) claimed: u64,
@@ -33,8 +33,8 @@ impl Recovered {
         self.records.last().map_or(flushed, |r| r.position)
     }
 
-    /// Writes after `flushed` that were acknowledged and of which no record reads, as far as anything mentions them: the
-    /// first and the last of each stretch.
+    /// Acknowledged writes after `flushed` without a readable record, as far as they are mentioned: first and last
+    /// position of each gap.
     pub(crate) fn gaps(&self, flushed: u64) -> Vec<(u64, u64)> {
         let (mut gaps, mut next) = (Vec::new(), flushed + 1);
         let positions = self.records.iter().map(|record| record.position);
@@ -55,13 +55,13 @@ struct Group {
     epoch: u64,
     offset: u64,
     bytes: Vec<u8>,
-    /// What the file says once the group is synced, and where. `None`: it says so, or has no marks.
+    /// The mark to write once the group is synced, and its slot. `None`: the mark is there, or the file has none.
     mark: Option<(Mark, Slot)>,
 }
 
 impl Group {
-    /// Writes it again in its place and syncs it: content that was only in the kernel's cache is then on disk. The file
-    /// says so from then on.
+    /// Writes it again in its place, syncs it and marks it: content that was only in the kernel's cache is then on
+    /// disk.
     fn write_again(&self, disk: &dyn Disk) -> Result<(), StoreError> {
         let file = disk.open(&self.path, OpenMode::ReadWrite).map_err(StoreError::io("open", &self.path))?;
         file.write_at(self.offset, &self.bytes).map_err(StoreError::io("write", &self.path))?;
@@ -72,11 +72,12 @@ impl Group {
     }
 }
 
-/// What the files read so far came to.
+/// The result of the files read so far.
 #[derive(Debug, Default)]
 struct Reading {
     found: Recovered,
-    /// Where the file before ended, and its epoch, for the verdict that the next one with records makes.
+    /// Where the previous file ended, and its epoch. The next file with records decides whether that end is torn or
+    /// damaged.
     open_end: Option<(PathBuf, usize, u64)>,
     last_position: Option<u64>,
     /// The newer mark of the file that `NEWEST` names.
@@ -84,7 +85,7 @@ struct Reading {
 }
 
 impl Log {
-    /// Reads the log in `dir`, which exists, and gets it ready to be written; records up to `flushed` are left out.
+    /// Reads the log in `dir`, which exists, and prepares it for writing. Records up to `flushed` are left out.
     pub(crate) fn open(
         disk: &Arc<dyn Disk>,
         dir: &Path,
@@ -95,8 +96,8 @@ impl Log {
         if let Some(mut group) = found.last_group.take() {
             // A mark that claims more than was found must stay: it is the evidence of the loss.
             group.mark = group.mark.filter(|_| found.damage.is_empty());
-            // Before any record is shown: the kernel may hold this group in clean pages after a failed sync, and a
-            // reader must not see events that a power loss can still remove.
+            // Before any record is shown: after a failed sync the kernel may hold this group in clean pages. A reader
+            // must not see events that a power loss can still remove.
             found.damage.extend(group.write_again(disk.as_ref()).err());
         }
         // With damage nothing is removed: a repair reads what there is.
@@ -158,8 +159,8 @@ impl Log {
         Ok((log, found))
     }
 
-    /// Whether the newest file is there, and holds all that it says was acknowledged. Records that `flushed` covers count
-    /// as well.
+    /// Checks that the newest file exists and holds everything that its mark acknowledges. Records that `flushed` covers
+    /// count as well.
     fn find_newest(
         &mut self,
         newest: Result<Option<Newest>, StoreError>,
@@ -201,7 +202,7 @@ impl Log {
     /// Writes missing of those acknowledged by the newest file's mark.
     fn falls_short(&self, newest: &Path, mark: Option<Mark>, last: u64) -> Option<StoreError> {
         let Some(mark) = mark else {
-            // Both stood there, synced, before the file was named; a loss of power tears one of them.
+            // Both were synced before the file was named, and a power loss tears only one of them.
             let detail = format!("neither of its marks reads: writes from {} on may be missing", last + 1);
             return Some(StoreError::corrupt(newest, detail));
         };
@@ -214,7 +215,7 @@ impl Log {
 }
 
 impl Reading {
-    /// Reads one file, which comes after those read before; `named`: what `NEWEST` says if it names this one.
+    /// Reads one file, the successor of those read before. `named`: the content of `NEWEST` if it names this file.
     fn file(&mut self, path: PathBuf, bytes: &[u8], epoch: u64, flushed: u64, named: Option<Newest>) -> LogFile {
         let marks = Mark::newest(bytes, epoch);
         self.found.claimed = self.found.claimed.max(marks.map_or(0, |(mark, _)| mark.position));
@@ -230,8 +231,8 @@ impl Reading {
             self.last_position = Some(last.max(self.last_position.unwrap_or(0)));
             // Records that a manifest covers are in segments, which were synced.
             self.found.last_group = (!scan.records.is_empty()).then(|| {
-                // The last group starts where the file was synced when its records were written.
-                // What a record says of it is no place to write to beyond what was read.
+                // The last group starts where the file was synced when its records were written. Clamped to what was
+                // read: the offset comes from a record, and must not cause a write past the content.
                 let offset = scan.synced.max(head).min(scan.end as u64);
                 let bytes = bytes.get(offset as usize..scan.end).unwrap_or_default().to_vec();
                 let mark = Mark { position: last, end: scan.end as u64 };
@@ -246,8 +247,8 @@ impl Reading {
         LogFile { path, last_position: self.last_position.unwrap_or(0), bytes: scan.bytes }
     }
 
-    /// Whether the first record of a file continues where the previous file ended.
-    /// `front`: where the file does not read itself, if that is where its records begin.
+    /// Whether the first record of a file continues where the previous file ended. `front`: where its records begin,
+    /// if the file is unreadable there.
     fn goes_on(&mut self, (path, epoch): (&Path, u64), front: Option<usize>, first: u64, flushed: u64) {
         // The first records kept need not begin at 1, and some flushed records may be gone already.
         let from = self.last_position.map_or(0, |p| p + 1).max(flushed + 1);

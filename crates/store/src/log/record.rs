@@ -23,7 +23,7 @@ const MAGIC: u32 = u32::from_le_bytes(*b"MRLG");
 /// What a record does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Adds events; none of their ids was there.
+    /// Adds events with new ids.
     Write,
     /// Adds events; earlier ones with the same ids are dead from here on.
     Replace,
@@ -55,7 +55,7 @@ pub struct Record {
     pub position: u64,
     /// What it does.
     pub kind: Kind,
-    /// When it was taken, in microseconds since 1970.
+    /// When it was accepted, in microseconds since 1970.
     pub time: i64,
     /// How many events it adds.
     pub events: u32,
@@ -101,7 +101,7 @@ fn header_crc(epoch: u64, header: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(&epoch.to_le_bytes()), header)
 }
 
-/// What the header of a record says, whether its body reads or not.
+/// The header of a record, whether its body is readable or not.
 pub(crate) struct Header {
     pub(crate) position: u64,
     /// Up to where the file was synced when it was written.
@@ -153,7 +153,7 @@ impl Stored<'_> {
     }
 }
 
-/// The record at `at`; `None` if nothing stands there that was written whole, as a record of this epoch.
+/// The record at `at`; `None` if there is no whole record of this epoch.
 pub(crate) fn read_at(bytes: &[u8], at: usize, epoch: u64) -> Option<Stored<'_>> {
     header_at(bytes, at, epoch)?;
     let mut reader = Reader::new(&bytes[at + 8..]);

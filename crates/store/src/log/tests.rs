@@ -94,7 +94,7 @@ fn a_flipped_bit_is_damage_unless_it_lies_in_the_last_group() {
     }
 }
 
-/// A group of which the first record was lost and the second kept must not come back behind later writes.
+/// A group whose first record was lost and second kept must not reappear behind later writes.
 #[test]
 fn a_forgotten_tail_stays_forgotten() {
     let disk = MemoryDisk::new();
@@ -114,7 +114,7 @@ fn a_forgotten_tail_stays_forgotten() {
     assert!(found.damage.is_empty(), "{:?}", found.damage);
 }
 
-/// Of a group that the disk took only in part, not even the records that reached it whole may come back.
+/// If a group reached the disk only in part, not even its complete records may reappear.
 #[test]
 fn a_group_that_did_not_fit_leaves_nothing_behind() {
     let disk = MemoryDisk::new();

@@ -32,10 +32,10 @@ pub struct Files {
 }
 
 impl Collection {
-    /// Archives everything written so far as GeoParquet, without rows that are dead, and lists the files.
+    /// Archives everything written so far as GeoParquet, without dead rows, and lists the files.
     ///
-    /// Writers and readers continue; merges wait. Takes as long as archiving the rest: `cancelled` is called
-    /// between segments, and `deadline` says how long to wait for a running merge.
+    /// Writers and readers continue; merges wait. It takes as long as archiving the remaining segments. `cancelled`
+    /// is called between segments. `deadline` limits the wait for a running merge.
     pub fn files(&self, deadline: Instant, cancelled: &dyn Fn() -> bool) -> Result<Files, StoreError> {
         if !self.is_durable() {
             let detail = "the collection is ephemeral: its events are in memory only, and no file can be listed";
@@ -76,7 +76,7 @@ impl Job {
             context: self.context.clone(),
         };
         let (objects, name) = (shared.objects.as_ref(), archive_name(file));
-        // The name may be taken by an earlier try, or by a damaged archive that was given up. No manifest names either.
+        // The name may be taken by an earlier try or by a damaged archive. No manifest names either.
         let taken = objects.open(&name).is_ok();
         if taken {
             objects.delete(&name).map_err(StoreError::io("remove", &objects.path(&name)))?;
@@ -110,7 +110,7 @@ impl Job {
 }
 
 impl Job {
-    /// Whether what serves the one input is whole, past all caches.
+    /// Verifies the files that serve the one input, past all caches.
     pub(crate) fn verify_serving(&self) -> Result<(), StoreError> {
         let segment = self.inputs.first().and_then(|input| input.part.segment());
         let (Some(segment), Some(rows)) = (segment, segment.and_then(Segment::rows_file)) else {
@@ -122,7 +122,7 @@ impl Job {
 }
 
 impl Partition {
-    /// A segment whose archive turned out to be damaged, and whose Arrow rows are there.
+    /// A segment with a damaged archive that still has its Arrow rows.
     pub(crate) fn next_unarchiving(&mut self) -> Option<Job> {
         let sick = |e: &Entry| {
             e.part.segment().is_some_and(Segment::is_archive_damaged)
@@ -185,7 +185,7 @@ impl Partition {
             self.segments.insert(number, meta);
         }
     }
-    /// The number up to which all is in segments, all of which can be read.
+    /// The number up to which everything is in segments; an error if one of them is unreadable.
     fn flushed_whole(&self) -> Result<Seq, StoreError> {
         // A list must be complete: other programs would take a partial one for the whole collection.
         if let Some(why) = &self.refuses {
@@ -200,7 +200,7 @@ impl Partition {
         Ok(Seq::end_of(self.manifest.flushed))
     }
 
-    /// Segments that hold something alive at this number, with what the manifest says of them.
+    /// Segments with live rows at this number, and their entries in the manifest.
     fn listable(&self, at: Seq) -> impl Iterator<Item = (usize, &Entry, &SegmentEntry, bool)> {
         self.entries.iter().enumerate().filter_map(move |(i, e)| {
             let meta = self.segments.get(&e.part.number)?;
@@ -222,14 +222,14 @@ impl Partition {
         Some(self.freeze(work, &[i]).urgently())
     }
 
-    /// The files at this number; they are kept from now on for a while.
+    /// The files at this number. They are kept for `files_memory` from now on.
     fn list(&mut self, at: Seq) -> Result<Files, StoreError> {
         self.flushed_whole()?;
         let mut files: Vec<u64> = self.listable(at).map(|(_, _, meta, _)| meta.file).collect();
         files.sort_unstable();
         let memory = self.shared.options.files_memory.as_micros();
         let kept_until = self.shared.seams.clock.now().saturating_add(i64::try_from(memory).unwrap_or(i64::MAX));
-        // The promise to other programs is durable before they get the list: it survives a crash as the files do.
+        // The promise to keep the files is durable before other programs get the list.
         let mut manifest = self.manifest.clone();
         // A manifest takes its own number: it shows the newer of two.
         manifest.next_file = self.shared.number_file() + 1;
@@ -242,7 +242,7 @@ impl Partition {
         Ok(Files { seq: at, paths, kept_until })
     }
 
-    /// Forgets lists whose time is over, and lets the files go that only they kept.
+    /// Forgets lists that have expired, and releases the files that only they kept.
     pub(crate) fn sweep_listed(&mut self) {
         let now = self.shared.seams.clock.now();
         let (kept, over) = self.manifest.listed.iter().partition(|(_, until)| *until > now);
@@ -258,13 +258,14 @@ impl Partition {
         }
     }
 
-    /// Objects that no manifest names, no snapshot pins and no list has: the caller deletes them, without the lock.
+    /// Objects that no manifest names, no snapshot pins and no list has. The caller deletes them, outside of the
+    /// lock.
     pub(crate) fn take_removable(&self) -> Vec<String> {
         let listed: Vec<String> = self.manifest.listed.iter().map(|(file, _)| archive_name(*file)).collect();
         self.shared.removal.take_free(|name| listed.iter().any(|listed| listed == name))
     }
 
-    /// A segment that merges have done with, or all while writers are quiet.
+    /// A segment that no merge will touch again; while writers are quiet, any segment.
     pub(crate) fn next_archiving(&mut self) -> Option<Job> {
         // Nothing of an ephemeral collection is ever archived.
         self.log.as_ref()?;
@@ -286,7 +287,7 @@ impl Partition {
         Some(self.freeze(work, &[i]))
     }
 
-    /// From now on the archive is the truth of the segment.
+    /// From now on the archive is the segment's source.
     pub(crate) fn install_archive(&mut self, job: &Job, archive: Arc<Archive>) -> Result<(), StoreError> {
         let mut segments = self.segments.clone();
         let input = job.inputs.first().map(|e| &e.part);

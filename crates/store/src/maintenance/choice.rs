@@ -1,15 +1,15 @@
-//! Which segments are merged, and how many a question meets: pure rules over what the manifest says.
+//! Which segments are merged, and how many a query reads: pure functions of the manifest.
 //!
 //! Segments of one flush or merge over one range of time form a *run*, of a *tier*: its rows to the base of four. Ranges
-//! are dyadic, so the runs over one instant lie inside each other, and a question about that instant meets one or more
-//! segments of each. `docs/compaction.md` states the bounds that follow, and the tests measure them.
+//! are dyadic, so the runs over one instant are nested. A query about that instant reads one or more segments of each.
+//! `docs/compaction.md` states the bounds that follow, and the tests measure them.
 
 use crate::catalog::ranges::Range;
 use std::collections::BTreeMap;
 
-/// Runs of a like size that are merged into one.
+/// Number of runs of similar size that are merged into one.
 pub(crate) const RUNS_MERGED: usize = 4;
-/// From so many runs over one stretch of time on merges do not wait for requests.
+/// From this many runs over one period on, merges do not pause for requests.
 pub(crate) const DEEP: u32 = 12;
 
 /// Segments of one flush or merge over one range.
@@ -27,20 +27,20 @@ pub(crate) fn tier(rows: u64) -> u32 {
     rows.max(1).ilog2() / RUNS_MERGED.ilog2()
 }
 
-/// Four runs of each tier below this one fit into a merge of so many rows.
+/// Four runs of each tier below this one fit into a merge of this many rows.
 fn tiers_merged(merge_rows_max: u64) -> u32 {
     tier(merge_rows_max).saturating_sub(1)
 }
 
-/// Most runs over one stretch of time, once there is nothing left to merge: three of each tier that is merged, and those
-/// too large for that.
+/// Max runs over one period, once there is nothing left to merge: three of each tier that is merged, and all runs of
+/// larger tiers.
 pub(crate) fn depth_bound(rows: u64, merge_rows_max: u64) -> u64 {
     let tiers = tiers_merged(merge_rows_max);
     let merged = (tier(rows) + 1).min(tiers);
     u64::from(merged) * (RUNS_MERGED as u64 - 1) + (rows >> (tiers * RUNS_MERGED.ilog2()))
 }
 
-/// Most runs over one stretch of time.
+/// Max runs over one period.
 pub(crate) fn depth(runs: &[Run]) -> u32 {
     let over = |range: &Range| runs.iter().filter(|run| run.range.holds(range)).count() as u32;
     ranges(runs).iter().map(over).max().unwrap_or(0)
@@ -54,8 +54,9 @@ fn ranges(runs: &[Run]) -> Vec<Range> {
     ranges
 }
 
-/// The runs to merge next: where four of a tier lie over one stretch of time, these, all smaller ones over it, and all
-/// smaller ones in the widest's range. Where that is more than a merge may take, fewer: at last the four smallest.
+/// The runs to merge next, if four of a tier lie over one period. With them go all smaller runs over it, and all
+/// smaller ones in the range of the widest. If that exceeds the max of a merge, fewer are taken, at last the four
+/// smallest.
 pub(crate) fn choose(runs: &[Run], merge_rows_max: u64) -> Option<Vec<&Run>> {
     for range in ranges(runs) {
         let over: Vec<&Run> = runs.iter().filter(|run| run.range.holds(&range)).collect();
@@ -71,7 +72,7 @@ pub(crate) fn choose(runs: &[Run], merge_rows_max: u64) -> Option<Vec<&Run>> {
             let mut smallest: Vec<&Run> = upto.iter().copied().filter(|run| tier(run.rows) == crowded).collect();
             smallest.sort_by_key(|run| run.rows);
             smallest.truncate(RUNS_MERGED);
-            // Each of these lies within the range of its widest, so what comes out covers no stretch that it did not.
+            // Each choice lies within the range of its widest run, so the outcome covers no new period.
             let found = [runs.iter().filter(inside).collect(), upto, smallest]
                 .into_iter()
                 .find(|taken: &Vec<&Run>| taken.iter().map(|run| run.rows).sum::<u64>() <= merge_rows_max);

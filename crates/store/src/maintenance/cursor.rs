@@ -12,10 +12,10 @@ use std::sync::Arc;
 
 /// Bytes that an input has in memory at a time, if rows allow it.
 const LOAD_BYTES: u64 = 4 << 20;
-/// Bytes of rows that are put together at a time, about: 4,096 large events could take a gigabyte.
+/// Approximate bytes of rows that are assembled at a time: 4,096 large events could take a gigabyte.
 const PIECE_BYTES: usize = 8 << 20;
 
-/// Which rows a merge takes over.
+/// Which rows a merge copies.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Pick {
     /// All rows except those dead by this number; `None`: all.
@@ -106,7 +106,7 @@ impl<'a> Cursor<'a> {
         if range.is_empty() {
             return self.load();
         }
-        // Reads end at the borders of blocks, where nothing has to be copied together.
+        // Reads end at block borders, so nothing has to be concatenated.
         let chunk = range.start / CHUNK_ROWS;
         let border = (chunk + 1) * CHUNK_ROWS;
         let loads = self.view.chunk_bytes(chunk).div_ceil(LOAD_BYTES);
@@ -165,7 +165,7 @@ impl<'a> MergedRows<'a> {
         Ok(MergedRows { cursors, heads })
     }
 
-    /// The next rows, of which there is room for so many; fewer if they are large or the last. Whole leaves, except the last.
+    /// The next rows, at most `room`; fewer if they are large or the last ones. Whole leaves, except the last.
     pub(super) fn next_piece(&mut self, room: u32) -> Result<Option<Chunk>, StoreError> {
         let (rows, mut bytes) = (room as usize, 0);
         let mut batches: Vec<Batch> = Vec::new();

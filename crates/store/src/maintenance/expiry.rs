@@ -1,9 +1,9 @@
 //! Retention: which events are past what their collection keeps.
 //!
-//! Events go by a line in time: all that ended before it die together, as one write of the log (`Kind::Expire`), so
-//! that the same events are gone for every reader, after a crash and in older snapshots. Retention by age draws the
-//! line at now less the age; retention by size where enough of the oldest lies before it. Parts of which nothing is
-//! left are dropped without being read, once no snapshot needs them; the dead rows of others go as deleted ones do.
+//! Events expire by a line in time. All that ended before it die together, as one write of the log (`Kind::Expire`).
+//! So readers, restarts and snapshots agree on which events are gone. Retention by age draws the line at now minus
+//! the age; retention by size where enough of the oldest events lie before it. Parts without live rows are dropped
+//! without being read, once no snapshot needs them. Dead rows of other parts are dropped as deleted ones are.
 
 use crate::error::StoreError;
 use crate::options::Settings;
@@ -21,9 +21,9 @@ pub(crate) const EXPIRY_EVERY_US: i64 = 10_000_000;
 /// The result of a pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Expired {
-    /// Events that ended before this instant are gone, in microseconds since 1970.
+    /// Events that ended before this instant have expired, in microseconds since 1970.
     pub before: i64,
-    /// How many they were.
+    /// Their number.
     pub expired: u64,
     /// Position of the change in the log.
     pub position: u64,
@@ -33,7 +33,7 @@ pub struct Expired {
 #[derive(Debug)]
 pub(crate) struct Expiry {
     pub(crate) before: i64,
-    /// Rows found ahead of the commit, by number of the part; parts that came later are looked through then.
+    /// Rows found ahead of the commit, by number of the part. Later parts are searched during the commit.
     pub(crate) found: HashMap<u64, RoaringBitmap>,
 }
 
@@ -103,14 +103,14 @@ pub(crate) fn expired_rows(
     Ok(dead.alive_of(rows))
 }
 
-/// Alive bytes below a node of some thousand rows, and when they were.
+/// Live bytes below a node of some thousand rows, and their period.
 struct Stretch {
     start: i64,
     end: i64,
     bytes: f64,
 }
 
-/// The line before which so much lies that the rest fits into `limit` bytes; `None` if all of it does.
+/// The earliest line after which the events fit into `limit` bytes; `None` if all of them do.
 ///
 /// A part's bytes are spread evenly over its alive rows, and those of a small node evenly over its time.
 fn line_by_size(views: &[PartView], limit: u64) -> Option<i64> {
@@ -134,7 +134,7 @@ fn line_by_size(views: &[PartView], limit: u64) -> Option<i64> {
         };
         stretches.iter().map(|s| s.bytes * share(s)).sum()
     };
-    // Events without an end never go, however many there are.
+    // Events without an end never expire, however many there are.
     let (mut low, mut high) = (
         stretches.iter().map(|s| s.start).min()?,
         stretches.iter().map(|s| s.end).filter(|end| *end < i64::MAX).max()?.saturating_add(1),

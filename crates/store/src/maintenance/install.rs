@@ -1,5 +1,5 @@
-//! The outcome of a flush or merge takes the place of its inputs, under the partition's lock: what changed while the job was
-//! at work is carried over, and the manifest has it before any reader sees it.
+//! Installs the outcome of a flush or merge in the place of its inputs, under the partition's lock. Changes made while the
+//! job ran are carried over, and the manifest names the outcome before any reader sees it.
 
 use crate::catalog::manifest::{Manifest, SegmentEntry, archive_name, segment_name};
 use crate::catalog::ranges::Range;
@@ -25,7 +25,7 @@ impl Partition {
         self.frozen.retain(|number| job.inputs.iter().all(|e| e.part.number != *number));
     }
 
-    /// Puts the outcome of a job in the place of its inputs. On an error the inputs stay.
+    /// Replaces the inputs of a job by its outcome. On an error the inputs stay.
     pub(crate) fn install(&mut self, job: Job, output: Result<Output, StoreError>) -> Result<(), StoreError> {
         // Thawed first: on an error the inputs are free for the next try.
         self.thaw(&job);
@@ -55,8 +55,7 @@ impl Partition {
         result
     }
 
-    /// Leaves a segment that turned out to be damaged out of merges: its good blocks stay served where they are, and
-    /// the merge is not tried again and again.
+    /// Excludes a damaged segment from merges. Its good blocks stay served, and the merge is not retried in vain.
     fn set_aside(&mut self, job: &Job, path: &Path) {
         // An archive that differs from its segment fails the job as well, although the segment itself is good.
         let resting = matches!(job.work, Work::Archive { .. });
@@ -147,20 +146,20 @@ impl Partition {
         let manifest = match saved {
             Ok(manifest) => manifest,
             Err(failed) => {
-                // Where either manifest may be the one that a restart finds, the files of both stay.
+                // If either manifest may be the one that a restart finds, the files of both stay.
                 if !failed.is_unknown() {
                     discard(&self.shared, &merged);
                 }
                 return Err(self.after_failed_commit(failed));
             }
         };
-        // The manifest stands: whatever happens from here on, a restart finds the outputs and not the inputs.
+        // The manifest is committed: from here on a restart finds the outputs, not the inputs.
         let old = std::mem::replace(&mut self.manifest, manifest);
         for input in &job.inputs {
             let (Some(segment), Some(meta)) = (input.part.segment(), self.segments.get(&input.part.number)) else {
                 continue;
             };
-            // The manifest that stands does not name its files any more: only snapshots may need them.
+            // The committed manifest no longer names its files: only snapshots may need them.
             segment.retire(meta.file, Arc::downgrade(&input.part) as Pin);
             let files = [archive_name, segment_name].map(|name| self.shared.objects.path(&name(meta.file)));
             self.notes.retain(|note| !files.contains(&note.path));
@@ -171,7 +170,7 @@ impl Partition {
         self.measure();
         self.remove_sidecars(&old);
         if let Work::Flush { flushed } = job.work {
-            // The log goes last: until the manifest stood, it was all that a restart had of these writes.
+            // The log is released last: until the manifest was committed, only the log had these writes.
             self.keys.saved(flushed);
             self.flush_wanted = false;
             if let Some(log) = &mut self.log {
@@ -230,7 +229,7 @@ impl Partition {
         self.write_manifest(&manifest).map(|()| manifest)
     }
 
-    /// What a failed commit means for the partition: it accepts no more writes unless nothing has happened.
+    /// The consequence of a failed commit: the partition refuses writes, unless nothing took effect.
     pub(crate) fn after_failed_commit(&mut self, failed: CommitError) -> StoreError {
         let (why, error) = match failed {
             CommitError::Clean(error) => return error,

@@ -36,7 +36,7 @@ pub(crate) enum Work {
         /// Number of the segment's files.
         file: u64,
     },
-    /// Whether the Arrow rows of one segment can be the truth again, in the place of a damaged archive.
+    /// Whether the Arrow rows of one segment can be the source again, in the place of a damaged archive.
     Unarchive,
     /// The rows of one segment into GeoParquet.
     Archive {
@@ -65,12 +65,12 @@ pub(crate) struct Job {
     pub(crate) work: Work,
     pub(crate) inputs: Vec<Entry>,
     pub(super) floor: Option<u64>,
-    /// A caller waits for it, or it is overdue: it does not pause for requests.
+    /// It does not pause for requests, because a caller waits for it or it is overdue.
     pub(super) urgent: bool,
     pub(crate) context: Arc<Context>,
 }
 
-/// What came of a job.
+/// The outcome of a job.
 pub(crate) enum Output {
     Segments(Merged, Vec<Part>),
     Run(Box<Option<Part>>, RowMaps),
@@ -103,7 +103,7 @@ impl Job {
                     _ => merge_to_segments(shared, context, inputs, floor, (stop, self.pace(shared)))?,
                 };
                 // Opened before the install, outside of the lock: this reads footers and trees from disk, and proves
-                // that they read.
+                // that they are readable.
                 let parts = match open_segments(shared, &merged) {
                     Ok(parts) => parts,
                     Err(e) => {
@@ -138,7 +138,7 @@ impl Job {
         Job { urgent: true, ..self }
     }
 
-    /// The pace at which blocks are worked off.
+    /// The pace at which blocks are processed.
     pub(crate) fn pace<'a>(&self, shared: &'a Shared) -> Pace<'a> {
         Pace::new(shared.seams.clock.as_ref(), (!self.urgent).then_some(shared.load.as_ref()))
     }

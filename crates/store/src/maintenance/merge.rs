@@ -67,8 +67,8 @@ pub(crate) struct Merged {
     pub(crate) maps: RowMaps,
 }
 
-/// Merges parts into segments of bounded ranges of time. Memory: some blocks of each input, the rows that are written at a
-/// time, and what a writer keeps.
+/// Merges parts into segments of bounded ranges of time. Memory: some blocks of each input, the rows being written, and
+/// the state of a writer.
 ///
 /// On an error, files begun are removed; `stop` ends the work with its own error.
 pub(crate) fn merge_to_segments(
@@ -83,8 +83,8 @@ pub(crate) fn merge_to_segments(
     writing.end(result)
 }
 
-/// Separates rows alive at a number from rows dead by then, into segments of the same range of time. Rows dead
-/// by the floor is dropped.
+/// Separates rows alive at a number from rows dead by then, into segments of the same range of time. Rows dead by the
+/// floor are dropped.
 pub(crate) fn fold_into_segments(
     shared: &Shared,
     context: &Arc<Context>,
@@ -154,11 +154,11 @@ impl<'a> Writing<'a> {
             CHUNK_ROWS - open.as_ref().map_or(0, |(_, writer)| writer.rows() % CHUNK_ROWS)
         };
         while let Some(chunk) = rows.next_piece(room(&writer))? {
-            // A store that closes does not wait for a long merge: its files are leftovers.
+            // A store that closes does not wait for a long merge, whose files are then leftovers.
             if self.stop.load(Ordering::Relaxed) {
                 return Err(StoreError::Closed);
             }
-            // Where each row went: deaths that come during the merge are carried over by this map.
+            // Where each row went: this map carries over rows that die during the merge.
             for (input, row) in &chunk.sources {
                 self.merged.maps[*input][*row as usize] = self.place;
                 self.place += 1;
@@ -191,7 +191,7 @@ impl<'a> Writing<'a> {
         Ok(())
     }
 
-    /// Makes the names durable, or clears away what was begun.
+    /// Makes the names durable, or removes what was begun.
     fn end(self, result: Result<(), StoreError>) -> Result<Merged, StoreError> {
         match result.and_then(|()| self.shared.sync_objects()) {
             Ok(()) => Ok(self.merged),

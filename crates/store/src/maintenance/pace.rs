@@ -1,19 +1,19 @@
 //! Maintenance yields to requests: merges pause while a request is in flight.
 //!
-//! Every snapshot in a reader's hands and every write on its way counts as a request. After each block of 4096 rows a
-//! merge checks for one, and if so pauses for as long as the block took: it never takes more than half of a
-//! core from requests, and all of it while there are none. Flushes do not pause, for writers may wait for
-//! the memory that they free; nor do merges that are overdue, nor work that a caller waits for.
+//! Every snapshot held by a reader and every write in progress counts as a request. After each block of 4096 rows a
+//! merge checks for one. If there is one, it pauses for as long as the block took. So it never takes more than half
+//! of a core from requests, and uses all of it while there are none. Flushes do not pause, since writers may wait for
+//! the memory that they free. Neither do overdue merges and work that a caller waits for.
 
 use crate::seams::Clock;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// Longest rest after one block.
+/// Max pause after one block.
 const REST_MAX: Duration = Duration::from_millis(50);
 
-/// How many requests the store is at work on.
+/// The number of requests in progress.
 #[derive(Debug, Default)]
 pub(crate) struct Load(AtomicUsize);
 
@@ -55,7 +55,7 @@ impl<'a> Pace<'a> {
     /// A block is done.
     pub(crate) fn block(&mut self) {
         if self.load.is_some_and(Load::is_busy) {
-            // As long as the block took, which adapts to the machine; the max bounds the pause after a slow read.
+            // As long as the block took, which adapts to the machine. The max bounds the pause after a slow read.
             let worked = Duration::from_micros((self.clock.elapsed() - self.began).max(0) as u64);
             self.clock.sleep(worked.min(REST_MAX));
         } else {

@@ -52,7 +52,7 @@ pub(crate) fn merge_runs_mapped(
     if rows.is_empty() {
         return Ok((None, maps));
     }
-    // A stable sort finds the sorted stretches and merges them.
+    // A stable sort detects the sorted runs and merges them.
     rows.sort();
     for (place, (_, _, input, row)) in rows.iter().enumerate() {
         maps[*input as usize][*row as usize] = place as u32;

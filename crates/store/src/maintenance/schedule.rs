@@ -1,21 +1,21 @@
-//! Flushes and merges: chosen under the partition's lock, worked off outside of it, and put in place by `install.rs`.
+//! Flushes and merges: chosen under the partition's lock, run outside of it, and installed by `install.rs`.
 //!
 //! The schedule:
-//! - **Flush**: when asked for, when memory trees of all collections pass half of `memory_bytes` (the largest first),
-//!   or when the log passes `log_bytes`; and once writers have been away for [`IDLE_US`], if the log has grown to
-//!   [`IDLE_BYTES`], so that an idle collection takes little memory and opens at once. All memory trees go into segments
-//!   together.
-//! - **Merge of memory trees**, of a quarter of `memory_bytes` at most: four of a like size that a writer found too large to
-//!   merge on its way; and all of them once writers have been quiet for [`QUIET_US`] and [`QUIET_ROW_US`] a row, because
-//!   questions meet every tree.
-//!   The quiet asked for is several times what the merge takes, so a trickle of writes cannot keep it busy.
-//! - **Merge of segments**: runs chosen by `choice.rs`. A run of which a third is dead is rewritten by itself (a
-//!   memory tree as well), and a segment of which nothing is left is dropped without being read.
+//! - **Flush**: on request, when memory trees of all collections exceed half of `memory_bytes` (the largest first), or
+//!   when the log exceeds `log_bytes`. Also once no write came for [`IDLE_US`] and the log has [`IDLE_BYTES`], so an
+//!   idle collection takes little memory and opens at once. All memory trees go into segments together.
+//! - **Merge of memory trees**, of a quarter of `memory_bytes` at most: four of similar size that were too large for a
+//!   writer to merge itself. Also all of them, once writers have been quiet for [`QUIET_US`] and [`QUIET_ROW_US`] a row,
+//!   because queries read every tree. The required quiet is several times the duration of the merge, so a trickle of writes
+//!   cannot keep it busy.
+//! - **Merge of segments**: runs chosen by `choice.rs`. A run that is one third dead is rewritten alone, as is such a
+//!   memory tree. A segment without live rows is dropped without being read.
 //! - **Archive**: a segment of `archive_rows_min` rows is written as GeoParquet once writers have been quiet for
-//!   [`ARCHIVE_QUIET_US`], or at once if no merge will touch it any more. Smaller ones only when the files are listed.
+//!   [`ARCHIVE_QUIET_US`]. If no merge will touch it again, it is written at once. Smaller segments are archived only
+//!   when the files are listed.
 //!
-//! The work ends: the ranges of what a merge writes are apart, so no stretch of time is covered by more runs than before,
-//! and the one that was chosen is covered by three fewer at least.
+//! The work ends: the output ranges of a merge are disjoint, so no period is covered by more runs than before. The chosen
+//! period is covered by at least three fewer.
 
 use super::job::{Job, Work, is_gone};
 use crate::ingest::partition::Partition;
@@ -27,19 +27,19 @@ use std::sync::atomic::Ordering;
 
 /// Min quiet, in microseconds, before memory trees of different sizes become one.
 const QUIET_US: i64 = 1_000_000;
-/// Quiet asked for besides, for each row to merge: about ten times what merging it takes.
+/// Additional quiet for each row to merge: about ten times the duration of merging it.
 const QUIET_ROW_US: i64 = 5;
-/// Quiet, in microseconds, before memory trees go into segments though there is room.
+/// Quiet, in microseconds, before memory trees are flushed although there is room.
 const IDLE_US: i64 = 60_000_000;
-/// Min bytes of log for that: a trickle of events makes no segment of each.
+/// Min bytes of log for that, so that a trickle of events does not make many small segments.
 const IDLE_BYTES: u64 = 1 << 20;
-/// A run is rewritten when one in so many of its rows is dead.
+/// A run is rewritten when one in this many of its rows is dead.
 const DEAD_SHARE: u64 = 3;
 /// Quiet, in microseconds, before segments that merges may still touch are archived.
 pub(crate) const ARCHIVE_QUIET_US: i64 = 10_000_000;
 
 impl Partition {
-    /// Whether memory trees should be flushed for what the collection itself holds.
+    /// Whether memory trees should be flushed because of the collection's own log and memory.
     fn flush_due(&self) -> bool {
         let tail = self.log.as_ref().map_or(0, |log| log.tail_bytes());
         // An idle collection is flushed too: otherwise every restart would replay its log, and it would hold memory
@@ -58,11 +58,11 @@ impl Partition {
         // Runs frozen by a running job would be missing from a flush, which must take all.
         let all_loose = self.entries.iter().filter(|e| e.part.run().is_some()).count() == runs.len();
         if (flush || self.flush_due()) && all_loose && self.refuses.is_none() {
-            // A flush without rows still moves the manifest on, so that a log of deletions can go.
+            // A flush without rows still advances the manifest, so that a log of deletions can be released.
             if !runs.is_empty() || self.position > self.manifest.flushed {
                 return Some(self.freeze(Work::Flush { flushed: self.position }, &runs));
             }
-            // Nothing to flush: without clearing the wish, the thread would ask again at once, for ever.
+            // Nothing to flush: unless the request is cleared, the thread would ask again at once, for ever.
             self.flush_wanted = false;
         }
         let mut by_tier: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
@@ -70,7 +70,7 @@ impl Partition {
             by_tier.entry(choice::tier(u64::from(self.entries[i].part.rows))).or_default().push(i);
         }
         let all: Vec<usize> = by_tier.values().flatten().copied().collect();
-        // Like sizes first: each row is then merged a logarithmic number of times.
+        // Similar sizes first: each row is then merged a logarithmic number of times.
         let chosen = match by_tier.into_values().find(|runs| runs.len() >= RUNS_MERGED) {
             Some(crowded) => crowded,
             None if all.len() > 1 && self.is_quiet(&all) => all,
@@ -80,7 +80,7 @@ impl Partition {
         fits.then(|| self.freeze(Work::MergeRuns, &chosen))
     }
 
-    /// A memory tree with so many dead rows that a rebuild is worth it.
+    /// A memory tree with enough dead rows for a rebuild.
     fn rotten_run(&self, runs: &[usize]) -> Option<usize> {
         let floor = self.floor();
         let rotten = |e: &Entry| {
@@ -91,7 +91,7 @@ impl Partition {
         runs.iter().copied().find(|i| rotten(&self.entries[*i]))
     }
 
-    /// Whether writers have been away long enough for these memory trees to become one.
+    /// Whether writers have been quiet long enough for these memory trees to become one.
     fn is_quiet(&self, runs: &[usize]) -> bool {
         let rows: i64 = runs.iter().map(|&i| i64::from(self.entries[i].part.rows)).sum();
         self.shared.seams.clock.elapsed() - self.committed_at >= QUIET_US + rows * QUIET_ROW_US
@@ -115,7 +115,7 @@ impl Partition {
         }
     }
 
-    /// Segments of which nothing is left that a snapshot needs: their files go without being read.
+    /// Segments without rows that a snapshot needs: their files are removed without being read.
     fn gone_segments(&self) -> Vec<usize> {
         let floor = self.floor();
         let gone = |e: &Entry| {
@@ -146,7 +146,7 @@ impl Partition {
         runs.into_values().collect()
     }
 
-    /// Counts how many runs a question may meet, and the most that there may be: after every change of segments.
+    /// Counts the runs that a query may read, and the max. Called after every change of segments.
     pub(crate) fn measure(&mut self) {
         let runs = self.runs(true);
         let rows = runs.iter().map(|run| run.rows).sum();
@@ -172,10 +172,10 @@ impl Partition {
         // Frozen parts are in one job at a time. Writes may still kill rows of them, which the install carries over.
         let inputs: Vec<Entry> = entries.iter().map(|i| self.entries[*i].clone()).collect();
         self.frozen.extend(inputs.iter().map(|e| e.part.number));
-        // Fixed now: a snapshot below it that is asked for during the job is refused, as the job drops what only that would show.
+        // Fixed now: the job drops rows that only snapshots below the floor show, so those are refused from here on.
         let floor = self.floor_for(&inputs);
         if self.manifest.schema.mode == Mode::Latest {
-            // Lets hidden rows settle, of which there are always some.
+            // Collapses old deaths of hidden rows, of which there are always some.
             let current = Seq::end_of(self.position).0;
             self.shared.horizon.drop_below(self.shared.seams.clock.elapsed(), current);
         }
@@ -206,7 +206,7 @@ mod tests {
         builder.finish().unwrap()
     }
 
-    /// Events that are replaced or deleted while a job works on their parts must not come back when it is done.
+    /// Events that are replaced or deleted while a job works on their parts must not reappear when it is done.
     #[test]
     fn deaths_during_a_job_are_carried_over() {
         let seams = Seams {

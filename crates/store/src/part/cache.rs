@@ -11,7 +11,7 @@ use std::hash::{BuildHasherDefault, Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What a block was decoded to.
+/// The decoded content of a block.
 #[derive(Debug, Clone)]
 pub(crate) enum Block {
     /// Values of one column of one chunk.
@@ -51,8 +51,8 @@ impl Hash for BlockKey {
     }
 }
 
-/// Mixes the one number that a [`BlockKey`] writes (the finalizer of MurmurHash3, Appleby 2011): a question looks up a
-/// block or more for each chunk that it reads.
+/// Mixes the one number that a [`BlockKey`] writes (the finalizer of MurmurHash3, Appleby 2011). It must be cheap: a
+/// query looks up at least one block for each chunk that it reads.
 #[derive(Debug, Default)]
 struct Mixed(u64);
 
@@ -111,13 +111,13 @@ impl BlockCache {
         }
     }
 
-    /// A number for a part that no other part of this process has.
+    /// A number that no other part of this process has.
     pub(crate) fn number_part(&self) -> u64 {
         // Relaxed: the numbers must differ, and order no other memory.
         self.next_part.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// A number greater than all before: which of two uses came later.
+    /// A number greater than all before, which orders uses.
     pub(crate) fn tick(&self) -> u64 {
         // Relaxed: ranks decide only which rows are dropped first.
         self.ticks.fetch_add(1, Ordering::Relaxed)

@@ -1,13 +1,13 @@
-//! Columns as plain bytes, for the log: written with each event that comes in, and read after a restart only.
+//! Columns as plain bytes, for the log: written with each incoming event, and read only after a restart.
 //!
-//! An array is a byte that says whether values may be null, then, if so, the bits of the values that are not (the
-//! lowest bit of a byte first), then by type
+//! An array begins with a byte: whether values may be null. If so, a bit for each value follows, set if it is not
+//! null, lowest bit first. Then, by type:
 //! - numbers and times: the values, 8 bytes each;
 //! - booleans: their bits;
 //! - texts and shapes: the length of each (`u32`), then all their bytes;
 //! - lists: the length of each (`u32`), then the array of all their values.
 //!
-//! Arrow's own messages hold the same in six times the bytes and ten times the work where a batch is a single event.
+//! For a batch of one event, Arrow's own messages take six times the bytes and ten times the work.
 
 use crate::codec::{Reader, put_u32};
 use arrow_array::cast::AsArray;
@@ -84,7 +84,7 @@ fn put_pieces(out: &mut Vec<u8>, offsets: &OffsetBuffer<i32>, values: Option<&[u
     out.extend_from_slice(values.map_or(&[], |values| &values[from..to]));
 }
 
-/// Reads an array of this type and so many rows.
+/// Reads an array of this type with `rows` rows.
 pub(crate) fn decode(kind: &DataType, rows: usize, reader: &mut Reader<'_>) -> Result<ArrayRef, String> {
     let nulls = match reader.u8()? {
         0 => None,

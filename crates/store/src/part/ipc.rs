@@ -1,7 +1,7 @@
 //! Columns to bytes and back: one Arrow IPC record-batch message without its schema.
 //!
 //! Layout: length of the message (`u32`), four zero bytes, the message (a flatbuffer, padded to 8 bytes), the buffers.
-//! The schema is not repeated, since log and segments know it; a message that holds fewer columns than the schema was
+//! The schema is not repeated, since log and segments have it. A message with fewer columns than the schema was
 //! written before the last fields were added.
 
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};

@@ -1,12 +1,12 @@
-//! From the key of an event to its row: hashes of given ids, or sequence numbers where ids are made.
+//! From the key of an event to its row: hashes of given ids, or sequence numbers if ids are generated.
 
 use crate::codec::{Reader, put_u32, put_u64};
 
 /// The hash of a given id (or idempotency key), keyed by the collection's secret seed so that no client can choose ids
 /// that collide.
 ///
-/// Part of the file format: eight bytes at a time, little-endian, the last ones padded with zeros, each folded in by
-/// multiplication and rotation, then the length, then the finalizer of MurmurHash3.
+/// Part of the file format. Eight bytes at a time are folded in by multiplication and rotation: little-endian, the
+/// last ones padded with zeros. Then come the length and the finalizer of MurmurHash3.
 pub(crate) fn hash(seed: u64, bytes: &[u8]) -> u64 {
     const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
     let mut state = mix(seed ^ STEP);
@@ -51,7 +51,7 @@ impl Filter {
         Filter { words }
     }
 
-    /// Whether the key may be there; `false` is certain.
+    /// Whether the key may be present; `false` is certain.
     pub(crate) fn may_hold(&self, hash: u64) -> bool {
         let lines = self.words.len() / LINE_WORDS;
         lines == 0 || {

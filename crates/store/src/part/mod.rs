@@ -112,7 +112,7 @@ impl Part {
         }
     }
 
-    /// Which of some keys, by their numbers, the part may have: all of them where it keeps no filter.
+    /// Which of these keys, by their numbers, the part may have; all of them if it has no filter.
     pub(crate) fn may_hold(&self, rule: KeyRule, keys: &[u64], open: &[u32]) -> Result<Vec<u32>, StoreError> {
         let passing = |filter: &Filter| open.iter().copied().filter(|i| filter.may_hold(keys[*i as usize])).collect();
         Ok(match &self.body {
@@ -135,7 +135,7 @@ impl Part {
         key: u64,
         id: &str,
     ) -> Result<Vec<(u32, u64)>, StoreError> {
-        // A made id is a sequence number: the part's range answers without reading the sidecar.
+        // A generated id is a sequence number: the part's range answers without reading the sidecar.
         if rule.role == IdRole::Made && !(self.seq_min..=self.seq_max).contains(&key) {
             return Ok(Vec::new());
         }
@@ -185,7 +185,7 @@ impl Part {
         }
     }
 
-    /// The last of an object's events in order of time and number that `wanted` takes.
+    /// The last of an object's events, in order of time and number, that `wanted` accepts.
     pub(crate) fn newest_of_object(
         &self,
         rule: KeyRule,

@@ -1,7 +1,7 @@
 //! From an object to its events in order of time: the sidecar behind tracks and the mode `latest`.
 //!
-//! Pairs of object and time lead to rows, sorted, so that one object's events lie together and its newest stands last.
-//! Objects are kept as hashes; a look-up compares the object itself on the rows found.
+//! Sorted pairs of object and time lead to rows, so an object's events are together, the newest last. Objects are kept
+//! as hashes; a look-up compares the object itself on the rows found.
 
 use crate::codec::{Reader, put_i64, put_u32, put_u64};
 use crate::part::keys::hash;
@@ -46,7 +46,7 @@ pub(crate) fn object_named(schema: &Schema, seed: u64, name: &str) -> Option<u64
 }
 
 impl ObjectRows {
-    /// The entries of a batch whose rows stand from `first` on; none where the schema names no object.
+    /// The entries of a batch whose rows begin at `first`; none if the schema names no object.
     pub(crate) fn of(seed: u64, batch: &Batch, seqs: &[u64], first: u32) -> ObjectRows {
         let mut found = ObjectRows::default();
         found.add(seed, batch, seqs, first);

@@ -1,7 +1,7 @@
-//! Objects that no manifest names any more, until no snapshot of the process pins them.
+//! Objects that no manifest names any more, kept until no snapshot of the process pins them.
 //!
-//! Nothing is deleted by dropping it: the code that makes an object obsolete dooms its name here, with what pins it, and maintenance deletes the
-//! names whose pins are gone. A crash before that leaves leftovers, which the next start removes.
+//! No object is deleted by `Drop`. The code that makes an object obsolete dooms its name here, with what pins it. Maintenance deletes the names
+//! whose pins are gone. A crash before that leaves leftovers, which the next start removes.
 
 use crate::seams::Objects;
 use parking_lot::Mutex;
@@ -12,19 +12,19 @@ use std::sync::Weak;
 /// The mark of an object in use: as long as there is a strong reference to it, its name stays.
 pub(crate) type Pin = Weak<dyn Any + Send + Sync>;
 
-/// Names to be deleted. Bounded by what the snapshots in readers' hands pin, as each sweep takes out all others.
+/// Names to be deleted. Readers' snapshots bound them by what they pin, as each sweep takes out all others.
 #[derive(Debug, Default)]
 pub(crate) struct Removal {
     doomed: Mutex<Vec<(String, Pin)>>,
 }
 
 impl Removal {
-    /// Lets an object go once nothing pins it.
+    /// Has an object deleted once nothing pins it.
     pub(crate) fn doom(&self, name: String, pin: Pin) {
         self.doomed.lock().push((name, pin));
     }
 
-    /// Lets an object go that nothing in this process has open.
+    /// Has an object deleted that nothing in this process has open.
     pub(crate) fn doom_unpinned(&self, name: String) {
         self.doom(name, Weak::<()>::new());
     }
@@ -36,7 +36,7 @@ impl Removal {
 
     /// Takes out the unpinned names, except names that must be `kept` for now. The caller deletes them.
     pub(crate) fn take_free(&self, kept: impl Fn(&str) -> bool) -> Vec<String> {
-        // A pin that is gone never comes back: parts are shared by cloning, and no manifest names these any more.
+        // A released pin is never taken again: parts are shared by cloning, and no manifest names these any more.
         let free = |(name, pin): &mut (String, Pin)| pin.strong_count() == 0 && !kept(name);
         self.doomed.lock().extract_if(.., free).map(|(name, _)| name).collect()
     }

@@ -4,15 +4,15 @@ use crate::part::keys;
 use arrow_array::{Array as _, ArrayRef};
 use meridian_model::{IdRole, Seq};
 
-/// Rows of a block. Reads that stay inside one block share its memory; longer ones copy.
+/// Rows of a block. Reads within one block share its memory; longer ones copy.
 pub const CHUNK_ROWS: u32 = 4096;
 
 /// Whether blocks read from disk are kept in the cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fill {
-    /// For the next reader.
+    /// Cached for the next reader.
     Keep,
-    /// A merge reads each block once, and its inputs go when it is done.
+    /// Not cached: a merge reads each block once, and its inputs are removed when it is done.
     Pass,
 }
 
@@ -33,12 +33,12 @@ impl KeyRule {
     }
 }
 
-/// Bytes of these values alone, whatever allocation they are a slice of.
+/// Bytes of these values alone, without the rest of the allocation that they are a slice of.
 pub(crate) fn slice_bytes(array: &ArrayRef) -> usize {
     array.to_data().get_slice_memory_size().unwrap_or(0)
 }
 
-/// Puts the pieces of neighbouring blocks together.
+/// Concatenates the pieces of neighbouring blocks.
 pub(crate) fn join(pieces: Vec<ArrayRef>) -> Result<ArrayRef, String> {
     match pieces.as_slice() {
         [one] => Ok(one.clone()),

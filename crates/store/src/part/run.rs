@@ -23,9 +23,9 @@ pub(crate) struct Run {
     pub(crate) batch: Batch,
     pub(crate) keys: Vec<Key>,
     pub(crate) seqs: Vec<u64>,
-    /// Bytes of the columns, keys and numbers, and what the index will take.
+    /// Bytes of the columns, keys and numbers, and of the index that is made later.
     pub(crate) bytes: u64,
-    /// Made at the first question, as are the next three.
+    /// Made at the first query, as are the next three.
     index: OnceLock<RunIndex>,
     by_time: OnceLock<Option<RunTime>>,
     pyramid: OnceLock<Arc<CountPyramid>>,
@@ -87,7 +87,7 @@ impl Run {
                 }
                 _ => KeyRows::of(self.seqs.iter().copied()),
             };
-            // Made ids need no filter: their range of numbers decides.
+            // Generated ids need no filter: their range of numbers decides.
             let filter = (rule.role == IdRole::Given && rows.keys.len() >= FILTER_ROWS_MIN)
                 .then(|| Filter::of(rows.keys.iter().copied()));
             RunIndex { filter, rows }
@@ -99,7 +99,7 @@ impl Run {
         self.objects.get_or_init(|| ObjectRows::of(rule.seed, &self.batch, &self.seqs, 0))
     }
 
-    /// The rows in order of time, where that helps: many rows at instants, whose own order is another.
+    /// The rows in order of time. `None` unless there are many rows, at instants, whose own order differs.
     pub(crate) fn by_time(&self) -> Option<&RunTime> {
         let schema = self.batch.schema();
         let TimeRole::Instant(field) = schema.time else { return None };
@@ -160,7 +160,8 @@ impl Run {
     }
 }
 
-/// Bytes a row that the order of time (a number and its share of a node), the objects and the counts per map cell may take.
+/// Max bytes a row of what is made later. That is the order of time (a number and its share of a node), the objects and the
+/// counts per map cell.
 fn made_later(schema: &Schema) -> u64 {
     let time = if matches!(schema.time, TimeRole::Instant(_)) { 6 } else { 0 };
     let objects = if schema.object.is_some() { size_of::<ObjectEntry>() as u64 } else { 0 };

@@ -1,4 +1,4 @@
-//! A part as a reader sees it: which rows a snapshot shows, and what may be asked of them.
+//! A part as a reader sees it: which rows a snapshot shows, and how they are read.
 
 use super::context::Context;
 use super::rows::{CHUNK_ROWS, Fill, KeyRule};
@@ -51,7 +51,8 @@ impl PartView {
     /// Whether the events of a chunk take some kilobytes each in these columns, so that only a few should be read at once.
     pub fn has_large(&self, chunk: u32, wanted: &Projection) -> bool {
         match self.part.segment() {
-            // Only columns with large values have pages this small. The size of the file would not tell: it is compressed.
+            // Only columns with large values have pages this small. The size of the file says nothing, because it is
+            // compressed.
             Some(segment) => wanted.columns().any(|column| segment.page_rows(chunk, column) <= PAGE_ROWS_MIN),
             None => self.event_bytes() >= (PAGE_BYTES / PAGE_ROWS_MIN as usize) as u64,
         }
@@ -101,8 +102,8 @@ impl PartView {
         self.columns(rows, wanted, Fill::Keep)
     }
 
-    /// Those of some columns that are kept in smaller pieces than a chunk in this chunk: of them only the rows that are needed
-    /// should be read. `None` where there are none.
+    /// The wanted columns that are cut into pages in this chunk: only the needed rows of these should be read. `None` if there
+    /// are none.
     pub fn paged(&self, chunk: u32, wanted: &Projection) -> Option<Projection> {
         let segment = self.part.segment()?;
         let mut paged = None;
@@ -112,19 +113,19 @@ impl PartView {
         paged
     }
 
-    /// Rows of the smallest page of a column, at least one leaf; those of a chunk where it is not kept in pages.
+    /// Rows of the smallest page of a column, at least one leaf; the rows of a chunk if it has no pages.
     pub fn page_rows(&self, column: usize) -> u32 {
         self.part.segment().map_or(CHUNK_ROWS, |segment| segment.page_rows_min(column))
     }
 
-    /// Rows to read at once where an event takes some kilobytes in one of these columns: a chunk of them would take as many
-    /// megabytes. `None` where all are small, or nothing has to be read.
+    /// Rows to read at once if an event takes kilobytes in one of these columns, as a chunk of them would take megabytes.
+    /// `None` if all are small, or nothing has to be read.
     pub fn rows_at_once(&self, wanted: &Projection) -> Option<u32> {
         let rows = wanted.columns().map(|column| self.page_rows(column)).min()?;
         (rows <= PAGE_ROWS_MIN).then_some(rows)
     }
 
-    /// As [`PartView::read`], without pushing out of the cache what readers use.
+    /// As [`PartView::read`], without evicting from the cache what readers use.
     pub(crate) fn read_for_merge(&self, rows: Range<u32>, wanted: &Projection) -> Result<Batch, StoreError> {
         self.columns(rows, wanted, Fill::Pass)
     }
@@ -148,7 +149,7 @@ impl PartView {
         self.part.seqs(rows.start.min(self.part.rows)..rows.end.min(self.part.rows))
     }
 
-    /// All rows, where they are in memory as one batch with every column: a memory tree.
+    /// All rows, if they are in memory as one batch with every column: a memory tree.
     pub fn at_hand(&self) -> Option<&Batch> {
         let batch = &self.part.run()?.batch;
         // Fields added since it was written are not in it.
@@ -186,9 +187,9 @@ impl PartView {
         Ok(seen.finish())
     }
 
-    /// Rows of the range that were replaced or deleted by the time of the snapshot, in order. Where
-    /// [`PartView::none_newer`] holds, these are all the rows that the snapshot does not see, so that the count and
-    /// sums of a node may be corrected by reading only them.
+    /// Rows of the range that were replaced or deleted by the time of the snapshot, in order. If
+    /// [`PartView::none_newer`] holds, these are all rows that the snapshot does not see. Then the count and sums of
+    /// a node can be corrected by reading only them.
     pub fn dead_rows(&self, rows: Range<u32>) -> impl Iterator<Item = u32> + '_ {
         self.dead.range(rows, self.seq)
     }
@@ -207,8 +208,8 @@ impl PartView {
         self.part.chunk_seq_max.get(chunks).is_none_or(|c| c.iter().any(|max| *max > self.seq.0))
     }
 
-    /// The time-ordered projection, where the part has one: segments and large memory trees of collections with an
-    /// instant. A memory tree makes its own when it is first asked.
+    /// The time-ordered projection, if the part has one: segments and large memory trees of collections with an
+    /// instant. A memory tree makes its own at the first call.
     pub fn time_order(&self) -> Option<TimeOrder<'_>> {
         let has = match &self.part.body {
             Body::Segment(segment) => segment.has_time_order(),
@@ -217,8 +218,8 @@ impl PartView {
         has.then_some(TimeOrder { view: self })
     }
 
-    /// Counts of all rows (visible or not) per map cell and bin of time, where the part has them: segments and large
-    /// memory trees of collections of points. A memory tree makes its own when it is first asked.
+    /// Counts of all rows (visible or not) per map cell and bin of time. Segments and large memory trees of
+    /// collections of points have them. A memory tree makes its own at the first call.
     pub fn pyramid(&self) -> Result<Option<Arc<CountPyramid>>, StoreError> {
         match &self.part.body {
             Body::Segment(segment) => segment.pyramid(),
@@ -226,9 +227,10 @@ impl PartView {
         }
     }
 
-    /// Rows that may belong to an object, seen by the snapshot or not, ascending: rows whose last instant lies within
-    /// some times (microseconds since 1970, ends included; an open end is the max number). Found by key, without a
-    /// scan. Objects are distinguished by a hash here: test the rows. `None` if the collection names no object.
+    /// Rows that may belong to an object, seen by the snapshot or not, ascending. Their last instant lies within
+    /// `times` (microseconds since 1970, ends included; an open end is the max number). They are found by key,
+    /// without a scan. Objects are compared by hash here, so the caller tests the rows. `None` if the collection
+    /// names no object.
     pub fn object_rows(&self, object: &str, times: RangeInclusive<i64>) -> Result<Option<Vec<u32>>, StoreError> {
         let context = &self.context;
         if context.schema.object.is_none() {
@@ -270,7 +272,7 @@ fn blocks_of(rows: &Range<u32>) -> u64 {
     if rows.is_empty() { 0 } else { u64::from((rows.end - 1) / CHUNK_ROWS - rows.start / CHUNK_ROWS) + 1 }
 }
 
-/// The rows of a part in order of time: for questions of time alone.
+/// The rows of a part in order of time, for queries by time alone.
 #[derive(Debug, Clone, Copy)]
 pub struct TimeOrder<'a> {
     view: &'a PartView,
@@ -285,8 +287,8 @@ impl TimeOrder<'_> {
         }
     }
 
-    /// The time and the numeric fields of what stands at some places of the order of time, as far as they are wanted;
-    /// the other columns are absent.
+    /// The time and the numeric fields at these places of the order of time, as far as they are wanted. Other columns
+    /// are absent.
     pub fn read(&self, places: Range<u32>, wanted: &Projection) -> Result<Batch, StoreError> {
         let context = &self.view.context;
         context.counters.add_blocks_read(blocks_of(&places));
@@ -309,7 +311,7 @@ impl TimeOrder<'_> {
         Ok(Batch::new(context.schema.clone(), context.layout.clone(), count, columns)?)
     }
 
-    /// The rows of the part that stand at some places: what [`PartView::visible`] and [`PartView::read`] speak of.
+    /// The rows of the part at these places, numbered as in [`PartView::visible`] and [`PartView::read`].
     pub fn rows(&self, places: Range<u32>) -> Result<UInt32Array, StoreError> {
         match &self.view.part.body {
             Body::Segment(segment) => segment.time_rows(places),

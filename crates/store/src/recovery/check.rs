@@ -1,4 +1,4 @@
-//! Reading everything to see whether it is well.
+//! Reads and verifies everything.
 
 use crate::catalog::disk::MANIFEST;
 use crate::catalog::manifest::keys_name;
@@ -63,7 +63,7 @@ fn check_log(collection: &Collection) -> Vec<Problem> {
     log.verify(core.manifest.flushed, core.position).iter().map(Problem::of).collect()
 }
 
-/// Recomputes what a segment says about its rows.
+/// Recomputes a segment's index from its rows, and compares.
 fn check_segment(part: &Arc<Part>, context: &Arc<Context>) -> Result<(), StoreError> {
     let Some(segment) = part.segment() else { return Ok(()) };
     let wrong = |what: &str| StoreError::corrupt(&segment.index.path, what);
@@ -87,7 +87,7 @@ fn check_segment(part: &Arc<Part>, context: &Arc<Context>) -> Result<(), StoreEr
         let rows = from..part.rows.min(from + CHUNK_ROWS);
         let batch = view.read_for_merge(rows.clone(), &Projection::all(&layout))?;
         let seqs = part.seqs(rows.clone())?;
-        // Keys are recomputed from the events, so a wrong order shows even if the file is consistent in itself.
+        // Keys are recomputed from the events, so a wrong order is found even if the file is consistent in itself.
         let order = grid.keys(&batch);
         for at in order.iter().copied().zip(seqs.iter().copied()) {
             if last.is_some_and(|last| last >= at) {
@@ -147,7 +147,7 @@ pub(crate) fn same_rows(part: &Part, archive: &Archive) -> Result<(), StoreError
     Ok(())
 }
 
-/// Whether every row stands once in the sidecar, under its key.
+/// Whether every row is once in the sidecar, under its key.
 fn check_keys(part: &Part, keys: Vec<u64>) -> Result<(), StoreError> {
     let Some(segment) = part.segment() else { return Ok(()) };
     let wrong = |what: &str| StoreError::corrupt(&segment.index.path, what);
@@ -166,7 +166,7 @@ fn check_keys(part: &Part, keys: Vec<u64>) -> Result<(), StoreError> {
     if seen.iter().all(|s| *s) { Ok(()) } else { Err(wrong("the sidecar of its keys leaves events out")) }
 }
 
-/// Whether the sidecar of objects holds what the rows say.
+/// Whether the sidecar of objects matches the rows.
 fn check_objects(part: &Part, mut objects: ObjectRows) -> Result<(), StoreError> {
     let Some((segment, pages)) = part.segment().and_then(|s| s.footer.objects.as_ref().map(|o| (s, o))) else {
         return Ok(());
@@ -242,7 +242,8 @@ fn check_time_values(view: &PartView, wrong: &dyn Fn(&str) -> StoreError) -> Res
     Ok(())
 }
 
-/// Equal trees. Sums of floats depend on how rows were cut into batches, which a merge and this check do alike.
+/// Equal trees. Sums of floats depend on how rows were cut into batches, which a merge and this check do in the same
+/// way.
 fn same(a: &Forest, b: &Forest) -> bool {
     a.trees == b.trees
 }

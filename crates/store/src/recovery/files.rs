@@ -12,8 +12,8 @@ use meridian_model::IdRole;
 use rayon::ThreadPoolBuilder;
 use rayon::prelude::*;
 
-/// Segments that are opened at a time: each waits for a handful of small reads, one after the other, so a disk has more to do
-/// at once than there are processors.
+/// Segments that are opened at a time. Each waits for a few small reads in sequence, so a disk can serve more of them at once
+/// than there are processors.
 const OPENERS: usize = 16;
 
 /// The message for a segment whose damage was found when a block was read, and was repaired.
@@ -23,7 +23,8 @@ impl Partition {
     /// Opens the segments and their indexes.
     pub(crate) fn open_files(&mut self) -> Result<(), StoreError> {
         let objects = self.shared.objects.clone();
-        // Before anything is written: a repair below must not reuse the number of a file that a manifest lost.
+        // Before anything is written: a repair below must not reuse the number of a file that is missing from the
+        // manifest.
         self.pass_numbers()?;
         let mut lost_dead = false;
         let mut hidden = read_hidden(objects.as_ref(), &self.manifest).unwrap_or_else(|e| {
@@ -35,7 +36,7 @@ impl Partition {
             self.notes.extend(note);
             match opened {
                 Ok(part) if part.rows == meta.rows => {
-                    // The segment is served all the same: deleted events may reappear, so writes are refused below.
+                    // The segment is served anyway. Deleted events may reappear, so writes are refused below.
                     let dead = read_dead(objects.as_ref(), &meta).unwrap_or_else(|e| {
                         self.note_bad(e);
                         lost_dead = true;
@@ -51,7 +52,7 @@ impl Partition {
                     self.problems.push(Problem { path, detail });
                     self.damaged.push(meta);
                 }
-                // Not damage: going on without the segment would let this older program drop it.
+                // Not damage: without the segment this older program would drop it.
                 Err(StoreError::NewerFormat { path, found, supported }) => {
                     return Err(StoreError::NewerFormat { path, found, supported });
                 }
@@ -64,7 +65,7 @@ impl Partition {
         // From here on the depth of runs is known, which decides whether merges pause for requests.
         self.measure();
         if lost_dead {
-            // Writing on would save the loss: events that were deleted would be back for good.
+            // Further writes would make the loss permanent: deleted events would be back for good.
             self.refuses =
                 Some("the record of deleted or superseded events is damaged; see the problems listed".to_owned());
         } else if !self.damaged.is_empty() && self.manifest.schema.id == IdRole::Given {
@@ -79,8 +80,8 @@ impl Partition {
         Ok(())
     }
 
-    /// Opens all segments: trees, footers and directories are read, [`OPENERS`] at a time but in a simulation, where calls
-    /// come one by one.
+    /// Opens all segments: trees, footers and directories are read, [`OPENERS`] at a time. In a simulation they are opened
+    /// one by one.
     fn open_segments(&self) -> Vec<(SegmentEntry, Result<Part, StoreError>, Option<Problem>)> {
         let open = |meta: &SegmentEntry| {
             let (mut meta, mut note) = (meta.clone(), None);
@@ -111,7 +112,7 @@ impl Partition {
         let archive = match archive.transpose() {
             Ok(archive) => archive,
             Err(error) => {
-                // The rows as Arrow may be whole: then they are archived again.
+                // The Arrow rows may be intact: then they are archived again.
                 let Ok(part) = Part::open(&place, meta.file, None) else { return Err(error) };
                 *note = Some(Problem::of(&error).and("it is rewritten from the rows as Arrow"));
                 // The manifest that names the archive stays until the next commit; the job for archives then writes a
@@ -128,7 +129,7 @@ impl Partition {
                 if matches!(error, StoreError::Corrupt { .. }) {
                     *note = Some(Problem::of(&error).and("it is rebuilt from its archive"));
                 }
-                // The archive is the truth of an archived segment, and every read of it is verified.
+                // The archive is the source of an archived segment, and every read of it is verified.
                 rebuild(place.objects.as_ref(), meta.file, &archive, self.context.rule)?;
                 Part::open(&place, meta.file, Some(archive))
             }
@@ -139,7 +140,7 @@ impl Partition {
                     rebuild_from_rows(place.objects.as_ref(), meta.file, (&rows, schema), self.context.rule)?;
                     Part::open(&place, meta.file, None)
                 };
-                // Where the rows do not read either, nothing is there twice.
+                // If the rows are unreadable too, there is no second copy.
                 let Ok(part) = anew() else { return Err(error) };
                 tracing::warn!(%error, "a segment is rebuilt from its rows as Arrow");
                 *note = Some(Problem::of(&error).and("it is rebuilt from its rows as Arrow"));

@@ -1,4 +1,4 @@
-//! Following a collection that another process writes: each newer manifest takes the place of the one before, for readers at once.
+//! Following a collection that another process writes: each newer manifest replaces the previous one for all readers at once.
 
 use super::open::{Common, prepare};
 use crate::catalog::manifest::{Manifest, SegmentEntry};
@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Why a collection that is followed takes no writes.
+/// Why a followed collection refuses writes.
 const READ_ONLY: &str = "this server only reads it: send writes to the owner";
 /// How often the newest manifest is read again because its objects were removed meanwhile.
 const TRIES: usize = 4;
@@ -29,7 +29,7 @@ pub(crate) fn follow_new(common: &Common, dir: &Path) -> Result<Option<Partition
 }
 
 impl Partition {
-    /// Takes up the newest manifest if it is another one; `None`: the collection was dropped. On an error everything stays.
+    /// Loads the newest manifest if it has changed; `None`: the collection was dropped. On an error nothing changes.
     pub(crate) fn follow_newest(&mut self) -> Result<Option<bool>, StoreError> {
         let mut failed = None;
         for _ in 0..TRIES {
@@ -50,7 +50,7 @@ impl Partition {
     fn follow(&mut self, manifest: Manifest) -> Result<(), StoreError> {
         let objects = self.shared.objects.clone();
         let mut hidden = read_hidden(objects.as_ref(), &manifest)?;
-        // By the number of the file: what is open stays open, and blocks in the cache stay good.
+        // By the number of the file: open segments stay open, and cached blocks stay valid.
         let open: HashMap<u64, (&SegmentEntry, &Entry)> = self
             .entries
             .iter()

@@ -1,15 +1,15 @@
 //! Files in the folder of segments that the manifest does not name.
 //!
-//! A flush or merge that was broken off leaves some, and so does a crash before a merged segment's files are gone. But a
-//! manifest that is not the newest names too few, and then they are all that is left of acknowledged writes. So they are
-//! removed only where it is proven that nothing is in them:
-//! - the copy of the manifest is whole and no newer, so the manifest is the newest that was written;
-//! - all that it names can be read, and the log continues where it ends: together they are the collection at its
-//!   position;
+//! An interrupted flush or merge leaves some, as does a crash before a merged segment's files are removed. But a
+//! manifest that is not the newest names too few files, and then they are all that is left of acknowledged writes. So
+//! they are removed only if all of this holds:
+//! - the copy of the manifest is intact and no newer, so the manifest is the newest that was written;
+//! - every file that it names is readable, and the log continues where they end: together they are the collection at
+//!   its position;
 //! - none of the files holds a later write.
 //!
-//! Otherwise they stay where they are, under numbers that are not given again. A file with a later write stops
-//! further writes, which would take its numbers.
+//! Otherwise they stay, and their numbers are not reused. A file with a later write makes the collection refuse
+//! writes, which would take its positions.
 
 use crate::catalog::disk::MANIFEST;
 use crate::catalog::sidecars::{files_of, last_death_of};
@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 impl Partition {
-    /// Lets new files have numbers that no file in the folder has, named by the manifest or not.
+    /// Raises the number of the next file above all files in the folder, named by the manifest or not.
     pub(crate) fn pass_numbers(&self) -> Result<(), StoreError> {
         for name in self.segment_files()? {
             if let Some(number) = number_of(&name) {
@@ -43,7 +43,7 @@ impl Partition {
         // No manifest ever names a file that is being written.
         let (half, unnamed): (Vec<String>, Vec<String>) = unnamed.partition(|name| name.ends_with(HALF));
         half.iter().try_for_each(remove)?;
-        // A later write in an unnamed file proves that this manifest is not the newest: nothing may go.
+        // A later write in an unnamed file proves that this manifest is not the newest: nothing may be removed.
         if let Some((path, position)) = self.later_file()? {
             self.note_later(&path, position);
         } else if matches!(proof, Proof::Newest { .. }) && self.check_whole().is_ok() {

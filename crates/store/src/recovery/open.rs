@@ -1,4 +1,4 @@
-//! Making a partition, and opening one.
+//! Creates and opens partitions.
 
 use crate::catalog::disk::MANIFEST;
 use crate::catalog::lineage::Lineage;
@@ -38,11 +38,11 @@ pub(crate) struct Common {
     /// Requests in flight.
     pub(crate) load: Arc<Load>,
     pub(crate) listeners: Arc<Listeners>,
-    /// Charges tenants for maintenance, if anyone does.
+    /// Charges tenants for maintenance, if set.
     pub(crate) background: Arc<OnceLock<Arc<dyn Background>>>,
-    /// Whether this process may be behind what log and catalog hold, of any collection.
+    /// Whether this process may be behind the log or the catalog of any collection.
     pub(crate) outdated: Arc<AtomicBool>,
-    /// Collections are followed, and nobody writes to them here.
+    /// Collections are followed, and not written here.
     pub(crate) read_only: bool,
 }
 
@@ -93,11 +93,12 @@ pub(crate) fn open(common: &Common, dir: &Path) -> Result<Partition, StoreError>
         partition.settle(newest)?;
         return Ok(partition);
     }
-    // Each turn means that the other writer committed between the steps. It is fenced from the log, so the turns end.
+    // Each further turn means that the previous writer committed between the steps. It is fenced from the log, so the
+    // turns end.
     for _ in 0..TAKEOVERS {
         let (mut partition, newest) = open_newest(common, dir)?;
         if partition.refuses.is_some() {
-            // What is missing may be damaged, or in a manifest that was committed since.
+            // A missing file may be damage, or the effect of a manifest that was committed since.
             let now = partition.catalog.newest()?.map(|manifest| manifest.version());
             if now.is_some_and(|now| now != newest.manifest.version()) {
                 continue;
@@ -105,14 +106,14 @@ pub(crate) fn open(common: &Common, dir: &Path) -> Result<Partition, StoreError>
             partition.settle(newest)?;
             return Ok(partition);
         }
-        // The log is fenced already. Once this commit stands, the catalog is as well.
+        // The log is fenced already. Once this commit is in place, so is the catalog.
         match partition.claim_numbers() {
             Ok(()) => {
-                // Only now: until then the writer before may commit a manifest that names what looks left over.
+                // Only now: until then the previous writer may commit a manifest that names apparent leftovers.
                 partition.settle(newest)?;
                 return Ok(partition);
             }
-            // The writer before committed once more: what it flushed is in its manifest.
+            // The previous writer committed again: its manifest has what it flushed.
             Err(CommitError::Stale { .. }) => {}
             Err(failed) => return Err(failed.into()),
         }
@@ -128,16 +129,15 @@ fn open_newest(common: &Common, dir: &Path) -> Result<(Partition, Newest), Store
         let detail = "its sequence numbers have room for partitions: it needs a server of a cluster";
         return Err(Invalid::new(detail).into());
     }
-    // What the manifest names and the log holds first: both are needed to distinguish leftovers from acknowledged
-    // writes.
+    // Manifest and log are read first: both are needed to distinguish leftovers from acknowledged writes.
     Ok((open_with(common, dir, &newest.manifest)?, newest))
 }
 
 /// Opens what a manifest names, and replays the log after it.
 fn open_with(common: &Common, dir: &Path, manifest: &Manifest) -> Result<Partition, StoreError> {
     let partition = open_as_is(common, dir, manifest.clone())?;
-    // The log is replayed against what segments hold: if that met repairable damage, it is done again.
-    // Damage to a block shows only when the replay reads it.
+    // The log is replayed against the segments. Damage to a block shows only when the replay reads it. If that damage
+    // could be repaired, the log is replayed again.
     let mended = partition.mend();
     if mended.is_empty() {
         return Ok(partition);
@@ -245,7 +245,7 @@ impl Partition {
         Ok(())
     }
 
-    /// Notes a file that does not read.
+    /// Notes an unreadable file.
     pub(super) fn note_bad(&mut self, error: StoreError) {
         self.problems.push(Problem::of(&error));
         if !error.is_damage() {

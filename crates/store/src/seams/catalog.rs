@@ -16,7 +16,7 @@ use meridian_model::Invalid;
 ///   has to stop. [`CommitError::Unknown`]: the manifest may have taken effect, or still may. The caller then keeps the objects of
 ///   both and asks `newest` before its next commit.
 pub trait Catalog: Send + Sync + std::fmt::Debug {
-    /// The newest manifest; `None` where the partition was never made, or was dropped.
+    /// The newest manifest; `None` if the partition was never made, or was dropped.
     ///
     /// # Errors
     /// [`StoreError::Corrupt`] if the newest cannot be determined, [`StoreError::NewerFormat`], [`StoreError::Io`].
@@ -32,7 +32,7 @@ pub trait Catalog: Send + Sync + std::fmt::Debug {
         Err(CommitError::Clean(Invalid::new("collections of this storage cannot be dropped").into()))
     }
 
-    /// Says that the newest manifest was found to hold: copies that prove it may be brought up to date.
+    /// Called once the newest manifest was verified: copies that prove it may be brought up to date.
     fn confirm(&self, manifest: &Manifest) -> Result<(), StoreError> {
         let _ = manifest;
         Ok(())
@@ -53,7 +53,7 @@ pub struct Newest {
 pub enum Proof {
     /// It is.
     Newest {
-        /// A copy that proves it is behind, as a crash came between the two.
+        /// The copy that proves it is behind, because a crash came between the two writes.
         behind: bool,
     },
     /// The program that wrote it kept no proof.
@@ -79,7 +79,7 @@ pub enum CommitError {
 }
 
 impl CommitError {
-    /// Whether objects that the manifest names must stay, as it may turn out to be the newest.
+    /// Whether objects that the manifest names must stay, because it may be the newest.
     pub fn is_unknown(&self) -> bool {
         matches!(self, CommitError::Unknown(_))
     }

@@ -10,7 +10,7 @@ pub trait Clock: Send + Sync + std::fmt::Debug {
     fn now(&self) -> i64;
     /// Microseconds since some start; never goes back.
     fn elapsed(&self) -> i64;
-    /// Lets so much time pass, or a little more.
+    /// Sleeps for this time, or a little longer.
     fn sleep(&self, time: Duration);
 }
 
@@ -47,7 +47,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock that moves only when told to: a sleep moves it and is over at once.
+/// A clock that moves only when told to: a sleep advances it and returns at once.
 #[derive(Debug)]
 pub struct ManualClock {
     now: AtomicI64,
@@ -55,18 +55,18 @@ pub struct ManualClock {
 }
 
 impl ManualClock {
-    /// A clock that stands at `now`, in microseconds since 1970.
+    /// A clock that is set to `now`, in microseconds since 1970.
     pub fn new(now: i64) -> Self {
         ManualClock { now: AtomicI64::new(now), elapsed: AtomicI64::new(0) }
     }
 
-    /// Moves time forward by so many microseconds.
+    /// Advances time by this many microseconds.
     pub fn advance(&self, micros: i64) {
         self.now.fetch_add(micros, Ordering::SeqCst);
         self.elapsed.fetch_add(micros, Ordering::SeqCst);
     }
 
-    /// Sets the machine's clock forward or back by so many microseconds, while no time passes.
+    /// Sets the wall clock forward or back by this many microseconds; no time passes.
     pub fn set_by(&self, micros: i64) {
         self.now.fetch_add(micros, Ordering::SeqCst);
     }

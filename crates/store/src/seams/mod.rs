@@ -1,8 +1,8 @@
-//! The seams through which the store meets the world: disk, clock and randomness; and the three through which a partition keeps its
-//! data: [`WriteLog`], [`Catalog`] and [`Objects`] ([`Storage`] gives a partition all three).
+//! The seams between the store and its environment: disk, clock and randomness. A partition keeps its data through three more:
+//! [`WriteLog`], [`Catalog`] and [`Objects`] ([`Storage`] provides all three).
 //!
-//! Nothing in this crate opens a file, reads a clock, sleeps or draws a random number in any other way, so that a test (or
-//! a simulator) owns all three: it can stop time, repeat a run from a seed, lose every byte not yet synced, and make any
+//! Nothing in this crate opens a file, reads a clock, sleeps or draws a random number in any other way. So a test or a
+//! simulator controls all three. It can stop time, repeat a run from a seed, lose every byte not yet synced, and make any
 //! call fail. Only waits of threads for one another, and the deadlines of their callers, are real time
 //! (`docs/simulation.md` lists them).
 
@@ -36,29 +36,29 @@ pub enum OpenMode {
     Read,
     /// An existing file, to be read and written in place.
     ReadWrite,
-    /// A new file; one of that name that exists is emptied.
+    /// A new file; an existing one of that name is emptied.
     Create,
-    /// A new file; one of that name that exists is an error of kind `AlreadyExists`.
+    /// A new file; an existing one of that name is an error of kind `AlreadyExists`.
     CreateNew,
-    /// A new file that only its owner may read, as it holds secrets; one of that name that exists is replaced.
+    /// A new file that only its owner may read, as it holds secrets; an existing one of that name is replaced.
     CreatePrivate,
 }
 
 /// A file system, reduced to what the store needs of one.
 ///
-/// What an implementation promises: bytes written are durable after [`DiskFile::sync`] and not before; a name made by
-/// `open(.., Create)`, [`Disk::rename`] or [`Disk::create_dir`], or unmade by [`Disk::remove`], is durable after
-/// [`Disk::sync_dir`] of its folder and not before; a rename replaces its target in one step.
+/// The contract of an implementation: bytes written are durable after [`DiskFile::sync`] and not before. A rename
+/// replaces its target in one step. A change of a name is durable after [`Disk::sync_dir`] of its folder and not
+/// before. Such changes are made by `open(.., Create)`, [`Disk::rename`], [`Disk::create_dir`] and [`Disk::remove`].
 pub trait Disk: Send + Sync + std::fmt::Debug {
     /// Opens a file.
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>>;
-    /// Gives a file another name, replacing what had it.
+    /// Renames a file, replacing an existing one of that name.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Removes a file.
     fn remove(&self, path: &Path) -> io::Result<()>;
-    /// Makes a folder and those above it; one that exists is well.
+    /// Makes a folder and those above it; an existing one is no error.
     fn create_dir(&self, path: &Path) -> io::Result<()>;
-    /// The same for a folder that only its owner may enter; one that exists is made so.
+    /// The same for a folder that only its owner may enter; an existing one is made private.
     fn create_private_dir(&self, path: &Path) -> io::Result<()>;
     /// Removes an empty folder.
     fn remove_dir(&self, path: &Path) -> io::Result<()>;
@@ -66,16 +66,16 @@ pub trait Disk: Send + Sync + std::fmt::Debug {
     fn list(&self, path: &Path) -> io::Result<Vec<String>>;
     /// Makes the names in a folder durable.
     fn sync_dir(&self, path: &Path) -> io::Result<()>;
-    /// Takes the lock that a file stands for, until the guard is dropped. `WouldBlock`: another holds it.
+    /// Takes the lock of a file, until the guard is dropped. `WouldBlock`: another holds it.
     fn lock(&self, path: &Path) -> io::Result<Box<dyn DiskLock>>;
 }
 
-/// A lock that is held as long as this lives.
+/// A lock that is held until this is dropped.
 pub trait DiskLock: Send + Sync + std::fmt::Debug {}
 
 /// An open file.
 pub trait DiskFile: Send + Sync + std::fmt::Debug {
-    /// Fills `into` from `offset`; a file that ends before is an error of kind `UnexpectedEof`.
+    /// Fills `into` from `offset`; a file that is too short is an error of kind `UnexpectedEof`.
     fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<()>;
     /// Writes at `offset`, growing the file where needed.
     fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()>;

@@ -19,10 +19,10 @@ use std::sync::Arc;
 ///   The store deletes only what no snapshot of the process pins (`maintenance/removal.rs`).
 /// - `delete` of an absent name is an error of kind [`io::ErrorKind::NotFound`], and changes nothing.
 pub trait Objects: Send + Sync + std::fmt::Debug {
-    /// Begins an object under a name that nothing has.
+    /// Begins an object under a free name.
     fn put(&self, name: &str) -> io::Result<Box<dyn ObjectWriter>>;
 
-    /// Begins an object that takes the place of what has the name, in one step, when it is finished.
+    /// Begins an object that replaces the one of this name, in one step, when it is finished.
     ///
     /// Only for what can be rebuilt from other objects, such as the index of a segment: both contents serve the same answers.
     fn replace(&self, name: &str) -> io::Result<Box<dyn ObjectWriter>>;
@@ -53,16 +53,17 @@ pub trait Object: Send + Sync + std::fmt::Debug {
         Ok(self.len()? == 0)
     }
 
-    /// Fills `into` from `offset`; an object that ends before is an error of kind [`io::ErrorKind::UnexpectedEof`].
+    /// Fills `into` from `offset`; an object that is too short is an error of kind [`io::ErrorKind::UnexpectedEof`].
     fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<()>;
 }
 
-/// An object on its way. Dropped before [`ObjectWriter::finish`], it may leave its name taken.
+/// An object that is being written. Dropped before [`ObjectWriter::finish`], it may leave its name taken.
 pub trait ObjectWriter: Send {
     /// Appends bytes.
     fn write(&mut self, bytes: &[u8]) -> io::Result<()>;
 
-    /// Makes the object readable, its content durable; gives its length. The name is durable after [`Objects::sync`].
+    /// Makes the object readable and its content durable. Returns its length. The name is durable after
+    /// [`Objects::sync`].
     fn finish(self: Box<Self>) -> io::Result<u64>;
 }
 
@@ -73,7 +74,7 @@ pub struct DiskObjects {
     dir: PathBuf,
 }
 
-/// Ends the name of a file that is being written to take the place of another.
+/// Suffix of a file that is being written to replace another.
 pub(crate) const HALF: &str = ".new";
 
 impl DiskObjects {
@@ -90,7 +91,7 @@ impl Objects for DiskObjects {
     }
 
     fn replace(&self, name: &str) -> io::Result<Box<dyn ObjectWriter>> {
-        // Written beside its place: until it is whole, readers find what was there.
+        // Written under a temporary name: until it is whole, readers find the old content.
         let beside = self.dir.join(format!("{name}{HALF}"));
         let file = self.disk.open(&beside, OpenMode::Create)?;
         Ok(Box::new(DiskWriter { file, offset: 0, rename: Some((self.disk.clone(), beside, self.dir.join(name))) }))
@@ -154,14 +155,14 @@ impl ObjectWriter for DiskWriter {
     }
 }
 
-/// Puts an object whole.
+/// Puts a whole object.
 pub(crate) fn put_all(objects: &dyn Objects, name: &str, bytes: &[u8]) -> io::Result<u64> {
     let mut writer = objects.put(name)?;
     writer.write(bytes)?;
     writer.finish()
 }
 
-/// Reads an object whole.
+/// Reads a whole object.
 pub(crate) fn read_all(objects: &dyn Objects, name: &str) -> io::Result<Vec<u8>> {
     let object = objects.open(name)?;
     let mut bytes = vec![0; object.len()? as usize];

@@ -29,7 +29,7 @@ impl Disk for RealDisk {
         let mut options = OpenOptions::new();
         match mode {
             OpenMode::CreatePrivate => {
-                // One that is there keeps its rights when it is emptied: it goes.
+                // An existing file would keep its rights when it is emptied, so it is removed first.
                 match std::fs::remove_file(path) {
                     Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
                     _ => options.read(true).write(true).create_new(true).mode(OWNER_FILE),
@@ -74,7 +74,7 @@ impl Disk for RealDisk {
     fn list(&self, path: &Path) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in std::fs::read_dir(path)? {
-            // A name that is not UTF-8 is none of ours.
+            // The store never writes a name that is not UTF-8.
             if let Ok(name) = entry?.file_name().into_string() {
                 names.push(name);
             }

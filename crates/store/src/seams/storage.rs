@@ -10,32 +10,33 @@ use std::sync::Arc;
 
 /// Gives each partition its log, its catalog and its objects.
 ///
-/// Of one partition there may be several at a time, in this process or in others: the log fences all writers but the last.
+/// A partition may be open several times, in this process or in others: the log fences all writers but the last.
 pub trait Storage: Send + Sync + std::fmt::Debug {
     /// The storage of the partition in a folder of the data folder. `log_file_bytes`: size of one file of its log.
     fn partition(&self, dir: &Path, log_file_bytes: u64) -> PartitionStorage;
 
     /// Whether another process may take a partition over while this one has it open. Then a writer commits a manifest before it serves, so
-    /// that the commits of the previous writer fail. The lock of a data folder does that for [`DiskStorage`].
+    /// that the commits of the previous writer fail. With [`DiskStorage`] the lock of the data folder prevents a takeover.
     fn is_shared(&self) -> bool {
         false
     }
 
-    /// Which collections there are, where the storage knows it; `None`: the folders of the data folder say it.
+    /// The list of collections, if the storage keeps one; `None`: the folders of the data folder are the list.
     fn registry(&self) -> Option<&dyn Registry> {
         None
     }
 
-    /// Does what was put off, as far as it is due. Called now and then.
+    /// Does deferred work that is due. Called periodically.
     fn tend(&self) {}
 }
 
 /// The collections of a storage that several processes share.
 pub trait Registry {
-    /// All that were made and not cleared, by tenant and name. Some may be dropped or only begun: their catalog has no manifest.
+    /// All collections that were made and not cleared, by tenant and name. Some may be dropped or only begun: their catalog has
+    /// no manifest.
     fn collections(&self) -> Result<BTreeSet<(String, String)>, StoreError>;
 
-    /// Makes room for a collection that is to be made: one of this name that was dropped is out of its way.
+    /// Prepares the creation of a collection: a dropped one of this name is moved out of its way.
     fn enroll(&self, tenant: &str, name: &str) -> Result<(), StoreError>;
 
     /// Removes what is left of a collection that was dropped, by the folder of its partition.

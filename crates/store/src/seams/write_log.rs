@@ -40,10 +40,11 @@ pub trait WriteLog: Send + Sync + std::fmt::Debug {
     /// Appends a group and makes it durable; gives the bytes written. No record: nothing is done.
     fn append(&mut self, records: &[Record]) -> Result<u64, AppendError>;
 
-    /// Lets go of records that a manifest covers.
+    /// Releases records that a manifest covers.
     fn release(&mut self, flushed: u64) -> Result<(), StoreError>;
 
-    /// Where a replay after `flushed` begins: a manifest that covers writes up to there names it. `None`: the log finds that by itself.
+    /// Where a replay after `flushed` begins: a manifest that covers writes up to there names it. `None`: the log finds the place
+    /// itself.
     fn place(&self, flushed: u64) -> Option<LogPlace> {
         let _ = flushed;
         None
@@ -52,7 +53,7 @@ pub trait WriteLog: Send + Sync + std::fmt::Debug {
     /// Bytes of records that a replay would read.
     fn tail_bytes(&self) -> u64;
 
-    /// Makes what the log notes of itself durable, at a clean stop: a replay then knows of every acknowledged write.
+    /// Makes the log's own marks durable at a clean stop: a replay then knows of every acknowledged write.
     fn seal(&mut self) -> Result<(), StoreError> {
         Ok(())
     }
@@ -69,9 +70,9 @@ pub trait WriteLog: Send + Sync + std::fmt::Debug {
 pub struct Replayed {
     /// Good records in order of position.
     pub records: Vec<Record>,
-    /// Places where acknowledged records are missing. Records after them are among `records` all the same.
+    /// Places where acknowledged records are missing. `records` also includes records after them.
     pub damage: Vec<StoreError>,
-    /// Bytes of tails that were never acknowledged, and are forgotten.
+    /// Bytes of torn tails that were never acknowledged, and are dropped.
     pub torn_bytes: u64,
 }
 

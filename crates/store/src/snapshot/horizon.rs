@@ -1,12 +1,12 @@
-//! How long a snapshot can be had again.
+//! How long a snapshot stays available.
 
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 
-/// Remembers which snapshots were used of late, so that a merge knows which dead rows may go.
+/// Remembers which snapshots were used recently, so that a merge knows which dead rows it may drop.
 ///
-/// For each second the min number used in it is kept. The min of the last five minutes (and a second, for
-/// rounding) is the floor: rows that were dead by then are seen by no snapshot that may still be asked for.
+/// The min number used in each second is kept. The min over the last five minutes (and a second, for rounding) is the
+/// floor. No snapshot that is still available sees rows that were dead by then.
 #[derive(Debug)]
 pub(crate) struct Horizon {
     state: Mutex<HorizonState>,
@@ -30,7 +30,8 @@ impl Horizon {
         Horizon { state: Mutex::new(HorizonState { uses, dropped, memory_seconds }) }
     }
 
-    /// Notes that the snapshot that `take` answers is used now. `take` runs inside, so that no floor passes between.
+    /// Notes that the snapshot returned by `take` is used now. `take` runs under the lock, so the floor cannot rise
+    /// in between.
     pub(crate) fn take<T>(&self, elapsed: i64, take: impl FnOnce() -> (u64, T)) -> T {
         let mut state = self.state.lock();
         let (seq, taken) = take();

@@ -1,6 +1,6 @@
 //! Snapshots, and how long an earlier one stays available.
 //!
-//! Start here. `since.rs` reads what was written after a position, `prior.rs` where an object was before, and
+//! Start here. `since.rs` reads what was written after a position, and `prior.rs` where an object was before.
 //! `open.rs` opens a snapshot of a collection that another process writes.
 
 pub(crate) mod horizon;
@@ -16,17 +16,17 @@ use std::sync::Arc;
 
 /// The state of a collection after one write. Cheap to clone; never changes; waits for no writer.
 ///
-/// Parts and files that it needs stay as long as it lives. To come back to it later, keep its `seq` and ask
+/// Parts and files that it needs stay until it is dropped. To return to it later, keep its `seq` and call
 /// [`crate::Collection::snapshot_at`].
 #[derive(Debug, Clone)]
 pub struct Snapshot {
-    /// The snapshot shows what was written up to and with this number.
+    /// The snapshot shows what was written up to this number, inclusive.
     pub seq: Seq,
     /// The schema that parts are read in.
     pub schema: Arc<Schema>,
     /// The layout of that schema.
     pub layout: Arc<Layout>,
-    /// The parts, in no order that means anything.
+    /// The parts, in arbitrary order.
     pub parts: Arc<[PartView]>,
     /// When it was taken, in microseconds since 1970.
     pub taken_at: i64,

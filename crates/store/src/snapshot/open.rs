@@ -14,13 +14,13 @@ use meridian_model::{Mode, Seq};
 use std::sync::Arc;
 
 impl Snapshot {
-    /// Opens what a manifest names: the collection after the write at [`Manifest::flushed`]. Reads only, so that another process may hold
-    /// the data folder and write on.
+    /// Opens what a manifest names: the collection after the write at [`Manifest::flushed`]. It only reads, so another process may hold
+    /// the data folder and write.
     ///
-    /// `cache_bytes`: max bytes of decoded blocks kept for it. `taken_at`: what [`Snapshot::taken_at`] says.
+    /// `cache_bytes`: max bytes of decoded blocks kept for it. `taken_at`: the value of [`Snapshot::taken_at`].
     ///
     /// # Errors
-    /// [`StoreError::Io`] of kind `NotFound` where the writer has removed a file since: open a newer manifest.
+    /// [`StoreError::Io`] of kind `NotFound` if the writer has removed a file since: open a newer manifest.
     /// [`StoreError::Corrupt`], [`StoreError::NewerFormat`].
     pub fn open(
         manifest: &Manifest,

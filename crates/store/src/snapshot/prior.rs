@@ -8,7 +8,7 @@ use crate::part::{Context, PartView};
 use meridian_model::{Batch, Projection, Seq};
 use std::sync::Arc;
 
-/// What a collection has of its objects' events, as of one moment.
+/// The events of a collection's objects at one moment.
 #[derive(Debug)]
 pub struct PriorEventReader {
     context: Arc<Context>,
@@ -17,7 +17,7 @@ pub struct PriorEventReader {
 }
 
 impl Collection {
-    /// A reader of prior events over all that was written so far. Waits for no writer.
+    /// A reader of prior events over everything written so far. Waits for no writer.
     pub fn prior_events(&self) -> PriorEventReader {
         let state = self.state();
         let mut views: Vec<PartView> = state.history.iter().filter(|view| view.part.rows > 0).cloned().collect();
@@ -27,19 +27,19 @@ impl Collection {
 }
 
 impl PriorEventReader {
-    /// A number that stands for the object that a row is of; none where it is of none. Two objects may have the same number, but
-    /// no client can choose two that have.
+    /// A number that identifies the object of a row; `None` if it has none. Two objects may have the same number, but no client
+    /// can choose such a pair.
     pub fn object(&self, batch: &Batch, row: usize) -> Option<u64> {
         let column = batch.field(batch.schema().object?)?;
         object_of(self.context.rule.seed, &column, row)
     }
 
-    /// The newest event of the object of a row among those written before a number: the one that ends last by its own time, of two
-    /// the one written last. A batch of that event alone, with these columns, and its number; `None` where there is none. Found by
-    /// key, without a scan.
+    /// The newest event of a row's object among those written before a number. That is the one that ends last by its own time; of
+    /// two, the one written last. Returns a batch of that event alone, with these columns, and its number; `None` if there is
+    /// none. It is found by key, without a scan.
     ///
-    /// An event that was deleted or replaced since, or is past the retention, is found for as long as the files have it: its
-    /// object has been there.
+    /// An event that was deleted, replaced or expired since is found as long as the files have it: its object was at that
+    /// place.
     ///
     /// # Errors
     /// What the disk said, or [`StoreError::Corrupt`].
@@ -62,7 +62,7 @@ impl PriorEventReader {
         let mut best: Option<(i64, u64, &PartView, u32)> = None;
         for view in &self.views {
             let part = &view.part;
-            // Late events aside, the youngest parts have it, and older ones need not be asked.
+            // Except for late events, the newest parts have it, and older ones need not be read.
             let older = best.is_some_and(|(time, ..)| part.forest.bounds().end < time);
             if older || part.seq_min >= before.0 {
                 continue;

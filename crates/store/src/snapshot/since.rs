@@ -8,18 +8,18 @@ use meridian_index::LEAF_ROWS;
 use meridian_model::{Batch, Projection, Seq};
 use std::ops::{Range, RangeInclusive};
 
-/// Most events that are read at a time, and how many are at first.
+/// Max events that are read at a time, and the number read first.
 const EVENTS: usize = 16_384;
 const EVENTS_FIRST: usize = 1_024;
-/// How many are read at first where a size is set and none of them is known.
+/// Number read first if a size is set and the size of events is unknown.
 const EVENTS_UNKNOWN: usize = 8;
-/// Up to so many events are read in leaves, more in chunks: pages of large events hold little more than a leaf.
+/// Up to this many events are read in leaves, more in chunks: pages of large events hold little more than a leaf.
 const EVENTS_FEW: usize = 16;
-/// About so many bytes of events are read at a time, going by those read before.
+/// Approximate bytes of events that are read at a time, estimated from those read before.
 const BYTES: usize = 16 << 20;
 
-/// Events of a collection that were written after one position and up to another, in the order of their numbers. What was
-/// deleted, was replaced or has expired since is not among them.
+/// Events of a collection that were written after one position and up to another, in the order of their numbers. Events
+/// that were deleted, replaced or expired since are not among them.
 #[derive(Debug)]
 pub struct Since {
     snapshot: Snapshot,
@@ -28,14 +28,14 @@ pub struct Since {
     given: usize,
     /// How many are read next.
     at_once: usize,
-    /// About so many bytes are read at a time.
+    /// Approximate bytes that are read at a time.
     bytes: usize,
     left_out: u64,
-    /// Everything up to this number is among those found, or is no more.
+    /// Everything up to this number was found, or no longer exists.
     upto: u64,
 }
 
-/// Which events are noted where there are more than may be.
+/// Which events are kept if there are more than the limit.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Keep {
     Newest,
@@ -43,9 +43,9 @@ enum Keep {
 }
 
 impl Collection {
-    /// Events written after position `after`, up to and with `upto`, and still present: in mode `latest` all of the
-    /// history; of more than `most` events the newest. Reads the numbers of all blocks that may hold such events; how
-    /// many are noted at a time is bounded by twice `most` and a block.
+    /// Events written after position `after` and up to `upto` inclusive that are still present; in mode `latest` all
+    /// of the history. If there are more than `most`, the newest. Reads the numbers of all blocks that may hold such
+    /// events. At most twice `most` and a block are held at a time.
     ///
     /// # Errors
     /// The disk's error, or [`StoreError::Corrupt`]; known damage is no error: see
@@ -55,8 +55,8 @@ impl Collection {
         self.since(self.history(), numbers, most, Keep::Newest)
     }
 
-    /// Events written after the event `after`, and still present: in mode `latest` all of the history; of more than
-    /// `most` events the oldest, and [`Since::upto`] says where to continue. The cost is that of
+    /// Events written after the event `after` that are still present; in mode `latest` all of the history. If there
+    /// are more than `most`, the oldest: [`Since::upto`] is where to continue. The cost is that of
     /// [`Collection::written_since`].
     ///
     /// # Errors
@@ -67,7 +67,7 @@ impl Collection {
         self.since(snapshot, numbers, most.max(1), Keep::Oldest)
     }
 
-    /// The min number of any event that files or memory may still hold; of the next write, where there is none.
+    /// The min number of any event that files or memory may still hold; without one, that of the next write.
     pub fn oldest(&self) -> Seq {
         let state = self.state();
         let oldest = state.history.iter().filter(|view| view.part.rows > 0).map(|view| Seq(view.part.seq_min)).min();
@@ -128,7 +128,7 @@ impl Since {
         self.left_out += over as u64;
     }
 
-    /// About so many bytes of events are to be read at a time, going by those read before.
+    /// Sets the approximate bytes of events to read at a time, estimated from those read before.
     pub fn in_steps_of(mut self, bytes: usize) -> Since {
         self.bytes = bytes;
         self.at_once = self.at_once.min(EVENTS_UNKNOWN);
@@ -140,7 +140,7 @@ impl Since {
         self.snapshot.rest();
     }
 
-    /// A reader of all of this has everything up to this number that is still there.
+    /// A reader of all of this has everything up to this number that still exists.
     pub fn upto(&self) -> Seq {
         Seq(self.upto)
     }
@@ -148,7 +148,7 @@ impl Since {
     /// The next events with all their columns, and their numbers; `None` when all were given.
     ///
     /// # Errors
-    /// What the disk said, or [`StoreError::Corrupt`]: then no more can be had.
+    /// The disk's error, or [`StoreError::Corrupt`]: then no more can be read.
     pub fn read(&mut self) -> Result<Option<(Batch, Vec<Seq>)>, StoreError> {
         let rest = &self.found[self.given..];
         let next = &rest[..rest.len().min(self.at_once)];
@@ -184,13 +184,13 @@ impl Since {
         self.found.capacity() * size_of::<(u64, u32, u32)>()
     }
 
-    /// Events that there would be besides, had more been asked for: of [`Collection::written_since`] all of them older, of
-    /// [`Collection::written_after`] newer, as far as they were met.
+    /// The number of further events beyond the limit: older ones for [`Collection::written_since`], newer ones for
+    /// [`Collection::written_after`], as far as they were read.
     pub fn left_out(&self) -> u64 {
         self.left_out
     }
 
-    /// What of the collection is missing because it is damaged: events may have been in it.
+    /// Damaged parts of the collection that are missing: they may have held events.
     pub fn missing(&self) -> &[Problem] {
         &self.snapshot.missing
     }

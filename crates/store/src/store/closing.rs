@@ -5,9 +5,9 @@ use crate::store::Store;
 use std::sync::atomic::Ordering;
 
 impl Store {
-    /// Flushes everything, ends the threads and gives the folder free. Writes from now on are refused.
+    /// Flushes everything, ends the threads and releases the folder. Writes from now on are refused.
     pub fn close(&self) -> Result<(), StoreError> {
-        // The lock goes last: another process finds all that this one wrote.
+        // The lock is released last: another process then finds everything that this one wrote.
         let result = self.shut(true);
         self.lock.lock().take();
         result
@@ -18,7 +18,7 @@ impl Store {
         self.inner.closed.store(true, Ordering::Release);
         let mut result = Ok(());
         let collections = {
-            // One that is being created is closed as well: it is there once the lock is free.
+            // A collection that is being created is closed as well: it is listed once the lock is free.
             let _changing = self.inner.changing.lock();
             self.inner.collections.clear()
         };
@@ -31,7 +31,7 @@ impl Store {
         }
         self.inner.wake.wake();
         for thread in std::mem::take(&mut *self.threads.lock()) {
-            // A thread that panicked has said so.
+            // A thread that panicked has reported it already.
             let _ = thread.join();
         }
         result

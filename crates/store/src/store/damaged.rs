@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::io::ErrorKind;
 
-/// A collection of which nothing is served, because what it consists of cannot be known.
+/// A collection that is not served, because its content cannot be determined.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damaged {
     /// Tenant that it belongs to.

@@ -9,14 +9,14 @@ use serde::Deserialize;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// Name of the file that says what the folder is.
+/// Name of the file that marks the folder as Meridian's.
 pub(crate) const MARKER: &str = "meridian.json";
 pub(crate) const LOCK: &str = "LOCK";
-/// Name of the note that a restore is at work in a folder: it has no marker yet.
+/// Name of the note that a restore is in progress in a folder: it has no marker yet.
 pub(crate) const RESTORING: &str = "RESTORING";
 /// Folder in that of a partition for files that a repair set aside.
 pub(crate) const LOST: &str = "lost";
-/// Version of the folder's format: grows when an older program could not make sense of the folder as a whole.
+/// Version of the folder's format: raised when an older program could not read the folder as a whole.
 const FOLDER_VERSION: u32 = 1;
 /// Makes the folder and those above it, durably.
 pub(crate) fn make_root(disk: &dyn Disk, root: &Path) -> Result<(), StoreError> {
@@ -35,8 +35,8 @@ pub(crate) fn make_root(disk: &dyn Disk, root: &Path) -> Result<(), StoreError> 
     Ok(())
 }
 
-/// Reads the marker file, or makes it in a new folder. One that is damaged or missing is rewritten where collections show
-/// whose folder it is; the result records that.
+/// Reads the marker file, or makes it in a new folder. A damaged or missing one is rewritten if collections show that the
+/// folder is Meridian's; the result records that.
 pub(crate) fn check_marker(seams: &Seams, root: &Path) -> Result<Option<Problem>, StoreError> {
     let disk = seams.disk.as_ref();
     let path = root.join(MARKER);
@@ -59,7 +59,7 @@ pub(crate) fn check_marker(seams: &Seams, root: &Path) -> Result<Option<Problem>
             if holds_collections(disk, root) {
                 return anew(Problem { path, detail: "it is missing".to_owned() });
             }
-            // A marker half made, the lock, and what a file system puts into its root are no reason.
+            // A half-written marker, the lock and a file system's own files do not make the folder foreign.
             let ours = |name: &str| name.starts_with(MARKER) || name == LOCK || name == "lost+found";
             if let Some(other) = others.iter().find(|n| !ours(n)) {
                 return Err(Invalid::field(
@@ -93,7 +93,7 @@ pub(crate) fn write_marker(seams: &Seams, root: &Path) -> Result<(), StoreError>
     replace_file(seams.disk.as_ref(), &root.join(MARKER), text.as_bytes())
 }
 
-/// The marker is text for people: one line of JSON that says the version, and a checksum of the rest.
+/// The marker is readable text: one line of JSON with the version, and a checksum of the rest.
 fn marker_text(created: i64) -> String {
     let body = format!("\"program\":\"meridian\",\"created\":{created}");
     let crc = crc32c::crc32c(format!("{FOLDER_VERSION},{body}").as_bytes());
@@ -124,17 +124,17 @@ fn parse_marker(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
 /// What the folder of a partition is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Standing {
-    /// There is none, or what a creation left that was broken off before its manifest: no write was acknowledged.
+    /// There is none, or the rest of a creation that was interrupted before its manifest: no write was acknowledged.
     Empty,
     /// A manifest says what it consists of.
     Made,
-    /// A drop renamed the manifest and was broken off: the rest goes too.
+    /// A drop renamed the manifest and was interrupted: the rest is removed too.
     Dropped,
-    /// Files, and nothing that says what they are. They may be all that is left of a collection.
+    /// Files without a manifest. They may be all that is left of a collection.
     Lost(Problem),
 }
 
-/// Tells what the folder of a partition is, from names alone but for the mark of a drop.
+/// Determines the state of a partition's folder, from names alone except for the mark of a drop.
 pub(crate) fn standing(disk: &dyn Disk, dir: &Path) -> Result<Standing, StoreError> {
     let inside = names(disk, dir)?;
     let has = |what: &str| inside.iter().any(|name| name == what);
@@ -143,7 +143,7 @@ pub(crate) fn standing(disk: &dyn Disk, dir: &Path) -> Result<Standing, StoreErr
         return Ok(Standing::Made);
     }
     if has(DROPPED) {
-        // A mark that does not read proves nothing.
+        // An unreadable mark proves nothing.
         return match read_manifest(disk, &dir.join(DROPPED)) {
             Ok(_) => Ok(Standing::Dropped),
             Err(e) => lost(format!("it is missing, and the mark of a drop does not read: {}", Problem::of(&e))),
@@ -163,8 +163,8 @@ pub(crate) fn standing(disk: &dyn Disk, dir: &Path) -> Result<Standing, StoreErr
     Ok(Standing::Empty)
 }
 
-/// Removes the content of the folder of a dropped or half-made partition; the mark of the drop is removed last, so that
-/// the rest before is never taken for a collection that lost its manifest.
+/// Removes the content of the folder of a dropped or half-made partition. The mark of the drop is removed last, so the
+/// rest is never mistaken for a collection that lost its manifest.
 pub(crate) fn clear(disk: &dyn Disk, dir: &Path) -> Result<(), StoreError> {
     for sub in ["log", "segments", LOST] {
         let sub = dir.join(sub);

@@ -1,7 +1,7 @@
-//! Whether the disk is full, by its own answers.
+//! Whether the disk is full, judged by its own errors.
 //!
-//! A [`Watched`] disk passes every call on and notes which file found no room. The note goes once a trial shows that there is
-//! room again, so no write is needed for that.
+//! A [`Watched`] disk forwards every call and notes which file found no room. The note is cleared once a trial finds room
+//! again, so no client's write is needed for that.
 
 use crate::seams::{Disk, DiskFile, DiskLock, OpenMode};
 use parking_lot::Mutex;
@@ -9,7 +9,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Bytes that must fit for the disk not to be full: a small write, the marks of its log file and a manifest.
+/// The disk is full unless this many bytes fit: a small write, the marks of its log file and a manifest.
 const TRIAL_BYTES: usize = 256 << 10;
 
 /// Whether the error means that there is no room.
@@ -48,7 +48,7 @@ impl Full {
     }
 }
 
-/// A disk of which is noted when it is full.
+/// A disk that notes when it is full.
 #[derive(Debug)]
 pub(crate) struct Watched {
     pub(crate) disk: Arc<dyn Disk>,

@@ -43,7 +43,7 @@ impl Store {
             let detail = "a collection in a bucket is kept: leave the durability out";
             return Err(Invalid::field("durability", detail).into());
         }
-        // Held throughout, so that of two makers of one name the second finds it. Queries do not take it.
+        // Held throughout, so that of two creations of one name the second finds the first. Queries do not take it.
         let _changing = inner.changing.lock();
         inner.check_open()?;
         let dir = inner.partition_dir(tenant, name);
@@ -78,9 +78,9 @@ impl Store {
         Ok(collection)
     }
 
-    /// Removes a collection and its files; says whether there was one. Open snapshots stay readable.
+    /// Removes a collection and its files. Returns whether there was one. Open snapshots stay readable.
     ///
-    /// Crash-safe: the manifest gets another name first, and a folder with that name is cleared at the next start.
+    /// Crash-safe: the manifest is renamed first, and a folder with the new name is cleared at the next start.
     pub fn drop_collection(&self, tenant: &str, name: &str) -> Result<bool, StoreError> {
         let inner = &self.inner;
         inner.check_writable()?;
@@ -106,7 +106,7 @@ impl Store {
         disk.rename(&from, &to).map_err(StoreError::io("rename", &from))?;
         disk.sync_dir(&dir).map_err(StoreError::io("sync", &dir))?;
         clear(disk, &dir)?;
-        // Nothing is left of a tenant that is removed. A folder that stays after all holds nothing, and is used again.
+        // Nothing is left of a removed tenant. If its empty folder stays after all, it is used again.
         let tenants = inner.root.join("tenants");
         if disk.remove_dir(&tenants.join(tenant)).is_ok() {
             disk.sync_dir(&tenants).map_err(StoreError::io("sync", &tenants))?;

@@ -59,9 +59,9 @@ pub(crate) struct Inner {
     pub(crate) changing: Mutex<()>,
     /// Collections that could not be opened.
     pub(crate) damaged: Mutex<BTreeMap<(String, String), Damaged>>,
-    /// The error of the folder itself.
+    /// Problems of the folder itself.
     problems: Vec<Problem>,
-    /// Records that were damaged and are no more.
+    /// Records that were damaged and are repaired.
     mended: Mended,
     audit: Arc<AuditLog>,
     pub(crate) wake: Arc<Wake>,
@@ -72,7 +72,7 @@ pub(crate) struct Inner {
 }
 
 impl Store {
-    /// Opens the folder, making it if it is not there, and every collection in it.
+    /// Opens the folder and every collection in it; creates the folder if it is absent.
     ///
     /// # Errors
     /// [`StoreError::InUse`], [`StoreError::ReadOnly`], [`StoreError::NewerFormat`] of the folder as a whole, or what the disk
@@ -91,7 +91,7 @@ impl Store {
         Store::open_as(options, seams, storage, false)
     }
 
-    /// The same; `read_only`: collections are followed, and nobody writes to them here.
+    /// The same; `read_only`: collections are followed, and not written here.
     fn open_as(
         options: Options,
         mut seams: Seams,
@@ -103,10 +103,10 @@ impl Store {
         }
         let root = options.data.clone();
         let (bare, full) = (seams.disk, Arc::<Full>::default());
-        // Every call passes the watcher: readiness must notice a full disk, whichever code met it.
+        // Every call passes the watcher: readiness must notice a full disk, whichever code found it.
         seams.disk = Arc::new(Watched { disk: bare.clone(), full: full.clone() });
         let disk = seams.disk.clone();
-        // A read-only folder is the operator's to fix, so it has its own error, whatever call met it first.
+        // A read-only folder is for the operator to fix, so it has its own error, whichever call found it.
         let unwritable = |e: StoreError| match e {
             StoreError::Io { source, .. }
                 if matches!(source.kind(), ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied) =>
@@ -186,7 +186,7 @@ impl Store {
         self.inner.common.listeners.add(subscriber);
     }
 
-    /// The small records of this name that a caller keeps in the data folder; there may be none yet.
+    /// The small records of this kind that a caller keeps in the data folder; there may be none yet.
     pub fn records(&self, name: &'static str) -> Records {
         let records = self.inner.records_of(name);
         records.keep_private();
@@ -198,12 +198,12 @@ impl Store {
         &self.inner.audit
     }
 
-    /// Whether some file found no room on the disk, and [`Store::full_disk`] has not seen since that there is some.
+    /// Whether a file found no room on the disk, and [`Store::full_disk`] has not found room since.
     pub fn met_full_disk(&self) -> bool {
         self.inner.full.is_noted()
     }
 
-    /// The file that found no room on the disk, if there still is none: that is tried with a file of some 100 KiB.
+    /// The file that found no room on the disk, if there still is none. A trial file is written to find out.
     pub fn full_disk(&self) -> Option<PathBuf> {
         self.inner.full.still(self.inner.bare.as_ref(), &self.inner.root.join(MARKER).with_added_extension("new"))
     }
@@ -302,14 +302,14 @@ impl Inner {
         if self.closed.load(Ordering::Acquire) { Err(StoreError::Closed) } else { Ok(()) }
     }
 
-    /// The records that others keep: each kind has a folder beside the collections, whose name comes first.
+    /// The records that other crates keep. Each kind has a folder beside the collections, whose name comes first.
     fn all_records(&self) -> Vec<(String, Records)> {
         let disk = &self.common.seams.disk;
         let names = disk.list(&self.root).unwrap_or_default();
         let other = ["tenants", "lost+found", audit::FOLDER];
         let folders = names.into_iter().filter(|name| !other.contains(&name.as_str()));
         let records = folders.filter(|name| disk.list(&self.root.join(name)).is_ok());
-        // A folder that is gone may have copies yet.
+        // A removed folder may still have copies.
         let records = records.map(|name| name.strip_suffix(COPIES).map(ToOwned::to_owned).unwrap_or(name));
         let records: BTreeSet<String> = records.collect();
         records.into_iter().map(|name| (name.clone(), self.records_of(&name))).collect()

@@ -1,4 +1,4 @@
-//! Opening a data folder: each collection by itself, so that a damaged one stops no other.
+//! Opens a data folder: each collection alone, so a damaged one does not stop the others.
 
 use crate::collection::Collection;
 use crate::error::StoreError;
@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 impl Inner {
-    /// Opens every collection, and sets those apart that cannot be opened.
+    /// Opens every collection, and sets apart those that cannot be opened.
     pub(crate) fn open_all(&self) -> Result<(), StoreError> {
         if self.common.read_only {
             // What failed is set apart, and tried again with each refresh.
@@ -25,7 +25,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Collections that are there, by tenant and name, and what is left of some.
+    /// Collections that exist, by tenant and name, and remains of others.
     pub(crate) fn there(&self) -> Result<BTreeSet<(String, String)>, StoreError> {
         if let Some(registry) = self.common.storage.registry() {
             return registry.collections();
@@ -87,7 +87,7 @@ impl Inner {
         damaged
     }
 
-    /// Ends a drop, or the making of a collection, that was broken off.
+    /// Completes an interrupted drop, or undoes an interrupted creation.
     fn clear_leftovers(&self, dir: &Path) -> Result<(), StoreError> {
         let disk = self.common.seams.disk.as_ref();
         if disk.list(dir).is_ok() {
@@ -102,7 +102,7 @@ impl Inner {
         }
     }
 
-    /// Makes room for a new collection: its folder must hold nothing that could be one.
+    /// Prepares the folder for a new collection: it must hold nothing that could be one.
     pub(crate) fn make_room(&self, tenant: &str, name: &str) -> Result<(), StoreError> {
         let at = (tenant.to_owned(), name.to_owned());
         if let Some(damaged) = self.damaged.lock().get(&at) {

@@ -13,9 +13,9 @@ use std::sync::Arc;
 
 const MAGIC: &[u8; 8] = b"MRDNRECO";
 const VERSION: u32 = 1;
-/// What `codec::replace_file` puts after the name of a file that it is writing.
+/// Suffix that `codec::replace_file` gives a file that it is writing.
 const HALF: &str = ".new";
-/// What the name of the folder of copies has after that of the records.
+/// Suffix of the folder of copies, after the name of the records' folder.
 pub(crate) const COPIES: &str = "-copy";
 
 /// Records that were rewritten from their copies, or these from them.
@@ -26,8 +26,8 @@ pub(crate) type Mended = Arc<Mutex<Vec<Problem>>>;
 /// A record is replaced as a whole: after a crash it is the old one or the new one. Each has a checksum. An ephemeral store
 /// keeps them in memory. They may hold secrets: only the owner of the data folder can read them.
 ///
-/// A record may have a copy, in a folder beside. The copy is written after the record and goes before it. So a record without one
-/// is what a crash leaves, or an older program, and a copy without its record is damage: the record is rewritten from it.
+/// A record may have a copy, in a folder beside. The copy is written after the record and removed before it. So a record without
+/// a copy is the work of a crash or an older program. A copy without its record is damage: the record is rewritten from it.
 #[derive(Debug)]
 pub struct Records {
     disk: Arc<dyn Disk>,
@@ -35,7 +35,7 @@ pub struct Records {
     dir: PathBuf,
     copies: PathBuf,
     mended: Mended,
-    /// Held while a record with a copy is written or removed, so that neither is there without the other for long.
+    /// Held while a record with a copy is written or removed, so that both change together.
     writing: Mutex<()>,
 }
 
@@ -53,7 +53,7 @@ impl Records {
         }
     }
 
-    /// Names of all records, sorted; of those as well of which only the copy is left.
+    /// Names of all records, sorted, including those of which only the copy is left.
     pub fn names(&self) -> Result<Vec<String>, StoreError> {
         let mut names = self.names_in(&self.dir)?;
         names.extend(self.names_in(&self.copies)?);
@@ -74,8 +74,8 @@ impl Records {
         }
     }
 
-    /// A record; `None` if there is none of this name. One that is damaged or gone and has a copy is rewritten from that, which
-    /// [`crate::Store::problems`] says.
+    /// A record; `None` if there is none of this name. A damaged or missing one is rewritten from its copy, which
+    /// [`crate::Store::problems`] reports.
     ///
     /// # Errors
     /// [`StoreError::Corrupt`] where it is not what was written, [`StoreError::NewerFormat`], or what the disk said.
@@ -86,7 +86,7 @@ impl Records {
             Err(e) if e.is_damage() => Problem::of(e),
             _ => return found,
         };
-        // Under the lock, the copy that is read next cannot be half way through its own replacement.
+        // Under the lock, the copy that is read next cannot be in the middle of its own replacement.
         let _writing = self.writing.lock();
         let Ok(Some(copy)) = self.read(&self.copies, name) else { return found };
         self.write(&self.dir, name, &copy)?;
@@ -118,7 +118,7 @@ impl Records {
         }
     }
 
-    /// Keeps others out of a folder that an older version made.
+    /// Makes a folder of an older version private.
     pub(crate) fn keep_private(&self) {
         for dir in [&self.dir, &self.copies] {
             if self.disk.list(dir).is_ok()
@@ -134,7 +134,7 @@ impl Records {
         self.write(&self.dir, name, content)
     }
 
-    /// As [`Records::put`], of a record that is written once and kept twice: damage to one of the two is repaired.
+    /// As [`Records::put`], with a copy: damage to one of the two is repaired from the other.
     pub fn put_twice(&self, name: &str, content: &[u8]) -> Result<(), StoreError> {
         let _writing = self.writing.lock();
         self.write(&self.dir, name, content)?;
@@ -151,7 +151,7 @@ impl Records {
         Ok(())
     }
 
-    /// The record counts: a copy that cannot be written is made at another time.
+    /// Only the record counts: a copy that cannot be written is made later.
     fn write_copy(&self, name: &str, content: &[u8]) {
         if let Err(error) = self.write(&self.copies, name, content) {
             tracing::warn!(%error, "the copy of a record was not written");
@@ -174,7 +174,7 @@ impl Records {
         }
     }
 
-    /// Removes a record, durably; one that is not there is well.
+    /// Removes a record, durably; an absent one is no error.
     pub fn remove(&self, name: &str) -> Result<(), StoreError> {
         let _writing = self.writing.lock();
         // After a crash between the two the record is there, and no caller was told otherwise.

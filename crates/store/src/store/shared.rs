@@ -14,14 +14,15 @@ use std::time::Duration;
 
 /// Name of the lease of the process that writes.
 const OWNER: &str = "owner";
-/// Objects stay for as long as snapshots do, and so much longer: a query that has just begun may read them.
+/// How much longer than snapshots objects stay: a query that has just begun may read them.
 const GRACE: Duration = Duration::from_secs(60);
 
 impl Store {
-    /// Opens the collections in a bucket as their owner, in the place of the owner before. That one's writes fail from here on.
+    /// Opens the collections in a bucket as their owner, in the place of the previous owner. That one's writes fail from here
+    /// on.
     ///
     /// The data folder keeps what belongs to this process: lock, records, audit log. Hold the lease `owner` first ([`crate::Lease`]): two
-    /// processes without one take the collections from each other, and lose nothing by it.
+    /// processes without one take the collections from each other, but lose no data.
     ///
     /// # Errors
     /// As of [`Store::open`], and [`StoreError::Io`] where the bucket does not answer.
@@ -32,8 +33,8 @@ impl Store {
         Store::open_as(options, seams, |_| storage, false)
     }
 
-    /// Opens the collections in a bucket to read them: what the owner has flushed, as of now. [`Store::refresh`] takes up what it has
-    /// flushed since. Writes are refused.
+    /// Opens the collections in a bucket to read what the owner has flushed so far. [`Store::refresh`] loads what it flushes later.
+    /// Writes are refused.
     ///
     /// # Errors
     /// As of [`Store::open_shared`].
@@ -43,10 +44,12 @@ impl Store {
         Store::open_as(options, seams, |_| storage, true)
     }
 
-    /// Takes up what the owner has committed since; says whether there was something. Readers see each collection change at once.
+    /// Loads what the owner has committed since. Returns whether anything changed. Readers see each collection change in one
+    /// step.
     ///
     /// # Errors
-    /// Where the bucket does not answer, or a collection cannot be read: it stays as it was, and the others are taken up.
+    /// If the bucket does not answer, or a collection cannot be read: that one stays as it was, and the others are
+    /// loaded.
     pub fn refresh(&self) -> Result<bool, StoreError> {
         let inner = &self.inner;
         if !inner.common.read_only {
@@ -58,8 +61,8 @@ impl Store {
         failed.map_or(Ok(changed), Err)
     }
 
-    /// Whether another process may have taken a collection over, or a write came to an unknown end: what is held here may not be what the
-    /// bucket holds. Close the store, and open it again once it is this process's turn.
+    /// Whether the state here may differ from the bucket: another process may have taken a collection over, or the outcome of a write is
+    /// unknown. Close the store, and open it again once it is this process's turn.
     pub fn is_outdated(&self) -> bool {
         self.inner.common.outdated.load(Ordering::Acquire)
     }
@@ -91,7 +94,7 @@ impl Inner {
         }
     }
 
-    /// Takes up what the owner has committed, in every collection that is there; says whether there was something, and what failed last.
+    /// Loads what the owner has committed, in every collection. Returns whether anything changed, and the last error.
     pub(crate) fn follow_all(&self) -> Result<(bool, Option<StoreError>), StoreError> {
         let (there, mut changed, mut failed) = (self.there()?, false, None);
         for collection in self.collections.all() {

@@ -14,7 +14,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 const AFTER_FAILURE: Duration = Duration::from_secs(2);
 const AFTER_FAILURE_STEPS: u32 = 40;
 
-/// One step of a thread: says whether there was something to do.
+/// One step of a thread. Returns whether there was something to do.
 type Step = fn(&Inner) -> bool;
 impl Inner {
     pub(super) fn start_threads(self: &Arc<Self>) -> Result<Vec<JoinHandle<()>>, StoreError> {
@@ -25,8 +25,8 @@ impl Inner {
             std::thread::Builder::new().name(name.to_owned()).spawn(move || {
                 let mut seen = 0;
                 while !inner.closed.load(Ordering::Acquire) {
-                    // Waits only when idle: while there is work, the next step follows at once, so a backlog is worked
-                    // off at full speed.
+                    // Waits only when idle: while there is work, the next step follows at once, so a backlog shrinks
+                    // at full speed.
                     if !step(&inner) {
                         inner.wake.wait(&mut seen, LOOK_EVERY);
                     }
@@ -45,7 +45,7 @@ impl Inner {
         let memory = |c: &Arc<Collection>| c.shared.memory.load(Ordering::Acquire);
         // Largest first: one large flush frees more memory per file and sync than many small ones.
         collections.sort_by_key(|c| std::cmp::Reverse(memory(c)));
-        // When all together are many, the largest goes first even if by itself it is small.
+        // If all together exceed the limit, the largest is flushed first, even if it is small.
         let all = self.common.memory_all.bytes();
         // The pressure is that of all collections: one of them alone need not be over any limit.
         let mut short = all > self.common.options.memory_bytes / 2;

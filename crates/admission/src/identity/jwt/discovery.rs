@@ -49,7 +49,7 @@ pub(super) fn read(issuer: &str, document: &[u8]) -> Result<(String, Option<Endp
         .iter()
         .flat_map(|found| [("authorization_endpoint", &found.authorization), ("token_endpoint", &found.token)]);
     for (name, url) in of_signing_in.chain([("jwks_uri", &document.jwks_uri)]) {
-        // An issuer elsewhere has no business with servers on this machine.
+        // An issuer on another machine must not name servers on this one.
         if !is_trusted_url(url) || issuer.starts_with("https:") && !url.starts_with("https:") {
             return Err(format!("the discovery document names {url:?} as {name}: expected an https URL"));
         }
@@ -64,11 +64,11 @@ pub(super) fn read(issuer: &str, document: &[u8]) -> Result<(String, Option<Endp
     Ok((document.jwks_uri, endpoints))
 }
 
-/// Whether what comes from a URL comes from the host that it names: over TLS, or from this machine.
+/// Whether a URL's content is authenticated as that of its host: it comes over TLS, or from this machine.
 pub fn is_trusted_url(url: &str) -> bool {
     let local = ["http://127.0.0.1", "http://localhost", "http://[::1]"];
     let rest = local.iter().find_map(|start| url.strip_prefix(start));
-    // What is before an `@` is a user name, and no host.
+    // The part before an `@` is a user name, not the host.
     let port = rest.and_then(|rest| rest.split('/').next()).filter(|port| !port.contains('@'));
     url.strip_prefix("https://").is_some_and(|rest| !rest.is_empty())
         || port.is_some_and(|port| port.is_empty() || port.starts_with(':'))

@@ -1,4 +1,4 @@
-//! The keys of an issuer. The algorithm belongs to the key: what the head of a token names must be the same.
+//! The keys of an issuer. The algorithm belongs to the key, and the head of a token must name the same one.
 
 use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, KeyAlgorithm, PublicKeyUse};
 use jsonwebtoken::{Algorithm, DecodingKey};
@@ -38,7 +38,7 @@ pub(super) struct Key {
     pub id: Option<String>,
     pub algorithm: Algorithm,
     pub key: DecodingKey,
-    /// Of what it was read from, to tell whether it is the same.
+    /// Digest of the source text, to compare keys.
     digest: [u8; 32],
 }
 
@@ -92,7 +92,7 @@ impl KeySet {
             Some(id) if self.0.iter().any(|key| key.id.is_some()) => {
                 of_algorithm.find(|key| key.id.as_deref() == Some(id))
             }
-            // Without a name there must be no choice.
+            // Without a key id, the key must be the only one of this algorithm.
             _ => of_algorithm.next().filter(|_| of_algorithm.next().is_none()),
         }
     }
@@ -110,7 +110,7 @@ impl Key {
             AlgorithmParameters::OctetKeyPair(key) if key.curve == EllipticCurve::Ed25519 => {
                 (Algorithm::EdDSA, KeyAlgorithm::EdDSA)
             }
-            // A shared secret is none that stands in a public document.
+            // A secret in a public document would not be secret.
             _ => return None,
         };
         let signs = jwk.common.public_key_use.as_ref().is_none_or(|of| *of == PublicKeyUse::Signature);

@@ -1,8 +1,8 @@
 //! Callers with a JSON Web Token (RFC 7519) of an issuer that the operator trusts.
 //!
-//! What a token says is believed once its signature is that of one of the issuer's keys. What its holder may do follows from
-//! the operator's rules alone. `discovery.rs` finds an issuer, `keys.rs` reads its keys, `verify.rs` checks a token, `rules.rs`
-//! has the rules, `signatures.rs` the cryptography. Keys are read again from time to time ([`Issuers::take_keys`]).
+//! A token is trusted once one of the issuer's keys verifies its signature. The operator's rules alone decide what its holder
+//! may do. `discovery.rs` finds an issuer, `keys.rs` reads its keys, `verify.rs` checks a token. `rules.rs` has the rules,
+//! `signatures.rs` the cryptography. Keys are read again periodically ([`Issuers::take_keys`]).
 
 mod discovery;
 mod keys;
@@ -42,7 +42,7 @@ const VERIFIED_MAX: usize = 10_000;
 pub struct IssuerSettings {
     /// Names it in logs and callers: `jwt:NAME:SUBJECT`.
     pub name: String,
-    /// What the claim `iss` must be.
+    /// The required value of the claim `iss`.
     pub issuer: String,
     /// One of these must be in the claim `aud`.
     pub audiences: BTreeSet<String>,
@@ -52,11 +52,11 @@ pub struct IssuerSettings {
     pub skew: Duration,
     /// How often keys are read again.
     pub refresh: Duration,
-    /// Min time between two readings, where tokens name unknown keys or a reading failed.
+    /// Min time between two readings, if tokens name unknown keys or a reading failed.
     pub refresh_min: Duration,
-    /// What its tokens give. The first rule that matches counts; a token that none matches gives nothing.
+    /// The rights that its tokens give. The first matching rule counts; a token without one gives nothing.
     pub rules: Vec<Rule>,
-    /// How users sign in there; `None` where they cannot.
+    /// How users sign in there; `None` if they cannot.
     pub sign_in: Option<SignInSettings>,
 }
 
@@ -75,14 +75,14 @@ pub struct SignInSettings {
     pub session: Duration,
 }
 
-/// All issuers, and the tokens of theirs that were verified.
+/// All issuers, and their verified tokens.
 pub struct Issuers {
     all: Vec<Issuer>,
     /// Callers by the SHA-256 of their token, so that a token is verified once.
     verified: Cache<[u8; 32], Remembered>,
     /// Counts changes of keys: what an older number remembers is verified again.
     keys_version: AtomicU64,
-    /// For each tenant what its callers hold, which is set when the tenant is suspended. As many as the rules name.
+    /// For each tenant a flag that its callers share, set when the tenant is suspended. The rules bound their number.
     ends: Mutex<HashMap<Arc<str>, Arc<AtomicBool>>>,
 }
 
@@ -99,11 +99,11 @@ pub struct Issuer {
     keys: ArcSwap<KeySet>,
     /// Known once its discovery document and its keys were read.
     endpoints: ArcSwapOption<Endpoints>,
-    /// A token named a key that is not known.
+    /// Notified when a token names an unknown key.
     wants_keys: Notify,
 }
 
-/// What a verified token says of its holder.
+/// The holder of a verified token.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Verified {
     /// `jwt:ISSUER:SUBJECT`.
@@ -111,7 +111,7 @@ pub(super) struct Verified {
     /// `None` for an operator.
     pub tenant: Option<String>,
     pub grant: Grant,
-    /// Microseconds since 1970 until which it is good, the skew included.
+    /// When it expires in microseconds since 1970, the skew included.
     pub expires: i64,
 }
 
@@ -145,24 +145,26 @@ impl Issuers {
     /// Replaces an issuer's keys by those of this document: a JSON Web Key Set (RFC 7517), or the bytes of a secret.
     ///
     /// # Errors
-    /// What is wrong with it; then the old keys stay.
+    /// The error in it; then the old keys stay.
     pub fn take_keys(&self, issuer: &Issuer, document: &[u8]) -> Result<(), String> {
+        // Compared first, since each new version discards all verified tokens.
         let keys = KeySet::read(&issuer.settings.keys, document)?;
         if **issuer.keys.load() != keys {
             issuer.keys.store(keys.into());
-            // After the keys: who reads the new version finds them.
+            // After the keys: a reader of the new version finds them.
             self.keys_version.fetch_add(1, Ordering::Release);
         }
         Ok(())
     }
 
-    /// The caller that a token stands for: one that was verified before, or `make` of what it says.
+    /// The caller of a token: the remembered one if it was verified before, else the result of `make`.
     pub(super) fn caller(
         &self,
         text: &str,
         now: i64,
         make: impl FnOnce(Verified, Arc<AtomicBool>) -> Result<Caller, Unknown>,
     ) -> Result<Caller, Unknown> {
+        // Before the hash: a huge header must not cost processor time.
         if text.len() > TOKEN_BYTES_MAX {
             return Err(Unknown::Jwt("it has too many bytes"));
         }
@@ -177,21 +179,22 @@ impl Issuers {
             return Ok(remembered.caller);
         }
         let verified = verify::verify(&self.all, text, Expected::Credential, now)?;
-        // Before `make` looks whether the tenant is suspended: a suspension from now on ends what is made.
+        // Before `make` checks whether the tenant is suspended: a later suspension ends the new caller.
         let end = self.end_of(verified.tenant.as_deref().unwrap_or_default());
         let caller = make(verified, end)?;
         self.verified.insert(digest, Remembered { caller: caller.clone(), keys_version });
         Ok(caller)
     }
 
-    /// Ends what the callers of a tenant do. Their tokens stay good.
+    /// Ends the work of a tenant's callers. Their tokens stay valid.
     pub(super) fn end(&self, tenant: &str) {
+        // Removed, so that callers after a resumption get a new flag.
         if let Some(end) = self.ends.lock().remove(tenant) {
             end.store(true, Ordering::Relaxed);
         }
     }
 
-    /// What an ID token of an issuer says of the user who signs in.
+    /// Verifies an ID token of an issuer, for a user who signs in.
     pub(super) fn id_token(
         (issuer, sign_in): (&Issuer, &SignInSettings),
         text: &str,
@@ -233,7 +236,7 @@ impl Issuer {
         Ok((keys, endpoints))
     }
 
-    /// Takes the URLs for signing in, once the keys are there that verify its answers.
+    /// Sets the URLs for signing in, once the keys that verify its answers are known.
     pub fn take_endpoints(&self, endpoints: Option<Endpoints>) {
         self.endpoints.store(endpoints.map(Arc::new));
     }
@@ -253,8 +256,9 @@ impl Issuer {
         self.keys.load().len()
     }
 
-    /// Asks for its documents to be read again soon.
+    /// Requests another reading of its documents.
     pub fn want_keys(&self) {
+        // `notify_one` keeps a permit: a request during a reading is not lost, and many become one.
         self.wants_keys.notify_one();
     }
 

@@ -1,4 +1,4 @@
-//! What the tokens of an issuer give: the operator's rules.
+//! The operator's rules: the rights that tokens of an issuer give.
 
 use meridian_model::policy::access::Grant;
 use serde_json::{Map, Value};
@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 pub struct Rule {
     /// The claim: its name, or a JSON Pointer (RFC 6901) to one within others; `None` for every token.
     pub claim: Option<String>,
-    /// What the claim must be, or hold if it is a list.
+    /// The required value of the claim, or an element if it is a list.
     pub value: String,
     /// The tenant; `None` for operators.
     pub tenant: Option<String>,
@@ -17,7 +17,7 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// Whether it is for a token with these claims.
+    /// Whether the rule applies to a token with these claims.
     pub(super) fn matches(&self, claims: &Map<String, Value>) -> bool {
         let Some(claim) = &self.claim else { return true };
         let found = match claim.strip_prefix('/').and_then(|rest| Some((rest, rest.split('/').next()?))) {

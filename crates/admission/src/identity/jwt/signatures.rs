@@ -17,7 +17,7 @@ static PROVIDER: CryptoProvider = CryptoProvider {
     key_utils: KeyUtils::new_unimplemented(),
 };
 
-/// Makes ring what verifies tokens in this process. A second call changes nothing.
+/// Makes ring the verifier of tokens in this process. A second call changes nothing.
 pub(super) fn install() {
     let _ = PROVIDER.install_default();
 }
@@ -38,7 +38,7 @@ fn verifier(algorithm: &Algorithm, key: &DecodingKey) -> Result<Box<dyn JwtVerif
     };
     match key.family() == family {
         true => Ok(Box::new(RingVerifier { algorithm: *algorithm, key: key.clone() })),
-        // A public key taken for a shared secret, say.
+        // For example a public key used as a shared secret.
         false => Err(ErrorKind::InvalidKeyFormat.into()),
     }
 }

@@ -1,4 +1,4 @@
-//! Whether a token is what it claims to be.
+//! Verification of tokens.
 
 use super::super::{Unknown, equal};
 use super::{Issuer, Verified};
@@ -12,10 +12,10 @@ use std::time::Duration;
 const SUBJECT_BYTES_MAX: usize = 255;
 /// Max seconds since 1970 that a claim of time is read as: the year 9999.
 const SECONDS_MAX: f64 = 253_402_300_799.0;
-/// Types of tokens that are credentials; others are for other things of the same issuer (RFC 8725, 3.11).
+/// Types of tokens that are credentials. An issuer's other types have other purposes (RFC 8725, 3.11).
 const TYPES: [&str; 2] = ["jwt", "at+jwt"];
 
-/// What a token is shown for.
+/// The purpose for which a token is presented.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Expected<'a> {
     /// As the credential of a request.
@@ -33,7 +33,7 @@ pub(super) enum Expected<'a> {
 pub(super) fn verify(issuers: &[Issuer], text: &str, expected: Expected<'_>, now: i64) -> Result<Verified, Unknown> {
     let header = jsonwebtoken::decode_header(text).map_err(|_| Unknown::Jwt("its head cannot be read"))?;
     check_header(&header)?;
-    // Before it is verified, the claim only says whose keys to try.
+    // Before verification, the claim only selects whose keys to try.
     let claims: Map<String, Value> =
         dangerous::insecure_decode_claims(text).map_err(|_| Unknown::Jwt("its claims cannot be read"))?;
     let of_it = |issuer: &&Issuer| claims.get("iss").is_some_and(|iss| *iss == *issuer.settings.issuer);
@@ -51,7 +51,7 @@ pub(super) fn verify(issuers: &[Issuer], text: &str, expected: Expected<'_>, now
         Expected::IdToken { client_id, .. } => HashSet::from([client_id.to_owned()]),
     });
     validation.set_required_spec_claims(&["exp", "iss", "aud", "sub"]);
-    // The library asks the machine's clock; the caller has one.
+    // The library would read the machine's clock; the caller passes the time.
     validation.validate_exp = false;
     let token = jsonwebtoken::decode::<Map<String, Value>>(text, &key.key, &validation).map_err(|e| why(e.kind()))?;
     let claims = token.claims;
@@ -87,7 +87,7 @@ fn why(kind: &ErrorKind) -> Unknown {
     })
 }
 
-/// Refuses a head that asks for more than a plain signature. Keys in it, or named by it, are not looked at.
+/// Refuses a head that requires more than a plain signature. Keys that are embedded or linked in it are ignored.
 fn check_header(header: &Header) -> Result<(), Unknown> {
     // RFC 7515, 4.1.11: extensions that must be understood, and are not.
     if header.crit.is_some() || header.enc.is_some() || header.zip.is_some() {
@@ -101,13 +101,13 @@ fn check_header(header: &Header) -> Result<(), Unknown> {
     }
 }
 
-/// What an ID token has besides (OpenID Connect Core, 3.1.3.7).
+/// Further checks of an ID token (OpenID Connect Core, 3.1.3.7).
 fn check_id_token(claims: &Map<String, Value>, client_id: &str, nonce: &str) -> Result<(), Unknown> {
     let text = |name: &str| claims.get(name).and_then(Value::as_str);
     if !text("nonce").is_some_and(|named| equal(named, nonce)) {
         return Err(Unknown::Jwt("it answers another attempt to sign in"));
     }
-    // A token for several must say for whom it was issued.
+    // A token for several audiences must name the one that it was issued to.
     let for_several = claims.get("aud").and_then(Value::as_array).is_some_and(|several| several.len() > 1);
     let party = claims.get("azp");
     match party.is_none() && !for_several || party.is_some_and(|party| *party == *client_id) {

@@ -24,10 +24,10 @@ use tokio::time::Duration;
 
 /// Max time for the exchange of a code.
 const EXCHANGE: Duration = Duration::from_secs(10);
-/// Max exchanges at once with one issuer, for whose answers they wait. Further ones get 503.
+/// Max exchanges that wait for one issuer. Further ones get 503.
 const RUNNING_MAX: usize = 16;
 
-/// Bounds the exchanges that run: those with a slow issuer take no places of others.
+/// Bounds the exchanges with each issuer, so that a slow issuer takes no places of others.
 pub struct Exchanges(HashMap<String, Semaphore>);
 
 impl Exchanges {
@@ -66,7 +66,7 @@ type Client = oauth2::Client<
 >;
 
 fn client(sign_in: &SignInSettings, endpoints: &Endpoints, redirect: String) -> Result<Client> {
-    // Their hosts were checked when the discovery document was read, not the rest.
+    // The discovery reader checked only their hosts, so parsing may still fail.
     let authorization = AuthUrl::new(endpoints.authorization.clone()).map_err(Problem::internal)?;
     let token = TokenUrl::new(endpoints.token.clone()).map_err(Problem::internal)?;
     let redirect = RedirectUrl::new(redirect).map_err(Problem::internal)?;
@@ -94,7 +94,7 @@ pub fn authorization_url(
 /// Exchanges a code for an ID token, which is not verified yet.
 ///
 /// # Errors
-/// 401 where the issuer refuses the code, 503 where it does not answer.
+/// 401 if the issuer refuses the code, 503 if it does not answer.
 pub async fn id_token(
     state: &Scope,
     (issuer, sign_in): (&Issuer, &SignInSettings),

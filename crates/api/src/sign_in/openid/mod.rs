@@ -1,8 +1,8 @@
 //! Signing in at an issuer: OpenID Connect Core 1.0, by the authorization code flow with PKCE (RFC 6749, RFC 7636).
 //!
 //! `GET /login/{issuer}` leads the browser to the issuer. The issuer leads it back to `GET /login/{issuer}/callback` with a code, which
-//! `exchange.rs` exchanges for an ID token. The rules for all tokens of the issuer decide what its claims give, and the session is
-//! like any other. The state of an attempt is with the browser, in a cookie.
+//! `exchange.rs` exchanges for an ID token. The rules for all tokens of the issuer decide which rights its claims give, and the session
+//! is like any other. The browser keeps the state of an attempt, in a cookie.
 
 mod exchange;
 
@@ -25,7 +25,7 @@ use meridian_admission::identity::{Session, SignInAttempt, Unknown, equal};
 use percent_encoding::percent_decode_str;
 use std::sync::Arc;
 
-/// Max bytes of the path to go to afterwards: browsers keep some 4,000 bytes of a cookie, in which it is encoded.
+/// Max bytes of the path to go to afterwards: it is encoded in a cookie, of which browsers keep some 4,000 bytes.
 const NEXT_BYTES_MAX: usize = 1_000;
 
 /// `GET /login/{issuer}`
@@ -63,7 +63,7 @@ pub async fn callback(
 ) -> Result<Response> {
     let at = named(&state, &name)?;
     if method != Method::GET {
-        // This GET acts, once. Programs that look at links by HEAD must not use up the attempt.
+        // This GET has an effect, once. Programs that check links by HEAD must not use up the attempt.
         let detail = "HEAD does not sign in: expected GET";
         return Err(Problem::new(Kind::MethodNotAllowed, detail).header(header::ALLOW, HeaderValue::from_static("GET")));
     }
@@ -80,7 +80,7 @@ pub async fn callback(
             Err(problem)
         }
     };
-    // An attempt ends with its first callback, whatever comes of it.
+    // An attempt ends with its first callback, whatever the outcome.
     let mut cookies = vec![cookie::ATTEMPT.unset(secure)];
     let mut response = match done {
         Ok(text) => {
@@ -107,7 +107,8 @@ async fn finish(
     let attempt = attempt.ok_or_else(|| refused("this browser began no sign-in, or too long ago: sign in again"))?;
     let endpoints = endpoints(issuer, sign_in)?;
     let code = code(context, (issuer, sign_in), &endpoints, &attempt)?;
-    // From here on each attempt has the server call the issuer. Failed attempts are slowed down like wrong passwords.
+    // From here on each attempt makes the server call the issuer. Failed attempts are slowed down like wrong
+    // passwords.
     state.throttle.check(client, state.now()).map_err(|wait| super::too_many(state, wait))?;
     let back = redirect(context, &settings.name);
     let token = exchange::id_token(state, (issuer, sign_in), &endpoints, &attempt, (code, back)).await;
@@ -116,7 +117,7 @@ async fn finish(
         Err(problem) => Err(problem),
     };
     let (session, text) = begun.inspect_err(|problem| {
-        // Otherwise nothing was decided: the issuer does not answer, or the session cannot be stored.
+        // Other problems decide nothing: the issuer does not answer, or the session cannot be stored.
         if problem.kind() == Kind::Unauthorized {
             state.throttle.fail(client, state.now());
         }
@@ -136,7 +137,7 @@ async fn begin_session(
     let (registry, limits, now) = (state.registry.clone(), state.config.session, state.now());
     let (name, nonce) = (settings.name.clone(), attempt.nonce());
     let begin = move || registry.begin_session_at(&name, &token, &nonce, &limits, now);
-    // It waits for changes of the registry, which sync files.
+    // On a blocking thread: it waits for changes of the registry, which sync files.
     let begun = tokio::task::spawn_blocking(begin).await.map_err(Problem::internal)?;
     begun.map_err(errors::access_problem)?.map_err(|why| {
         tracing::warn!(issuer = &*settings.name, ?why, "an ID token is refused");
@@ -156,7 +157,7 @@ fn code(
     attempt: &SignInAttempt,
 ) -> Result<String> {
     let (settings, title) = (issuer.settings(), &sign_in.title);
-    // Issuers add parameters of their own, which mean nothing here.
+    // Issuers add parameters of their own, which are ignored.
     let mut params = Params::parse(context.query.as_deref())?;
     let [code, given, from, error] = ["code", "state", "iss", "error"].map(|name| params.take(name));
     if !given.is_some_and(|given| equal(&given, &attempt.state(&settings.name))) {
@@ -169,7 +170,7 @@ fn code(
     match (error, code) {
         (None, Some(code)) => Ok(code),
         (error, _) => {
-            // Codes of errors are short words (RFC 6749, 4.1.2.1); another text could be a message of its sender.
+            // Error codes are short words (RFC 6749, 4.1.2.1); any other text could be a message by an attacker.
             let is_word = |c: char| c.is_ascii_lowercase() || c == '_';
             let error = error.filter(|error| error.len() <= 40 && error.chars().all(is_word));
             tracing::warn!(issuer = &*settings.name, error, "an issuer did not sign a user in");

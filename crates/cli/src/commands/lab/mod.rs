@@ -52,7 +52,7 @@ pub fn run(args: &LabArgs) -> Result<(), Failure> {
     }
 }
 
-/// A mistake in a scenario is wrong usage; a target that is not there, or a disk that is full, is not.
+/// An invalid scenario is wrong usage; an unreachable target or a full disk is not.
 fn failure(error: LabError) -> Failure {
     match error {
         LabError::Scenario(text) => Failure::Usage(text),

@@ -36,8 +36,9 @@ pub struct SimulateArgs {
     /// Write the simulated requests as a results folder (pipelines)
     #[arg(long, value_name = "DIR", conflicts_with = "calibrate")]
     pub out: Option<PathBuf>,
-    /// Take the scenario's numbers from measurements: a file of figures (.toml) fits the numbers that it names and shows how well all
-    /// figures are met; a results folder fits the numbers of --fit; OTLP spans (JSON lines) set the stages and sources of their names
+    /// Take the scenario's numbers from measurements. A file of figures (.toml) fits the numbers that it names, and shows how well
+    /// all figures are met. A results folder fits the numbers of --fit. OTLP spans (JSON lines) set the stages and sources of the
+    /// same names
     #[arg(long, value_name = "PATH")]
     pub calibrate: Option<PathBuf>,
     /// A number to fit to a results folder, such as stage.answer.service.mean_s; may repeat
@@ -62,6 +63,7 @@ pub fn run(args: &SimulateArgs) -> Result<(), Failure> {
         let path = path.display().to_string();
         move |detail: String| Failure::Usage(format!("{path}: {detail}"))
     };
+    // First, since it uses --calibrate and --json in its own way.
     if let Some(edge) = &args.edge {
         return foretell(args, edge, table(&text, &args.set).map_err(blame(&args.scenario))?);
     }
@@ -75,6 +77,7 @@ pub fn run(args: &SimulateArgs) -> Result<(), Failure> {
         let answer = match (&scenario, &args.out) {
             (_, None) => scenario.run(),
             (Scenario::Pipeline(search), Some(dir)) => {
+                // One run for both: the printed answer must be that of the stored requests.
                 let trial = pipeline::run(search);
                 keep(search, &trial, dir).map_err(failure)?;
                 Prediction::Pipeline(pipeline::PipelineOutcome::of(&trial))
@@ -98,7 +101,7 @@ pub fn run(args: &SimulateArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The figures to calibrate by; none where the path is one of spans.
+/// The figures to calibrate by; `None` if the path holds spans.
 fn figures(args: &SimulateArgs, path: &Path) -> Result<Option<Figures>, Failure> {
     let is_figures = path.extension().is_some_and(|extension| extension == "toml");
     let figures = match (path.is_dir(), is_figures) {
@@ -115,10 +118,12 @@ fn calibrated(args: &SimulateArgs, path: &Path, scenario: &Table) -> Result<(Tab
     let figures = figures(args, path)?;
     let figures =
         figures.ok_or_else(|| wrong("expected a results folder or a file of figures with --edge".to_owned()))?;
+    // Several groups would give several scenarios, and so several edges.
     let [fit] = &figures.fit[..] else {
         return Err(wrong(format!("it has {} groups: expected one to predict an edge from", figures.fit.len())));
     };
     let found = figures.calibrate(fit, scenario, args.evaluations).map_err(wrong)?;
+    // With as many numbers as figures every fit is exact, which says nothing about its error.
     let few = || wrong("there are no more figures than numbers to fit, so their error is unknown".to_owned());
     Ok((found.laid(scenario).map_err(wrong)?, found.error().ok_or_else(few)?))
 }
@@ -156,7 +161,7 @@ fn foretell(args: &SimulateArgs, objective: &str, scenario: Table) -> Result<(),
     Ok(())
 }
 
-/// Prints the numbers that spans give, in the form in which `--set` and a scenario take them.
+/// Prints the numbers from spans, in the form that `--set` and a scenario accept.
 fn from_spans(path: &Path, mut scenario: Table, blame: impl Fn(String) -> Failure) -> Result<(), Failure> {
     let services = spans::read(&read(path)?).map_err(&blame)?;
     for (key, value) in spans::lay(&mut scenario, &services).map_err(&blame)? {

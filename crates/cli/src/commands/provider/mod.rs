@@ -1,4 +1,4 @@
-//! `meridian provider`: outside sources, tried out before a server asks them.
+//! `meridian provider`: tests of outside sources, before a server asks them.
 
 mod test;
 

@@ -41,6 +41,7 @@ pub fn run(args: &TestArgs) -> Result<(), Failure> {
     if let Some(missing) = declared.missing_credential() {
         say(&format!("not in the environment, so a server would skip it: {missing}"));
     }
+    // The server's own client, so that a test meets the same limits and refusals.
     let source = RemoteProvider::new(declared.clone(), Arc::new(Http::new(Settings::default().answer_bytes_total)));
     let question = args.question.as_deref().map(question).transpose()?;
     if let Some(question) = &question {
@@ -50,6 +51,7 @@ pub fn run(args: &TestArgs) -> Result<(), Failure> {
         }
     }
     let answer = match (&args.answer, &question) {
+        // Without a type: a recorded answer is read in the declared format.
         (Some(file), _) => Raw::apart(String::new(), read(file)?.into()),
         (None, Some(question)) if args.ask => ask(&source, question)?,
         _ => return Ok(()),
@@ -105,7 +107,7 @@ fn ask(source: &RemoteProvider, question: &Question) -> Result<Raw, Failure> {
     })
 }
 
-/// What each field found, and the first result whole.
+/// Prints what each field found, and the whole first result.
 fn show(check: &ProviderCheck) -> Result<(), Failure> {
     say(&format!("{} items, {} results", check.items, check.found.len()));
     let mut table = Table::new(["field", "found in", "first"]);

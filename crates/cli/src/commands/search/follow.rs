@@ -38,7 +38,7 @@ pub struct FollowArgs {
 enum FollowEvent {
     Stream(StreamEvent),
     Failed(Failure),
-    /// The user wants it to end.
+    /// The user interrupts.
     Stop,
 }
 
@@ -47,7 +47,7 @@ enum FollowEvent {
 struct Progress {
     /// Number of the last packet.
     last: Option<u64>,
-    /// Whether something was lost, which has been reported.
+    /// Whether results were lost, which has been reported.
     lacks: bool,
     /// Whether the saved search was deleted.
     deleted: bool,
@@ -146,8 +146,8 @@ fn follow(events: &Receiver<FollowEvent>, progress: &mut Progress, show: &mut Sh
     Ok(())
 }
 
-/// Reports a provider whose results are incomplete; returns whether something is lost. The next poll of an outside provider
-/// may still find it; an event that this server did not process is not sent again.
+/// Reports a provider whose results are incomplete. Returns whether results are lost. The next poll of an outside provider
+/// may still find them, but an event that this server did not process is not sent again.
 fn report_state(packet: &Value, show: &Show) -> bool {
     let text = |name: &str| packet[name].as_str().unwrap_or_default();
     let (provider, state) = (text("provider"), text("state"));
@@ -158,7 +158,7 @@ fn report_state(packet: &Value, show: &Show) -> bool {
     provider == "meridian"
 }
 
-/// Deletes a temporary saved search, or says how to continue with a permanent one.
+/// Deletes a temporary saved search, or prints how to continue with a permanent one.
 fn farewell(server: &Server, saved: &Saved, progress: &Progress) -> String {
     if progress.deleted {
         return "the saved search was deleted on the server".to_owned();

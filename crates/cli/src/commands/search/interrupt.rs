@@ -7,11 +7,11 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 /// Exit code of a program that a second Ctrl-C ended.
 pub const INTERRUPTED: i32 = 130;
 
-/// Calls `first` at the first signal, on a separate thread; a second signal ends this program, whatever it does.
+/// Calls `first` at the first signal, on a separate thread. A second signal ends this program at once.
 pub fn at_interrupt(first: impl FnOnce() + Send + 'static) -> Result<(), Failure> {
     let failed = |e: std::io::Error| Failure::Refused(format!("cannot watch for signals: {e}"));
     let runtime = Builder::new_current_thread().enable_all().build().map_err(failed)?;
-    // Watched from here on: a signal that comes early must not find the default handler.
+    // Registered before this returns: an early signal must not find the default handler.
     let (mut interrupt, mut terminate) = {
         let _inside = runtime.enter();
         (signal(SignalKind::interrupt()).map_err(failed)?, signal(SignalKind::terminate()).map_err(failed)?)

@@ -1,7 +1,7 @@
 //! `meridian search`: searches the sources of a running server, and shows results as they arrive.
 //!
 //! `question.rs` has the question, `packets.rs` the stream of packets with reconnects, `show.rs` the output for people and
-//! scripts; `follow.rs` follows a saved search, `saved.rs` creates or finds it.
+//! scripts. `follow.rs` follows a saved search, and `saved.rs` creates or finds it.
 
 mod follow;
 mod interrupt;
@@ -76,12 +76,13 @@ pub fn run(args: &SearchArgs) -> Result<(), Failure> {
     let id = begun["search"]
         .as_str()
         .ok_or_else(|| Failure::Refused(format!("{url} answered without the name of a search: {begun}")))?;
+    // Before the first packet is read: the search runs already, and Ctrl-C must end it.
     stop_at_interrupt(&server, id)?;
     let mut show = Show::new(&args.format, &begun);
     let outcome = show_all(&server, id, &mut show);
     show.end();
     if outcome.is_err() || show.reader_has_gone() {
-        // The search has no reader any more. Where this fails, the server notices by itself.
+        // The search has no reader any more. If this fails, the server notices it itself.
         let _ = server.delete(&["searches", id]);
     }
     match outcome? {
@@ -99,7 +100,7 @@ fn server_of(args: &SearchArgs) -> Result<(String, Server), Failure> {
     Ok((url, server))
 }
 
-/// Shows packets until the last, which it gives; `None` where the output is closed.
+/// Shows packets until the last, which it returns; `None` if the output is closed.
 fn show_all(server: &Server, id: &str, show: &mut Show) -> Result<Option<Value>, Failure> {
     let path = ["searches", id, "packets"];
     let mut packets = Packets::of_search(server, &path);
@@ -116,10 +117,11 @@ fn show_all(server: &Server, id: &str, show: &mut Show) -> Result<Option<Value>,
     Ok(None)
 }
 
-/// At Ctrl-C ends the search on the server: its last packet then comes, and is shown as any other.
+/// Ends the search on the server at Ctrl-C: its last packet then arrives, and is shown like any other.
 fn stop_at_interrupt(server: &Server, id: &str) -> Result<(), Failure> {
     let (server, id) = (server.clone(), id.to_owned());
     at_interrupt(move || {
+        // If the server did not end the search, no last packet comes, so the program ends at once.
         if !matches!(server.delete(&["searches", &id]), Ok(true)) {
             std::process::exit(INTERRUPTED);
         }

@@ -1,5 +1,5 @@
-//! The packets of a search, or of a saved one, as Server-Sent Events: a broken connection is reopened, and continues
-//! where it was.
+//! The packets of a search, or of a saved one, as Server-Sent Events. A broken connection is reopened, and continues
+//! at the same position.
 
 use crate::failure::Failure;
 use crate::http::{NoEvents, Server};
@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 
 /// Pause before the first try to reconnect; it doubles with each further try.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Longest pause. A connection that held for longer was a good one.
+/// Max pause. A connection that lasted longer was a good one.
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 /// Time for which a broken connection of a search is retried.
 const SEARCH_PATIENCE: Duration = Duration::from_secs(25);
 /// The same for a saved search: servers are repaired and updated meanwhile.
 const SAVED_PATIENCE: Duration = Duration::from_secs(3_600);
-/// Longest line of an event; a server's packets are far shorter.
+/// Max bytes of a line; a server's packets are far shorter.
 const LINE_BYTES_MAX: u64 = 16 << 20;
 
 /// A stream of packets.
@@ -26,11 +26,11 @@ pub struct Packets<'a> {
     lines: Option<Box<dyn BufRead>>,
     /// When the connection was made.
     connected: Instant,
-    /// Number of the next packet; `None` where any may be the first.
+    /// Number of the next packet; `None` if any may be the first.
     due: Option<u64>,
     /// Whether packets may be missing: a saved search keeps only the newest.
     may_lack: bool,
-    /// Start and number of the tries since the connection broke.
+    /// When the connection broke, and the tries since.
     broken: Option<(Instant, u32)>,
 }
 
@@ -40,7 +40,7 @@ pub enum StreamEvent {
     Packet(Value),
     /// The connection broke, for this reason.
     Broke(String),
-    /// The connection is made again.
+    /// The connection is established again.
     Mended,
     /// The packet of number `due` is kept no longer; the next one has number `first`.
     Gap { due: u64, first: u64 },
@@ -77,7 +77,7 @@ impl<'a> Packets<'a> {
                 Err(e) => e.to_string(),
             };
             self.lines = None;
-            // A connection that lasted was sound: only failures in quick succession add up to the patience.
+            // A connection that lasted was good: only failures in quick succession count against the patience.
             if self.connected.elapsed() > PAUSE_MAX {
                 self.broken = None;
             }

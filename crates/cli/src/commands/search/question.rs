@@ -95,6 +95,7 @@ impl QuestionArgs {
         }
         if let Some(timeout) = &self.timeout {
             let time = units::duration(timeout).map_err(|e| Failure::Usage(format!("--timeout: {e}")))?;
+            // The API counts in milliseconds; people write 5s.
             question.insert("timeout".to_owned(), json!(time.as_millis() as u64));
         }
         if !self.providers.is_empty() {

@@ -8,21 +8,21 @@ use serde_json::{Map, Value, json};
 
 /// Saved searches a page, in a search by name.
 const PAGE: usize = 10_000;
-/// Longest part of a question in the name of a saved search that is made for the time being, in bytes.
+/// Max bytes of a question in the name of a temporary saved search.
 const QUESTION_BYTES_MAX: usize = 120;
 
 /// A saved search, as far as following it needs.
 pub struct Saved {
     /// Its name in addresses.
     pub id: String,
-    /// What people call it.
+    /// Its name for people.
     pub name: String,
     /// Whether it is deleted when it is no longer followed.
     pub passing: bool,
 }
 
 impl Saved {
-    /// Makes the saved search that the options ask for, or finds it.
+    /// Creates the saved search that the options specify, or finds it.
     pub fn of(server: &Server, args: &FollowArgs, question: Map<String, Value>) -> Result<Saved, Failure> {
         let name = args.name.as_deref().map(str::trim);
         match (name, question.is_empty()) {
@@ -34,6 +34,7 @@ impl Saved {
             (_, false) if args.after.is_some() => Err(Failure::Usage(
                 "--after: a saved search that is new has no packets yet: omit it, or the question".to_owned(),
             )),
+            // Names need not be unique on the server. Here they are: a second one could not be followed by its name.
             (Some(name), false) => match find(server, name)? {
                 Some(_) => Err(Failure::Usage(format!(
                     "--name: there is a saved search {name:?} already: omit the question to follow it, or use another name"
@@ -69,6 +70,7 @@ impl Saved {
     }
 
     fn there(server: &Server, args: &FollowArgs, name: &str) -> Result<Saved, Failure> {
+        // These belong to the question of a saved search, and cannot be changed.
         if args.poll.is_some() || !args.when.is_empty() {
             let why = "--poll and --when need a question: without one, an existing saved search is followed";
             return Err(Failure::Usage(why.to_owned()));
@@ -77,6 +79,7 @@ impl Saved {
         let found = found.ok_or_else(|| Failure::Usage(format!("--name: there is no saved search {name:?}")))?;
         let next = found["next_packet"].as_u64().unwrap_or(0);
         match args.after {
+            // The stream would wait for a packet that may never come.
             Some(after) if after >= next => Err(Failure::Usage(format!(
                 "--after {after}: the next packet of this saved search has number {next}: expected a smaller number"
             ))),
@@ -118,6 +121,7 @@ fn find(server: &Server, name: &str) -> Result<Option<Value>, Failure> {
             _ => break,
         }
     }
+    // Guessing would follow the wrong one.
     if found.len() > 1 {
         let ids: Vec<&str> = found.iter().filter_map(|search| search["id"].as_str()).collect();
         let (count, ids) = (ids.len(), ids.join(", "));

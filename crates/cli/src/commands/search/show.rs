@@ -8,12 +8,12 @@ use std::collections::BTreeMap;
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
-/// Longest headline in a line, in characters.
+/// Max characters of a headline in a line.
 const HEADLINE_MAX: usize = 90;
 /// How often the status line is drawn.
 const TICK: Duration = Duration::from_millis(200);
 
-/// Results and states as they come.
+/// Shows results and states as they arrive.
 pub struct Show {
     text: bool,
     bar: ProgressBar,
@@ -30,6 +30,7 @@ impl Show {
         let bar = ProgressBar::no_length();
         let terminal = io::stderr().is_terminal();
         bar.set_draw_target(match terminal {
+            // On standard error, so that results can be piped while the status is seen.
             true => ProgressDrawTarget::stderr_with_hz(8),
             false => ProgressDrawTarget::hidden(),
         });
@@ -47,7 +48,7 @@ impl Show {
     /// Prints the results of a packet.
     pub fn results(&mut self, packet: &Value) {
         let provider = packet["provider"].as_str().unwrap_or_default();
-        // Of a moving object: whether it came, stayed or left.
+        // The transition of a moving object: enter, inside or exit.
         let when = packet["when"].as_str();
         let source = when.map_or_else(|| provider.to_owned(), |when| format!("{provider} {when}"));
         let width = self.providers.keys().map(String::len).max().unwrap_or(0);
@@ -109,7 +110,7 @@ impl Show {
         self.gone
     }
 
-    /// Takes the status line away.
+    /// Removes the status line.
     pub fn end(&self) {
         self.bar.finish_and_clear();
     }
@@ -123,7 +124,7 @@ impl Show {
         });
     }
 
-    /// Says on standard error how the search ended; anything but `complete` is a failure.
+    /// Reports on standard error how the search ended; anything but `complete` is a failure.
     pub fn summary(&self, last: &Value) -> Result<(), Failure> {
         let ms = |name: &str| last[name].as_u64().map(count_text);
         let times = match (ms("ttfp_ms"), ms("ttlp_ms")) {
@@ -137,6 +138,7 @@ impl Show {
         let states = last["providers"].as_object().cloned().unwrap_or_else(Map::new);
         let width = states.keys().map(String::len).max().unwrap_or(0);
         for (name, state) in &states {
+            // A provider whose state packet was lost is listed with its final state alone.
             let told = self.providers.get(name).and_then(Option::as_ref).unwrap_or(&Value::Null);
             let (results, ms) = (told["results"].as_u64().unwrap_or(0), told["ms"].as_u64().unwrap_or(0));
             let line = format!(
@@ -173,7 +175,7 @@ fn line(provider: &str, width: usize, feature: &Value) -> String {
     format!("{time:<16}  {provider:<width$}  {headline}{link}")
 }
 
-/// A source's text, in one line and without characters that would control a terminal.
+/// A source's text, in one line and without control characters, which a terminal would obey.
 fn plain(text: &str) -> String {
     let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     text.split_whitespace().collect::<Vec<_>>().join(" ")

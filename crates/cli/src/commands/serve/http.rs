@@ -1,4 +1,4 @@
-//! Serving clients over HTTP, whatever the collections come from.
+//! Serves clients over HTTP, from any source of collections.
 
 use crate::certificates::Certificates;
 use crate::config::Config;
@@ -32,7 +32,7 @@ pub(super) struct Doors {
 impl Doors {
     /// Binds the addresses of the settings, and reads the certificate.
     pub(super) async fn open(config: &mut Config) -> Result<Doors, Failure> {
-        // A name that the address is given by is a name of the server.
+        // A host name in the listen address is a name of the server.
         config.server.hosts.extend(HostName::listened_on(&config.listen));
         let certificates = config.tls.open()?;
         let listener = TcpListener::bind(&config.listen)
@@ -51,7 +51,7 @@ impl Doors {
     }
 }
 
-/// What a server answers from.
+/// The collections that a server serves.
 pub(super) struct Source {
     pub(super) backend: Arc<dyn Backend>,
     /// Where the collections are, for the start message and for failures.
@@ -60,7 +60,7 @@ pub(super) struct Source {
     pub(super) folder: Option<PathBuf>,
 }
 
-/// Serves until `stop`. The caller closes what the source came from.
+/// Serves until `stop`. The caller closes the source.
 pub(super) async fn serve(
     doors: Doors,
     config: Config,
@@ -72,7 +72,7 @@ pub(super) async fn serve(
     let Source { backend, place, folder } = source;
     let hosts = Hosts::new(&config.server, address);
     let refused = |e: Fault| match e {
-        // Of a file that the settings name.
+        // The error is in a file that the settings name.
         Fault::Invalid(setting) => Failure::Usage(format!("--config: {setting}")),
         other => Failure::Refused(format!("cannot open what is {place}: {other}")),
     };
@@ -142,7 +142,7 @@ pub(super) async fn serve(
     }
     let followed = certificates.map(Certificates::follow).transpose();
     let followed = followed.map_err(|e| Failure::Refused(format!("cannot watch for signals: {e}")))?;
-    // Its task ends with this function.
+    // Its task ends with this function, which drops the set.
     let mut following = JoinSet::new();
     if let Some(followed) = followed {
         following.spawn(followed);

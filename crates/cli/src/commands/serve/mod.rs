@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// A process with less memory returns free memory to the system at once.
+/// A process with less memory than this returns freed memory to the system at once.
 const LITTLE_MEMORY: u64 = 4 << 30;
 
 /// Files that a server has open besides its connections.
@@ -97,8 +97,10 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     if machine::memory().is_some_and(|bytes| bytes < LITTLE_MEMORY) {
         machine::return_memory_soon(Duration::from_millis(10));
     }
+    // Before the limits are checked, which writes the first warning.
     let telling = log::start(config.log_format);
     if let Some(files) = machine::raise_open_files() {
+        // Lowered rather than refused: a connection beyond the limit of files could not even be told to go away.
         let max = usize::try_from(files.saturating_sub(OTHER_FILES).max(files / 2)).unwrap_or(usize::MAX);
         if config.server.connections_max > max {
             tracing::warn!(
@@ -125,6 +127,7 @@ fn settings(args: &ServeArgs) -> Result<Config, Failure> {
         config.listen.clone_from(listen);
     }
     config.server.hosts.extend(args.host.iter().cloned());
+    // The command line overrides the file, option by option.
     for (given, place) in [(&args.tls_cert, &mut config.tls.certificate), (&args.tls_key, &mut config.tls.key)] {
         if given.is_some() {
             place.clone_from(given);
@@ -153,6 +156,7 @@ fn settings(args: &ServeArgs) -> Result<Config, Failure> {
     }
     config.store.ephemeral |= args.ephemeral;
     if config.store.ephemeral {
+        // No folder is opened in memory, whatever the settings name; the limits stay.
         let memory = Options::ephemeral();
         config.store = Options { data: memory.data, ephemeral: true, ..config.store };
     }
@@ -180,6 +184,7 @@ async fn all(mut config: Config, stop: impl Future<Output = ()> + Send + 'static
     let doors = Doors::open(&mut config).await?;
     let seams = Seams::real();
     let (options, for_open) = (config.store.clone(), seams.clone());
+    // Opening reads footers and replays logs, and must not block the task that watches for signals.
     let opened = tokio::task::spawn_blocking(move || Store::open(options, for_open)).await;
     let store = Arc::new(opened.map_err(|e| Failure::Refused(format!("opening the data folder failed: {e}")))??);
     for problem in store.problems() {
@@ -194,6 +199,7 @@ async fn all(mut config: Config, stop: impl Future<Output = ()> + Send + 'static
     let served = http::serve(doors, config, source, &seams, stop).await;
     // Also after a failure: closing flushes the memory trees, so that the next start replays no log.
     let closed = tokio::task::spawn_blocking(move || store.close()).await;
+    // The error of serving comes first: a failure to close often follows from it.
     served?;
     closed.map_err(|e| Failure::Refused(format!("closing the data folder failed: {e}")))??;
     say("stopped; everything is on disk");

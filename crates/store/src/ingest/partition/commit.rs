@@ -11,7 +11,7 @@ use meridian_observe as observe;
 use std::collections::HashMap;
 
 impl Partition {
-    /// Commits a group of writes: one append, one sync, one new snapshot. Answers each in its place.
+    /// Commits a group of writes: one append, one sync, one new snapshot. Returns the outcomes in order.
     pub(crate) fn commit(&mut self, group: Vec<Request>) -> Vec<Result<Done, WriteError>> {
         // Wall time for keys, because they outlive the process; monotonic time for idleness, because a clock that is
         // set must not look like a pause.
@@ -27,7 +27,7 @@ impl Partition {
         let context = self.context.clone();
         let mut stage = Stage::new(&self.entries, &context, self.position + 1);
         let mut records = Vec::new();
-        // Keys first used in this group: key to what its write came to.
+        // Keys first used in this group, each with the outcome of its write.
         let mut fresh: HashMap<String, Remembered> = HashMap::new();
         // An ephemeral collection runs the same code without a log, so both kinds have the same semantics.
         let (durable, mut taken) = (self.log.is_some(), 0);
@@ -61,7 +61,8 @@ impl Partition {
                     fresh.insert(key.text.clone(), what);
                 }
                 let key = request.key.map_or_else(Vec::new, |key| key.text.into_bytes());
-                // What the log takes of a write, its head apart; of a collection without a log what it takes in memory.
+                // What the log stores of a write, without the record's head; without a log, what the write takes in
+                // memory.
                 taken += if body.is_empty() { bytes } else { (key.len() + body.len()) as u64 };
                 records.push(Record { position: outcome.position, kind, time: now, events, key, body });
                 answers.push(Ok(Done::Stored(outcome)));
@@ -81,7 +82,7 @@ impl Partition {
             Err(e) => return fail_stored(answers, || WriteError::Refused(e.to_string())),
         };
         if durable && let Some(log) = &mut self.log {
-            // Of the write that leads the group: its thread works for all of them.
+            // Charged to the write that leads the group, since its thread works for all of them.
             let sync = observe::stage(observe::Stage::Sync);
             let appended = log.append(&records);
             drop(sync);
@@ -100,7 +101,7 @@ impl Partition {
                 }
                 Err(AppendError::Unknown(e)) => {
                     let why = format!("{e}: the content of the disk is unknown; restart once the disk works");
-                    // Poisoned until it is opened again: a later group could be behind one that a restart does not
+                    // Refuses writes until it is opened again: a later group could follow one that a restart does not
                     // find.
                     self.outdate(why.clone());
                     return fail_stored(answers, || WriteError::Failed(why.clone()));
@@ -162,12 +163,12 @@ fn stage_one(stage: &mut Stage<'_>, change: Change) -> Result<Staged, WriteError
     Ok((Kind::Delete, outcome, encode_targets(&targets), 0))
 }
 
-/// Answers with an error what would have been stored.
+/// Turns the outcomes of writes that would have been stored into errors.
 fn fail_stored(
     answers: Vec<Result<Done, WriteError>>,
     error: impl Fn() -> WriteError,
 ) -> Vec<Result<Done, WriteError>> {
-    // A duplicate of a write in this very group fails with it; one of an older write would not have to, but tells the
-    // sender nothing wrong by being asked to come again.
+    // A duplicate of a write in this group must fail with it. A duplicate of an older write need not, but a retry of
+    // it is harmless.
     answers.into_iter().map(|answer| answer.and_then(|_| Err(error()))).collect()
 }

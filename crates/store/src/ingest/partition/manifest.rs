@@ -35,7 +35,7 @@ impl Partition {
     /// Takes an epoch of file numbers for this process: before it names its first file.
     ///
     /// # Errors
-    /// Of [`CommitError::Unknown`] nothing follows: both manifests name the same files, and the next try follows whichever stands.
+    /// [`CommitError::Unknown`] is harmless: both manifests name the same files, and the next try follows whichever stands.
     pub(crate) fn claim_numbers(&mut self) -> Result<(), CommitError> {
         if self.claimed {
             return Ok(());
@@ -50,7 +50,7 @@ impl Partition {
         Ok(())
     }
 
-    /// The same while the partition is served: if another process has it, this one stops.
+    /// The same while the partition is served: if another process owns it, this one stops.
     pub(crate) fn claim_or_stop(&mut self) -> Result<(), StoreError> {
         self.claim_numbers().map_err(|failed| match failed {
             CommitError::Unknown(error) => error,

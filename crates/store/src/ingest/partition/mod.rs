@@ -1,8 +1,8 @@
 //! The core of a collection: a state machine over log, memory trees and segments, without its own threads.
 //!
 //! [`Partition::commit`] takes a group of writes to durability and visibility. Flushes and merges are jobs
-//! (`maintenance.rs`): chosen and installed here, under the lock that the caller keeps around the partition, and worked
-//! off outside of it. Readers never come here: they load the published [`State`].
+//! (`maintenance/`). They are chosen and installed here, under the caller's lock of the partition, and run outside of
+//! it. Readers never come here: they load the published [`State`].
 
 mod commit;
 mod manifest;
@@ -23,12 +23,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Most rows of a merge that a writer does on its way; larger ones wait for maintenance.
+/// Max rows of a merge that a writer does itself; larger ones wait for maintenance.
 const INLINE_ROWS_MAX: u64 = 1 << 15;
 
-/// From this many runs on a writer merges whatever the size, so that readers never face more.
+/// From this many runs on, a writer merges runs of any size, so that readers never meet more.
 const RUNS_MAX: usize = 48;
-/// A merge in memory takes at most this part of the memory for writes once more.
+/// A merge in memory takes at most one part in so many of the memory for writes, in addition.
 const IN_MEMORY_PART: u64 = 4;
 
 /// One partition of a collection.
@@ -52,9 +52,9 @@ pub(crate) struct Partition {
     /// Segments that could not be opened: they stay in the manifest.
     pub(crate) damaged: Vec<SegmentEntry>,
     pub(crate) problems: Vec<Problem>,
-    /// Why a file did not read that may be whole: the disk refused, or a newer program wrote it.
+    /// Why a file that may be intact could not be read: the disk failed, or a newer program wrote it.
     pub(crate) unread: Option<StoreError>,
-    /// Damage without loss: a copy of data served from another form.
+    /// Damage without loss: data that is served from another form.
     pub(crate) notes: Vec<Problem>,
     pub(crate) keys: IdempotencyKeys,
     pub(crate) position: u64,
@@ -67,9 +67,9 @@ pub(crate) struct Partition {
     pub(crate) unmergeable: Vec<u64>,
     /// Segments that could not be rebuilt.
     pub(crate) unmendable: Vec<u64>,
-    /// Most runs over one stretch of time, and the most that there may be once all merges are done.
+    /// Max runs over one period now, and the max once all merges are done.
     pub(crate) depth: (u32, u64),
-    /// Set by the first flush asked for, until it is done.
+    /// A flush was requested and is not done yet.
     pub(crate) flush_wanted: bool,
     /// When the last group was committed, in microseconds of [`crate::seams::Clock::elapsed`].
     pub(crate) committed_at: i64,
@@ -89,7 +89,7 @@ pub(crate) struct Key {
     pub(crate) batch: u64,
 }
 
-/// What became of a write.
+/// The outcome of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Done {
     /// It is durable and visible.
@@ -99,7 +99,7 @@ pub(crate) enum Done {
 }
 
 impl Partition {
-    /// Keeps the number of memory trees logarithmic: the youngest of a like size become one.
+    /// Keeps the number of memory trees logarithmic: the newest trees of similar size become one.
     pub(super) fn merge_small_runs(&mut self) {
         loop {
             // Frozen runs are excluded: a job reads them now and removes them when it is installed.
@@ -118,12 +118,12 @@ impl Partition {
             match merge_runs(&self.shared, &self.context, &inputs, self.floor_for(&inputs)) {
                 Ok(merged) => {
                     self.entries.retain(|e| inputs.iter().all(|i| i.part.number != e.part.number));
-                    // Appended last, because the inputs were the youngest: entries stay in order of age, which the
+                    // Appended last, because the inputs were the newest: entries stay in order of age, which the
                     // search for ids relies on.
                     self.entries.extend(merged);
                 }
                 Err(e) => {
-                    // Columns too large to be concatenated: they stay as they are until the flush.
+                    // The columns are too large to be concatenated: the trees stay as they are until the flush.
                     tracing::warn!(error = %e, "memory trees were not merged");
                     return;
                 }
@@ -131,7 +131,8 @@ impl Partition {
         }
     }
 
-    /// Whether these memory trees may be merged in memory, where they are twice meanwhile. The flush merges larger ones.
+    /// Whether these memory trees may be merged in memory, where both copies exist meanwhile. The flush merges larger
+    /// ones.
     pub(crate) fn may_merge_in_memory(&self, runs: &[usize]) -> bool {
         let bytes: u64 = runs.iter().map(|i| self.entries[*i].part.bytes()).sum();
         bytes <= self.shared.options.memory_bytes / IN_MEMORY_PART
@@ -190,24 +191,24 @@ impl Partition {
         }));
     }
 
-    /// Whether it is all there, and takes writes.
+    /// Whether nothing is missing, and writes are accepted.
     pub(crate) fn is_sound(&self) -> bool {
         self.refuses.is_none() && self.damaged.is_empty() && !self.stale
     }
 
-    /// Whether it has rows that do not read. Reads all of them.
+    /// Whether it has unreadable rows. Reads all rows.
     pub(crate) fn has_lost_blocks(&self) -> bool {
         let segments = self.entries.iter().filter_map(|entry| entry.part.segment());
         segments.into_iter().any(|segment| !segment.lost_blocks().is_empty())
     }
 
-    /// Takes no more writes: what is held here may not be what log and catalog hold.
+    /// Refuses writes from now on: the state here may not be that of log and catalog.
     pub(crate) fn outdate(&mut self, why: String) {
         self.shared.outdated.store(true, Ordering::Release);
         self.refuse(why);
     }
 
-    /// Takes no more writes from here on.
+    /// Refuses writes from now on.
     pub(crate) fn refuse(&mut self, why: String) {
         tracing::error!(collection = %self.manifest.collection, why = %why, "the collection accepts no more writes");
         self.refuses = Some(why);

@@ -7,7 +7,7 @@ use crate::part::objects::ObjectRows;
 use meridian_index::{Grid, Key};
 use meridian_model::{Batch, IdRole, Invalid, Mode};
 
-/// Max number of ids or mistakes named in one error.
+/// Max ids or mistakes named in one error.
 pub(crate) const NAMED_MAX: usize = 100;
 
 /// Events ready to be stored.
@@ -15,11 +15,11 @@ pub(crate) const NAMED_MAX: usize = 100;
 pub(crate) struct Events {
     pub(crate) batch: Batch,
     pub(crate) keys: Vec<Key>,
-    /// Given ids by hash; empty where ids are made.
+    /// Given ids by hash; empty if ids are generated.
     pub(crate) ids: KeyRows,
     /// Objects in order of time, with ordinals for numbers; empty in collections of mode `history`.
     pub(crate) objects: ObjectRows,
-    /// As the log holds them; empty while the log is replayed and in collections without log.
+    /// The encoded events for the log; empty during replay and in collections without a log.
     pub(crate) body: Vec<u8>,
     pub(crate) replace: bool,
     /// The number of the one event that this write may replace, if it names one.
@@ -30,12 +30,12 @@ pub(crate) struct Events {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Target {
     pub(crate) seq: u64,
-    /// Empty where ids are made.
+    /// Empty if ids are generated.
     pub(crate) id: String,
 }
 
 impl Events {
-    /// Sorts and hashes what a batch brings, and finds ids that occur in it twice.
+    /// Sorts and hashes the events of a batch, and finds duplicate ids in it.
     pub(crate) fn of(context: &Context, batch: Batch, replace: bool) -> Result<Events, Vec<Invalid>> {
         let batch = context.widen(batch).map_err(|e| vec![e])?;
         let mut ids = KeyRows::default();

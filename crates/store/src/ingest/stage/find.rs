@@ -1,5 +1,5 @@
-//! Finding live events by their ids: in the writes of a group so far, then in the parts, the newest first, as an id that is
-//! replaced again and again is found in the youngest.
+//! Finding live events by their ids. The earlier writes of the group come first, then the parts from newest to oldest: an
+//! id that is replaced often is in the newest.
 
 use super::Stage;
 use super::events::Target;
@@ -10,10 +10,10 @@ use arrow_array::StringArray;
 use meridian_model::{IdRole, Seq};
 
 impl Stage<'_> {
-    /// Rows of a batch whose ids live events have, and where these are; `keys` are those of its ids.
+    /// Rows of a batch whose ids belong to live events, with the places of these. `keys` are the keys of its ids.
     ///
-    /// As [`Stage::find`] for each, but part by part: a part's filter is fetched once for all keys, and meets them in its
-    /// own order, so that ten thousand ids cost little more than as many bits.
+    /// Equals [`Stage::find`] for each id, but works part by part. A part's filter is fetched once, and probed in its own
+    /// order. So ten thousand ids cost little more than as many bits.
     pub(crate) fn find_all(&self, keys: &KeyRows, ids: &StringArray) -> Result<Vec<(u32, RowLocation)>, StoreError> {
         let KeyRows { keys, rows } = keys;
         let id_of = |i: u32| ids.value(rows[i as usize] as usize);
@@ -75,7 +75,8 @@ impl Stage<'_> {
                     rows.filter(|row| ids.value(*row as usize) == id).collect()
                 }
                 _ => {
-                    // A made id is the sequence number itself, so position and ordinal locate the row without a search.
+                    // A generated id is the sequence number itself, so position and ordinal locate the row without a
+                    // search.
                     let ordinal = Seq(key).0 & 0xff_ffff;
                     let here = Seq(key).position() == staged.position && ordinal < staged.events.batch.rows() as u64;
                     here.then_some(ordinal as u32).into_iter().collect()

@@ -1,9 +1,9 @@
 //! Mode `latest`: which event of each object the collection shows.
 //!
-//! History is kept whole; a second record beside the dead rows says which rows are hidden because their object has a
-//! newer event. The newest is the one that ends last by its own time (of two, the one written last), so a late event
-//! never wins. When it is deleted, the previous one is shown again. Snapshots see this as they see deaths: from a
-//! write on, until another. Which rows are hidden follows from the events alone, so replaying the log finds it again.
+//! The whole history is kept. A second set beside the dead rows has the rows that are hidden because their object has
+//! a newer event. The newest is the one that ends last by its own time (of two, the one written last), so a late
+//! event never wins. When it is deleted, the previous one is shown again. Snapshots see this as they see deaths: from
+//! one write on, until another. Hidden rows follow from the events alone, so a replay of the log computes them again.
 
 use super::Stage;
 use super::events::Events;
@@ -20,7 +20,7 @@ impl Stage<'_> {
         self.context.schema.mode == Mode::Latest
     }
 
-    /// The objects whose newest event a write may change: those of the rows it kills and of the events it brings.
+    /// The objects whose newest event a write may change: those of the rows it kills and of the events it adds.
     pub(crate) fn objects_before(
         &mut self,
         killed: impl Iterator<Item = RowLocation>,
@@ -63,7 +63,7 @@ impl Stage<'_> {
             return Ok(());
         }
         let at = Seq::new(position, 0).0;
-        // New events that another of their object comes after.
+        // New events that are older than another event of their object.
         let mut late = HashSet::new();
         if let Some(batch) = self.staged.len().checked_sub(1).filter(|b| self.staged[*b].position == position) {
             let rows =
@@ -107,7 +107,7 @@ impl Stage<'_> {
             }
         }
         for (index, entry) in self.entries.iter().enumerate().rev() {
-            // Late events aside, the youngest parts have it, and older ones need not be asked.
+            // Except for late events, the newest parts have it, and older ones need not be read.
             if best.is_some_and(|b| entry.part.forest.bounds().end < b.time) {
                 continue;
             }

@@ -21,7 +21,7 @@ use meridian_model::{Batch, IdRole, Seq};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// What a write wants, checked as far as that goes without the collection.
+/// A requested change, checked as far as possible without the collection.
 #[derive(Debug)]
 pub(crate) enum Change {
     /// Adds events.
@@ -201,7 +201,7 @@ impl<'a> Stage<'a> {
             if rows.is_empty() {
                 continue;
             }
-            // Of an object's events the newest goes last, so none comes to be shown by this.
+            // An object's newest event expires last, so no older event becomes visible.
             if self.is_latest() {
                 let hidden = self.hidden.entry(index).or_insert_with(|| entry.hidden.as_ref().clone());
                 hidden.kill_all(rows.clone(), death);

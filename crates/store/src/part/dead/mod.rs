@@ -13,10 +13,10 @@ use std::sync::Arc;
 pub(crate) const DROPPED: u32 = u32::MAX;
 /// From this many rows on, rows that die at once are kept as a bitmap.
 const LAYER_ROWS_MIN: u64 = 64;
-/// The end of a death that lasts.
+/// The end of a permanent death.
 const FOR_GOOD: u64 = u64::MAX;
 
-/// A row that is dead from one write on, until another brings it back (in the view of mode `latest`), or for good.
+/// A row that is dead from one write on, until another revives it (in the view of mode `latest`), or for good.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Death {
     row: u32,
@@ -26,9 +26,9 @@ struct Death {
 
 /// The dead rows of one part, each with the number of the write that killed it.
 ///
-/// A value never changes once readers see it: a writer clones it (cheap: rows are kept by chunk, and chunks are
-/// shared) and changes its copy. Rows that died together, or so long ago that no snapshot distinguishes their deaths
-/// ([`DeadRows::settle`]), cost a bit each at most.
+/// A value never changes once readers see it: a writer clones it and changes its copy. Clones are cheap, since rows
+/// are kept by chunk and chunks are shared. Rows that died together cost a bit each at most. So do those that died so
+/// long ago that no snapshot distinguishes their deaths ([`DeadRows::settle`]).
 #[derive(Debug, Clone, Default)]
 pub(crate) struct DeadRows {
     /// Single deaths in order, by chunk of [`CHUNK_ROWS`] rows; missing chunks at the end are empty.
@@ -73,7 +73,7 @@ impl DeadRows {
         layers + self.singles().filter(|d| d.from <= last && d.until == FOR_GOOD).count() as u64
     }
 
-    /// Marks a row dead from `seq` on; a row already dead keeps its first death. Says whether it was alive.
+    /// Marks a row dead from `seq` on. A row already dead keeps its first death. Returns whether it was alive.
     pub(crate) fn kill(&mut self, row: u32, seq: u64) -> bool {
         if self.death(row).is_some() {
             return false;
@@ -83,7 +83,7 @@ impl DeadRows {
         true
     }
 
-    /// Marks rows dead from `seq` on; says how many were alive.
+    /// Marks rows dead from `seq` on. Returns how many were alive.
     pub(crate) fn kill_all(&mut self, mut rows: RoaringBitmap, seq: u64) -> u64 {
         // A bitmap has a fixed cost at each lookup; a few rows are cheaper in the sorted lists of their chunks.
         if rows.len() < LAYER_ROWS_MIN {
@@ -100,7 +100,7 @@ impl DeadRows {
         killed
     }
 
-    /// Those of the rows that are not dead by now.
+    /// The rows among these that are not dead now.
     pub(crate) fn alive_of(&self, mut rows: RoaringBitmap) -> RoaringBitmap {
         self.layers.values().for_each(|layer| rows -= layer.as_ref());
         if let (Some(first), Some(last)) = (rows.min(), rows.max()) {
@@ -111,7 +111,7 @@ impl DeadRows {
         rows
     }
 
-    /// Brings a row back from `seq` on; says whether it was dead.
+    /// Revives a row from `seq` on. Returns whether it was dead.
     pub(crate) fn revive(&mut self, row: u32, seq: u64) -> bool {
         let layer = self.layers.iter_mut().find(|(_, rows)| rows.contains(row));
         if let Some((&from, rows)) = layer {
@@ -134,7 +134,7 @@ impl DeadRows {
     }
 
     fn insert(&mut self, death: Death) {
-        // Killed and brought back by one write: no reader saw it.
+        // Killed and revived by one write: no reader saw the death.
         if death.from >= death.until {
             return;
         }
@@ -148,18 +148,18 @@ impl DeadRows {
         self.last = self.last.max(if death.until == FOR_GOOD { death.from } else { death.until });
     }
 
-    /// When a row died, if it is dead by now.
+    /// When a row died, if it is dead now.
     pub(crate) fn death(&self, row: u32) -> Option<u64> {
         let single = self.singles_in(row..row + 1).find(|d| d.until == FOR_GOOD).map(|d| d.from);
         single.or_else(|| self.layers.iter().find(|(_, rows)| rows.contains(row)).map(|(seq, _)| *seq))
     }
 
-    /// Whether a row is dead in the eyes of a snapshot.
+    /// Whether a row is dead for a snapshot.
     pub(crate) fn is_dead(&self, row: u32, seq: Seq) -> bool {
         !self.all_alive(row..row + 1, seq)
     }
 
-    /// Rows of a range that are dead in the eyes of a snapshot, in order.
+    /// Rows of a range that are dead for a snapshot, in order.
     pub(crate) fn range(&self, rows: Range<u32>, seq: Seq) -> impl Iterator<Item = u32> + '_ {
         // The common case, a part without dead rows, costs nothing.
         let chunks = if self.is_empty() { 0..0 } else { rows.start / CHUNK_ROWS..rows.end.div_ceil(CHUNK_ROWS) };
@@ -182,14 +182,14 @@ impl DeadRows {
         })
     }
 
-    /// Whether no row of the range is dead in the eyes of a snapshot.
+    /// Whether no row of the range is dead for a snapshot.
     pub(crate) fn all_alive(&self, rows: Range<u32>, seq: Seq) -> bool {
         self.is_empty()
             || (!self.singles_in(rows.clone()).any(|d| d.holds(seq))
                 && self.layers.range(..=seq.0).all(|(_, layer)| layer.range(rows.clone()).next().is_none()))
     }
 
-    /// Whether all of a part's rows are dead in the eyes of a snapshot; `false` is not certain.
+    /// Whether all of a part's rows are dead for a snapshot. `false` may be wrong.
     pub(crate) fn all_dead(&self, part_rows: u32, seq: Seq) -> bool {
         self.count == u64::from(part_rows) && self.last <= seq.0
     }
@@ -252,8 +252,8 @@ impl DeadRows {
         }
     }
 
-    /// The dead rows of the parts that others were merged into: `maps` has for each input and row its place among all
-    /// rows of the outputs, or [`DROPPED`].
+    /// The dead rows of the outputs of a merge. `maps` has for each input and row its place among all output rows, or
+    /// [`DROPPED`].
     pub(crate) fn moved<'a>(
         inputs: impl Iterator<Item = &'a DeadRows>,
         maps: &[Vec<u32>],

@@ -1,8 +1,8 @@
 //! Archives of segments: GeoParquet 1.1 with the rows of the segment in their order.
 //!
-//! Once the manifest names it, this file is the truth and the rest of a segment is a cache. Parquet has no checksum
-//! that its library writes, so the directory carries a CRC32C of every 16 KiB of what stands before it, and the
-//! manifest one of the directory.
+//! Once the manifest names it, this file is the source and the rest of a segment is a cache. The Parquet library
+//! writes no checksums. So the directory holds a CRC32C of every 16 KiB before it, and the manifest holds one of the
+//! directory.
 
 use super::RowSource;
 use crate::error::StoreError;
@@ -31,7 +31,7 @@ const WRITE_BYTES: usize = 1 << 20;
 /// Key in the directory under which the checksums are kept: 8 hexadecimal digits each.
 const CHECKSUMS_NOTE: &str = "meridian.crc32c";
 
-/// What the manifest says of an archive.
+/// The manifest's entry of an archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ArchiveEntry {
     /// Length of the file.
@@ -143,7 +143,7 @@ impl Archive {
         let corrupt = |detail: String| StoreError::corrupt(path, detail);
         let file = objects.open(name).map_err(StoreError::io("open", path))?;
         let bytes = file.len().map_err(StoreError::io("read", path))?;
-        // Before anything is allocated by numbers from the file.
+        // Checked before anything is allocated by numbers from the file.
         if bytes != entry.bytes || entry.directory > bytes {
             return Err(corrupt(format!("it has {bytes} bytes where the manifest says {}", entry.bytes)));
         }
@@ -169,7 +169,7 @@ impl Archive {
     }
 
     /// Opens a file that no manifest describes: its directory records where it begins. Only the checksums of the
-    /// pages vouch for it then, and that the directory reads.
+    /// pages and a readable directory prove it intact.
     pub(crate) fn find(objects: &dyn Objects, name: &str) -> Result<Archive, StoreError> {
         let path = &objects.path(name);
         let file = objects.open(name).map_err(StoreError::io("open", path))?;
@@ -220,7 +220,7 @@ impl Archive {
         from..self.rows().min(from.saturating_add(CHUNK_ROWS))
     }
 
-    /// What the library says, or what the disk or a checksum said before it.
+    /// The error of the library, or that of the disk or a checksum which caused it.
     fn error(&self, error: ParquetError) -> StoreError {
         match error {
             ParquetError::External(inner) => match inner.downcast::<StoreError>() {
@@ -242,7 +242,7 @@ impl Archive {
     }
 }
 
-/// The bytes of a file of which nothing is known yet.
+/// The bytes of a file without a known entry.
 struct Unchecked {
     file: Arc<dyn Object>,
     bytes: u64,

@@ -1,4 +1,5 @@
-//! Files of blocks: a header, blocks each under a checksum, a footer that says where they lie, and a tail to find it by.
+//! Files of blocks: a header, blocks with a checksum each, a footer with their places, and a tail that locates the
+//! footer.
 
 use crate::codec::{Reader, put_u32, put_u64};
 use crate::error::StoreError;
@@ -90,7 +91,7 @@ impl BlockWriter {
         Ok(BlockWriter::new(to, path, magic))
     }
 
-    /// Begins one that takes the place of what has the name.
+    /// Begins an object that replaces the one of this name.
     pub(crate) fn replace(
         objects: &dyn Objects,
         name: &str,
@@ -187,7 +188,7 @@ impl BlockFile {
         Ok((opened, footer))
     }
 
-    /// Reads and checks what stands before and behind the blocks: the version, and the footer.
+    /// Reads and verifies what surrounds the blocks: the version and the footer.
     fn ends(&self) -> Result<(u32, Vec<u8>), StoreError> {
         let BlockFile { file, path, bytes, magic, .. } = self;
         let (bytes, magic) = (*bytes, &magic[..]);
@@ -212,7 +213,7 @@ impl BlockFile {
         if version > VERSION {
             return Err(StoreError::NewerFormat { path: path.to_owned(), found: version, supported: VERSION });
         }
-        // The magic is repeated at the end: a file that was cut off shows without reading its blocks.
+        // The magic is repeated at the end, so a truncated file is detected without reading its blocks.
         let tail = read(bytes - TAIL_BYTES, TAIL_BYTES as usize)?;
         let mut reader = Reader::new(&tail);
         let offset = reader.u64().map_err(corrupt)?;
@@ -247,7 +248,7 @@ impl BlockFile {
             }
         };
         if raw.len() != block.raw as usize {
-            // Decoders rely on the raw length; a wrong one would be an index error far from its cause.
+            // Decoders rely on the raw length: a wrong one would cause an index error far away.
             return Err(wrong("it decompresses to another length"));
         }
         Ok(Buffer::from(raw))

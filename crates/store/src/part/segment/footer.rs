@@ -1,4 +1,4 @@
-//! The footer of a segment: what it holds and where.
+//! The footer of a segment: its content and the places of its blocks.
 
 use super::blocks::{BLOCK_REF_BYTES, BlockRef};
 use crate::codec::{Reader, put_bytes, put_i64, put_u16, put_u32, put_u64};
@@ -152,7 +152,7 @@ impl Footer {
         Ok(footer)
     }
 
-    /// Checks that numbers fit each other, so that readers may index by them.
+    /// Checks that numbers are consistent, so that readers may index by them.
     fn validate(&self) -> Result<(), String> {
         let layout = meridian_model::Layout::of(&self.schema);
         let chunks = self.chunks() as usize;
@@ -179,7 +179,7 @@ impl Footer {
     }
 }
 
-/// A count and so many items of at least `bytes` bytes; the count is checked before room is made.
+/// A count, and as many items of at least `bytes` bytes each. The count is checked before memory is allocated.
 pub(super) fn list<T>(
     reader: &mut Reader<'_>,
     bytes: usize,

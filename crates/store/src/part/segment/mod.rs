@@ -1,17 +1,17 @@
 //! Segments: sorted runs of events on disk, in up to three files of one number.
 //!
-//! `docs/format.md` has the byte layout. The *rows* are kept as Arrow (`.rows`), as GeoParquet (`.parquet`), or as both;
-//! the third file (`.segment`) holds the index: trees, keys, order of time, counts per map cell. Until
-//! a segment has its archive (the GeoParquet file) the Arrow rows are the truth; from then on the archive is, and the others are a cache
-//! of it: missing or damaged they are rebuilt or done without.
+//! `docs/format.md` has the byte layout. The *rows* are kept as Arrow (`.rows`), as GeoParquet (`.parquet`), or as both. The third file
+//! (`.segment`) holds the index: trees, keys, order of time, counts per map cell. Until a segment has its archive (the GeoParquet file),
+//! the Arrow rows are the source. From then on the archive is the source, and the other files are caches of it. If one is missing or
+//! damaged, it is rebuilt or not used.
 //!
-//! A `.segment` file that is missing or damaged is rebuilt from whichever rows are the truth (`rebuild.rs`).
+//! A missing or damaged `.segment` file is rebuilt from the source (`rebuild.rs`).
 //!
-//! Footers, trees and the fences of the key sidecar are read when a segment is opened; all else is read block by block
-//! through the block cache, and each block is checked against its CRC32C when it is fetched.
+//! Footers, trees and the fences of the key sidecar are read when a segment is opened. Everything else is read block
+//! by block through the block cache. Each block is checked against its CRC32C when it is fetched.
 //!
-//! Blocks are LZ4 where that saves a quarter, and raw otherwise: what does not fit into the block cache is decoded again and
-//! again, from the page cache (decision 022).
+//! Blocks are LZ4 if that saves a quarter, else raw. Decoding must be cheap: blocks that do not fit into the block cache are
+//! decoded repeatedly from the page cache (decision 022).
 
 mod archive;
 mod blocks;
@@ -39,9 +39,9 @@ const MAGIC: &[u8; 8] = b"MRDNSEGM";
 
 /// The source of a file's rows.
 pub(crate) trait RowSource {
-    /// The schema that they are read in.
+    /// The schema of the rows.
     fn schema(&self) -> &Arc<Schema>;
-    /// How many there are.
+    /// The number of rows.
     fn rows(&self) -> u32;
     /// Some rows of one chunk, with all columns, and their sequence numbers.
     fn chunk(&self, rows: Range<u32>) -> Result<(Batch, Vec<u64>), StoreError>;

@@ -22,7 +22,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// What a segment is read through.
+/// What is needed to read a segment.
 #[derive(Debug, Clone)]
 pub(crate) struct SegmentAccess {
     pub(crate) objects: Arc<dyn Objects>,
@@ -47,7 +47,7 @@ pub(crate) struct Segment {
     pub(super) archive: ArcSwapOption<Archive>,
     /// The error of a file of rows that is not used.
     pub(crate) given_up: Option<Problem>,
-    /// Grows with every use of the rows' file, over all segments: the min was used longest ago.
+    /// Set at every use of the rows' file from a counter of all segments: the min is the least recently used.
     pub(super) used: AtomicU64,
     /// Set once a block beside the rows turned out to be damaged.
     pub(super) sick: AtomicBool,
@@ -70,8 +70,8 @@ pub(crate) fn seq_max_of(objects: &dyn Objects, name: &str) -> Result<u64, Store
 }
 
 impl Segment {
-    /// Opens the segment of this number: checks headers, footers and trees. A file of rows that is missing or damaged
-    /// is no error where there is an archive. The trees come beside the segment, as every part has some.
+    /// Opens the segment of this number: checks headers, footers and trees. A missing or damaged file of rows is no
+    /// error if there is an archive. The trees are returned beside the segment, as every part has some.
     pub(crate) fn open(
         place: &SegmentAccess,
         file: u64,
@@ -122,7 +122,8 @@ impl Segment {
         Archive::open(place.objects.as_ref(), &archive_name(file), entry).map(Arc::new)
     }
 
-    /// No manifest names the segment of this number any more: its files go once no snapshot pins them, the index with the part.
+    /// No manifest names the segment of this number any more. Its files are deleted once no snapshot pins them, the index with
+    /// the part.
     pub(crate) fn retire(&self, file: u64, part: Pin) {
         self.doom(segment_name(file), part);
         if let Some(rows) = self.rows.load().as_ref() {
@@ -143,12 +144,12 @@ impl Segment {
         }
     }
 
-    /// Says that the rows are archived too, as the manifest does.
+    /// Notes that the rows are archived too, once the manifest names the archive.
     pub(crate) fn set_archive(&self, archive: Arc<Archive>) {
         self.archive.store(Some(archive));
     }
 
-    /// From now on the Arrow rows are the truth again.
+    /// From now on the Arrow rows are the source again.
     pub(crate) fn drop_archive(&self) {
         self.archive.store(None);
     }
@@ -158,17 +159,17 @@ impl Segment {
         self.archive.load_full()
     }
 
-    /// Bytes of the Arrow rows, and when they were used last; `None` where there are none.
+    /// Bytes of the Arrow rows, and when they were used last; `None` if there are none.
     pub(crate) fn rows_held(&self) -> Option<(u64, u64)> {
         self.rows.load().as_ref().map(|rows| (rows.file.bytes, self.used.load(Ordering::Relaxed)))
     }
 
-    /// The Arrow rows, where they are.
+    /// The Arrow rows, if there are any.
     pub(crate) fn rows_file(&self) -> Option<Arc<RowsFile>> {
         self.rows.load_full()
     }
 
-    /// Lets go of the Arrow rows: they are read from the archive from now on.
+    /// Drops the Arrow rows: rows are read from the archive from now on.
     pub(crate) fn drop_rows(&self) {
         if let Some(rows) = self.rows.swap(None) {
             self.doom_rows(&rows);
@@ -263,7 +264,7 @@ fn open_rows(objects: &dyn Objects, name: &str, expected: u32) -> Result<RowsFil
     Err(StoreError::corrupt(&rows.file.path, detail))
 }
 
-/// Lets go of Arrow rows that do not read, where the archive has them; says what was wrong. A missing file is no damage.
+/// Drops unreadable Arrow rows that the archive has too, and returns the error. A missing file is no damage.
 fn give_up_rows(place: &SegmentAccess, name: String, error: &StoreError) -> Option<Problem> {
     if matches!(error, StoreError::Io { source, .. } if source.kind() == ErrorKind::NotFound) {
         return None;

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::open::{Segment, forest_of};
-/// Set in the number of a cached block of Arrow rows, which is not a block of the file beside them.
+/// Set in the number of a cached block of Arrow rows, which is not a block of the index.
 const ROWS_BLOCK: u32 = 1 << 31;
 /// Set in the number of a cached column of a chunk of the archive.
 const ARCHIVE_BLOCK: u32 = 1 << 30;
@@ -29,8 +29,8 @@ impl Segment {
         self.footer.time.is_some()
     }
 
-    /// The tree over the order of time. Unlike that over the rows it is not asked by every question, so it is not kept
-    /// in memory with the segment.
+    /// The tree over the order of time. Unlike the trees over the rows it is not read by every query, so it is not
+    /// kept in memory with the segment.
     pub(crate) fn time_forest(&self) -> Result<Arc<Forest>, StoreError> {
         let block = self.footer.time.as_ref().ok_or_else(|| self.corrupt("it has no order of time"))?.forest_block;
         let found = self.block(block, "the tree over the order of time", |bytes| {
@@ -59,7 +59,7 @@ impl Segment {
         self.rows.load().as_ref().map_or(CHUNK_ROWS, |rows| rows.page_rows(chunk, column))
     }
 
-    /// The smallest of [`Self::page_rows`] in any chunk.
+    /// The min of [`Self::page_rows`] over all chunks.
     pub(crate) fn page_rows_min(&self, column: usize) -> u32 {
         self.rows.load().as_ref().map_or(CHUNK_ROWS, |rows| rows.page_rows_min(column))
     }
@@ -93,11 +93,11 @@ impl Segment {
     /// The block that holds a row, and its first row: a page of the Arrow rows, or a chunk of the archive.
     fn piece(&self, row: u32, column: usize, field: &Arc<Field>, fill: Fill) -> Result<(u32, ArrayRef), StoreError> {
         let chunk = row / CHUNK_ROWS;
-        // Arrow rows where they are: reading a block takes a tenth of a page of the archive.
+        // Arrow rows if there are any: reading a block takes a tenth of the time of a page of the archive.
         if let Some(rows) = self.rows.load_full() {
             let page_rows = rows.page_rows(chunk, column);
             let (first, page) = (row / page_rows * page_rows, row % CHUNK_ROWS / page_rows);
-            // Damage to a copy costs speed alone: the archive has the same rows.
+            // Damage to this copy only costs speed: the archive has the same rows.
             match self.page(&rows, rows.block_of(chunk, column, page), field, fill) {
                 Ok(array) if array.len() == page_rows.min(self.footer.rows - first) as usize => {
                     return Ok((first, array));
@@ -204,7 +204,7 @@ impl Segment {
         Ok(columns)
     }
 
-    /// The rows that stand at some places of the time projection.
+    /// The rows at some places of the time projection.
     pub(crate) fn time_rows(&self, places: Range<u32>) -> Result<UInt32Array, StoreError> {
         let last = self.footer.time.as_ref().map_or(0, |time| time.columns.len());
         let rows = self.time_stretch(places, last as u32, &self.row_field)?;
@@ -253,7 +253,7 @@ impl Segment {
             return Ok(Vec::new());
         }
         let fences = &self.footer.key_fences;
-        // Equal keys may run over the end of a page, so start at the last page that begins below the key.
+        // Equal keys may continue on the next page, so start at the last page that begins below the key.
         let first = fences.partition_point(|fence| *fence < key).saturating_sub(1);
         let mut rows = Vec::new();
         for (page, fence) in fences.iter().enumerate().skip(first) {
@@ -302,7 +302,7 @@ impl Segment {
     /// Pages of the sidecar of objects that may hold entries of an object within some times.
     pub(crate) fn object_pages(&self, object: u64, times: &RangeInclusive<i64>) -> Range<u32> {
         let Some(objects) = &self.footer.objects else { return 0..0 };
-        // Equal entries may run over the end of a page, so start at the last page that begins below.
+        // Equal entries may continue on the next page, so start at the last page that begins below.
         let first = objects.fences.partition_point(|f| *f < (object, *times.start())).saturating_sub(1);
         let end = objects.fences.partition_point(|f| *f <= (object, *times.end()));
         first as u32..(end as u32).max(first as u32)
@@ -320,7 +320,7 @@ impl Segment {
         }
     }
 
-    /// Values of a column over some rows: shared where they lie in one chunk, copied together otherwise.
+    /// Values of a column over some rows: shared if they lie in one chunk, otherwise concatenated.
     fn stretch(
         &self,
         rows: Range<u32>,

@@ -1,7 +1,7 @@
 //! The rows of a segment as Arrow: the fastest form, and the source until the segment has an archive.
 //!
-//! A column of a chunk is one block. Where its values are large (lines of hundreds of points, long texts) it is several pages of
-//! a power of two of rows each, so that a few rows can be read without all 4,096.
+//! A column of a chunk is one block. If its values are large (lines of hundreds of points, long texts), it is cut into pages
+//! with a power of two of rows. So a few rows can be read without all 4,096.
 
 use super::blocks::{BLOCK_REF_BYTES, BlockFile, BlockRef, BlockWriter};
 use super::footer::list;
@@ -19,12 +19,12 @@ use std::sync::Arc;
 /// First bytes of a file of rows, and its last.
 const MAGIC: &[u8; 8] = b"MRDNROWS";
 
-/// A column of a chunk that holds more bytes than this is cut into pages of at most as many, if rows allow it.
+/// Max bytes of a page, if rows allow it. A column of a chunk with more bytes is cut into pages.
 pub(crate) const PAGE_BYTES: usize = 256 << 10;
-/// Fewest rows of a page: nothing asks for less than a leaf.
+/// Min rows of a page: no reader asks for less than a leaf.
 pub(crate) const PAGE_ROWS_MIN: u32 = LEAF_ROWS as u32;
 
-/// A column of a chunk with more bytes than this has pages of [`PAGE_ROWS_MIN`] rows, whatever the rest of the chunk holds.
+/// A column of a chunk with more bytes than this has pages of [`PAGE_ROWS_MIN`] rows, whatever follows in the chunk.
 const LARGE_BYTES: usize = (CHUNK_ROWS / PAGE_ROWS_MIN / 2) as usize * PAGE_BYTES;
 
 /// Writes the rows of a segment. A chunk may come in pieces: of a column with large values only a few are held.
@@ -50,7 +50,7 @@ struct ColumnWriter {
 }
 
 impl ColumnWriter {
-    /// Writes the rows held as pages of so many rows.
+    /// Writes the rows held, as pages of `page_rows` rows.
     fn write(&mut self, to: &mut BlockWriter, page_rows: u32) -> Result<(), StoreError> {
         if self.held.is_empty() {
             return Ok(());
@@ -59,7 +59,7 @@ impl ColumnWriter {
         for from in (0..array.len()).step_by(page_rows as usize) {
             let rows = (array.len() - from).min(page_rows as usize);
             column_block(to, &self.field, array.slice(from, rows))?;
-            // The file lists pages by column; those of several columns that are large are written by turns.
+            // The footer lists pages by column, although pages of several large columns are written in turn.
             self.pages.extend(to.blocks.pop());
         }
         Ok(())
@@ -119,7 +119,7 @@ impl RowsWriter {
     }
 }
 
-/// Rows of a page of a column of so many bytes: a power of two.
+/// Rows of a page of a column with this many bytes: a power of two.
 fn page_rows(bytes: usize) -> u32 {
     let pages = bytes.div_ceil(PAGE_BYTES).max(1).next_power_of_two();
     (CHUNK_ROWS / u32::try_from(pages).unwrap_or(CHUNK_ROWS)).max(PAGE_ROWS_MIN)

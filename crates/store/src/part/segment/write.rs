@@ -16,10 +16,10 @@ use meridian_model::{Batch, FieldColumn, GeometryType, IdRole, Layout, Schema, T
 use std::path::Path;
 use std::sync::Arc;
 
-/// Most bytes that the time projection of one segment may take in memory while it is built.
+/// Max bytes of memory for the time projection of one segment while it is built.
 const TIME_BYTES_MAX: usize = 160 << 20;
 
-/// Most rows of a segment, such that what the writer keeps of each row until the end stays bounded.
+/// Max rows of a segment, so that the memory that the writer keeps for each row stays bounded.
 pub(crate) fn rows_max(schema: &Schema, wanted: u32) -> u32 {
     let objects = if schema.object.is_some() { size_of::<ObjectEntry>() } else { 0 };
     let per_row = 48 + objects + 9 * schema.numeric_fields().len();
@@ -71,7 +71,7 @@ impl SegmentWriter {
         Ok(SegmentWriter::new(index, Some(rows), schema, rule))
     }
 
-    /// Begins the index of a segment whose rows are there already, in the place of one that is missing or damaged.
+    /// Begins the index of a segment that has its rows, in the place of a missing or damaged one.
     pub(crate) fn replace_index(
         objects: &dyn Objects,
         file: u64,
@@ -214,7 +214,7 @@ impl SegmentWriter {
             let page = sorted.encode_page(from..sorted.keys.len().min(from + PAGE_KEYS));
             self.index.block(&page, true)?;
         }
-        // Made ids are looked up by number, and the range of numbers says enough.
+        // Generated ids are looked up by number, and the range of numbers suffices.
         let filter_block = (self.rule.role == IdRole::Given).then_some(self.index.next());
         if filter_block.is_some() {
             let filter = Filter::of(sorted.keys.iter().copied());

@@ -18,7 +18,7 @@ use meridian_model::{Schema, Seq};
 use std::sync::Arc;
 
 impl Mender<'_> {
-    /// Makes a manifest from the files and writes it. An older manifest or a copy that is behind says what files do not.
+    /// Makes a manifest from the files and writes it. An older manifest or copy supplies what the files do not hold.
     pub(super) fn rebuild(&mut self, definition: Option<Manifest>) -> Result<(), StoreError> {
         let common = self.common;
         let place = SegmentAccess {
@@ -77,7 +77,7 @@ impl Mender<'_> {
         self.set_aside(SEGMENTS, |name| !files_of(&written).contains(name))
     }
 
-    /// The schema that an older manifest says, or the newest that a segment was written in: fields are only ever added.
+    /// The schema of an older manifest, or the newest that a segment was written in: fields are only ever added.
     fn schema(&mut self, definition: Option<&Manifest>, found: &[Found]) -> Result<Schema, StoreError> {
         let written = found.iter().map(|segment| &segment.schema).max_by_key(|schema| schema.fields.len());
         match (definition, written) {
@@ -132,7 +132,7 @@ impl Mender<'_> {
         Ok((keys, last))
     }
 
-    /// Keys are hashed under the seed: without it they say nothing.
+    /// Keys are hashed under the seed: without it they are useless.
     fn forget_keys(&mut self) -> Result<(Vec<KeysEntry>, u64), StoreError> {
         let (keys, last) = self.keys()?;
         if !keys.is_empty() {

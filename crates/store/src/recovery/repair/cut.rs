@@ -15,13 +15,13 @@ use std::ops::Range;
 use std::sync::Arc;
 
 impl Mender<'_> {
-    /// Puts what reads of each damaged segment in its place; says whether there was one.
+    /// Replaces each damaged segment by its readable rows. Returns whether there was one.
     pub(super) fn cut_out(&mut self, partition: &mut Partition) -> Result<bool, StoreError> {
         let mut any = false;
         for damaged in partition.entries.clone() {
             let bad = damaged.part.segment().map(Segment::lost_blocks).unwrap_or_default();
             let Some(first) = bad.first() else { continue };
-            // The disk may have it yet.
+            // The disk failed, and may still have the block.
             if !first.is_damage() {
                 return Err(bad.into_iter().next().unwrap_or(StoreError::Closed));
             }
@@ -43,7 +43,7 @@ impl Mender<'_> {
     }
 }
 
-/// Writes the chunks of a segment that read as another one, and takes it in; gives the new place of each row.
+/// Writes the readable chunks of a segment as a new segment and adds that. Returns the new place of each row.
 fn rewrite(partition: &mut Partition, meta: &SegmentEntry, damaged: &Entry) -> Result<Vec<u32>, StoreError> {
     let (shared, context) = (partition.shared.clone(), partition.context.clone());
     let file = shared.number_file();

@@ -74,8 +74,8 @@ fn for_each_row(entry: &Entry, mut each: impl FnMut(u32, u64)) -> Result<(), Sto
     Ok(())
 }
 
-/// Of an event that stands in several segments leaves one, dead if any of them is; says how many were too many. The youngest
-/// segment keeps it.
+/// Keeps one copy of an event that is in several segments, in the newest segment; it is dead if any copy is. Returns the
+/// number of excess copies.
 fn kill_copies(partition: &mut Partition) -> Result<u64, StoreError> {
     let mut gone = RoaringTreemap::new();
     for entry in partition.entries.iter().filter(|entry| entry.dead.count() > 0) {

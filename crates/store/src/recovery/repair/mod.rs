@@ -1,13 +1,13 @@
-//! Putting a collection together again that has no manifest which can be believed.
+//! Repairs a collection without a trustworthy manifest.
 //!
-//! The manifest's copy, where it is whole and nothing is newer, is the manifest. Otherwise one is built from the files:
-//! schema from segments, archives or Arrow rows, dead rows, idempotency keys; then the log is replayed as at any start. What a
-//! copy or an older manifest says of settings, seed and names of tenants is taken from there.
+//! If the manifest's copy is intact and nothing is newer, it becomes the manifest. Otherwise a manifest is built from the
+//! files: the schema from segments, then archives or Arrow rows, dead rows and idempotency keys. Then the log is replayed as
+//! at any start. Settings, seed and names of tenants come from a copy or an older manifest.
 //!
-//! Where the manifest is good and what it names is not, or the log is damaged, what reads stays (`salvage.rs`).
+//! If the manifest is good but its files or the log are damaged, the readable part is kept (`salvage.rs`).
 //!
-//! Nothing is deleted: what does not read, or belongs to nothing, goes to the folder `lost` of the partition, and so do the
-//! manifests that were replaced. The new manifest is written last, so a repair that is broken off can be run again.
+//! Nothing is deleted. Unreadable and unreferenced files move to the partition's folder `lost`, as do the replaced
+//! manifests. The new manifest is written last, so an interrupted repair can be run again.
 
 mod build;
 mod cut;
@@ -38,8 +38,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 impl Store {
-    /// Puts every collection together again that could not be opened, lacks something, accepts no writes or has events that do not
-    /// read; says of each what was found, done and is missing. Nothing is deleted.
+    /// Repairs every collection that could not be opened, lacks data, refuses writes or has unreadable events. Returns for each
+    /// what was found, done and is missing. Nothing is deleted.
     ///
     /// Takes as long as reading everything takes. No other caller may use them meanwhile. Only collections of a data folder are repaired.
     pub fn repair(&self) -> Vec<Repair> {
@@ -62,7 +62,7 @@ impl Inner {
     fn repair(&self, tenant: &str, name: &str) -> Repair {
         let at = (tenant.to_owned(), name.to_owned());
         let mut report = Report::default();
-        // Nobody creates one of its name meanwhile.
+        // Keeps others from creating a collection of its name meanwhile.
         let _changing = self.changing.lock();
         if let Some(open) = self.collections.remove(tenant, name) {
             // What it did not flush is in the log.
@@ -104,7 +104,7 @@ struct Mender<'a> {
     report: &'a mut Report,
 }
 
-/// A catalog whose manifest is replaced whatever it was: that it cannot be believed is why there is a repair.
+/// A catalog whose manifest is replaced without a comparison: it cannot be trusted, which is why there is a repair.
 #[derive(Debug)]
 struct Rewrite {
     disk: Arc<dyn Disk>,
@@ -159,14 +159,14 @@ impl Mender<'_> {
         recovery::open(self.common, self.dir)
     }
 
-    /// Whether the manifest is the newest that was written: then it says what the collection consists of, whatever of that reads.
+    /// Whether the manifest is the newest that was written. Then it lists what the collection consists of, readable or not.
     fn is_newest(&self) -> bool {
         let read = read_newest(self.disk(), self.dir);
         matches!(read, Ok(Newest { proof: Proof::Newest { .. } | Proof::Never | Proof::First, .. }))
             && recovery::open(self.common, self.dir).is_ok_and(|opened| !opened.stale)
     }
 
-    /// Puts a manifest in place that says what the collection consists of.
+    /// Puts a manifest in place that lists what the collection consists of.
     fn mend_manifest(&mut self) -> Result<(), StoreError> {
         match self.newest()? {
             Some((from, manifest)) if self.is_whole(&manifest)? => {
@@ -183,7 +183,7 @@ impl Mender<'_> {
         }
     }
 
-    /// The newest manifest that reads, whatever its name, and that name.
+    /// The newest readable manifest under any name, and that name.
     fn newest(&mut self) -> Result<Option<(String, Manifest)>, StoreError> {
         let mut newest: Option<(String, Manifest)> = None;
         for name in [MANIFEST.to_owned(), COPY.to_owned(), format!("{MANIFEST}{HALF}"), format!("{COPY}{HALF}")] {
@@ -239,7 +239,7 @@ impl Mender<'_> {
         Ok(names.iter().filter_map(|name| crate::recovery::leftovers::number_of(name)).max().map_or(1, |last| last + 1))
     }
 
-    /// Keeps what the manifests hold that are about to be replaced.
+    /// Copies the manifests that are about to be replaced.
     fn keep_manifests(&mut self) -> Result<(), StoreError> {
         for name in [MANIFEST, COPY] {
             self.keep_copy(self.dir, name)?;
@@ -247,7 +247,7 @@ impl Mender<'_> {
         Ok(())
     }
 
-    /// Keeps what a file holds that is about to be replaced.
+    /// Copies a file that is about to be replaced.
     fn keep_copy(&self, dir: &Path, name: &str) -> Result<(), StoreError> {
         let Ok(bytes) = crate::codec::read_file(self.disk(), &dir.join(name)) else { return Ok(()) };
         crate::codec::replace_file(self.disk(), &self.place_for(name)?, &bytes)
@@ -271,7 +271,7 @@ impl Mender<'_> {
         Ok(())
     }
 
-    /// A free path of this name, or nearly, in the folder `lost`.
+    /// A free path in the folder `lost`, with this name or one like it.
     fn place_for(&self, name: &str) -> Result<PathBuf, StoreError> {
         let lost = self.dir.join(LOST);
         self.disk().create_dir(&lost).map_err(StoreError::io("create", &lost))?;

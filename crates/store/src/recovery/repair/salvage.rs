@@ -1,8 +1,8 @@
-//! Making a collection whole again of which the manifest is good and other files are not.
+//! Repairs a collection whose manifest is good and whose other files are damaged.
 //!
-//! The readable parts are kept: segments without damaged blocks and without segments that do not open, deaths as far as
-//! files record them, idempotency keys, records of the log. All of it goes into segments, under a manifest that covers
-//! every position that may have been acknowledged; damaged files are set aside once it is written.
+//! The readable parts are kept: intact blocks of segments, recorded deaths, idempotency keys and records of the log.
+//! Segments that do not open are left out. All of it goes into segments, under a manifest that covers every position
+//! that may have been acknowledged. Damaged files are set aside once it is written.
 
 use super::{Mender, SEGMENTS};
 use crate::catalog::disk::{MANIFEST, read_manifest};
@@ -26,14 +26,14 @@ use std::sync::atomic::AtomicBool;
 const POSITIONS_LEFT_FREE: u64 = 1 << 26;
 
 impl Mender<'_> {
-    /// Replaces the manifest by one of what reads, and sets the rest aside.
+    /// Replaces the manifest by one of the readable parts, and sets the rest aside.
     pub(super) fn salvage(&mut self) -> Result<(), StoreError> {
         let manifest = read_manifest(self.disk(), &self.dir.join(MANIFEST))?;
         // Earlier snapshots may have shown events that are gone.
         let dropped_seq = Seq::end_of(manifest.flushed).0;
         let mut partition = self.prepare(Manifest { copied: true, dropped_seq, ..manifest })?;
         partition.open_files()?;
-        // The disk, or a newer program, may have it yet.
+        // Not damage: the disk failed or a newer program wrote the file, so it may be intact.
         partition.unread.take().map_or(Ok(()), Err)?;
         partition.problems.drain(..).for_each(|problem| self.report.done(problem.to_string()));
         self.leave_out_segments(&mut partition);
@@ -81,9 +81,9 @@ impl Mender<'_> {
         });
     }
 
-    /// Computes which rows are dead in segments whose record of it is unreadable: rows that an older file has, and rows
-    /// whose id a later event has. What was deleted since then is back. Says whether any record of dead or hidden rows
-    /// did not read.
+    /// Computes the dead rows of segments whose file of them is unreadable: those in an older file, and rows whose id a
+    /// later event has. Events deleted since that older file reappear. Returns whether any file of dead or hidden rows
+    /// was unreadable.
     fn find_deaths(&mut self, partition: &mut Partition) -> Result<bool, StoreError> {
         let objects = partition.shared.objects.clone();
         let lost = |meta: &SegmentEntry| read_dead(objects.as_ref(), meta).is_err();
@@ -124,7 +124,8 @@ impl Mender<'_> {
         Ok(older.into_iter().rev().find_map(read).unwrap_or_default())
     }
 
-    /// Replays what reads of the log; says whether that is not all of it. Then the files of the log are left as they are.
+    /// Replays the readable records of the log. Returns whether some are missing; then the files of the log are left as
+    /// they are.
     fn replay(&mut self, partition: &mut Partition) -> Result<bool, StoreError> {
         let (disk, bytes) = (self.common.seams.disk.clone(), self.common.options.log_file_bytes);
         let flushed = partition.manifest.flushed;
@@ -161,7 +162,7 @@ impl Mender<'_> {
     }
 }
 
-/// Kills the rows of an entry whose id a later event has, each from that event on. What does not read is passed over.
+/// Kills the rows of an entry whose id a later event has, each from that event on. Unreadable rows are skipped.
 fn kill_replaced(partition: &Partition, at: usize, dead: &mut DeadRows) {
     let (context, part) = (&partition.context, &partition.entries[at].part);
     let Some(column) = context.layout.id else { return };
@@ -181,7 +182,7 @@ fn kill_replaced(partition: &Partition, at: usize, dead: &mut DeadRows) {
     }
 }
 
-/// Moves all that is in memory into segments, under a new manifest.
+/// Flushes everything in memory into segments, under a new manifest.
 fn settle(partition: &mut Partition) -> Result<(), StoreError> {
     if let Some(job) = partition.next_memory_job(true) {
         let output = job.run(&partition.shared, &AtomicBool::new(false));

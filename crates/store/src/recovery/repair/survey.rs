@@ -1,4 +1,4 @@
-//! Which segments are there, read from their own files.
+//! Finds the existing segments by reading their files.
 
 use super::Mender;
 use crate::catalog::manifest::{SegmentEntry, archive_name, rows_name};
@@ -13,7 +13,7 @@ use meridian_model::{IdRole, Schema};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// A segment that reads, and what a manifest says of it.
+/// A readable segment, and its entry for a manifest.
 pub(super) struct Found {
     pub(super) meta: SegmentEntry,
     pub(super) schema: Schema,
@@ -58,7 +58,7 @@ impl Mender<'_> {
             Ok(archive) => archive,
             Err(newer @ StoreError::NewerFormat { .. }) => return Err(newer),
             Err(damaged) => {
-                // The rows as Arrow may be whole.
+                // The Arrow rows may be intact.
                 self.report.done(damaged.to_string());
                 None
             }
@@ -106,7 +106,7 @@ fn part_in_arrow(reading: &Reading, file: u64) -> Result<Part, StoreError> {
         open()
     })?;
     let hashed = |schema: &Schema| schema.id == IdRole::Given || schema.object.is_some();
-    // Of one in which some blocks are damaged the others are served.
+    // If some blocks of a segment are damaged, the others are served.
     if reading.seed_known || !part.segment().is_some_and(|segment| hashed(&segment.footer.schema)) {
         return Ok(part);
     }

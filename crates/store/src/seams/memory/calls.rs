@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 impl MemoryDisk {
-    /// Makes a call by name: notes it, fails it if a fault applies.
+    /// Makes a call by name: records it, and fails it if a fault applies.
     fn call<T>(&self, name: &str, path: &Path, call: impl FnOnce(&mut State) -> io::Result<T>) -> io::Result<T> {
         let mut state = self.state.lock();
         let result = match state.faults.meet(FaultKind::NameFails, path) {
@@ -105,7 +105,7 @@ impl Disk for MemoryDisk {
                 state.changeable()?;
                 state.dirs.insert(dir.to_owned());
                 if dir.parent().is_none() || dir.as_os_str().is_empty() {
-                    // The root of the disk always was.
+                    // The root of the disk always exists.
                     state.durable_dirs.insert(dir.to_owned());
                 } else {
                     self.change_names(state, NameChange::MakeDir(dir.to_owned()));
@@ -193,7 +193,7 @@ impl State {
             self.durable_names.retain(|p, _| !p.starts_with(&dir));
         }
         self.durable_dirs.extend(self.dirs.iter().filter(|p| inside(p)).cloned());
-        // What a crash can no longer bring back takes up no room.
+        // Files that a crash can no longer bring back take up no room.
         before.into_iter().for_each(|id| self.forget_unnamed(id));
     }
 }
@@ -211,7 +211,7 @@ impl Drop for MemoryFile {
 }
 
 impl MemoryFile {
-    /// Makes a call on the open file: notes it with these numbers, fails it if a fault applies.
+    /// Makes a call on the open file: records it with these numbers, and fails it if a fault applies.
     fn call<T>(
         &self,
         name: &str,
@@ -247,7 +247,7 @@ impl MemoryFile {
             let result = fault.and(full);
             let node = state.nodes.get_mut(&self.node).ok_or_else(eio)?;
             if result.is_err() {
-                // As on a real disk: a write that fails may have got some of the way.
+                // As on a real disk, a failed write may have written a part.
                 let Change::Write { offset, bytes } = &mut change else { return result };
                 let fits = length.saturating_sub(*offset).saturating_add(room).min(bytes.len() as u64 / 2);
                 bytes.truncate(fits as usize);
@@ -285,7 +285,7 @@ impl DiskFile for MemoryFile {
             let node = state.nodes.get_mut(&self.node).ok_or_else(eio)?;
             let pending = std::mem::take(&mut node.pending);
             if let Err(e) = fault {
-                // As on Linux: the pages are marked clean all the same, and a second sync would claim success.
+                // As on Linux, the pages are marked clean anyway, and a second sync would claim success.
                 if state.dice != 0 {
                     let mut durable = std::mem::take(&mut node.durable);
                     scatter(&mut durable, pending, &mut || state.roll());

@@ -1,4 +1,4 @@
-//! What a loss of power leaves.
+//! What a power loss leaves.
 
 use super::{Change, NameChange, State, apply};
 use crate::seams::Random;
@@ -12,11 +12,11 @@ pub(super) const SECTOR: u64 = 512;
 pub enum CrashStyle<'a> {
     /// All of them are lost.
     Lose,
-    /// Each file keeps some first writes, the last of those cut at a random byte (a torn write); each folder some first
-    /// changes of its names.
+    /// Each file keeps a prefix of its writes, the last of them cut at a random byte (a torn write). Each folder keeps
+    /// a prefix of its changes of names.
     Tear(&'a dyn Random),
-    /// Each sector of each write is kept or lost by itself, later ones perhaps without earlier ones; each folder keeps
-    /// some first changes of its names.
+    /// Each sector of each write is kept or lost independently, later ones perhaps without earlier ones. Each folder
+    /// keeps a prefix of its changes of names.
     Scatter(&'a dyn Random),
 }
 
@@ -32,7 +32,7 @@ impl State {
         }
         self.names = self.durable_names.clone();
         self.dirs = self.durable_dirs.clone();
-        // Content of a folder that is gone is gone too.
+        // The content of a lost folder is lost too.
         let dirs = &self.dirs;
         let reachable = |p: &Path| p.ancestors().skip(1).all(|dir| dirs.contains(dir));
         self.names.retain(|p, _| reachable(p));
@@ -53,7 +53,7 @@ impl State {
         }
     }
 
-    /// A journal keeps the order of changes: of each folder, some first ones survive.
+    /// A journal keeps the order of changes: a prefix of each folder's changes survives.
     fn keep_some_names(&mut self, pending: Vec<NameChange>, random: &dyn Random) {
         let mut folders: BTreeMap<PathBuf, Vec<NameChange>> = BTreeMap::new();
         for change in pending {
@@ -102,7 +102,7 @@ fn tear(durable: &mut Vec<u8>, pending: Vec<Change>, random: &dyn Random) {
 
 /// Keeps each sector of each write, or not.
 pub(super) fn scatter(durable: &mut Vec<u8>, pending: Vec<Change>, dice: &mut dyn FnMut() -> u64) {
-    // Mostly kept, mostly lost, or even: groups that survive but for a sector are as telling as the reverse.
+    // Mostly kept, mostly lost, or even: groups that survive except for one sector are as instructive as the reverse.
     let odds = [1, 4, 7][(dice() % 3) as usize];
     for change in pending {
         let Change::Write { offset, bytes } = change else {

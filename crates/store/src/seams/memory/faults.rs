@@ -12,7 +12,7 @@ pub enum FaultKind {
     ReadFails,
     /// `write_at` and `set_len`.
     WriteFails,
-    /// Whatever goes by a name: `open`, `rename`, `remove` and `list`.
+    /// Calls by name: `open`, `rename`, `remove` and `list`.
     NameFails,
 }
 
@@ -21,9 +21,9 @@ struct Fault {
     kind: FaultKind,
     /// Part of the path that the fault applies to.
     path: String,
-    /// Calls to let pass first.
+    /// Calls that succeed first.
     after: u64,
-    /// Calls that fail then.
+    /// Calls that fail after those.
     times: u64,
 }
 

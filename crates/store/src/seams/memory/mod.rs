@@ -29,7 +29,7 @@ struct Node {
     pending: Vec<Change>,
     /// Bits that were flipped and not written since.
     flipped: Vec<u64>,
-    /// Open files: a file that was removed stays as long as there are any.
+    /// Open handles: a removed file stays as long as there are any.
     handles: usize,
 }
 
@@ -82,11 +82,11 @@ struct State {
     faults: Faults,
     /// Grows at each crash: files opened before are dead.
     life: u64,
-    /// Most bytes that all files together may hold.
+    /// Max bytes that all files together may hold.
     capacity: Option<u64>,
     read_only: bool,
     syncs: u64,
-    /// State of the dice that say what of a failed sync reached the disk; 0: nothing does.
+    /// State of the random numbers that decide which part of a failed sync reached the disk; 0: none of it.
     dice: u64,
     /// Hash of every call so far and of its outcome.
     trace: u64,
@@ -152,8 +152,8 @@ impl MemoryDisk {
         disk
     }
 
-    /// Power fails: what was not synced is gone as `style` says, locks are free, and files opened before answer errors
-    /// for ever.
+    /// Power fails: `style` decides what happens to unsynced data. Locks are free, and files opened before return
+    /// errors for ever.
     pub fn crash(&self, style: CrashStyle<'_>) {
         self.state.lock().crash(&style);
     }
@@ -163,17 +163,17 @@ impl MemoryDisk {
         self.inject_times(kind, path, after, u64::MAX);
     }
 
-    /// The same for so many calls only: those after them succeed.
+    /// The same for this many calls only: later ones succeed.
     pub fn inject_times(&self, kind: FaultKind, path: &str, after: u64, times: u64) {
         self.state.lock().faults.add(kind, path, after, times);
     }
 
-    /// Takes all injected faults away.
+    /// Removes all injected faults.
     pub fn heal(&self) {
         self.state.lock().faults.clear();
     }
 
-    /// Sets how many bytes fit; writes past it answer ENOSPC. `None`: no limit.
+    /// Sets how many bytes fit; writes beyond them return ENOSPC. `None`: no limit.
     pub fn set_capacity(&self, bytes: Option<u64>) {
         self.state.lock().capacity = bytes;
     }
@@ -183,7 +183,7 @@ impl MemoryDisk {
         self.state.lock().read_only = read_only;
     }
 
-    /// Turns one bit of a file over, in what readers see and in what a crash leaves.
+    /// Flips one bit of a file, in what readers see and in what a crash leaves.
     pub fn flip_bit(&self, path: &Path, bit: u64) -> io::Result<()> {
         let mut state = self.state.lock();
         let id = *state.names.get(path).ok_or(ErrorKind::NotFound)?;
@@ -193,7 +193,7 @@ impl MemoryDisk {
         Ok(())
     }
 
-    /// Turns every flipped bit back that was not written since.
+    /// Flips every flipped bit back that was not written since.
     pub fn unflip(&self) {
         for node in self.state.lock().nodes.values_mut() {
             for bit in std::mem::take(&mut node.flipped) {
@@ -202,12 +202,12 @@ impl MemoryDisk {
         }
     }
 
-    /// Lets flipped bits be: [`MemoryDisk::unflip`] leaves them from now on.
+    /// Makes flipped bits permanent: [`MemoryDisk::unflip`] leaves them from now on.
     pub fn keep_flipped(&self) {
         self.state.lock().nodes.values_mut().for_each(|node| node.flipped.clear());
     }
 
-    /// Takes a file away for good, as if it had never been written, and answers what it held.
+    /// Removes a file for good, as if it had never been written, and returns its content.
     pub fn vanish(&self, path: &Path) -> io::Result<Vec<u8>> {
         let mut state = self.state.lock();
         let id = state.names.remove(path).ok_or(ErrorKind::NotFound)?;
@@ -218,7 +218,7 @@ impl MemoryDisk {
         Ok(bytes)
     }
 
-    /// Puts a file there, durably, independent of faults.
+    /// Writes a file durably, independent of faults.
     pub fn put(&self, path: &Path, bytes: Vec<u8>) {
         let mut state = self.state.lock();
         let id = state.next_node;
@@ -228,7 +228,7 @@ impl MemoryDisk {
         state.durable_names.insert(path.to_owned(), id);
     }
 
-    /// A hash of every call so far and of its outcome: two runs that did the same have the same.
+    /// A hash of every call so far and of its outcome: two runs with the same calls have the same hash.
     pub fn trace(&self) -> u64 {
         self.state.lock().trace
     }

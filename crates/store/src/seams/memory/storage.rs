@@ -1,7 +1,7 @@
 //! Partitions in memory that fail on purpose: log, catalog and objects of a cluster, without one.
 //!
-//! Handles of one partition share its state, as processes share a bucket. A call may fail before it takes effect, after it (a lost
-//! acknowledgement), or take effect later, when its writer has long given up (a stalled writer).
+//! Handles of one partition share its state, as processes share a bucket. A call may fail before it takes effect, or after it (a
+//! lost acknowledgement). It may also take effect later, long after its writer gave up (a stalled writer).
 
 use crate::catalog::manifest::Manifest;
 use crate::error::StoreError;
@@ -26,7 +26,7 @@ pub enum Seam {
     Objects,
 }
 
-/// How a call goes wrong.
+/// How a call fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Failure {
     /// Nothing happens, and the caller gets an error.
@@ -54,7 +54,7 @@ struct Partition {
     objects: BTreeMap<String, Content>,
     /// Objects deleted since the last sync: a crash brings them back.
     deleted: BTreeMap<String, Content>,
-    /// Calls to let pass, and then how the next one of the seam goes wrong.
+    /// The seam, the calls that succeed first, and how the next one fails.
     faults: Vec<(Seam, u64, Failure)>,
     /// Calls that take effect later.
     stalled: Vec<Stalled>,
@@ -89,12 +89,12 @@ impl MemoryStorage {
         all.iter().for_each(|partition| change(&mut partition.lock()));
     }
 
-    /// Lets a call of the seam go wrong, after so many that do not, in every partition that is there.
+    /// Makes a call of the seam fail, after this many that succeed, in every existing partition.
     pub fn fail(&self, seam: Seam, failure: Failure, after: u64) {
         self.each(|partition| partition.faults.push((seam, after, failure)));
     }
 
-    /// Takes all faults away.
+    /// Removes all faults.
     pub fn heal(&self) {
         self.each(|partition| partition.faults.clear());
     }
@@ -138,7 +138,7 @@ impl Storage for MemoryStorage {
 }
 
 impl Partition {
-    /// How the next call of a seam goes wrong, if it does.
+    /// How the next call of a seam fails, if it does.
     fn fault(&mut self, seam: Seam) -> Option<Failure> {
         let at = self.faults.iter().position(|(of, _, _)| *of == seam)?;
         match &mut self.faults[at].1 {
