@@ -1,18 +1,9 @@
-//! A create and what came of it, found out instead of guessed.
-//!
-//! The answer to a create may be lost, late, or "exists" for the caller's own object. So each object holds who wrote it and for what: what
-//! stands under the name is read back and compared, byte by byte. A create whose answer was lost is sent again as it was: whichever of the
-//! two arrives first, the object is the same.
+//! A create and what came of it: the steps of `model::policy::owner`, executed against a bucket.
 
 use super::{Bucket, Put};
 use crate::seams::Clock;
+use meridian_model::policy::owner::{self, Create, CreateStep, GetAnswer, PutAnswer, Rules};
 use std::io::{self, ErrorKind};
-use std::time::Duration;
-
-/// How often a create is sent.
-const TRIES: u32 = 4;
-/// Pause before the second try; it doubles from then on.
-const PAUSE: Duration = Duration::from_millis(100);
 
 /// What stands under the name.
 #[derive(Debug, PartialEq, Eq)]
@@ -40,39 +31,72 @@ impl Failure {
     }
 }
 
+/// What came of a create, as the steps of the protocol take it.
+pub(super) fn outcome(created: &Result<Created, Failure>) -> owner::Created {
+    match created {
+        Ok(Created::Ours) => owner::Created::Ours,
+        Ok(Created::Theirs(_)) => owner::Created::Theirs,
+        Err(Failure::Clean(_)) => owner::Created::Refused,
+        Err(Failure::Unknown(_)) => owner::Created::Unknown,
+    }
+}
+
 /// Creates an object whose bytes no other writer, and no other attempt of this one, would write.
 pub(super) fn create(bucket: &dyn Bucket, clock: &dyn Clock, name: &str, bytes: &[u8]) -> Result<Created, Failure> {
-    // Once one attempt may be on its way, a later one that is surely refused proves nothing about it.
-    let mut doubt: Option<io::Error> = None;
-    for turn in 0..TRIES {
-        if turn > 0 {
-            clock.sleep(PAUSE * (1 << (turn - 1)));
-        }
-        match bucket.put(name, bytes) {
-            Ok(Put::Created) => return Ok(Created::Ours),
-            Ok(Put::Exists) => {}
-            Err(error) if doubt.is_none() && is_certain(&error) => return Err(Failure::Clean(error)),
-            Err(error) => {
-                // The store says that it failed, not that it was slow: an object that can be read may still not be durable.
-                if !is_lost_answer(&error) {
-                    return Err(Failure::Unknown(error));
+    let mut create = Create::new(Rules::SERVER);
+    // What the bucket said last of a call that failed, and what stands under the name.
+    let (mut said, mut found) = (None, Vec::new());
+    let last = |said: Option<io::Error>| {
+        said.unwrap_or_else(|| io::Error::other(format!("{name} is said to exist, and cannot be read")))
+    };
+    loop {
+        match create.step() {
+            CreateStep::Put => create.put(match bucket.put(name, bytes) {
+                Ok(Put::Created) => PutAnswer::Created,
+                Ok(Put::Exists) => PutAnswer::Exists,
+                Err(error) => {
+                    let answer = answer_of(&error);
+                    said = Some(error);
+                    answer
                 }
-                doubt = Some(error);
+            }),
+            CreateStep::Get => create.got(match bucket.get(name) {
+                Ok(stands) if stands == bytes => GetAnswer::Ours,
+                Ok(stands) => {
+                    found = stands;
+                    GetAnswer::Theirs
+                }
+                Err(error) if error.kind() == ErrorKind::NotFound => GetAnswer::Absent,
+                Err(error) => {
+                    said = Some(error);
+                    GetAnswer::Failed
+                }
+            }),
+            CreateStep::Settle => {
+                let settled = bucket.settle(name);
+                create.settled(settled.is_ok());
+                said = settled.err().or(said);
             }
-        }
-        match bucket.get(name) {
-            Ok(found) if found == bytes => {
-                return bucket.settle(name).map(|()| Created::Ours).map_err(Failure::Unknown);
+            CreateStep::Pause(pause) => {
+                clock.sleep(pause);
+                create.paused();
             }
-            Ok(found) => return Ok(Created::Theirs(found)),
-            // Not there yet, or deleted since: sent again, it is the same object.
-            Err(error) if error.kind() == ErrorKind::NotFound => {}
-            Err(error) => doubt = Some(error),
+            CreateStep::Done(owner::Created::Ours) => return Ok(Created::Ours),
+            CreateStep::Done(owner::Created::Theirs) => return Ok(Created::Theirs(found)),
+            CreateStep::Done(owner::Created::Refused) => return Err(Failure::Clean(last(said))),
+            CreateStep::Done(owner::Created::Unknown) => return Err(Failure::Unknown(last(said))),
         }
     }
-    Err(Failure::Unknown(
-        doubt.unwrap_or_else(|| io::Error::other(format!("{name} is said to exist, and cannot be read"))),
-    ))
+}
+
+/// What the error of a create says of its effect.
+fn answer_of(error: &io::Error) -> PutAnswer {
+    match error {
+        certain if is_certain(certain) => PutAnswer::Refused,
+        lost if is_lost_answer(lost) => PutAnswer::Lost,
+        // The store says that it failed, not that it was slow.
+        _ => PutAnswer::Failed,
+    }
 }
 
 /// Whether a create that failed so had no effect, nor will have.

@@ -1,21 +1,15 @@
 //! The log in a bucket: a chain of objects, each a group of writes or the fence that ends its writer's part of the chain.
 //!
-//! After the object `(epoch, number)` comes `(epoch, number + 1)`, or, where that object is a fence, `(the fence's epoch, number + 1)`.
-//! A writer sends one object at a time, and always the next one of its own epoch. So a process that creates a fence under that very name has ended the
-//! writer's part for good: its next create finds another object. Fences are never deleted, so no former writer ever finds its next name free.
-//!
-//! A manifest names the place from which the log continues. Objects before it are deleted once the manifest stands. A process
-//! that starts from an older manifest may meet the deleted names and put a fence where nobody looks any more; its own commit is then
-//! refused, as there is a newer manifest, and it starts again from that.
+//! Which object comes next, and what a refusal means, is `model::policy::owner`; here its steps are executed.
 
 use super::Bucket;
-use super::create::{Created, Failure, create};
+use super::create::{create, outcome};
 use crate::codec::{Reader, frame, put_u8, put_u32, put_u64, unframe};
 use crate::error::StoreError;
 use crate::log::{Record, read_record};
 use crate::seams::{AppendError, Clock, LogPlace, Replayed, WriteLog};
-use meridian_model::policy::lease::next_epoch;
-use std::collections::{BTreeMap, VecDeque};
+use meridian_model::policy::owner::{Appended, Held, Link, Reading, Replay, ReplayStep, Rules, Writer, obsolete};
+use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -27,8 +21,6 @@ const VERSION: u32 = 1;
 const BATCH_EVERY: Duration = Duration::from_millis(250);
 /// From so many bytes on a group does not wait for that.
 const BATCH_BYTES: usize = 4 << 20;
-/// Max searches for the end of the chain, while others append to it.
-const TURNS: usize = 32;
 
 /// The log of one partition in a bucket.
 #[derive(Debug)]
@@ -41,21 +33,10 @@ pub(crate) struct BucketLog {
     writer: u64,
     /// The epoch that the lease has given to this process; 0: it has none.
     term: u64,
-    /// Where the next object goes; `None`: the log has to be replayed first.
-    next: Option<LogPlace>,
-    /// Checksum of the object before.
-    before: u32,
-    /// Objects with records, oldest first.
-    held: VecDeque<Held>,
+    /// The part of the chain that this process writes; `None`: the log has to be replayed first.
+    chain: Option<Writer>,
     /// When the last object was sent, in microseconds of the clock's elapsed time.
     sent: Option<i64>,
-}
-
-#[derive(Debug)]
-struct Held {
-    place: LogPlace,
-    last_position: u64,
-    bytes: u64,
 }
 
 /// What an object holds.
@@ -74,6 +55,16 @@ struct Read {
     bytes: u64,
 }
 
+impl Read {
+    fn link(&self) -> Link {
+        let fence = match self.content {
+            Content::Fence(epoch) => Some(epoch),
+            Content::Group(_) => None,
+        };
+        Link::Object { before: self.before, sum: self.crc, fence }
+    }
+}
+
 impl BucketLog {
     pub(crate) fn new(
         bucket: Arc<dyn Bucket>,
@@ -82,7 +73,7 @@ impl BucketLog {
         writer: u64,
         term: u64,
     ) -> BucketLog {
-        BucketLog { bucket, clock, folder, writer, term, next: None, before: 0, held: VecDeque::new(), sent: None }
+        BucketLog { bucket, clock, folder, writer, term, chain: None, sent: None }
     }
 
     fn name(&self, place: LogPlace) -> String {
@@ -124,36 +115,20 @@ impl BucketLog {
     }
 
     /// An object of this writer, without the content that follows.
-    fn head(&self, place: LogPlace, kind: u8) -> Vec<u8> {
+    fn head(&self, place: LogPlace, before: u32, kind: u8) -> Vec<u8> {
         let mut bytes = Vec::new();
         put_u64(&mut bytes, self.writer);
         put_u64(&mut bytes, place.epoch);
         put_u64(&mut bytes, place.number);
-        put_u32(&mut bytes, self.before);
+        put_u32(&mut bytes, before);
         put_u8(&mut bytes, kind);
         bytes
     }
 
-    fn fence(&self, place: LogPlace, epoch: u64) -> Vec<u8> {
-        let mut content = self.head(place, 1);
+    fn fence(&self, place: LogPlace, before: u32, epoch: u64) -> Vec<u8> {
+        let mut content = self.head(place, before, 1);
         put_u64(&mut content, epoch);
         frame(MAGIC, VERSION, &content)
-    }
-
-    /// Where records continue after a place that holds nothing; `None`: the chain ends there.
-    ///
-    /// A listing only gives the hint: it may be behind, and show what was deleted.
-    fn after_gap(&self, gap: LogPlace) -> Result<Option<LogPlace>, StoreError> {
-        let later = |place: &LogPlace| place.number >= gap.number && place.epoch >= gap.epoch && *place != gap;
-        let listed =
-            listed(self.bucket.as_ref(), &self.folder).map_err(StoreError::io("list", &self.path(&self.folder)))?;
-        for place in listed.into_iter().filter(later) {
-            // Fences beyond are what processes left that started from an older manifest.
-            if let Ok(Some(Read { content: Content::Group(_), .. })) = self.read(place) {
-                return Ok(Some(place));
-            }
-        }
-        Ok(None)
     }
 
     /// Lets objects come at least [`BATCH_EVERY`] apart. Writes that arrive meanwhile form the next group.
@@ -169,80 +144,90 @@ impl BucketLog {
         self.sent = Some(self.clock.elapsed());
     }
 
-    /// Reads the chain from a place to its end, which `end` is given.
-    fn walk(&mut self, from: LogPlace, flushed: u64, found: &mut Replayed) -> Result<LogPlace, StoreError> {
-        let (mut at, mut before) = (from, None);
-        loop {
-            match self.read(at) {
-                Ok(Some(read)) => {
-                    if before.is_some_and(|before| before != read.before) {
-                        let detail = "it does not follow the object before it, so acknowledged writes may be missing";
-                        found.damage.push(StoreError::corrupt(&self.path(&self.name(at)), detail));
-                    }
-                    before = Some(read.crc);
-                    self.before = read.crc;
-                    at = match read.content {
-                        Content::Fence(epoch) => LogPlace { epoch, number: at.number + 1 },
-                        Content::Group(records) => {
-                            let last_position = records.last().map_or(0, |record| record.position);
-                            self.held.push_back(Held { place: at, last_position, bytes: read.bytes });
-                            found.records.extend(records.into_iter().filter(|record| record.position > flushed));
-                            at.next()
-                        }
-                    };
-                }
-                Ok(None) => {
-                    let Some(later) = self.after_gap(at)? else { return Ok(at) };
-                    // The writer may have gone on between the two looks.
-                    if matches!(self.read(at), Ok(Some(_))) {
-                        continue;
-                    }
-                    let detail = "it is missing, and with it acknowledged writes: later objects of the log are there";
-                    found.damage.push(StoreError::corrupt(&self.path(&self.name(at)), detail));
-                    (at, before) = (later, None);
-                }
-                Err(damaged @ StoreError::Corrupt { .. }) => {
-                    found.damage.push(damaged);
-                    (at, before) = (at.next(), None);
-                }
-                Err(error) => return Err(error),
+    /// Reads the object at a place for a replay, and takes what counts of it.
+    fn take(
+        &self,
+        place: LogPlace,
+        flushed: u64,
+        replay: &mut Replay,
+        found: &mut Replayed,
+        held: &mut VecDeque<Held>,
+    ) -> Result<(), StoreError> {
+        let (link, read, damage) = match self.read(place) {
+            Ok(None) => (Link::Absent, None, None),
+            Ok(Some(read)) => (read.link(), Some(read), None),
+            Err(damage @ StoreError::Corrupt { .. }) => (Link::Damaged, None, Some(damage)),
+            Err(error) => return Err(error),
+        };
+        match replay.read(link) {
+            Reading::Next => {}
+            Reading::Unlinked => {
+                let detail = "it does not follow the object before it, so acknowledged writes may be missing";
+                found.damage.push(StoreError::corrupt(&self.path(&self.name(place)), detail));
             }
+            Reading::Damaged => found.damage.extend(damage),
+            Reading::Missing(gap) => {
+                let detail = "it is missing, and with it acknowledged writes: later objects of the log are there";
+                found.damage.push(StoreError::corrupt(&self.path(&self.name(gap)), detail));
+                return Ok(());
+            }
+            Reading::Nothing => return Ok(()),
         }
+        if let Some(Read { content: Content::Group(records), bytes, .. }) = read {
+            let last_position = records.last().map_or(0, |record| record.position);
+            held.push_back(Held { place, last_position, bytes });
+            found.records.extend(records.into_iter().filter(|record| record.position > flushed));
+        }
+        Ok(())
+    }
+
+    fn places(&self) -> Result<Vec<LogPlace>, StoreError> {
+        listed(self.bucket.as_ref(), &self.folder).map_err(StoreError::io("list", &self.path(&self.folder)))
+    }
+
+    fn delete(&self, place: LogPlace) -> Result<(), StoreError> {
+        let name = self.name(place);
+        self.bucket.delete(&name).map_err(StoreError::io("remove", &self.path(&name)))
     }
 }
 
 impl WriteLog for BucketLog {
     fn replay(&mut self, flushed: u64, from: Option<LogPlace>) -> Result<Replayed, StoreError> {
-        let from = from.unwrap_or(LogPlace::FIRST);
-        self.next = None;
-        for _ in 0..TURNS {
-            let mut found = Replayed::default();
-            self.held.clear();
-            self.before = 0;
-            let end = self.walk(from, flushed, &mut found)?;
-            let epoch = self.term.max(next_epoch(0, 0, end.epoch));
-            let (name, fence) = (self.name(end), self.fence(end, epoch));
-            match create(self.bucket.as_ref(), self.clock.as_ref(), &name, &fence) {
-                Ok(Created::Ours) => {
-                    self.before = crc32c::crc32c(&fence);
-                    self.next = Some(LogPlace { epoch, number: end.number + 1 });
-                    sweep(self.bucket.as_ref(), &self.folder, from.number)
-                        .map_err(StoreError::io("remove", &self.path(&self.folder)))?;
+        let (mut found, mut held) = (Replayed::default(), VecDeque::new());
+        let mut replay = Replay::new(Rules::SERVER, from.unwrap_or(LogPlace::FIRST), self.term);
+        self.chain = None;
+        loop {
+            match replay.step() {
+                ReplayStep::Read(place) => self.take(place, flushed, &mut replay, &mut found, &mut held)?,
+                ReplayStep::List => replay.listed(self.places()?),
+                ReplayStep::Fence { at, before, epoch } => {
+                    let (name, fence) = (self.name(at), self.fence(at, before, epoch));
+                    let created = create(self.bucket.as_ref(), self.clock.as_ref(), &name, &fence);
+                    replay.fenced(outcome(&created), crc32c::crc32c(&fence));
+                    created.map_err(|failure| StoreError::io("create", &self.path(&name))(failure.into_error()))?;
+                }
+                ReplayStep::Delete(place) => {
+                    self.delete(place)?;
+                    replay.deleted();
+                }
+                ReplayStep::Done { next, before } => {
+                    self.chain = Some(Writer::new(Rules::SERVER, next, before, held));
                     return Ok(found);
                 }
-                // The writer went on, or another candidate came first: it is read like the rest. Each turn means that another
-                // process made progress.
-                Ok(Created::Theirs(_)) => {}
-                Err(failure) => return Err(StoreError::io("create", &self.path(&name))(failure.into_error())),
+                ReplayStep::Busy => {
+                    let detail =
+                        format!("other processes append to the log {} without end: try again later", self.folder);
+                    return Err(StoreError::Busy(detail));
+                }
             }
         }
-        Err(StoreError::Busy(format!("other processes append to the log {} without end: try again later", self.folder)))
     }
 
     fn append(&mut self, records: &[Record]) -> Result<u64, AppendError> {
-        let Some(place) = self.next else { return Err(AppendError::Clean(StoreError::Closed)) };
+        let open = self.chain.as_ref().and_then(|chain| Some((chain.next()?, chain.before())));
+        let Some((place, before)) = open else { return Err(AppendError::Clean(StoreError::Closed)) };
         let Some(last) = records.last() else { return Ok(0) };
-        let mut content = self.head(place, 0);
+        let mut content = self.head(place, before, 0);
         for record in records {
             record.encode(place.epoch, 0, &mut content);
         }
@@ -250,69 +235,54 @@ impl WriteLog for BucketLog {
         drop(content);
         self.pace(bytes.len());
         let name = self.name(place);
-        let failed = |error| StoreError::io("create", &self.path(&name))(error);
-        match create(self.bucket.as_ref(), self.clock.as_ref(), &name, &bytes) {
-            Ok(Created::Ours) => {
-                let size = bytes.len() as u64;
-                self.held.push_back(Held { place, last_position: last.position, bytes: size });
-                self.before = crc32c::crc32c(&bytes);
-                self.next = Some(place.next());
-                Ok(size)
+        let created = create(self.bucket.as_ref(), self.clock.as_ref(), &name, &bytes);
+        let group = Held { place, last_position: last.position, bytes: bytes.len() as u64 };
+        let appended = match &mut self.chain {
+            Some(chain) => chain.appended(outcome(&created), group, crc32c::crc32c(&bytes)),
+            None => Appended::Unknown,
+        };
+        let failed = || match created {
+            Err(failure) => StoreError::io("create", &self.path(&name))(failure.into_error()),
+            Ok(_) => {
+                StoreError::Fenced(format!("another process has taken the collection over: {name} is not of this one"))
             }
-            // The place stays: every further append finds the same object there. What was held is the new writer's to release.
-            Ok(Created::Theirs(_)) => {
-                self.held.clear();
-                let detail = format!("another process has taken the collection over: {name} is not of this one");
-                Err(AppendError::Fenced(StoreError::Fenced(detail)))
-            }
-            Err(Failure::Clean(error)) => Err(AppendError::Clean(failed(error))),
-            Err(Failure::Unknown(error)) => {
-                let error = failed(error);
-                self.next = None;
-                Err(AppendError::Unknown(error))
-            }
+        };
+        match appended {
+            Appended::Stored => Ok(group.bytes),
+            Appended::Fenced => Err(AppendError::Fenced(failed())),
+            Appended::Refused => Err(AppendError::Clean(failed())),
+            Appended::Unknown => Err(AppendError::Unknown(failed())),
         }
     }
 
     fn release(&mut self, flushed: u64) -> Result<(), StoreError> {
-        while let Some(held) = self.held.front().filter(|held| held.last_position <= flushed) {
-            let name = self.name(held.place);
-            self.bucket.delete(&name).map_err(StoreError::io("remove", &self.path(&name)))?;
-            self.held.pop_front();
+        while let Some(place) = self.chain.as_ref().and_then(|chain| chain.releases(flushed)) {
+            self.delete(place)?;
+            if let Some(chain) = &mut self.chain {
+                chain.released();
+            }
         }
         Ok(())
     }
 
     fn place(&self, flushed: u64) -> Option<LogPlace> {
-        self.held.iter().find(|held| held.last_position > flushed).map(|held| held.place).or(self.next)
+        self.chain.as_ref().map(|chain| chain.place(flushed))
     }
 
     fn tail_bytes(&self) -> u64 {
-        self.held.iter().map(|held| held.bytes).sum()
+        self.chain.as_ref().map_or(0, Writer::held_bytes)
     }
 }
 
-/// Deletes objects with a lower number, as a crash leaves them. The last object of each epoch is its fence, and stays.
-pub(super) fn sweep(bucket: &dyn Bucket, folder: &str, below: u64) -> io::Result<()> {
-    let mut of_epoch: BTreeMap<u64, Vec<LogPlace>> = BTreeMap::new();
-    for place in listed(bucket, folder)? {
-        of_epoch.entry(place.epoch).or_default().push(place);
-    }
-    for mut places in of_epoch.into_values() {
-        // By the order of numbers the last of them is the fence, or what a listing that is behind shows as the last.
-        places.pop();
-        for place in places.into_iter().filter(|place| place.number < below) {
-            bucket.delete(&name_of(folder, place))?;
-        }
-    }
-    Ok(())
+/// Deletes what can go of a log that nobody replays any more.
+pub(super) fn clear(bucket: &dyn Bucket, folder: &str) -> io::Result<()> {
+    let places = obsolete(Rules::SERVER, listed(bucket, folder)?, u64::MAX);
+    places.into_iter().try_for_each(|place| bucket.delete(&name_of(folder, place)))
 }
 
-/// All places that a listing shows, in order of number.
+/// All places that a listing shows.
 fn listed(bucket: &dyn Bucket, folder: &str) -> io::Result<Vec<LogPlace>> {
-    let mut places: Vec<LogPlace> = bucket.list(folder)?.iter().filter_map(|name| place_of(name)).collect();
-    places.sort_by_key(|place| (place.number, place.epoch));
-    Ok(places)
+    Ok(bucket.list(folder)?.iter().filter_map(|name| place_of(name)).collect())
 }
 
 fn name_of(folder: &str, place: LogPlace) -> String {

@@ -3,9 +3,10 @@
 //! One operation carries all of it: [`Bucket::put`] creates an object if there is none of its name, so of all that try exactly one
 //! does. No object is ever replaced. `docs/decisions/043-log-in-a-bucket.md` has the argument why a former owner can change nothing.
 //!
-//! Start at `create.rs`, which finds out what came of a create. `log.rs` and `catalog.rs` are chains of such creates, `numbers.rs`
-//! finds the end of the second one without trusting a listing, `objects.rs` holds segments, `lease.rs` says who may try to be the
-//! owner, and `storage.rs` puts a store together. `memory.rs` is a bucket that fails on purpose.
+//! What is called next, and what an answer means, is decided in `model::policy::owner`, which the explorer of that crate's tests runs as well.
+//! The files here execute its steps: `create.rs` finds out what came of a create, `log.rs` and `catalog.rs` are chains of such creates.
+//! `objects.rs` holds segments, `lease.rs` says who may try to be the owner, and `storage.rs` puts a store together. `memory.rs` is
+//! a bucket that fails on purpose.
 //!
 //! | name | holds |
 //! |---|---|
@@ -20,7 +21,6 @@ mod create;
 mod lease;
 mod log;
 mod memory;
-mod numbers;
 mod objects;
 mod read_only;
 mod storage;

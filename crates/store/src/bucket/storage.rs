@@ -3,7 +3,7 @@
 use super::Bucket;
 use super::catalog::BucketCatalog;
 use super::create::create;
-use super::log::{BucketLog, sweep};
+use super::log::{self, BucketLog};
 use super::objects::{BucketObjects, Grace};
 use crate::error::StoreError;
 use crate::seams::{Objects, PartitionStorage, Registry, Seams, Storage};
@@ -163,6 +163,6 @@ impl Registry for BucketStorage {
         // The log goes at once, as nobody replays it, but for its fences. These and the manifests stay: no former owner can write to the
         // collection or revive it.
         let folder = format!("{}/wal/", self.folder(dir, life));
-        sweep(self.bucket.as_ref(), &folder, u64::MAX).map_err(self.failed("remove", &folder))
+        log::clear(self.bucket.as_ref(), &folder).map_err(self.failed("remove", &folder))
     }
 }

@@ -2,7 +2,6 @@
 //!
 //! Every manifest takes a number of a file, so `next_file` is its version: it shows which of two is newer.
 
-use super::numbers::next_epoch;
 use crate::catalog::ranges::Range;
 use crate::codec::{frame, unframe};
 use crate::error::StoreError;
@@ -10,6 +9,7 @@ use crate::options::Settings;
 use crate::part::segment::ArchiveEntry;
 use crate::seams::LogPlace;
 use meridian_model::Schema;
+use meridian_model::policy::owner::first_of_next_epoch;
 use meridian_model::seq::SeqLayout;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -36,7 +36,7 @@ pub struct Manifest {
     pub(crate) flushed: u64,
     /// Snapshots below this number are gone: rows that died before were dropped.
     pub(crate) dropped_seq: u64,
-    /// Number of the next file: the epoch of the writer above a count (`numbers.rs`).
+    /// Number of the next file: the epoch of the writer above a count (`model::policy::owner`).
     pub(crate) next_file: u64,
     pub(crate) segments: Vec<SegmentEntry>,
     /// Files of idempotency keys, oldest first.
@@ -127,7 +127,7 @@ impl Manifest {
 
     /// The same under the next version: what a writer commits to take the collection over.
     pub fn successor(&self) -> Manifest {
-        Manifest { next_file: next_epoch(self.next_file), ..self.clone() }
+        Manifest { next_file: first_of_next_epoch(self.next_file), ..self.clone() }
     }
 
     /// Name of its collection.

@@ -6,6 +6,5 @@
 pub(crate) mod disk;
 pub(crate) mod lineage;
 pub(crate) mod manifest;
-pub(crate) mod numbers;
 pub(crate) mod ranges;
 pub(crate) mod sidecars;

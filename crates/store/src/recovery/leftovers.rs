@@ -8,6 +8,9 @@
 //!   its position;
 //! - none of the files holds a later write.
 //!
+//! In a bucket another process may have taken over since, so there only files of earlier epochs are leftovers
+//! (`model::policy::owner`).
+//!
 //! Otherwise they stay, and their numbers are not reused. A file with a later write makes the collection refuse
 //! writes, which would take its positions.
 
@@ -20,6 +23,7 @@ use crate::part::segment::seq_max_of;
 use crate::seams::objects::HALF;
 use crate::seams::{Objects, Proof};
 use meridian_model::Seq;
+use meridian_model::policy::owner::{Rules, is_leftover};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
@@ -38,8 +42,7 @@ impl Partition {
     pub(crate) fn sweep_leftovers(&mut self, proof: &Proof) -> Result<(), StoreError> {
         let objects = self.shared.objects.clone();
         let remove = |name: &String| objects.delete(name).map_err(StoreError::io("remove", &objects.path(name)));
-        let named = files_of(&self.manifest);
-        let unnamed = self.segment_files()?.into_iter().filter(|name| !named.contains(name));
+        let unnamed = self.unnamed()?.into_iter();
         // No manifest ever names a file that is being written.
         let (half, unnamed): (Vec<String>, Vec<String>) = unnamed.partition(|name| name.ends_with(HALF));
         half.iter().try_for_each(remove)?;
@@ -57,13 +60,22 @@ impl Partition {
 
     /// A file that no manifest names, with a later write than the newest known one, and its position.
     pub(crate) fn later_file(&self) -> Result<Option<(PathBuf, u64)>, StoreError> {
-        let (objects, named) = (self.shared.objects.as_ref(), files_of(&self.manifest));
-        let unnamed = self.segment_files()?.into_iter().filter(|name| !named.contains(name));
+        let (objects, unnamed) = (self.shared.objects.as_ref(), self.unnamed()?);
         let later = |name: String| {
             let position = newest_write(objects, &name).filter(|position| *position > self.position)?;
             Some((objects.path(&name), position))
         };
         Ok(unnamed.into_iter().find_map(later))
+    }
+
+    /// Files that the manifest does not name, but for those that another process may need: it may have taken over since.
+    fn unnamed(&self) -> Result<Vec<String>, StoreError> {
+        let named = files_of(&self.manifest);
+        let leftover = |name: &String| {
+            let file = number_of(name).filter(|_| self.claimed);
+            file.is_none_or(|file| is_leftover(Rules::SERVER, file, self.manifest.next_file))
+        };
+        Ok(self.segment_files()?.into_iter().filter(|name| !named.contains(name) && leftover(name)).collect())
     }
 
     fn note_later(&mut self, path: &Path, position: u64) {

@@ -17,14 +17,12 @@ use crate::part::cache::BlockCache;
 use crate::seams::{CommitError, Disk, DiskStorage, MemoryDisk, Newest, PartitionStorage, Proof, Seams, Storage};
 use crate::snapshot::horizon::Horizon;
 use arc_swap::ArcSwap;
+use meridian_model::policy::owner::{Committed, Rules, Takeover, TakeoverStep};
 use meridian_model::seq::SeqLayout;
 use meridian_model::{Background, Invalid};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64};
 use std::sync::{Arc, OnceLock};
-
-/// How often a partition is opened again because the previous writer committed meanwhile.
-const TAKEOVERS: usize = 8;
 
 /// What all collections of a store share.
 #[derive(Debug, Clone)]
@@ -90,35 +88,44 @@ pub(crate) fn make_folders(disk: &dyn Disk, root: &Path, dir: &Path) -> Result<(
 pub(crate) fn open(common: &Common, dir: &Path) -> Result<Partition, StoreError> {
     if !common.storage.is_shared() {
         let (mut partition, newest) = open_newest(common, dir)?;
-        partition.settle(newest)?;
+        partition.sweep_leftovers(&newest.proof)?;
+        partition.show(newest);
         return Ok(partition);
     }
-    // Each further turn means that the previous writer committed between the steps. It is fenced from the log, so the
-    // turns end.
-    for _ in 0..TAKEOVERS {
-        let (mut partition, newest) = open_newest(common, dir)?;
-        if partition.refuses.is_some() {
-            // A missing file may be damage, or the effect of a manifest that was committed since.
-            let now = partition.catalog.newest()?.map(|manifest| manifest.version());
-            if now.is_some_and(|now| now != newest.manifest.version()) {
-                continue;
+    let (mut takeover, mut opened) = (Takeover::new(Rules::SERVER), None);
+    loop {
+        let step = takeover.step();
+        let (mut partition, newest) = match (step, opened.take()) {
+            (TakeoverStep::Busy, _) => {
+                let detail = "other processes take the collection over again and again: try again later";
+                return Err(StoreError::Busy(detail.to_owned()));
             }
-            partition.settle(newest)?;
-            return Ok(partition);
-        }
-        // The log is fenced already. Once this commit is in place, so is the catalog.
-        match partition.claim_numbers() {
-            Ok(()) => {
-                // Only now: until then the previous writer may commit a manifest that names apparent leftovers.
-                partition.settle(newest)?;
+            (TakeoverStep::Open, _) | (_, None) => open_newest(common, dir)?,
+            (_, Some(opened)) => opened,
+        };
+        match step {
+            // The log is fenced from here on.
+            TakeoverStep::Open => takeover.opened(partition.refuses.is_none()),
+            TakeoverStep::Look => {
+                let now = partition.catalog.newest()?.map(|manifest| manifest.version());
+                takeover.looked(now.is_some_and(|now| now != newest.manifest.version()));
+            }
+            TakeoverStep::Claim => match partition.claim_numbers() {
+                Ok(()) => takeover.claimed(Committed::Stands),
+                Err(CommitError::Stale { .. }) => takeover.claimed(Committed::Stale),
+                Err(failed) => return Err(failed.into()),
+            },
+            TakeoverStep::Sweep => {
+                partition.sweep_leftovers(&newest.proof)?;
+                takeover.swept();
+            }
+            TakeoverStep::Serve | TakeoverStep::Show | TakeoverStep::Busy => {
+                partition.show(newest);
                 return Ok(partition);
             }
-            // The previous writer committed again: its manifest has what it flushed.
-            Err(CommitError::Stale { .. }) => {}
-            Err(failed) => return Err(failed.into()),
         }
+        opened = Some((partition, newest));
     }
-    Err(StoreError::Busy("other processes take the collection over again and again: try again later".to_owned()))
 }
 
 fn open_newest(common: &Common, dir: &Path) -> Result<(Partition, Newest), StoreError> {
@@ -237,12 +244,10 @@ pub(crate) fn prepare(common: &Common, dir: &Path, mut manifest: Manifest) -> Re
 }
 
 impl Partition {
-    /// Removes leftovers, brings copies of the manifest up to date and shows the partition to readers.
-    fn settle(&mut self, newest: Newest) -> Result<(), StoreError> {
-        self.sweep_leftovers(&newest.proof)?;
+    /// Brings copies of the manifest up to date and shows the partition to readers.
+    fn show(&mut self, newest: Newest) {
         self.note_proof(newest.proof, &newest.manifest);
         self.publish();
-        Ok(())
     }
 
     /// Notes an unreadable file.

@@ -2,24 +2,7 @@
 
 use crate::error::StoreError;
 pub use crate::log::{Kind, Record};
-use serde::{Deserialize, Serialize};
-
-/// A place in a log of objects: the writer's epoch, and the number of the object since the log began.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct LogPlace {
-    pub(crate) epoch: u64,
-    pub(crate) number: u64,
-}
-
-impl LogPlace {
-    /// Where a log begins.
-    pub(crate) const FIRST: LogPlace = LogPlace { epoch: 0, number: 1 };
-
-    /// The place after it, of the same writer.
-    pub(crate) fn next(self) -> LogPlace {
-        LogPlace { number: self.number + 1, ..self }
-    }
-}
+pub use meridian_model::policy::owner::LogPlace;
 
 /// The log of one partition: records in order of position. Files of the data folder today, a stream or a bucket in a cluster.
 ///

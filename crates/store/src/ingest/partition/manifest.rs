@@ -2,12 +2,12 @@
 
 use super::Partition;
 use crate::catalog::manifest::Manifest;
-use crate::catalog::numbers::next_epoch;
 use crate::error::StoreError;
 use crate::options::Settings;
 use crate::part::Context;
 use crate::seams::CommitError;
 use meridian_model::Schema;
+use meridian_model::policy::owner::first_of_next_epoch;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -41,7 +41,7 @@ impl Partition {
             return Ok(());
         }
         // The max of both, because failed jobs may have used numbers that no manifest has.
-        let next_file = next_epoch(self.manifest.next_file.max(self.shared.next_file.load(Ordering::Relaxed)));
+        let next_file = first_of_next_epoch(self.manifest.next_file.max(self.shared.next_file.load(Ordering::Relaxed)));
         let manifest = Manifest { next_file, ..self.manifest.clone() };
         self.write_manifest(&manifest)?;
         self.shared.next_file.store(next_file, Ordering::Relaxed);

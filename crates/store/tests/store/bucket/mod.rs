@@ -5,6 +5,7 @@ mod follow;
 mod harm;
 mod pauses;
 mod takeover;
+mod wakes;
 
 use crate::world::{Event, START, batch, options, readable, schema};
 use meridian_model::IdRole;

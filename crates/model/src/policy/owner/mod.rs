@@ -1,0 +1,36 @@
+//! The protocol of owners over a bucket, as steps without I/O: what to call next, and what an answer means.
+//!
+//! Each operation is a state machine. `step` says what it needs, the caller does that and hands the answer in, until the step is the last one. The
+//! store executes the steps against its bucket, and the explorer of `crates/model/tests/owner` against a bucket in memory, where every call
+//! can be delayed, lost before or after it took effect, and every process killed or paused between any two of them. Both run the lines below.
+//!
+//! | file | decides |
+//! |---|---|
+//! | `create.rs` | what came of a create whose answer may be lost |
+//! | `log.rs` | where the log ends, when it is fenced, which old objects go |
+//! | `writer.rs` | which object a writer creates next, what a refusal means, where a replay begins |
+//! | `numbers.rs` | the newest number of a chain without a listing, and which old numbers stay |
+//! | `catalog.rs` | which manifest is the newest, and whether a commit stands |
+//! | `takeover.rs` | in which order a process becomes the owner, and when it serves |
+//! | `files.rs` | names of files, and which of them are leftovers |
+//! | `rules.rs` | the numbers of the protocol, and the ways in which tests break it |
+//!
+//! Who may *try* is the lease's to say ([`super::lease`]). Nothing here depends on it: the explorer lets any process try at any time.
+
+mod catalog;
+mod create;
+mod files;
+mod log;
+mod numbers;
+mod rules;
+mod takeover;
+mod writer;
+
+pub use catalog::{Commit, CommitStep, Committed, Head, Kind, Known, Look, LookStep};
+pub use create::{Create, CreateStep, Created, GetAnswer, PutAnswer};
+pub use files::{epoch_of, first_of_next_epoch, is_leftover};
+pub use log::{Link, LogPlace, Reading, Replay, ReplayStep, obsolete};
+pub use numbers::{Search, newest, stays};
+pub use rules::{Breakage, Rules};
+pub use takeover::{Takeover, TakeoverStep};
+pub use writer::{Appended, Held, Writer};

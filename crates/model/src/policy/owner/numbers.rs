@@ -1,0 +1,126 @@
+//! The newest number of a chain of objects `1, 2, 3...` of which most were deleted, found without a listing.
+//!
+//! A listing may be behind, and a number that was deleted looks like one that was never there. So of the old numbers a few stay: those
+//! that are the newest one with low bits cleared. For each number below the newest one of them is a *successor*: the number with one of
+//! its zero bits set, and the bits below cleared. From any number on, successors lead to the newest, and a number without a successor is it.
+//!
+//! While the chain grows this holds as well: a successor is deleted after one with a higher bit was made, and they are looked for from
+//! the lowest bit up.
+
+use super::rules::Rules;
+
+/// A search from a number on: asks whether numbers exist, one at a time.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Search {
+    at: u64,
+    /// The bit of `at` that is tried next; a number of `bits`: all were.
+    bit: u32,
+    bits: u32,
+}
+
+impl Search {
+    /// A search from a number that is not above the newest.
+    pub fn from(number: u64, rules: Rules) -> Search {
+        let mut search = Search { at: number, bit: 0, bits: rules.number_bits };
+        search.skip();
+        search
+    }
+
+    /// The number to look for next; `None`: when the search began, none above [`Search::at`] existed.
+    pub fn asks(&self) -> Option<u64> {
+        (self.bit < self.bits).then(|| (self.at >> self.bit | 1) << self.bit)
+    }
+
+    /// Takes whether the number that it asks for exists.
+    pub fn told(&mut self, exists: bool) {
+        match self.asks() {
+            Some(above) if exists => (self.at, self.bit) = (above, 0),
+            _ => self.bit += 1,
+        }
+        self.skip();
+    }
+
+    /// The greatest number found so far.
+    pub fn at(&self) -> u64 {
+        self.at
+    }
+
+    /// Moves on to a bit that is zero: only these have a successor.
+    fn skip(&mut self) {
+        while self.bit < self.bits && self.at >> self.bit & 1 == 1 {
+            self.bit += 1;
+        }
+    }
+}
+
+/// The newest number, from any that is not above it, for a caller that does nothing between two looks.
+pub fn newest<E>(rules: Rules, from: u64, mut exists: impl FnMut(u64) -> Result<bool, E>) -> Result<u64, E> {
+    let mut search = Search::from(from, rules);
+    while let Some(number) = search.asks() {
+        search.told(exists(number)?);
+    }
+    Ok(search.at())
+}
+
+/// Whether a number has to stay once `newest` is there.
+pub fn stays(rules: Rules, number: u64, newest: u64) -> bool {
+    let low = number.trailing_zeros().min(63);
+    number + rules.recent > newest || newest >> low << low == number
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+    use std::convert::Infallible;
+
+    const RULES: Rules = Rules::SERVER;
+
+    fn found(from: u64, mut exists: impl FnMut(u64) -> bool) -> u64 {
+        let Ok(newest) = newest(RULES, from, |number| Ok::<_, Infallible>(exists(number)));
+        newest
+    }
+
+    #[test]
+    fn few_numbers_stay_and_lead_to_the_newest_from_everywhere() {
+        let mut chain = BTreeSet::new();
+        for top in 1..3000u64 {
+            chain.insert(top);
+            chain.retain(|number| stays(RULES, *number, top));
+            assert!(chain.len() <= 20, "{} stay of {top}", chain.len());
+            for from in (0..=top).step_by(61).chain([top]) {
+                assert_eq!(found(from, |number| chain.contains(&number)), top, "from {from}");
+            }
+        }
+    }
+
+    proptest! {
+        /// The chain grows, and what need not stay is deleted, between any two looks of a search.
+        #[test]
+        fn a_search_never_takes_an_older_number_for_the_newest(
+            top in 1..400u64,
+            from in 0..400u64,
+            growth in prop::collection::vec(0..40u64, 64),
+        ) {
+            let (mut chain, mut top) = (BTreeSet::new(), top);
+            let mut grow = |chain: &mut BTreeSet<u64>, by: u64| {
+                for _ in 0..by {
+                    top += 1;
+                    chain.insert(top);
+                    chain.retain(|number| stays(RULES, *number, top));
+                }
+                top
+            };
+            (1..=grow(&mut chain, 0)).for_each(|number| { chain.insert(number); });
+            let before = grow(&mut chain, 1);
+            let mut growth = growth.into_iter();
+            let found = found(from.min(before), |number| {
+                let exists = chain.contains(&number);
+                grow(&mut chain, growth.next().unwrap_or(0));
+                exists
+            });
+            prop_assert!(found >= before);
+        }
+    }
+}

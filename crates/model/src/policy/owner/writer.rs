@@ -1,0 +1,110 @@
+//! A writer of the log: which object it creates next, what a refusal means, and where a replay after it begins.
+
+use super::create::Created;
+use super::log::LogPlace;
+use super::rules::{Breakage, Rules};
+use std::collections::VecDeque;
+
+/// A process whose fence stands. It sends one object at a time.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Writer {
+    rules: Rules,
+    /// Where the next object goes. It stays where it is once nothing more may be appended: a manifest may still have to name it.
+    next: LogPlace,
+    /// Checksum of the object before.
+    before: u32,
+    open: bool,
+    /// Another process has taken over: what is left in the log is its to release.
+    fenced: bool,
+    /// Groups that no manifest of this process covers, oldest first.
+    held: VecDeque<Held>,
+}
+
+/// A group in the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Held {
+    /// Where it stands.
+    pub place: LogPlace,
+    /// Position of its last record.
+    pub last_position: u64,
+    /// Its size.
+    pub bytes: u64,
+}
+
+/// What came of an append.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Appended {
+    /// The group is in the log: it can be acknowledged.
+    Stored,
+    /// Nothing of it is in the log, nor will be: the writer goes on.
+    Refused,
+    /// Another process has taken over, and nothing of it is in the log: the writer stops.
+    Fenced,
+    /// Whether it is in the log shows at the next replay: the writer stops.
+    Unknown,
+}
+
+impl Writer {
+    /// The writer after a replay, with the groups that the replay found.
+    pub fn new(rules: Rules, next: LogPlace, before: u32, held: VecDeque<Held>) -> Writer {
+        Writer { rules, next, before, open: true, fenced: false, held }
+    }
+
+    /// Where the next object goes; `None`: the writer has stopped, and the log has to be replayed first.
+    pub fn next(&self) -> Option<LogPlace> {
+        self.open.then_some(self.next)
+    }
+
+    /// Checksum of the object before the next one.
+    pub fn before(&self) -> u32 {
+        self.before
+    }
+
+    /// Takes what came of the create of a group, whose checksum is `sum`.
+    pub fn appended(&mut self, created: Created, group: Held, sum: u32) -> Appended {
+        match created {
+            Created::Ours => {
+                self.held.push_back(group);
+                (self.before, self.next) = (sum, group.place.next());
+                Appended::Stored
+            }
+            // The place stays: every further append would find the same object there. So do the groups: a flush that began before may yet
+            // be committed, in a manifest that has to name the first group after it.
+            Created::Theirs => {
+                self.fenced = true;
+                if self.rules.breaks(Breakage::ForgetsHeld) {
+                    self.held.clear();
+                }
+                Appended::Fenced
+            }
+            Created::Refused => Appended::Refused,
+            Created::Unknown => {
+                self.open = false;
+                Appended::Unknown
+            }
+        }
+    }
+
+    /// Where a replay after `flushed` begins: a manifest that covers writes up to there names it.
+    pub fn place(&self, flushed: u64) -> LogPlace {
+        let first = self.held.iter().find(|held| held.last_position > flushed);
+        // Of unknown outcome: the group may stand at the next place, and a replay from there finds it.
+        let next = if self.open || !self.rules.breaks(Breakage::LosesPlace) { self.next } else { LogPlace::FIRST };
+        first.map_or(next, |held| held.place)
+    }
+
+    /// The group to delete next, once a manifest of this process covers writes up to `flushed`; [`Writer::released`] says that it is gone.
+    pub fn releases(&self, flushed: u64) -> Option<LogPlace> {
+        self.held.front().filter(|held| !self.fenced && held.last_position <= flushed).map(|held| held.place)
+    }
+
+    /// Says that the group is gone.
+    pub fn released(&mut self) {
+        self.held.pop_front();
+    }
+
+    /// Bytes of groups that a replay would read.
+    pub fn held_bytes(&self) -> u64 {
+        self.held.iter().map(|held| held.bytes).sum()
+    }
+}

@@ -1,0 +1,143 @@
+//! Every state that processes reach within a budget, each once.
+
+use crate::process::Work;
+use crate::world::{Budget, Move, World};
+use meridian_model::policy::owner::Rules;
+use std::collections::HashSet;
+use std::hash::{Hash, Hasher};
+
+/// How far a search went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Explored {
+    /// States that differ.
+    pub states: usize,
+    /// Moves of the longest way without a state twice.
+    pub depth: usize,
+    /// Nothing is left to be explored.
+    pub complete: bool,
+}
+
+/// A world on the way, and what is still to be tried from there.
+struct Place {
+    world: World,
+    /// The process that made the last move, and how often another may come after it.
+    running: u32,
+    switches: u8,
+    left: Vec<Move>,
+    made: Option<Move>,
+}
+
+impl Place {
+    fn new(world: World, running: u32, switches: u8) -> Place {
+        let left = world.moves();
+        Place { world, running, switches, left, made: None }
+    }
+
+    /// What tells it from others: without a bound of switches it does not matter who made the last move.
+    fn key(&self) -> (u64, u64) {
+        let mut hasher = Fold(0x243f_6a88_85a3_08d3, 0x1319_8a2e_0370_7344);
+        self.world.hash(&mut hasher);
+        if self.switches < u8::MAX {
+            (self.running, self.switches).hash(&mut hasher);
+        }
+        (hasher.0, hasher.1)
+    }
+
+    /// The place after a move; `None`: it takes a switch too many.
+    fn after(&self, chosen: Move) -> Option<Result<Place, String>> {
+        let before = chosen.node().map(|node| self.world.process_of(node));
+        let switch = before.is_some_and(|before| before != self.running);
+        let switches = if switch && self.switches < u8::MAX { self.switches.checked_sub(1)? } else { self.switches };
+        let mut world = self.world.clone();
+        if let Err(what) = world.make(chosen) {
+            return Some(Err(what));
+        }
+        let running = match chosen {
+            Move::Begin(_, Work::Takeover) => world.process_of(world.newest_node()),
+            _ => before.unwrap_or(self.running),
+        };
+        Some(Ok(Place::new(world, running, switches)))
+    }
+}
+
+/// Searches depth first, with at most so many switches from one process to another; [`u8::MAX`]: any number. `Err`: what does not hold, and
+/// the moves that lead there.
+pub fn explore(
+    rules: Rules,
+    nodes: usize,
+    budget: Budget,
+    switches: u8,
+    states_max: usize,
+) -> Result<Explored, String> {
+    let mut seen = HashSet::new();
+    let mut way = vec![Place::new(World::new(rules, nodes, budget, false), 0, switches)];
+    let mut explored = Explored { states: 0, depth: 0, complete: true };
+    seen.extend(way.iter().map(Place::key));
+    while let Some(place) = way.last_mut() {
+        let Some(chosen) = place.left.pop() else {
+            way.pop();
+            continue;
+        };
+        place.made = Some(chosen);
+        let next = match place.after(chosen) {
+            None => continue,
+            Some(Ok(next)) => next,
+            Some(Err(what)) => {
+                let moves: Vec<String> = way.iter().filter_map(|place| Some(format!("{:?}", place.made?))).collect();
+                return Err(format!("{what}, after {} moves:\n  {}", moves.len(), moves.join("\n  ")));
+            }
+        };
+        if !seen.insert(next.key()) {
+            continue;
+        }
+        way.push(next);
+        explored.depth = explored.depth.max(way.len() - 1);
+        if seen.len() >= states_max {
+            explored.complete = false;
+            break;
+        }
+    }
+    explored.states = seen.len();
+    Ok(explored)
+}
+
+/// Folds words into two, so that no two of many million states have the same. Quicker than the hash of the standard library, which guards
+/// against inputs made on purpose.
+struct Fold(u64, u64);
+
+impl Fold {
+    fn word(&mut self, word: u64) {
+        self.0 = (self.0.rotate_left(5) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.1 = (self.1.rotate_left(23) ^ word).wrapping_mul(0xd6e8_feb8_6659_fd93);
+    }
+}
+
+impl Hasher for Fold {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for piece in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word[..piece.len()].copy_from_slice(piece);
+            self.word(u64::from_le_bytes(word));
+        }
+    }
+
+    fn write_u8(&mut self, n: u8) {
+        self.word(u64::from(n));
+    }
+
+    fn write_u32(&mut self, n: u32) {
+        self.word(u64::from(n));
+    }
+
+    fn write_u64(&mut self, n: u64) {
+        self.word(n);
+    }
+
+    fn write_usize(&mut self, n: usize) {
+        self.word(n as u64);
+    }
+}

@@ -1,0 +1,191 @@
+//! Drives the steps that create one object: [`Create`] by itself, and [`Commit`] of a manifest. As the store does, but call by call.
+
+use crate::bucket::{Answer, Call, CatalogObject, Manifest};
+use meridian_model::policy::owner::{
+    Commit, CommitStep, Committed, Create, CreateStep, Created, GetAnswer, Known, Look, LookStep, PutAnswer, Rules,
+};
+use std::sync::Arc;
+
+/// What a task does next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Next<T> {
+    Call(Call),
+    Done(T),
+    /// It cannot go on: a call that it needs had no answer.
+    Failed,
+}
+
+/// A create on its way.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Making {
+    create: Create,
+    put: Call,
+}
+
+impl Making {
+    pub fn new(rules: Rules, put: Call) -> Making {
+        Making { create: Create::new(rules), put }
+    }
+
+    pub fn next(&mut self) -> Next<Created> {
+        loop {
+            match self.create.step() {
+                CreateStep::Put => return Next::Call(self.put.clone()),
+                CreateStep::Get => {
+                    return Next::Call(match &self.put {
+                        Call::PutLog(object) => Call::GetLog(object.place),
+                        Call::PutManifest(object) => Call::GetManifest(object.head.number),
+                        other => panic!("{other:?} is no create of a chain"),
+                    });
+                }
+                CreateStep::Settle => self.create.settled(true),
+                CreateStep::Pause(_) => self.create.paused(),
+                CreateStep::Done(created) => return Next::Done(created),
+            }
+        }
+    }
+
+    pub fn answer(&mut self, answer: Answer) {
+        let stands = |ours: Option<bool>| match ours {
+            Some(true) => GetAnswer::Ours,
+            Some(false) => GetAnswer::Theirs,
+            None => GetAnswer::Absent,
+        };
+        match (answer, &self.put) {
+            (Answer::Created, _) => self.create.put(PutAnswer::Created),
+            (Answer::Exists, _) => self.create.put(PutAnswer::Exists),
+            (Answer::Full, _) => self.create.put(PutAnswer::Refused),
+            (Answer::Lost, _) if self.create.step() == CreateStep::Put => self.create.put(PutAnswer::Lost),
+            (Answer::Lost, _) => self.create.got(GetAnswer::Failed),
+            (Answer::Log(found), Call::PutLog(ours)) => self.create.got(stands(found.map(|found| found == *ours))),
+            (Answer::Manifest(found), Call::PutManifest(ours)) => {
+                self.create.got(stands(found.map(|found| found == *ours)));
+            }
+            (answer, put) => panic!("{answer:?} to {put:?}"),
+        }
+    }
+}
+
+/// A look on its way, and the object that it has read last.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Looking {
+    look: Look,
+    read: Option<Arc<CatalogObject>>,
+}
+
+impl Looking {
+    pub fn new(rules: Rules) -> Looking {
+        Looking { look: Look::new(rules), read: None }
+    }
+
+    /// [`Next::Failed`]: there is no manifest, or too many come.
+    pub fn next(&mut self) -> Next<Arc<CatalogObject>> {
+        match self.look.step() {
+            LookStep::List => Next::Call(Call::ListManifests),
+            LookStep::Exists(number) => Next::Call(Call::HasManifest(number)),
+            LookStep::Get(number) => Next::Call(Call::GetManifest(number)),
+            LookStep::Found => self.read.take().map_or(Next::Failed, Next::Done),
+            LookStep::Nothing | LookStep::Busy => Next::Failed,
+        }
+    }
+
+    pub fn answer(&mut self, answer: Answer) {
+        match answer {
+            Answer::Greatest(number) => self.look.listed(number),
+            Answer::Has(has) => self.look.exists(has),
+            Answer::Manifest(object) => {
+                self.look.got(object.is_some());
+                self.read = object.or_else(|| self.read.take());
+            }
+            other => panic!("{other:?} to a look"),
+        }
+    }
+}
+
+/// What is known of the chain once an object was found to be the newest.
+pub fn known_of(object: &CatalogObject, process: u32) -> Known {
+    Known {
+        number: object.head.number,
+        kind: object.head.kind,
+        version: object.manifest.version,
+        ours: object.writer == process,
+        old: object.head.old.clone(),
+    }
+}
+
+/// The commit of a manifest on its way.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Committing {
+    rules: Rules,
+    process: u32,
+    commit: Commit,
+    manifest: Manifest,
+    look: Option<Looking>,
+    making: Option<Making>,
+    /// Of the object to be created.
+    number: u64,
+}
+
+impl Committing {
+    pub fn new(rules: Rules, process: u32, follows: u64, manifest: Manifest, known: Option<Known>) -> Committing {
+        let commit = Commit::new(rules, follows, manifest.version, false, known);
+        Committing { rules, process, commit, manifest, look: None, making: None, number: 0 }
+    }
+
+    pub fn next(&mut self) -> Next<Committed> {
+        loop {
+            match self.commit.step() {
+                CommitStep::Look => match self.look.get_or_insert_with(|| Looking::new(self.rules)).next() {
+                    Next::Call(call) => return Next::Call(call),
+                    Next::Failed => return Next::Failed,
+                    Next::Done(object) => self.commit.looked(known_of(&object, self.process)),
+                },
+                CommitStep::Create(number) => {
+                    self.number = number;
+                    let making = self.making.get_or_insert_with(|| {
+                        let (head, manifest) = (self.commit.head(), self.manifest.clone());
+                        let object = CatalogObject { writer: self.process, head, manifest };
+                        Making::new(self.rules, Call::PutManifest(Arc::new(object)))
+                    });
+                    match making.next() {
+                        Next::Done(created) => self.commit.created(created),
+                        Next::Call(call) => return Next::Call(call),
+                        Next::Failed => return Next::Failed,
+                    }
+                }
+                CommitStep::Exists(number) => return Next::Call(Call::HasManifest(number)),
+                CommitStep::Delete(number) => return Next::Call(Call::DeleteManifest(number)),
+                CommitStep::Done(committed) => return Next::Done(committed),
+            }
+        }
+    }
+
+    pub fn answer(&mut self, answer: Answer) {
+        match (self.commit.step(), answer) {
+            (CommitStep::Look, answer) => {
+                if let Some(look) = &mut self.look {
+                    look.answer(answer);
+                }
+            }
+            (CommitStep::Create(_), answer) => {
+                if let Some(making) = &mut self.making {
+                    making.answer(answer);
+                }
+            }
+            (CommitStep::Exists(_), Answer::Has(has)) => self.commit.exists(Some(has)),
+            (CommitStep::Exists(_), _) => self.commit.exists(None),
+            (CommitStep::Delete(_), answer) => self.commit.deleted(answer == Answer::Gone),
+            (step, answer) => panic!("{answer:?} to {step:?}"),
+        }
+    }
+
+    /// Whether it can go on without the answer to its call.
+    pub fn bears_loss(&self) -> bool {
+        self.commit.step() != CommitStep::Look
+    }
+
+    /// The manifest, its number, and what is known of the chain from here on.
+    pub fn end(self) -> (Manifest, u64, Option<Known>) {
+        (self.manifest, self.number, self.commit.into_known())
+    }
+}

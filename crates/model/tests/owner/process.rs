@@ -1,0 +1,398 @@
+//! A process: a candidate, an owner, or a reader. It does one thing at a time, and each call to the bucket is a step of its own.
+
+use crate::bucket::{Answer, Call, Content, Event, LogObject, Manifest};
+use crate::making::{Committing, Looking, Making, Next};
+use crate::taking::{Opened, Taken, Taking};
+use meridian_model::policy::owner::{
+    Appended, Breakage, Committed, Created, Held, Known, Rules, Writer, first_of_next_epoch,
+};
+use std::sync::Arc;
+
+/// What a process that does nothing can begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Work {
+    /// Take the partition over.
+    Takeover,
+    /// Append the two events of a write.
+    Write(u8),
+    /// Upload what is not flushed.
+    Flush,
+    /// Upload two files as one.
+    Merge,
+    /// Commit what was uploaded.
+    Commit,
+    /// Delete what the last flush covers.
+    Release,
+    /// Delete a file that is not needed any more. When is the grace's to say, so it may be at any time.
+    Remove,
+    /// Read everything, as a scan server does.
+    Read,
+}
+
+/// What happened that the world has to hold against the writes that clients made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Told {
+    Stored(u8),
+    Refused(u8),
+    Unknown(u8),
+    /// It serves, with these events, and writes in this epoch.
+    Serves(Vec<Event>, u64),
+    /// A commit counts, under this number.
+    Committed(u64),
+    /// Of the newest manifest or the log something is missing.
+    Harmed,
+    /// A reader has found the newest manifest twice, and not all that it names.
+    Torn(u64),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Process {
+    /// No two have the same, however often a node starts.
+    pub id: u32,
+    rules: Rules,
+    /// The epoch that the lease has given; 0: none.
+    term: u64,
+    pub owner: Option<Owner>,
+    /// Files to be deleted.
+    doomed: Vec<u64>,
+    task: Task,
+    /// The call that it waits for.
+    pub call: Option<Call>,
+}
+
+/// What an owner holds.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Owner {
+    manifest: Manifest,
+    known: Option<Known>,
+    writer: Writer,
+    position: u64,
+    /// Events that no file of its manifest has.
+    memory: Vec<Event>,
+    next_file: u64,
+    /// A file that waits for its commit.
+    job: Option<Job>,
+    /// What the last flush covers, until its groups are deleted.
+    release: Option<u64>,
+    /// It takes no writes and begins no flush any more. What it has begun it ends.
+    pub outdated: bool,
+}
+
+/// A flush, or a merge.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Job {
+    file: u64,
+    /// Position up to which a flush goes.
+    flushed: Option<u64>,
+    inputs: Vec<u64>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Task {
+    Nothing,
+    Takeover(Box<Taking>),
+    Append {
+        making: Making,
+        group: Arc<LogObject>,
+        rest: Option<Vec<Event>>,
+    },
+    Upload(Job, Arc<[Event]>),
+    Commit(Box<Committing>, Job),
+    Release(u64),
+    Remove(u64),
+    /// A look, what it has found, and the number of a manifest of which something was not there.
+    Read(Looking, Option<(u64, Vec<u64>)>, u64),
+}
+
+impl Process {
+    pub fn new(id: u32, rules: Rules, term: u64) -> Process {
+        Process { id, rules, term, owner: None, doomed: Vec::new(), task: Task::Nothing, call: None }
+    }
+
+    /// Whether it is doing something.
+    pub fn is_busy(&self) -> bool {
+        self.task != Task::Nothing
+    }
+
+    /// Whether it takes writes.
+    pub fn serves(&self) -> bool {
+        self.owner.as_ref().is_some_and(|owner| !owner.outdated)
+    }
+
+    /// Whether it can begin this now.
+    pub fn can(&self, work: Work) -> bool {
+        if self.is_busy() {
+            return false;
+        }
+        match (work, &self.owner) {
+            (Work::Read, owner) => owner.is_none(),
+            (Work::Takeover, owner) => owner.as_ref().is_none_or(|owner| owner.outdated),
+            (Work::Remove, _) => !self.doomed.is_empty(),
+            (_, None) => false,
+            (Work::Write(_), Some(owner)) => !owner.outdated,
+            (Work::Flush, Some(owner)) => !owner.outdated && owner.job.is_none() && !owner.memory.is_empty(),
+            (Work::Merge, Some(owner)) => !owner.outdated && owner.job.is_none() && owner.manifest.files.len() > 1,
+            (Work::Commit, Some(owner)) => owner.job.is_some(),
+            (Work::Release, Some(owner)) => owner.release.is_some(),
+        }
+    }
+
+    /// Begins a work that it can do.
+    pub fn begin(&mut self, work: Work, read: impl FnOnce(&[u64]) -> Vec<Event>, told: &mut Vec<Told>) {
+        let (rules, id) = (self.rules, self.id);
+        self.task = match (work, &mut self.owner) {
+            (Work::Takeover, owner) => {
+                // What a former owner held in memory is dropped.
+                *owner = None;
+                Task::Takeover(Box::new(Taking::new(rules, id, self.term)))
+            }
+            (Work::Read, _) => Task::Read(Looking::new(rules), None, 0),
+            (Work::Write(write), Some(owner)) => owner.append(id, rules, write),
+            (Work::Flush, Some(owner)) => {
+                let flushed = Some(owner.position);
+                Task::Upload(Job { file: owner.number(), flushed, inputs: Vec::new() }, owner.memory.clone().into())
+            }
+            (Work::Merge, Some(owner)) => {
+                let inputs = owner.manifest.files[..2].to_vec();
+                let events = read(&inputs).into();
+                Task::Upload(Job { file: owner.number(), flushed: None, inputs }, events)
+            }
+            (Work::Commit, Some(owner)) => owner.commit(id, rules),
+            (Work::Release, Some(owner)) => owner.release.take().map_or(Task::Nothing, Task::Release),
+            (Work::Remove, _) => Task::Remove(self.doomed.remove(0)),
+            (_, None) => Task::Nothing,
+        };
+        self.run(told);
+    }
+
+    /// Takes the answer to its call.
+    pub fn answer(&mut self, answer: Answer, told: &mut Vec<Told>) {
+        self.call = None;
+        let lost = answer == Answer::Lost;
+        match &mut self.task {
+            Task::Takeover(taking) => {
+                if !taking.answer(answer) {
+                    self.give_up();
+                }
+            }
+            Task::Append { making, .. } => making.answer(answer),
+            Task::Commit(committing, _) => match lost && !committing.bears_loss() {
+                // Nothing of the commit was sent: it is tried again.
+                true => self.put_back(),
+                false => committing.answer(answer),
+            },
+            Task::Upload(..) => self.uploaded(answer == Answer::Created),
+            Task::Release(_) => match &mut self.owner {
+                Some(owner) if !lost => owner.writer.released(),
+                // The next flush covers the groups that are left as well.
+                _ => self.task = Task::Nothing,
+            },
+            Task::Remove(_) => self.task = Task::Nothing,
+            Task::Read(..) if lost => self.task = Task::Nothing,
+            Task::Read(..) => self.read_on(answer, told),
+            Task::Nothing => panic!("{answer:?} to nothing"),
+        }
+        self.run(told);
+    }
+
+    /// Goes on to the next call, or to the end of the task.
+    fn run(&mut self, told: &mut Vec<Told>) {
+        loop {
+            let next = match &mut self.task {
+                Task::Nothing => return,
+                Task::Takeover(taking) => match taking.next() {
+                    Next::Call(call) => call,
+                    Next::Failed => return self.give_up(),
+                    Next::Done(taken) => return self.taken(taken, told),
+                },
+                Task::Append { making, .. } => match making.next() {
+                    Next::Call(call) => call,
+                    Next::Failed => return self.task = Task::Nothing,
+                    Next::Done(created) => {
+                        self.appended(created, told);
+                        continue;
+                    }
+                },
+                Task::Upload(job, events) => Call::PutFile(job.file, events.clone()),
+                Task::Commit(committing, _) => match committing.next() {
+                    Next::Call(call) => call,
+                    Next::Failed => return self.task = Task::Nothing,
+                    Next::Done(committed) => return self.committed(committed, told),
+                },
+                Task::Release(flushed) => match self.owner.as_ref().and_then(|owner| owner.writer.releases(*flushed)) {
+                    Some(place) => Call::DeleteLog(place),
+                    None => return self.task = Task::Nothing,
+                },
+                Task::Remove(file) => Call::DeleteFile(*file),
+                Task::Read(_, Some((_, files)), _) => Call::GetFiles(files.clone()),
+                Task::Read(look, found, _) => match look.next() {
+                    Next::Call(call) => call,
+                    Next::Failed => return self.task = Task::Nothing,
+                    Next::Done(object) => {
+                        *found = Some((object.head.number, object.manifest.files.clone()));
+                        continue;
+                    }
+                },
+            };
+            self.call = Some(next);
+            return;
+        }
+    }
+
+    /// Ends a takeover.
+    fn give_up(&mut self) {
+        if let Task::Takeover(taking) = std::mem::replace(&mut self.task, Task::Nothing) {
+            self.doomed.extend(taking.leftovers);
+        }
+    }
+
+    fn taken(&mut self, taken: Taken, told: &mut Vec<Told>) {
+        self.give_up();
+        match taken {
+            Taken::Busy => {}
+            Taken::Harmed => told.push(Told::Harmed),
+            Taken::Serves(opened) => {
+                let Opened { manifest, known, content, replayed, claimed, writer, .. } = *opened;
+                let Some(writer) = writer else { return };
+                if let Some(number) = claimed {
+                    told.push(Told::Committed(number));
+                }
+                let epoch = writer.next().map_or(0, |place| place.epoch);
+                let next_file = claimed.map_or(first_of_next_epoch(manifest.version), |_| manifest.version) + 1;
+                self.owner = Some(Owner {
+                    position: replayed.last().map_or(manifest.flushed, |event| event.position),
+                    manifest,
+                    known,
+                    writer,
+                    memory: replayed,
+                    next_file,
+                    job: None,
+                    release: None,
+                    outdated: false,
+                });
+                told.push(Told::Serves(content, epoch));
+            }
+        }
+    }
+
+    fn appended(&mut self, created: Created, told: &mut Vec<Told>) {
+        let Task::Append { group, rest, .. } = std::mem::replace(&mut self.task, Task::Nothing) else { return };
+        let (Some(owner), Content::Group(events)) = (&mut self.owner, &group.content) else { return };
+        let (Some(first), Some(last)) = (events.first(), events.last()) else { return };
+        let held = Held { place: group.place, last_position: last.position, bytes: 1 };
+        match owner.writer.appended(created, held, group.sum()) {
+            Appended::Stored => {
+                owner.memory.extend(events);
+                owner.position = last.position;
+                match rest {
+                    Some(rest) => self.task = owner.group(self.id, self.rules, rest, None),
+                    None => told.push(Told::Stored(first.write)),
+                }
+            }
+            Appended::Refused => told.push(Told::Refused(first.write)),
+            Appended::Fenced => {
+                owner.outdated = true;
+                told.push(Told::Refused(first.write));
+            }
+            Appended::Unknown => {
+                owner.outdated = true;
+                told.push(Told::Unknown(first.write));
+            }
+        }
+    }
+
+    fn uploaded(&mut self, there: bool) {
+        let Task::Upload(job, _) = std::mem::replace(&mut self.task, Task::Nothing) else { return };
+        // A name that may have been taken is never used again.
+        if let Some(owner) = self.owner.as_mut().filter(|_| there) {
+            owner.job = Some(job);
+        }
+    }
+
+    fn put_back(&mut self) {
+        if let Task::Commit(_, job) = std::mem::replace(&mut self.task, Task::Nothing)
+            && let Some(owner) = &mut self.owner
+        {
+            owner.job = Some(job);
+        }
+    }
+
+    fn committed(&mut self, committed: Committed, told: &mut Vec<Told>) {
+        let Task::Commit(committing, job) = std::mem::replace(&mut self.task, Task::Nothing) else { return };
+        let Some(owner) = &mut self.owner else { return };
+        let (manifest, number, known) = committing.end();
+        owner.known = known;
+        match committed {
+            Committed::Stands => {
+                owner.manifest = manifest;
+                self.doomed.extend(job.inputs);
+                if let Some(flushed) = job.flushed {
+                    owner.memory.retain(|event| event.position > flushed);
+                    owner.release = Some(flushed);
+                }
+                told.push(Told::Committed(number));
+            }
+            Committed::Refused => self.doomed.push(job.file),
+            Committed::Stale => {
+                self.doomed.push(job.file);
+                owner.outdated = true;
+            }
+            // Either manifest may be the newest: the files of both stay.
+            Committed::Unknown => owner.outdated = true,
+        }
+    }
+
+    fn read_on(&mut self, answer: Answer, told: &mut Vec<Told>) {
+        let Task::Read(look, found, missed) = &mut self.task else { return };
+        match (answer, found.take()) {
+            (Answer::Files(Some(_)), _) => self.task = Task::Nothing,
+            (Answer::Files(None), Some((number, _))) => {
+                // A file that is gone means that there is a newer manifest by now.
+                if *missed == number {
+                    told.push(Told::Torn(number));
+                }
+                self.task = Task::Read(Looking::new(self.rules), None, number);
+            }
+            (answer, _) => look.answer(answer),
+        }
+    }
+}
+
+impl Owner {
+    /// The next number of a file, or of a manifest.
+    fn number(&mut self) -> u64 {
+        self.next_file += 1;
+        self.next_file - 1
+    }
+
+    fn append(&self, id: u32, rules: Rules, write: u8) -> Task {
+        let event = |half: u8| Event { position: self.position + 1 + u64::from(half), write, half };
+        match rules.breaks(Breakage::UncutGroups) {
+            true => self.group(id, rules, vec![event(0)], Some(vec![event(1)])),
+            false => self.group(id, rules, vec![event(0), event(1)], None),
+        }
+    }
+
+    fn group(&self, id: u32, rules: Rules, events: Vec<Event>, rest: Option<Vec<Event>>) -> Task {
+        let Some(place) = self.writer.next() else { return Task::Nothing };
+        let (before, content) = (self.writer.before(), Content::Group(events));
+        let group = Arc::new(LogObject { writer: id, place, before, content });
+        Task::Append { making: Making::new(rules, Call::PutLog(group.clone())), group, rest }
+    }
+
+    fn commit(&mut self, id: u32, rules: Rules) -> Task {
+        let Some(job) = self.job.take() else { return Task::Nothing };
+        let mut files = self.manifest.files.clone();
+        files.retain(|file| !job.inputs.contains(file));
+        files.push(job.file);
+        let manifest = Manifest {
+            version: self.number(),
+            flushed: job.flushed.unwrap_or(self.manifest.flushed),
+            // Only a flush moves on in the log.
+            log: job.flushed.map_or(self.manifest.log, |flushed| self.writer.place(flushed)),
+            files,
+        };
+        let follows = self.manifest.version;
+        Task::Commit(Box::new(Committing::new(rules, id, follows, manifest, self.known.take())), job)
+    }
+}

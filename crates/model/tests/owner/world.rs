@@ -1,0 +1,390 @@
+//! Processes over one bucket, the calls on their way, and what must hold whatever happens next.
+
+mod check;
+
+use crate::bucket::{Answer, Bucket, Call, CatalogObject, Content, Event, Manifest};
+use crate::process::{Process, Told, Work};
+use meridian_model::policy::owner::{Breakage, Head, Kind, LogPlace, Rules, first_of_next_epoch};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What a run may still spend. Without a bound there would be no end of states.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Budget {
+    pub writes: u8,
+    pub flushes: u8,
+    pub merges: u8,
+    pub takeovers: u8,
+    pub reads: u8,
+    /// Calls whose answer is lost, late or a refusal.
+    pub faults: u8,
+    pub kills: u8,
+    /// Moments at which listings stop to show what happens.
+    pub freezes: u8,
+}
+
+/// How a call ends for the process that made it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum End {
+    Done,
+    /// It never arrives, and there is no answer.
+    LostBefore,
+    /// It takes effect, and there is no answer.
+    LostAfter,
+    /// There is no answer, and it may arrive at any later time.
+    Late,
+    /// There is no room.
+    Full,
+}
+
+/// One step of the world.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Move {
+    Begin(usize, Work),
+    End(usize, End),
+    /// A call arrives whose process has given it up, or is gone.
+    Arrive(usize),
+    Kill(usize),
+    /// Listings show this moment, or (if they did already) the present again.
+    Freeze,
+}
+
+impl Move {
+    /// The node that it is a step of.
+    pub fn node(self) -> Option<usize> {
+        match self {
+            Move::Begin(node, _) | Move::End(node, _) => Some(node),
+            Move::Arrive(_) | Move::Kill(_) | Move::Freeze => None,
+        }
+    }
+}
+
+/// What is known of a write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Fate {
+    /// It was sent, and nobody knows.
+    Open,
+    /// Acknowledged, or found there by a later owner.
+    Stored,
+    /// Refused, or found missing by a later owner.
+    Absent,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct World {
+    rules: Rules,
+    pub budget: Budget,
+    pub bucket: Bucket,
+    /// What listings show while they are frozen.
+    shown: Option<Box<Bucket>>,
+    pub late: Vec<Call>,
+    pub nodes: Vec<Option<Process>>,
+    /// Processes so far.
+    processes: u32,
+    /// Terms of the lease so far, if processes get epochs from it.
+    terms: Option<u64>,
+    fates: Vec<Fate>,
+    /// The newest manifest that followed the newest.
+    head: u64,
+    /// The manifests of the chain: who created them, and their versions.
+    creators: BTreeMap<u64, (u32, u64)>,
+    /// The process that serves, and its epoch: of those that began to serve the one that was fenced last.
+    serving: (u32, u64),
+    /// Who wrote groups in an epoch.
+    writers: BTreeMap<u64, u32>,
+}
+
+/// Calls that arrive late, at most.
+const LATE_MAX: usize = 2;
+
+impl World {
+    /// A partition that was just made, and nodes that know of it.
+    pub fn new(rules: Rules, nodes: usize, budget: Budget, terms: bool) -> World {
+        let head = Head { number: 1, kind: Kind::First, old: Vec::new() };
+        let manifest =
+            Manifest { version: first_of_next_epoch(0), flushed: 0, log: LogPlace::FIRST, files: Vec::new() };
+        let mut bucket = Bucket::default();
+        bucket.manifests.insert(1, Arc::new(CatalogObject { writer: 0, head, manifest }));
+        World {
+            rules,
+            budget,
+            bucket,
+            shown: None,
+            late: Vec::new(),
+            nodes: vec![None; nodes],
+            processes: 0,
+            terms: terms.then_some(0),
+            fates: Vec::new(),
+            head: 1,
+            creators: BTreeMap::from([(1, (0, first_of_next_epoch(0)))]),
+            serving: (0, 0),
+            writers: BTreeMap::new(),
+        }
+    }
+
+    /// Whether listings show a moment that is over.
+    pub fn is_frozen(&self) -> bool {
+        self.shown.is_some()
+    }
+
+    /// The node of the process that began last.
+    pub fn newest_node(&self) -> usize {
+        self.nodes.iter().rposition(Option::is_some).unwrap_or(0)
+    }
+
+    /// The process of a node; 0: none.
+    pub fn process_of(&self, node: usize) -> u32 {
+        self.nodes[node].as_ref().map_or(0, |process| process.id)
+    }
+
+    /// Whether a node takes writes.
+    pub fn serves(&self, node: usize) -> bool {
+        self.nodes[node].as_ref().is_some_and(Process::serves)
+    }
+
+    /// Whether a node waits for the answer to a call.
+    pub fn waits(&self, node: usize) -> bool {
+        self.nodes[node].as_ref().is_some_and(|process| process.call.is_some())
+    }
+
+    /// Number of the next write.
+    pub fn next_write(&self) -> u8 {
+        self.fates.len() as u8
+    }
+
+    /// What can happen next.
+    pub fn moves(&self) -> Vec<Move> {
+        let mut moves = Vec::new();
+        // Of nodes without a process one is like the other.
+        let empty = self.nodes.iter().position(Option::is_none).map_or(self.nodes.len(), |empty| empty + 1);
+        for node in 0..empty.min(self.nodes.len()) {
+            self.moves_of(node, &mut moves);
+        }
+        moves.extend((0..self.late.len()).map(Move::Arrive));
+        if self.shown.is_some() || self.budget.freezes > 0 {
+            moves.push(Move::Freeze);
+        }
+        moves
+    }
+
+    /// What a node can do next, and what can happen to it.
+    pub fn moves_of(&self, node: usize, moves: &mut Vec<Move>) {
+        let Some(process) = &self.nodes[node] else {
+            if self.budget.takeovers > 0 {
+                moves.push(Move::Begin(node, Work::Takeover));
+            }
+            return;
+        };
+        if self.budget.kills > 0 {
+            moves.push(Move::Kill(node));
+        }
+        let Some(call) = &process.call else {
+            let works = [
+                (Work::Takeover, self.budget.takeovers),
+                (Work::Write(self.fates.len() as u8), self.budget.writes),
+                (Work::Flush, self.budget.flushes),
+                (Work::Merge, self.budget.merges),
+                (Work::Commit, 1),
+                (Work::Release, 1),
+                (Work::Remove, 1),
+                (Work::Read, self.budget.reads),
+            ];
+            let begins = works.into_iter().filter(|(work, left)| *left > 0 && self.may_begin(process, *work));
+            moves.extend(begins.map(|(work, _)| Move::Begin(node, work)));
+            return;
+        };
+        moves.push(Move::End(node, End::Done));
+        if self.budget.faults == 0 {
+            return;
+        }
+        moves.push(Move::End(node, End::LostBefore));
+        if call.changes() {
+            moves.push(Move::End(node, End::LostAfter));
+            if self.late.len() < LATE_MAX {
+                moves.push(Move::End(node, End::Late));
+            }
+        }
+        if call.is_put() {
+            moves.push(Move::End(node, End::Full));
+        }
+    }
+
+    fn may_begin(&self, process: &Process, work: Work) -> bool {
+        // Where nothing but the lease fences, a process that lost it begins no write. One that it has begun goes on, as it may have been
+        // paused in the middle of it.
+        let holds = !self.rules.breaks(Breakage::LeaseAlone) || self.newest_process() == process.id;
+        process.can(work) && (holds || !matches!(work, Work::Write(_)))
+    }
+
+    /// The process that took the lease last.
+    fn newest_process(&self) -> u32 {
+        self.processes
+    }
+
+    /// Makes a move; `Err`: what must hold does not.
+    pub fn make(&mut self, chosen: Move) -> Result<(), String> {
+        self.apply(chosen)?;
+        // Which node a process has does not matter: in one order fewer states differ.
+        self.nodes.sort_by_key(|node| node.as_ref().map_or(u32::MAX, |process| process.id));
+        Ok(())
+    }
+
+    fn apply(&mut self, chosen: Move) -> Result<(), String> {
+        match chosen {
+            Move::Begin(node, work) => self.begin(node, work),
+            Move::End(node, end) => self.end(node, end),
+            Move::Arrive(at) => {
+                let call = self.late.remove(at);
+                self.execute(&call).map(drop)
+            }
+            Move::Kill(node) => {
+                self.budget.kills -= 1;
+                let call = self.nodes[node].take().and_then(|process| process.call);
+                if let Some(call) = call.filter(Call::changes).filter(|_| self.late.len() < LATE_MAX) {
+                    self.late.push(call);
+                }
+                Ok(())
+            }
+            Move::Freeze => {
+                if self.shown.take().is_none() {
+                    self.budget.freezes -= 1;
+                    self.shown = Some(Box::new(self.bucket.clone()));
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn begin(&mut self, node: usize, work: Work) -> Result<(), String> {
+        match work {
+            Work::Takeover => {
+                self.budget.takeovers -= 1;
+                self.processes += 1;
+                let term = self.terms.map_or(0, |terms| terms + 1);
+                self.terms = self.terms.map(|terms| terms + 1);
+                self.nodes[node] = Some(Process::new(self.processes, self.rules, term));
+            }
+            Work::Write(_) => {
+                self.budget.writes -= 1;
+                self.fates.push(Fate::Open);
+            }
+            Work::Flush => self.budget.flushes -= 1,
+            Work::Merge => self.budget.merges -= 1,
+            Work::Read => self.budget.reads -= 1,
+            Work::Commit | Work::Release | Work::Remove => {}
+        }
+        let (bucket, mut told) = (&self.bucket, Vec::new());
+        if let Some(process) = &mut self.nodes[node] {
+            process.begin(work, |files| bucket.read_files(files).unwrap_or_default(), &mut told);
+        }
+        self.hear(node, told)
+    }
+
+    fn end(&mut self, node: usize, end: End) -> Result<(), String> {
+        let Some(call) = self.nodes[node].as_ref().and_then(|process| process.call.clone()) else { return Ok(()) };
+        let answer = match end {
+            End::Done => self.execute(&call)?,
+            End::LostBefore => Answer::Lost,
+            End::LostAfter => self.execute(&call).map(|_| Answer::Lost)?,
+            End::Full => Answer::Full,
+            End::Late => {
+                self.late.push(call);
+                Answer::Lost
+            }
+        };
+        self.budget.faults -= u8::from(end != End::Done);
+        let mut told = Vec::new();
+        if let Some(process) = &mut self.nodes[node] {
+            process.answer(answer, &mut told);
+        }
+        self.hear(node, told)
+    }
+
+    /// Lets a call take effect, and holds that against what must hold.
+    fn execute(&mut self, call: &Call) -> Result<Answer, String> {
+        let answer = self.bucket.execute(call, self.shown.as_deref(), self.rules);
+        match (call, &answer) {
+            (Call::PutLog(object), Answer::Created) => {
+                let Content::Group(events) = &object.content else { return self.check_bucket().map(|()| answer) };
+                let writer = *self.writers.entry(object.place.epoch).or_insert(object.writer);
+                if writer != object.writer {
+                    return Err(format!(
+                        "processes {writer} and {} write in epoch {}",
+                        object.writer, object.place.epoch
+                    ));
+                }
+                // A create that is sent again may come after its object was read, flushed and deleted by another: nobody looks there any more.
+                let (serving, _) = self.serving;
+                if object.writer != serving && !self.is_flushed(events) {
+                    return Err(format!("process {serving} serves, and a group of {} takes effect", object.writer));
+                }
+            }
+            (Call::PutManifest(object), Answer::Created) => {
+                let (number, made) = (object.head.number, (object.writer, object.manifest.version));
+                if number == self.head + 1 {
+                    let follows = self.creators.get(&self.head).map(|(writer, _)| *writer);
+                    if object.head.kind != Kind::First && follows != Some(object.writer) {
+                        return Err(format!("manifest {number} of {} says that it is not its first", object.writer));
+                    }
+                    self.head = number;
+                    self.creators.insert(number, made);
+                } else if object.head.kind == Kind::Later && self.creators.get(&number) != Some(&made) {
+                    // A first one is found out by the look after it, and the very same one as before changes nothing.
+                    return Err(format!("process {} creates manifest {number} anew, of {}", object.writer, self.head));
+                }
+            }
+            _ => {}
+        }
+        if call.changes() {
+            self.check_bucket()?;
+        }
+        Ok(answer)
+    }
+
+    /// Whether the newest manifest covers these events.
+    fn is_flushed(&self, events: &[Event]) -> bool {
+        let flushed = self.bucket.manifests.get(&self.head).map_or(0, |newest| newest.manifest.flushed);
+        events.iter().all(|event| event.position <= flushed)
+    }
+
+    fn hear(&mut self, node: usize, told: Vec<Told>) -> Result<(), String> {
+        let id = self.process_of(node);
+        let news = !told.is_empty();
+        for told in told {
+            match told {
+                Told::Stored(write) => self.settle(write, Fate::Stored)?,
+                Told::Refused(write) => self.settle(write, Fate::Absent)?,
+                Told::Unknown(_) => {}
+                Told::Committed(number) if self.creators.get(&number).is_none_or(|(writer, _)| *writer != id) => {
+                    return Err(format!("process {id} takes its manifest {number} for one of the chain"));
+                }
+                Told::Committed(_) => {}
+                // It was taken over from while it was on its way, and finds that out with its first write.
+                Told::Serves(_, epoch) if epoch < self.serving.1 => {}
+                Told::Serves(content, epoch) => {
+                    self.serving = (id, epoch);
+                    self.check_content(&content, true)?;
+                    // What it has found, or not found, is so for ever.
+                    for write in 0..self.fates.len() {
+                        let there = content.iter().any(|event| usize::from(event.write) == write);
+                        self.settle(write as u8, if there { Fate::Stored } else { Fate::Absent })?;
+                    }
+                }
+                Told::Harmed => return Err(format!("process {id} finds that something is missing")),
+                Told::Torn(number) => {
+                    return Err(format!("process {id} reads manifest {number}, which names what is not there"));
+                }
+            }
+        }
+        if news { self.check_bucket() } else { Ok(()) }
+    }
+
+    fn settle(&mut self, write: u8, fate: Fate) -> Result<(), String> {
+        let known = &mut self.fates[usize::from(write)];
+        if *known != Fate::Open && *known != fate {
+            return Err(format!("write {write} was {known:?}, and is {fate:?} now"));
+        }
+        *known = fate;
+        Ok(())
+    }
+}
