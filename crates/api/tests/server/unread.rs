@@ -370,6 +370,7 @@ fn a_client_of_http_1_that_was_evicted_and_still_does_not_read_is_hung_up_on() {
     load(&server, &[LARGE; 200]);
     let mut stream = unread(&server);
     send(&mut stream, "GET", STREAM, &[], b"");
+    wait_until("the stream does not open", || metric(&server, "meridian_streams_open") == 1);
     let ended = || metric(&server, "meridian_streams_open") == 0;
     demanding_until(&server, "the stream stays", ended, || ());
     wait_until("its memory is never returned", || metric(&server, "meridian_answer_bytes") == 0);
