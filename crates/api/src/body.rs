@@ -123,7 +123,7 @@ pub async fn document(
 
 /// Bytes that the parts of a JSON value take, about.
 fn weight(value: &Value) -> usize {
-    // A member has its key, its value and a hash, and about two slots of a table. Four of them are the least that is allocated.
+    // A member has its key, its value and a hash, and about two slots of a table. The min allocation is four.
     const MEMBER_BYTES: usize = size_of::<String>() + size_of::<Value>() + 4 * size_of::<u64>();
     match value {
         Value::String(text) => text.capacity(),

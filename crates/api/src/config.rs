@@ -16,7 +16,7 @@ pub struct ServerConfig {
     /// URL under which clients reach the server, without a final slash (`https://events.example.org`), for links.
     /// When absent, links are made from each request's `Host`.
     pub public_url: Option<String>,
-    /// Host names that the server accepts, besides those that [`crate::Hosts`] derives itself; others get 421.
+    /// Host names that the server accepts, besides the names that [`crate::Hosts`] derives; others get 421.
     pub hosts: Vec<HostName>,
     /// Origins whose pages may write and open WebSockets, besides the server's own and that of its public URL.
     pub origins: Vec<WebOrigin>,

@@ -27,7 +27,7 @@ async fn read<T: DeserializeOwned + Send + 'static>(
     read.map_err(|e| Problem::new(Kind::InvalidBody, format!("the body cannot be read ({e}): expected {expected}")))
 }
 
-/// Whether the caller manages tokens or users with these rights: an admin those that it could grant, an operator all.
+/// Whether the caller manages tokens or users with these rights: an admin manages the rights that it could grant, an operator all.
 fn manages(state: &Scope, grant: &Grant) -> bool {
     let caller = state.caller();
     caller.is_operator() || caller.grant.may_give(grant)

@@ -68,7 +68,7 @@ impl Partition {
         Ok(unnamed.into_iter().find_map(later))
     }
 
-    /// Files that the manifest does not name, but for those that another process may need: it may have taken over since.
+    /// Files that the manifest does not name, except files that another process may need: it may have taken over since.
     fn unnamed(&self) -> Result<Vec<String>, StoreError> {
         let named = files_of(&self.manifest);
         let leftover = |name: &String| {

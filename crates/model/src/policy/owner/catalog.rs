@@ -86,7 +86,7 @@ enum LookStage {
 /// What a look needs next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LookStep {
-    /// The greatest number that a listing shows; [`Look::listed`] takes it.
+    /// The max number that a listing shows; [`Look::listed`] takes it.
     List,
     /// Whether a number exists; [`Look::exists`].
     Exists(u64),
@@ -118,9 +118,9 @@ impl Look {
         }
     }
 
-    /// Takes the greatest number of a listing, 0 of an empty one. A listing that is behind costs a few more steps, and decides nothing.
-    pub fn listed(&mut self, greatest: u64) {
-        self.reach(Search::from(greatest, self.rules));
+    /// Takes the max number of a listing, 0 of an empty one. A listing that is behind costs a few more steps, and decides nothing.
+    pub fn listed(&mut self, max: u64) {
+        self.reach(Search::from(max, self.rules));
     }
 
     /// Takes whether the object was there.

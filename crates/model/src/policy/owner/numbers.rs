@@ -40,7 +40,7 @@ impl Search {
         self.skip();
     }
 
-    /// The greatest number found so far.
+    /// The max number found so far.
     pub fn at(&self) -> u64 {
         self.at
     }

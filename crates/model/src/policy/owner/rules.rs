@@ -42,7 +42,7 @@ pub enum Breakage {
     NoExpectation,
     /// A new owner does not fence the log: it relies on the lease of the owner before being over.
     LeaseAlone,
-    /// What the manifest of a process does not name is removed once it is old, whoever wrote it.
+    /// What the manifest of a process does not name is removed once it is old, also if another process wrote it.
     RemovalByAge,
     /// First manifests are deleted like all others.
     NoBoundary,

@@ -1,4 +1,4 @@
-//! What must hold after every step, whoever goes on.
+//! What must hold after every step of any process.
 
 use super::{Fate, World};
 use crate::bucket::{Content, Event, LogObject};
