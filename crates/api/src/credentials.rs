@@ -1,31 +1,111 @@
-//! Where tokens and tenants are kept: in records beside the collections.
+//! Where tokens, tenants, users and sessions are kept: in records beside the collections, or in those that the servers of a cluster share.
 
-use meridian_admission::identity::Vault;
-use meridian_backend::Records;
+use crate::quota;
+use crate::state::AppState;
+use meridian_admission::identity::{Vault, VaultError};
+use meridian_backend::{Records, StoreError};
+use meridian_model::{RecordChange, RecordNews};
+use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
 /// The kind of the records.
 pub const RECORDS: &str = "access";
+
+/// All kinds of records that servers keep. That of tokens is the last: where records are moved, it says that all are there.
+pub const RECORD_KINDS: [&str; 2] = [meridian_saved::RECORDS, RECORDS];
+/// Why nobody is let in.
+pub const BEHIND: &str =
+    "the server cannot read which tokens, tenants and users there are, and lets nobody in until it can";
+
+/// How often shared records are looked at. With the interval of `entry::revocation`, a stream ends within a second of a revocation elsewhere.
+const LOOK: Duration = Duration::from_millis(250);
+/// For how long callers are served by what is known, while the shared records cannot be read.
+const BEHIND_MAX: Duration = Duration::from_secs(30);
 
 /// The vault of a server.
 pub struct InRecords(pub Arc<dyn Records>);
 
 impl Vault for InRecords {
-    fn all(&self) -> Result<Vec<(String, Vec<u8>)>, String> {
-        let names = self.0.names().map_err(|e| e.to_string())?;
-        let read = names.into_iter().filter_map(|name| {
-            let content = self.0.get(&name).transpose()?;
-            Some(content.map(|content| (name, content)).map_err(|e| e.to_string()))
-        });
-        read.collect()
+    fn since(&self, version: u64) -> Result<Option<RecordNews>, VaultError> {
+        self.0.since(version).map_err(error_of)
     }
 
-    fn put(&self, name: &str, content: &[u8]) -> Result<(), String> {
-        // Twice: a damaged record would otherwise keep the server from starting.
-        self.0.put_twice(name, content).map_err(|e| e.to_string())
+    fn commit(&self, follows: u64, changes: &[RecordChange]) -> Result<Option<u64>, VaultError> {
+        self.0.commit(follows, changes).map_err(error_of)
     }
+}
 
-    fn remove(&self, name: &str) -> Result<(), String> {
-        self.0.remove(name).map_err(|e| e.to_string())
+fn error_of(error: StoreError) -> VaultError {
+    match error {
+        StoreError::Unknown(why) => VaultError::Unknown(why),
+        other => VaultError::Failed(other.to_string()),
+    }
+}
+
+/// Takes up what other servers change of shared records. Runs until it is dropped; ends at once where nobody else changes them.
+pub async fn follow(state: AppState) {
+    if !state.backend.records(RECORDS).is_shared() {
+        return;
+    }
+    let mut ticks = interval(LOOK);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let (mut current, mut failing) = (Instant::now(), false);
+    loop {
+        ticks.tick().await;
+        let (registry, begun) = (state.registry.clone(), Instant::now());
+        let mut look = tokio::task::spawn_blocking(move || registry.follow());
+        let followed = loop {
+            match timeout(LOOK, &mut look).await {
+                Ok(followed) => break followed,
+                // A store that does not answer is waited for until its own deadline.
+                Err(_) => judge(&state, current),
+            }
+        };
+        match followed {
+            Ok(Ok(tenants)) => {
+                // As of its beginning: that is what the answer knows.
+                (current, failing) = (begun, false);
+                if !tenants.is_empty() {
+                    let state = state.clone();
+                    // Not awaited: it asks the owner about each of them, and the next revocation must not wait for that.
+                    drop(tokio::task::spawn_blocking(move || apply(&state, &tenants)));
+                }
+            }
+            Ok(Err(error)) if !failing => {
+                tracing::error!(%error, "changes of tokens, tenants and users cannot be read: trying again");
+                failing = true;
+            }
+            Ok(Err(_)) => {}
+            Err(error) => tracing::error!(%error, "reading changes of tokens, tenants and users failed"),
+        }
+        judge(&state, current);
+    }
+}
+
+/// Decides whether callers are still served, by when the records were read last.
+fn judge(state: &AppState, current: Instant) {
+    // What is known may have been revoked since: then it lets nobody in, and streams end.
+    let behind = current.elapsed() > BEHIND_MAX;
+    if behind && !state.registry.is_behind() {
+        tracing::error!("requests are refused until tokens, tenants and users can be read");
+    }
+    state.registry.set_behind(behind);
+}
+
+/// What changes of tenants mean beyond the registry.
+fn apply(state: &AppState, tenants: &BTreeSet<String>) {
+    state.share_out();
+    for name in tenants {
+        match state.registry.tenant(name) {
+            None => state.searches.stop_of(name, true),
+            Some(tenant) => {
+                if tenant.suspended {
+                    state.searches.stop_of(name, false);
+                }
+                quota::count_of(state, name);
+            }
+        }
     }
 }

@@ -78,7 +78,7 @@ pub fn store_problem(error: StoreError) -> Problem {
         StoreError::ReadOnly { .. } => {
             Problem::new(Kind::StorageUnavailable, "the server's data folder cannot be written to")
         }
-        StoreError::Busy(detail) => Problem::new(Kind::Overloaded, detail),
+        StoreError::Busy(detail) | StoreError::Unknown(detail) => Problem::new(Kind::Overloaded, detail),
         StoreError::Closed => {
             Problem::new(Kind::NotFound, "the collection was removed, or the server is shutting down")
         }
@@ -147,6 +147,11 @@ pub fn access_problem(fault: Fault) -> Problem {
         Fault::Invalid(invalid) => Problem::invalid_body(invalid),
         absent @ Fault::Absent(..) => Problem::not_found(absent.to_string()),
         conflict @ (Fault::Exists(..) | Fault::Changed(_)) => Problem::new(Kind::Conflict, conflict.to_string()),
+        busy @ Fault::Moved => Problem::new(Kind::Overloaded, busy.to_string()),
+        Fault::Unknown(why) => {
+            tracing::error!(%why, "tokens, tenants, users or sessions may have been written, or not");
+            Problem::new(Kind::Overloaded, "whether it was done is not known: look, and try again")
+        }
         Fault::Vault(why) => {
             tracing::error!(%why, "tokens, tenants, users or sessions could not be written");
             Problem::new(Kind::StorageUnavailable, "tokens, tenants, users and sessions cannot be written now")

@@ -78,6 +78,7 @@ use pages_absent as pages;
 
 pub use config::ServerConfig;
 pub use connection::{Certificate, CertificateFault, Tls};
+pub use credentials::RECORD_KINDS;
 pub use guard::{HostName, Hosts, WebOrigin};
 pub use items::write::BATCH_TIMES;
 pub use monitor::serve_monitors;

@@ -1,6 +1,7 @@
 //! Routes for operators and their monitors: metrics, health, version.
 
 use crate::contract::{Health, Version};
+use crate::credentials::BEHIND;
 use crate::errors;
 use crate::metrics::families;
 use crate::problem::{Kind, Problem, Result};
@@ -194,6 +195,9 @@ pub async fn ready(state: Scope) -> Result<Response> {
     // A balancer must stop sending requests while the last ones end.
     if state.stopping.load(Ordering::Relaxed) {
         return Err(Problem::new(Kind::Overloaded, "the server is shutting down"));
+    }
+    if state.registry.is_behind() {
+        return Err(Problem::new(Kind::Overloaded, BEHIND));
     }
     // The probe writes to the disk, so it runs only after a write met a full one.
     if state.backend.met_full_disk() {

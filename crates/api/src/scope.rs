@@ -35,7 +35,7 @@ impl Scope {
     /// # Errors
     /// 401
     pub fn still_valid(&self) -> Result<()> {
-        match self.caller().is_void(self.state.now()) {
+        match self.state.is_void(self.caller()) {
             true => Err(Problem::new(Kind::Unauthorized, "the credential was revoked or has expired meanwhile")
                 .header(header::WWW_AUTHENTICATE, CHALLENGE.clone())),
             false => Ok(()),

@@ -1,6 +1,7 @@
 //! The accept loop: connections, with limits on their number and on how slow they may be.
 
 use crate::connection::{self, Addresses, Tls};
+use crate::credentials;
 use crate::entry::Entry;
 use crate::issuers;
 use crate::quota;
@@ -43,6 +44,7 @@ pub async fn serve(
     }
     tending.spawn(quota::count_stored(state.clone()));
     tending.spawn(sign_in::tend(state.clone()));
+    tending.spawn(credentials::follow(state.clone()));
     tending.spawn(issuers::tend(state.clone()));
     let (stop, stopping) = watch::channel(false);
     let (mut connections, addresses) = (JoinSet::new(), Addresses::default());

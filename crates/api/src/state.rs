@@ -268,6 +268,11 @@ impl AppState {
         self.clock.now()
     }
 
+    /// Whether a caller's credential was revoked or has expired since it was checked, or that cannot be known.
+    pub fn is_void(&self, caller: &Identity) -> bool {
+        caller.is_void(self.now()) || caller.is_revocable() && self.registry.is_behind()
+    }
+
     /// An id for a request that came without one, unique in this process.
     pub fn next_request_id(&self) -> u64 {
         let n = self.requests.fetch_add(1, Ordering::Relaxed);

@@ -27,3 +27,13 @@ impl AuditLog for meridian_store::AuditLog {
         self.page(after, limit, wanted)
     }
 }
+
+impl AuditLog for meridian_store::SharedAudit {
+    fn append(&self, acts: &[Act]) -> Result<u64, StoreError> {
+        self.append(acts)
+    }
+
+    fn page(&self, after: u64, limit: usize, wanted: &dyn Fn(&Audited) -> bool) -> Result<AuditPage, StoreError> {
+        self.page(after, limit, wanted)
+    }
+}

@@ -29,7 +29,7 @@ pub use backend::Backend;
 pub use collection::{Append, Collection, DeleteFault, PartialDelete};
 pub use embedded::Embedded;
 pub use read::{At, Changes, Head, Near, PriorEvents, Read, RowSink, Rows};
-pub use records::Records;
+pub use records::{RecordSource, Records};
 pub use turns::PermitTurns;
 pub use view::View;
 

@@ -9,8 +9,9 @@ use meridian_store::bucket::{Bucket, Put, Upload};
 use object_store::local::LocalFileSystem;
 use object_store::path::Path as Name;
 use object_store::{ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload};
-use std::fs::File;
+use std::fs::{DirBuilder, File};
 use std::io::{self, ErrorKind};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -23,14 +24,10 @@ pub(crate) struct FolderBucket {
 }
 
 impl FolderBucket {
-    /// Opens the folder, making it if it is not there.
+    /// Opens the folder, making it if it is not there, for this user alone: it holds secrets of webhooks and digests of tokens.
     pub(crate) fn open(folder: &Path, calls: Calls) -> Result<FolderBucket, StoreError> {
         let failed = |action, source| StoreError::Io { action, path: folder.to_owned(), source };
-        #[allow(
-            clippy::disallowed_methods,
-            reason = "the folder is made here; all that is in it goes through the bucket"
-        )]
-        std::fs::create_dir_all(folder).map_err(|e| failed("create", e))?;
+        DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(|e| failed("create", e))?;
         let store = LocalFileSystem::new_with_prefix(folder).map_err(|e| failed("open", crate::calls::error_of(e)))?;
         // Content and name are on disk before a create is answered.
         let store = Arc::new(store.with_fsync(true));

@@ -39,6 +39,18 @@ impl World {
 }
 
 #[test]
+fn a_new_folder_is_for_its_user_alone_and_one_that_is_there_stays_as_it_is() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let world = World::new();
+    world.bucket();
+    let mode = || std::fs::metadata(world.path("bucket")).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(), 0o700);
+    std::fs::set_permissions(world.path("bucket"), std::fs::Permissions::from_mode(0o770)).unwrap();
+    world.bucket();
+    assert_eq!(mode(), 0o770);
+}
+
+#[test]
 fn objects_are_created_once_read_in_ranges_and_deleted() {
     let world = World::new();
     let (one, two) = (world.bucket(), world.bucket());

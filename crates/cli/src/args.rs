@@ -47,6 +47,34 @@ impl TargetArgs {
     }
 }
 
+/// Where a command works that administers: as others do, or in the bucket of a cluster.
+#[derive(Args, Debug, Clone)]
+pub struct OwnerArgs {
+    #[command(flatten)]
+    target: TargetArgs,
+    /// Work on the bucket of a cluster, file://DIR, whether or not servers serve it
+    #[arg(long, value_name = "ADDRESS", help_heading = "Where", conflicts_with_all = ["data", "url"])]
+    bucket: Option<String>,
+}
+
+/// Where a command works that administers, decided.
+pub enum OwnerTarget {
+    /// A folder or a server.
+    Target(Target),
+    /// The bucket at this address.
+    Bucket(String),
+}
+
+impl OwnerArgs {
+    /// `--bucket` wins over what the environment names.
+    pub fn resolve(&self) -> OwnerTarget {
+        match &self.bucket {
+            Some(address) => OwnerTarget::Bucket(address.clone()),
+            None => OwnerTarget::Target(self.target.resolve()),
+        }
+    }
+}
+
 /// Refuses a missing folder, for commands that only read; `otherwise` names the alternatives to a folder.
 pub fn folder_exists(folder: &Path, otherwise: &str) -> Result<(), Failure> {
     if folder.is_dir() {

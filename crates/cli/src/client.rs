@@ -2,7 +2,7 @@
 //!
 //! Both answer the same requests with the same code, so that `--data` and `--url` cannot differ.
 
-use crate::args::{Target, folder_exists};
+use crate::args::{OwnerTarget, Target, folder_exists};
 use crate::control;
 use crate::failure::Failure;
 use crate::http::{Parameter, Server};
@@ -11,6 +11,8 @@ use meridian_admission::identity::Fault;
 use meridian_api::{AppState, ServerConfig};
 use meridian_backend::Embedded;
 use meridian_store::seams::Seams;
+#[cfg(feature = "cluster")]
+use meridian_store::{ControlPlane, seams::MemoryDisk};
 use meridian_store::{Options, Store, StoreError};
 use serde_json::Value;
 use std::io::{self, Read};
@@ -34,7 +36,7 @@ pub struct Client {
     own: Option<Own>,
 }
 
-/// A data folder, opened and served on a loopback port that only this process knows.
+/// A data folder or a bucket, opened and served on a loopback port that only this process knows.
 struct Own {
     store: Arc<Store>,
     runtime: Runtime,
@@ -54,13 +56,36 @@ impl Client {
         }
     }
 
-    /// A client for the owner of a data folder, whether or not a server serves it. On a server, a client for the
-    /// holder of `MERIDIAN_TOKEN`.
-    pub fn for_owner(target: &Target) -> Result<Client, Failure> {
+    /// A client for the owner of a data folder or of a bucket, whether or not servers serve it. On a server, a client for
+    /// the holder of `MERIDIAN_TOKEN`.
+    pub fn for_owner(target: &OwnerTarget) -> Result<Client, Failure> {
         match target {
-            Target::Server(address) => Ok(Client { server: Server::at(address)?, own: None }),
-            Target::Folder(folder) => Client::of_served(folder),
+            OwnerTarget::Target(Target::Server(address)) => Ok(Client { server: Server::at(address)?, own: None }),
+            OwnerTarget::Target(Target::Folder(folder)) => Client::of_served(folder),
+            OwnerTarget::Bucket(address) => Client::of_bucket(address),
         }
+    }
+
+    /// A client of the records in a bucket, and of what owners have flushed to it, which is not changed.
+    #[cfg(feature = "cluster")]
+    fn of_bucket(address: &str) -> Result<Client, Failure> {
+        let (seams, runtime) = (Seams::real(), Own::runtime()?);
+        let bucket = meridian_bucket::open(address, runtime.handle(), &seams.random).map_err(|e| match e {
+            StoreError::Invalid(what) => Failure::Usage(format!("--bucket {address}: {what}")),
+            other => other.into(),
+        })?;
+        let options = Options::at("/of-this-command");
+        let records = ControlPlane::new(bucket.clone(), &seams, options.audit_bytes);
+        // It needs a folder for its lock alone.
+        let in_memory = Seams { disk: Arc::new(MemoryDisk::new()), ..seams };
+        let store = Arc::new(Store::open_read_only(options, in_memory, bucket)?);
+        let backend = Embedded::with_records(store.clone(), records);
+        Client::of_own(Own::serve(address, runtime, store, backend)?)
+    }
+
+    #[cfg(not(feature = "cluster"))]
+    fn of_bucket(address: &str) -> Result<Client, Failure> {
+        Err(Failure::Usage(format!("--bucket {address}: this program was built without the feature `cluster`")))
     }
 
     /// A client of the server of a folder, or of the folder if there is none.
@@ -88,7 +113,12 @@ impl Client {
     }
 
     fn of_store(folder: &Path, opened: Result<Store, StoreError>) -> Result<Client, Failure> {
-        let (own, url, token) = Own::serve(folder, opened.map_err(Failure::of_folder)?)?;
+        let store = Arc::new(opened.map_err(Failure::of_folder)?);
+        let backend = Embedded::new(store.clone());
+        Client::of_own(Own::serve(&folder.display().to_string(), Own::runtime()?, store, backend)?)
+    }
+
+    fn of_own((own, url, token): (Own, String, String)) -> Result<Client, Failure> {
         Ok(Client { server: Server::with_token(&Address { url, ca: None }, Some(&token))?, own: Some(own) })
     }
 
@@ -142,8 +172,20 @@ fn open_store(folder: &Path) -> Result<Store, StoreError> {
 }
 
 impl Own {
-    fn serve(folder: &Path, store: Store) -> Result<(Own, String, String), Failure> {
-        let (seams, store) = (Seams::real(), Arc::new(store));
+    /// The threads of the server, which needs its own: this one blocks while it waits for answers.
+    fn runtime() -> Result<Runtime, Failure> {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+        runtime.map_err(|e| Failure::Refused(format!("cannot start threads: {e}")))
+    }
+
+    /// Serves a store, of a folder or of a bucket, to this process; returns the address, and the token that it takes.
+    fn serve(
+        place: &str,
+        runtime: Runtime,
+        store: Arc<Store>,
+        backend: Arc<Embedded>,
+    ) -> Result<(Own, String, String), Failure> {
+        let seams = Seams::real();
         // No other request waits behind this one, so only the user ends it.
         let patient = Duration::from_secs(7 * 86_400);
         let mut config = ServerConfig {
@@ -156,15 +198,13 @@ impl Own {
         };
         // Saved searches need a server: this process sends one request and ends.
         config.saved.enabled = false;
-        let failed = |e: io::Error| Failure::Refused(format!("cannot serve the folder to this command: {e}"));
-        // The server needs its own threads: this one blocks while it waits for answers.
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(failed)?;
+        let failed = |e: io::Error| Failure::Refused(format!("cannot serve {place} to this command: {e}"));
         // A port chosen by the system cannot collide with a server's or another command's.
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).map_err(failed)?;
         let url = format!("http://{}", listener.local_addr().map_err(failed)?);
         let (stop, stopped) = oneshot::channel();
-        let refused = |e: Fault| Failure::Refused(format!("cannot open {}: {e}", folder.display()));
-        let state = AppState::new(Embedded::new(store.clone()), &seams, config).map_err(refused)?;
+        let refused = |e: Fault| Failure::Refused(format!("cannot open {place}: {e}"));
+        let state = AppState::new(backend, &seams, config).map_err(refused)?;
         // The folder's owner runs this command. Other users of this machine reach the port too, but not the token.
         let token = state.registry.create_passing(state.now()).map_err(refused)?;
         let served = runtime.spawn(meridian_api::serve(listener, None, None, state, async {
@@ -177,7 +217,9 @@ impl Own {
         let _ = self.stop.send(());
         // The server first: its last writes must be in the store before that is closed.
         let _ = self.runtime.block_on(self.served);
+        // Its threads later: calls to a bucket run on them.
+        let closed = self.store.close();
         self.runtime.shutdown_timeout(Duration::from_secs(1));
-        Ok(self.store.close()?)
+        Ok(closed?)
     }
 }

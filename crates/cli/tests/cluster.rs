@@ -6,7 +6,7 @@
 mod common;
 
 use common::batches::{Batches, SPEC};
-use common::{PATIENCE, Random, Server, command, counted, data, meridian, send};
+use common::{PATIENCE, Random, Run, Server, agent, as_holder, command, counted, data, meridian, send, token};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -257,6 +257,101 @@ fn answers_of_a_cluster_equal_those_of_one_process() {
     assert_eq!(owner.ends(), Some(0));
     let scan = cluster.server("scan");
     compare(&scan);
+}
+
+/// The status of an answer to the holder of a token; an empty one is none.
+fn status(server: &Server, token: &str, path: &str) -> u16 {
+    let mut request = agent().get(format!("{}{path}", server.url));
+    if !token.is_empty() {
+        request = request.header("Authorization", format!("Bearer {token}"));
+    }
+    request.call().unwrap().status().as_u16()
+}
+
+#[track_caller]
+fn becomes(expected: u16, server: &Server, token: &str, path: &str) {
+    let begun = Instant::now();
+    while status(server, token, path) != expected {
+        assert!(begun.elapsed() < PATIENCE, "{path}: {} instead of {expected}", status(server, token, path));
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// The last word that `token create` prints.
+fn made(run: Run) -> String {
+    run.ended(0).out.split_whitespace().last().unwrap().to_owned()
+}
+
+#[test]
+fn tokens_lie_in_the_bucket_and_count_at_every_server_and_after_a_takeover() {
+    let cluster = Cluster::new();
+    let bucket = format!("file://{}", cluster.path("bucket"));
+    // The first owner has records in its folder, from before they were in the bucket.
+    let operator = token(Path::new(&cluster.path("o0")), &["--role", "operator"]);
+    let owner = cluster.owner("o0");
+    owner.says("moved 1 records");
+    owner.says("owns");
+    let next = cluster.owner("o1");
+    next.says("waiting: the owner is");
+    let servers = [cluster.server("gateway"), cluster.server("gateway"), cluster.server("scan")];
+    for server in &servers {
+        assert_eq!((status(server, "", "/collections"), status(server, &operator, "/collections")), (401, 200));
+    }
+    let made_over = |options: &[&str]| made(meridian(&[&["token", "create", "--role", "reader"], options].concat()));
+    // Made over the bucket while servers run, it counts at all of them; revoked at one, it counts at none.
+    let reader = made_over(&["--bucket", &bucket]);
+    servers.iter().for_each(|server| becomes(200, server, &reader, "/collections"));
+    let id = reader.split('_').nth(1).unwrap();
+    as_holder(&operator, &["token", "revoke", id, "--url", &servers[0].url]).ended(0);
+    servers.iter().for_each(|server| becomes(401, server, &reader, "/collections"));
+    // Without an owner tokens count as well, and are made.
+    owner.signal("KILL");
+    assert_eq!((status(&servers[0], &operator, "/tokens"), status(&servers[1], &reader, "/tokens")), (200, 401));
+    let while_away = made(as_holder(&operator, &["token", "create", "--role", "reader", "--url", &servers[1].url]));
+    assert_eq!(status(&servers[1], &while_away, "/tokens"), 403, "a reader, and known");
+    next.says("owns");
+    for server in &servers {
+        becomes(200, server, &while_away, "/collections");
+        assert_eq!((status(server, &operator, "/collections"), status(server, "", "/collections")), (200, 401));
+    }
+    meridian(&["audit", "--bucket", &bucket]).ended(0).says(&["moveRecords", "createToken", "revokeToken"]);
+    // Records in the folder of a later owner do not count beside those of the bucket.
+    let stranger = token(Path::new(&cluster.path("o2")), &["--role", "operator"]);
+    let last = cluster.owner("o2");
+    last.says("waiting: the owner is");
+    next.signal("TERM");
+    last.says("the tokens, tenants, users and saved searches in");
+    last.says("owns");
+    becomes(200, &servers[0], &operator, "/collections");
+    assert_eq!(status(&servers[0], &stranger, "/collections"), 401);
+}
+
+#[test]
+fn the_owner_of_a_bucket_gets_in_before_there_is_a_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let bucket = format!("file://{}", folder.path().join("b").display());
+    meridian(&["token", "list", "--bucket", &bucket]).ended(2).says(&["there is no folder"]);
+    let operator = made(meridian(&["token", "create", "--role", "operator", "--bucket", &bucket]));
+    meridian(&["token", "list", "--bucket", &bucket]).ended(0).says(&[operator.split('_').nth(1).unwrap(), "operator"]);
+    meridian(&["tenant", "create", "harbour", "--bucket", &bucket]).ended(0);
+    meridian(&["tenant", "suspend", "harbour", "--bucket", &bucket]).ended(0);
+    meridian(&["tenant", "delete", "harbour", "--bucket", &bucket]).ended(0);
+    meridian(&["token", "list", "--bucket", "s3://b"]).ended(2).says(&["--bucket s3://b"]);
+    meridian(&["token", "list", "--bucket", &bucket, "--data", "x"]).ended(2).says(&["--data"]);
+    // Secrets are not in it, and nobody else reads it.
+    let secret = operator.rsplit('_').next().unwrap();
+    let mut folders = vec![folder.path().join("b")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                let held = std::fs::read(&path).unwrap();
+                assert!(!String::from_utf8_lossy(&held).contains(secret), "{}", path.display());
+            }
+        }
+    }
 }
 
 #[test]

@@ -51,12 +51,15 @@ impl SavedSearches {
                 record.insert("tenant".to_owned(), (*definition.tenant).into());
             }
             let (records, name) = (saved.records.clone(), id.clone());
+            // Others see the record once it is written: it is entered here, and nowhere else in this process.
+            let creating = Creating::begin(&saved, &id);
             // Written before it is matched: a crash must not lose a saved search whose packets were read already.
             let written = tokio::task::spawn_blocking(move || {
                 records.put_twice(&name, Value::Object(record).to_string().as_bytes())
             });
             written.await.map_err(failed)??;
             let search = saved.enter(saved.search(id, created, definition, SearchState::default()));
+            drop(creating);
             if search.definition.poll.is_some() {
                 saved.polls_due.add(Instant::now(), &search);
             }
@@ -143,29 +146,7 @@ impl SavedSearches {
             });
             removed.await.map_err(failed)??;
             // The record goes first: after a crash between the two the saved search must not come back.
-            let mut registry = saved.registry.lock();
-            registry.damaged.remove(&id);
-            let Some(entry) = registry.all.remove(&id) else { return Ok(false) };
-            let tenant = &entry.search.definition.tenant;
-            registry.counts.give_back(tenant.clone(), entry.search.definition.counts_as());
-            drop(registry);
-            if let Some(sender) = entry.sender {
-                sender.abort();
-            }
-            let mut match_indexes = saved.match_indexes.write();
-            if let (Some(slot), Some(match_index)) = (entry.slot, match_indexes.get_mut(tenant)) {
-                match_index.fences.remove(&entry.search.number);
-                match_index.index.remove(slot);
-                // Without a saved search, events of the tenant should not even be queued.
-                if match_index.index.is_empty() {
-                    match_indexes.remove(tenant);
-                    saved.event_queue.ignore(tenant);
-                }
-            }
-            drop(match_indexes);
-            // After it left the index: no match can follow the last packet.
-            entry.search.end();
-            Ok::<_, Refusal>(true)
+            Ok::<_, Refusal>(saved.leave(&id))
         });
         deleted.await.map_err(failed)?
     }
@@ -177,6 +158,22 @@ struct CreationSlot(Arc<SavedSearches>, Arc<str>, usize);
 impl Drop for CreationSlot {
     fn drop(&mut self) {
         self.0.registry.lock().counts.give_back(self.1.clone(), self.2);
+    }
+}
+
+/// The id of a saved search whose record is written and which is not entered yet.
+struct Creating(Arc<SavedSearches>, String);
+
+impl Creating {
+    fn begin(saved: &Arc<SavedSearches>, id: &str) -> Creating {
+        saved.registry.lock().creating.insert(id.to_owned());
+        Creating(saved.clone(), id.to_owned())
+    }
+}
+
+impl Drop for Creating {
+    fn drop(&mut self) {
+        self.0.registry.lock().creating.remove(&self.1);
     }
 }
 

@@ -19,6 +19,7 @@ mod definition;
 mod event_queue;
 mod fences;
 mod figures;
+mod follow;
 mod grid;
 mod index;
 mod ledgers;

@@ -128,7 +128,7 @@ impl SavedSearches {
     }
 
     /// A saved search, and the positions of collections at its creation.
-    fn read(&self, id: &str, kept: Option<SearchState>) -> Result<(SavedSearch, Option<Positions>), String> {
+    pub(super) fn read(&self, id: &str, kept: Option<SearchState>) -> Result<(SavedSearch, Option<Positions>), String> {
         let bytes = self.records.get(id).map_err(|e| e.to_string())?.ok_or("it is gone")?;
         let mut members: Map<String, Value> = serde_json::from_slice(&bytes).map_err(|e| e.to_string())?;
         let created =

@@ -8,6 +8,7 @@ use super::dead_letters::WebhookState;
 use super::definition::Definition;
 use super::event_queue::EventQueue;
 use super::fences::TenantFences;
+use super::follow;
 use super::index::Common;
 use super::ledgers::{Ledgers, ledger_of};
 use super::matcher::{MatchIndex, listen};
@@ -26,7 +27,7 @@ use meridian_model::policy::access::{Grant, Role};
 use meridian_model::policy::pool::Pool;
 use meridian_model::{Background, Invalid};
 use parking_lot::{Mutex, RwLock};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -62,6 +63,8 @@ pub struct SavedSearches {
     pub(super) webhooks: Arc<WebhookClient>,
     pub(super) polls_due: PollSchedule,
     pub(super) registry: Mutex<Registry>,
+    /// The version of the records up to which others' changes are taken up.
+    pub(super) followed: Mutex<u64>,
     /// Matches of events with saved searches.
     pub(super) matches: AtomicU64,
     /// Events left out of the catch-up because there were too many.
@@ -77,6 +80,8 @@ pub(super) struct Registry {
     pub(super) damaged: BTreeMap<String, String>,
     /// Records without a copy.
     pub(super) uncopied: Vec<String>,
+    /// Ids of those that are being created here.
+    pub(super) creating: BTreeSet<String>,
     running: bool,
     /// The tasks for polls and the checkpoint.
     tasks: Vec<AbortHandle>,
@@ -90,6 +95,7 @@ impl Registry {
             counts: Pool::new(max),
             damaged: BTreeMap::new(),
             uncopied: Vec::new(),
+            creating: BTreeSet::new(),
             running: false,
             tasks: Vec::new(),
             matcher: None,
@@ -145,6 +151,7 @@ impl SavedSearches {
             webhooks: Arc::new(webhooks),
             polls_due: PollSchedule::new(settings.polls_at_once),
             registry: Mutex::new(Registry::new(settings.max)),
+            followed: Mutex::default(),
             matches: AtomicU64::new(0),
             left_out: AtomicU64::new(0),
             polls: AtomicU64::new(0),
@@ -247,6 +254,12 @@ impl SavedSearches {
         registry
             .tasks
             .push(tokio::spawn(supervise("checkpoint", move || checkpoint::keep(keeping.clone()))).abort_handle());
+        if self.records.is_shared() {
+            let following = self.clone();
+            registry
+                .tasks
+                .push(tokio::spawn(supervise("follower", move || follow::run(following.clone()))).abort_handle());
+        }
         for entry in registry.all.values_mut().filter(|entry| entry.search.webhook_state.is_some()) {
             entry.sender = Some(self.sender(&entry.search));
         }

@@ -71,6 +71,9 @@ pub enum StoreError {
     /// Something else is at work: try again later.
     #[error("{0}")]
     Busy(String),
+    /// Whether it was done is not known: look, and try again.
+    #[error("{0}")]
+    Unknown(String),
     /// Another process writes the collection now: this one has to stop.
     #[error("{0}")]
     Fenced(String),

@@ -1,22 +1,20 @@
 //! What callers show, and what is kept of it.
 
-use meridian_admission::identity::{Credential, Registry, Vault};
+use meridian_admission::identity::{Credential, Registry, Vault, VaultError};
+use meridian_model::{RecordChange, RecordNews};
 use std::sync::Arc;
 
 /// Records in memory, which are only read.
 pub struct Kept(pub Vec<(String, Vec<u8>)>);
 
 impl Vault for Kept {
-    fn all(&self) -> Result<Vec<(String, Vec<u8>)>, String> {
-        Ok(self.0.clone())
+    fn since(&self, version: u64) -> Result<Option<RecordNews>, VaultError> {
+        let changes = self.0.iter().map(|(name, content)| RecordChange::put(name, content.clone())).collect();
+        Ok((version == 0).then_some(RecordNews { version: 1, whole: true, changes }))
     }
 
-    fn put(&self, _: &str, _: &[u8]) -> Result<(), String> {
-        Ok(())
-    }
-
-    fn remove(&self, _: &str) -> Result<(), String> {
-        Ok(())
+    fn commit(&self, _: u64, _: &[RecordChange]) -> Result<Option<u64>, VaultError> {
+        Ok(Some(1))
     }
 }
 
@@ -26,7 +24,7 @@ const RECORD: &str = r#"{"id":"0123456789abcdef","tenant":"default","role":"read
 
 /// The value of an `Authorization` header: `Bearer` or `Basic`, and the token in it.
 pub fn credential(bytes: &[u8]) {
-    let registry = Registry::open(Arc::new(Kept(vec![("token-a".to_owned(), RECORD.into())]))).unwrap();
+    let registry = Registry::open(Arc::new(Kept(vec![("token-0123456789abcdef".to_owned(), RECORD.into())]))).unwrap();
     if let Credential::Token(text) = Credential::of_header(bytes)
         && let Ok(caller) = registry.caller(&text, 0)
     {

@@ -49,9 +49,9 @@ impl Registry {
             Err(why) => return Ok(Err(why)),
         };
         // Held from the check of the tenant until the session is entered, so that a suspension finds it.
-        let _changing = self.changing.lock();
+        let mut seen = self.changing.lock();
         match self.identity(verified, Arc::default()) {
-            Ok(identity) => self.enter_session(identity, now).map(Ok),
+            Ok(identity) => self.enter_session(&mut seen, identity, now).map(Ok),
             Err(why) => Ok(Err(why)),
         }
     }

@@ -6,6 +6,7 @@
 mod attempt;
 mod credential;
 mod federated;
+mod follow;
 pub mod jwt;
 mod password;
 mod records;
@@ -25,7 +26,7 @@ pub use attempt::SignInAttempt;
 pub use credential::Credential;
 pub use password::{Password, PasswordDigest};
 pub use records::backup_part;
-pub use registry::{Fault, NewToken, Registry, Unknown, Vault};
+pub use registry::{Fault, NewToken, Registry, Unknown, Vault, VaultError};
 pub use secret::equal;
 pub use sessions::{Session, SessionLimits, derived};
 pub use tenant::{DEFAULT_TENANT, Tenant};

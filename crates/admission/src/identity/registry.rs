@@ -1,5 +1,5 @@
-//! All tokens, tenants, users and sessions of a server: how they are read, and what lookups see. Changes of tenants, users
-//! and sessions are in `tenants.rs`, `users.rs` and `sessions.rs`.
+//! All tokens, tenants, users and sessions of a server: what lookups see, and tokens. Changes of tenants, users and sessions are in
+//! `tenants.rs`, `users.rs` and `sessions.rs`, and how they are written and taken up in `follow.rs`.
 
 use super::jwt::Issuers;
 use super::secret::{Digest, Parts};
@@ -7,14 +7,14 @@ use super::sessions::Sessions;
 use super::{Caller, DEFAULT_TENANT, Identity, Login, Tenant, Token, User, token};
 use crate::ledger::Ledger;
 use arc_swap::ArcSwap;
-use meridian_model::Invalid;
 use meridian_model::policy::access::{Grant, Role};
+use meridian_model::{Invalid, RecordChange, RecordNews};
 use parking_lot::Mutex;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Max tokens of a server: all of them are in memory.
 const TOKENS_MAX: usize = 100_000;
@@ -33,14 +33,21 @@ pub(super) const KINDS: Kinds = Kinds { token: "token-", tenant: "tenant-", user
 
 /// Where the registry's records are kept. Names consist of letters, digits, `-` and `_`.
 pub trait Vault: Send + Sync {
-    /// All records by name.
-    fn all(&self) -> Result<Vec<(String, Vec<u8>)>, String>;
+    /// What was changed after a version of the records; `None` where that is the newest. Version 0 is before all.
+    fn since(&self, version: u64) -> Result<Option<RecordNews>, VaultError>;
 
-    /// Writes or replaces a record, on disk when it returns.
-    fn put(&self, name: &str, content: &[u8]) -> Result<(), String>;
+    /// Makes changes in their order, durable when it returns, and returns the version that has them. `None`: another process changed the
+    /// records after `follows`, and nothing was done.
+    fn commit(&self, follows: u64, changes: &[RecordChange]) -> Result<Option<u64>, VaultError>;
+}
 
-    /// Removes a record; it is no error if there is none.
-    fn remove(&self, name: &str) -> Result<(), String>;
+/// Why records were not read or changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum VaultError {
+    /// Nothing was done.
+    Failed(String),
+    /// Whether the change was made is not known.
+    Unknown(String),
 }
 
 /// Why a change was not made.
@@ -54,8 +61,12 @@ pub enum Fault {
     Exists(&'static str, String),
     /// The user of this name was changed since the caller saw it.
     Changed(String),
+    /// Other processes change the records faster than this one can.
+    Moved,
     /// The records could not be read or written.
     Vault(String),
+    /// Whether the records were written is not known.
+    Unknown(String),
 }
 
 impl fmt::Display for Fault {
@@ -65,12 +76,23 @@ impl fmt::Display for Fault {
             Fault::Absent(kind, name) => write!(f, "there is no {kind} {name:?}"),
             Fault::Exists(kind, name) => write!(f, "there is a {kind} {name:?} already"),
             Fault::Changed(name) => write!(f, "the user {name:?} was changed meanwhile: read it, and try again"),
+            Fault::Moved => write!(f, "other servers change tokens, tenants and users too fast: try again later"),
+            Fault::Unknown(why) => f.write_str(why),
             Fault::Vault(why) => write!(f, "the records of tokens, tenants and users: {why}"),
         }
     }
 }
 
 impl std::error::Error for Fault {}
+
+impl From<VaultError> for Fault {
+    fn from(error: VaultError) -> Fault {
+        match error {
+            VaultError::Failed(why) => Fault::Vault(why),
+            VaultError::Unknown(why) => Fault::Unknown(why),
+        }
+    }
+}
 
 impl From<Invalid> for Fault {
     fn from(invalid: Invalid) -> Fault {
@@ -115,8 +137,13 @@ pub struct Registry {
     pub(super) now: ArcSwap<State>,
     /// Apart from the rest: they begin and end often.
     pub(super) sessions: Sessions,
-    /// Held over a change, from reading the old state to replacing it: of two concurrent changes one would be lost.
-    pub(super) changing: Mutex<()>,
+    /// The version of the records that is applied. Held over a change, from reading the old state to replacing it: of two
+    /// concurrent changes one would be lost.
+    pub(super) changing: Mutex<u64>,
+    /// Tenants that were changed or removed, for [`Registry::follow`].
+    pub(super) changed_tenants: Mutex<BTreeSet<String>>,
+    /// Whether the records could not be followed for too long, so that no credential is accepted.
+    pub(super) behind: AtomicBool,
 }
 
 #[derive(Clone, Default)]
@@ -139,7 +166,7 @@ pub(super) struct Known {
     digest: Digest,
     pub caller: Caller,
     /// Whether there is a record of it. Tokens without one end with the process and are not listed.
-    recorded: bool,
+    pub recorded: bool,
 }
 
 impl Registry {
@@ -149,36 +176,36 @@ impl Registry {
     /// [`Fault::Vault`] if they cannot be read, or one of them is not a token, tenant or user. A server that skipped a token
     /// could be open to everyone.
     pub fn open(vault: Arc<dyn Vault>) -> Result<Registry, Fault> {
-        let (mut state, mut tokens, mut sessions) = (State::default(), Vec::new(), Vec::new());
-        for (name, content) in vault.all().map_err(Fault::Vault)? {
-            if name.starts_with(KINDS.token) {
-                tokens.push((read::<Token>(&name, &content)?, name));
-            } else if name.starts_with(KINDS.tenant) {
-                state.enter(read(&name, &content)?);
-            } else if name.starts_with(KINDS.user) {
-                let user: User = read(&name, &content)?;
-                if !user.password.is_whole() {
-                    return Err(Fault::Vault(format!("{name} has no digest of a password")));
-                }
-                state.users.insert(user.login(), Arc::new(user));
-            } else if name.starts_with(KINDS.session) {
-                sessions.push((name, content));
-            }
-        }
-        if !state.tenants.contains_key(DEFAULT_TENANT) {
-            state.enter(Tenant::new(DEFAULT_TENANT));
-        }
-        // After all tenants, whose ledgers their callers share.
-        for (token, name) in tokens {
-            let known = state.known(token).ok_or_else(|| Fault::Vault(format!("{name} has no digest of a secret")))?;
-            state.tokens.insert(known.token.id.clone(), Arc::new(known));
-        }
-        let taken = Sessions::default();
-        for stale in taken.load(&state, sessions) {
-            vault.remove(&stale).map_err(Fault::Vault)?;
-        }
-        let (issuers, now) = (Issuers::new(Vec::new()), ArcSwap::from_pointee(state));
-        Ok(Registry { vault, issuers, now, sessions: taken, changing: Mutex::default() })
+        let mut state = State::default();
+        state.enter(Tenant::new(DEFAULT_TENANT));
+        let registry = Registry {
+            vault,
+            issuers: Issuers::new(Vec::new()),
+            now: ArcSwap::from_pointee(state),
+            sessions: Sessions::default(),
+            changing: Mutex::new(0),
+            changed_tenants: Mutex::default(),
+            behind: AtomicBool::new(false),
+        };
+        let mut seen = registry.changing.lock();
+        registry.follow_on(&mut seen)?;
+        // Of users that were changed since, or are gone.
+        let stale = registry.sessions.take_stale().into_iter().map(|id| record(KINDS.session, &id)).collect();
+        registry.remove(&mut seen, stale)?;
+        drop(seen);
+        registry.changed_tenants.lock().clear();
+        Ok(registry)
+    }
+
+    /// Whether no credential is accepted, because the records could not be followed for too long: it may have been
+    /// revoked meanwhile.
+    pub fn is_behind(&self) -> bool {
+        self.behind.load(Ordering::Relaxed)
+    }
+
+    /// Sets [`Registry::is_behind`].
+    pub fn set_behind(&self, behind: bool) {
+        self.behind.store(behind, Ordering::Relaxed);
     }
 
     /// Whether no credential exists: the server is then open to programs on its own machine.
@@ -220,8 +247,18 @@ impl Registry {
     /// Makes a token; returns it with its text, which is not kept.
     pub fn create_token(&self, new: &NewToken, now: i64) -> Result<(Token, String), Fault> {
         new.grant.check()?;
-        let _changing = self.changing.lock();
-        let state = self.now.load_full();
+        self.change(|seen| {
+            let tenant = self.tenant_of(new, now)?;
+            let (token, text) =
+                Token::make(tenant, &new.grant, now, new.expires).map_err(|e| Fault::Vault(e.to_string()))?;
+            self.put(seen, KINDS.token, &token.id, &token)?;
+            Ok((token, text))
+        })
+    }
+
+    /// Checks that a token can be made; returns the tenant that it is for, empty for an operator's.
+    fn tenant_of<'n>(&self, new: &'n NewToken, now: i64) -> Result<&'n str, Fault> {
+        let state = self.now.load();
         let tenant = match (&new.tenant, new.grant.role) {
             (None, Role::Operator) => "",
             (Some(_), Role::Operator) => {
@@ -241,15 +278,7 @@ impl Registry {
                 return Err(Invalid::new(format!("there are {max} tokens, the limit: revoke some first")).into());
             }
         }
-        let (token, text) =
-            Token::make(tenant, &new.grant, now, new.expires).map_err(|e| Fault::Vault(e.to_string()))?;
-        // Before the record is written: afterwards nothing may fail, or a valid token would exist that no client has.
-        let known = state.known(token.clone()).ok_or_else(|| Fault::Vault("a digest that was just made".to_owned()))?;
-        self.write(KINDS.token, &token.id, &token)?;
-        let mut state = State::clone(&state);
-        state.tokens.insert(token.id.clone(), Arc::new(known));
-        self.now.store(Arc::new(state));
-        Ok((token, text))
+        Ok(tenant)
     }
 
     /// Makes an operator's token that ends with this process, and returns its text. From then on callers need a token.
@@ -268,26 +297,13 @@ impl Registry {
 
     /// Revokes a token of a tenant, or of anyone, and returns it.
     pub fn revoke_token(&self, tenant: Option<&str>, id: &str) -> Result<Token, Fault> {
-        let _changing = self.changing.lock();
-        let mut state = State::clone(&self.now.load());
-        let known = state.tokens.get(id).filter(|known| tenant.is_none_or(|tenant| known.token.tenant == tenant));
-        let known = known.ok_or_else(|| Fault::Absent("token", id.to_owned()))?.clone();
-        // The record first: a revoked token must not reappear at the next start.
-        self.remove(KINDS.token, id)?;
-        state.tokens.remove(id);
-        self.now.store(Arc::new(state));
-        // Streams and searches hold the caller, not the token.
-        known.caller.revoke();
-        Ok(known.token.clone())
-    }
-
-    pub(super) fn write(&self, kind: &str, name: &str, value: &impl Serialize) -> Result<(), Fault> {
-        let content = serde_json::to_vec(value).map_err(|e| Fault::Vault(e.to_string()))?;
-        self.vault.put(&record(kind, name), &content).map_err(Fault::Vault)
-    }
-
-    pub(super) fn remove(&self, kind: &str, name: &str) -> Result<(), Fault> {
-        self.vault.remove(&record(kind, name)).map_err(Fault::Vault)
+        self.change(|seen| {
+            let state = self.now.load_full();
+            let known = state.tokens.get(id).filter(|known| tenant.is_none_or(|tenant| known.token.tenant == tenant));
+            let known = known.ok_or_else(|| Fault::Absent("token", id.to_owned()))?;
+            self.write(seen, vec![RecordChange::remove(record(KINDS.token, id))])?;
+            Ok(known.token.clone())
+        })
     }
 }
 

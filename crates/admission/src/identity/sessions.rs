@@ -3,14 +3,15 @@
 //! A session has a secret: the browser keeps it in a cookie, and this registry keeps its digest. A record lets it outlive a
 //! restart. It ends when its user signs out, changes or is removed, and when its tenant is suspended. It also ends after some
 //! time without a request, and at the latest after its lifetime. The time of the last request is in memory, and the record
-//! follows in large steps. A session of an issuer's user has no record, and ends with the process.
+//! follows in large steps. If processes share the records, a session used at one of them may end that much earlier at
+//! another. A session of an issuer's user has no record: no other process knows it, and it ends with this one.
 
-use super::registry::{Fault, KINDS, Registry, State, Unknown, read, record};
+use super::registry::{Fault, KINDS, Registry, State, Unknown, read};
 use super::secret::{self, Digest, Parts};
 use super::{Caller, Identity, Login, PasswordDigest};
 use crate::ledger::Ledger;
 use meridian_model::Invalid;
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -95,6 +96,16 @@ impl Session {
         self.record.expires
     }
 
+    /// Its id, which names its record.
+    pub(super) fn id(&self) -> &str {
+        &self.record.id
+    }
+
+    /// Whether it has a record.
+    pub(super) fn is_recorded(&self) -> bool {
+        self.recorded.is_some()
+    }
+
     fn is_over(&self, limits: &SessionLimits, now: i64) -> bool {
         let idle = now.saturating_sub(self.seen.load(Ordering::Relaxed));
         self.caller.is_void(now) || idle >= micros(limits.idle)
@@ -103,36 +114,65 @@ impl Session {
 
 /// All sessions by id. Requests only read the map.
 #[derive(Default)]
-pub(super) struct Sessions(RwLock<HashMap<String, Arc<Session>>>);
+pub(super) struct Sessions {
+    map: RwLock<HashMap<String, Arc<Session>>>,
+    /// Ids of records that are no session, as their users were changed since, or are gone.
+    stale: Mutex<Vec<String>>,
+}
 
 impl Sessions {
-    /// Loads the sessions of these records that are still valid. Returns the names of the other records.
-    pub fn load(&self, state: &State, records: Vec<(String, Vec<u8>)>) -> Vec<String> {
+    /// Takes up changes of records: by id, what a record holds, or that it was removed.
+    pub fn take_changes(&self, state: &State, changes: Vec<(String, Option<Vec<u8>>)>) {
+        if changes.is_empty() {
+            return;
+        }
         let users: HashMap<&str, &Login> = state.users.iter().map(|(login, user)| (&*user.id, login)).collect();
-        let mut stale = Vec::new();
-        let mut sessions = self.0.write();
-        for (name, content) in records {
+        let (mut sessions, mut stale) = (self.map.write(), self.stale.lock());
+        for (id, content) in changes {
+            let Some(content) = content else {
+                stale.retain(|other| *other != id);
+                sessions.remove(&id).iter().for_each(|ended| ended.caller.revoke());
+                continue;
+            };
             // A record that cannot be read costs its user a sign-in, and opens nothing.
-            let session = read::<Record>(&name, &content).ok().and_then(|record| {
-                let login = *users.get(&*record.user)?;
-                state.session(login, record)
-            });
+            let record = read::<Record>(&id, &content).ok();
+            if let (Some(session), Some(record)) = (sessions.get(&id), &record) {
+                // Another process says when it was used there.
+                session.seen.fetch_max(record.seen, Ordering::Relaxed);
+                session.recorded.iter().for_each(|recorded| recorded.store(record.seen, Ordering::Relaxed));
+                continue;
+            }
+            let session = record.and_then(|record| state.session(*users.get(&*record.user)?, record));
             match session {
-                Some(session) => drop(sessions.insert(session.record.id.clone(), Arc::new(session))),
-                None => stale.push(name),
+                Some(session) => drop(sessions.insert(id, Arc::new(session))),
+                None => stale.push(id),
             }
         }
-        stale
+    }
+
+    /// The ids of records that are no session.
+    pub fn take_stale(&self) -> Vec<String> {
+        std::mem::take(&mut self.stale.lock())
+    }
+
+    /// The ids of all sessions that have a record.
+    pub fn ids(&self) -> Vec<String> {
+        self.map
+            .read()
+            .values()
+            .filter(|session| session.is_recorded())
+            .map(|session| session.record.id.clone())
+            .collect()
     }
 
     fn get(&self, id: &str) -> Option<Arc<Session>> {
-        self.0.read().get(id).cloned()
+        self.map.read().get(id).cloned()
     }
 
     /// Ends sessions at once, and returns them. Their records are still there.
-    fn take(&self, mut which: impl FnMut(&Session) -> bool) -> Vec<Arc<Session>> {
+    pub fn take(&self, mut which: impl FnMut(&Session) -> bool) -> Vec<Arc<Session>> {
         let taken: Vec<_> =
-            self.0.write().extract_if(|_, session| which(session)).map(|(_, session)| session).collect();
+            self.map.write().extract_if(|_, session| which(session)).map(|(_, session)| session).collect();
         taken.iter().for_each(|session| session.caller.revoke());
         taken
     }
@@ -170,42 +210,46 @@ impl Registry {
         limits: &SessionLimits,
         now: i64,
     ) -> Result<Option<(Arc<Session>, String)>, Fault> {
-        let _changing = self.changing.lock();
-        let state = self.now.load();
-        // The check took some 30 ms without the lock; the password may have changed since.
-        let Some(user) = state.users.get(login).filter(|user| user.password.is_still(password)) else {
-            return Ok(None);
-        };
-        let secret::Made { id, text, digest } = secret::make(PREFIX).map_err(|e| Fault::Vault(e.to_string()))?;
-        let expires = now.saturating_add(micros(limits.lifetime));
-        let (user, stamp) = (user.id.clone(), user.stamp.clone());
-        let record = Record { id, user, stamp, created: now, seen: now, expires, digest };
-        let Some(session) = state.session(login, record) else { return Ok(None) };
-        self.make_room(&session.caller.name)?;
-        // The record first: a session that works must survive a restart.
-        self.write(KINDS.session, &session.record.id, &session.record)?;
-        let session = Arc::new(session);
-        self.sessions.0.write().insert(session.record.id.clone(), session.clone());
-        Ok(Some((session, text)))
+        self.change(|seen| {
+            let state = self.now.load_full();
+            // The check took some 30 ms without the lock; the password may have changed since.
+            let Some(user) = state.users.get(login).filter(|user| user.password.is_still(password)) else {
+                return Ok(None);
+            };
+            let secret::Made { id, text, digest } = secret::make(PREFIX).map_err(|e| Fault::Vault(e.to_string()))?;
+            let expires = now.saturating_add(micros(limits.lifetime));
+            let (user, stamp) = (user.id.clone(), user.stamp.clone());
+            let record = Record { id, user, stamp, created: now, seen: now, expires, digest };
+            let Some(session) = state.session(login, record.clone()) else { return Ok(None) };
+            self.make_room(seen, &session.caller.name)?;
+            // The record first: a session that works must survive a restart.
+            self.put(seen, KINDS.session, &record.id, &record)?;
+            Ok(self.sessions.get(&record.id).map(|session| (session, text)))
+        })
     }
 
     /// Begins a session that lasts as long as its identity, without a record. The holder of `changing` calls it.
-    pub(super) fn enter_session(&self, identity: Identity, now: i64) -> Result<(Arc<Session>, String), Fault> {
+    pub(super) fn enter_session(
+        &self,
+        seen: &mut u64,
+        identity: Identity,
+        now: i64,
+    ) -> Result<(Arc<Session>, String), Fault> {
         let secret::Made { id, text, digest } = secret::make(PREFIX).map_err(|e| Fault::Vault(e.to_string()))?;
         let bytes = secret::digest(&digest).ok_or_else(|| Fault::Vault("a digest that was just made".to_owned()))?;
         let (user, stamp, expires) = (String::new(), String::new(), identity.expires);
         let record = Record { id, user, stamp, created: now, seen: now, expires, digest };
-        self.make_room(&identity.name)?;
-        let (caller, seen) = (Arc::new(Identity { in_session: true, ..identity }), now.into());
-        let session = Arc::new(Session { record, login: None, digest: bytes, caller, seen, recorded: None });
-        self.sessions.0.write().insert(session.record.id.clone(), session.clone());
+        self.make_room(seen, &identity.name)?;
+        let (caller, used) = (Arc::new(Identity { in_session: true, ..identity }), now.into());
+        let session = Arc::new(Session { record, login: None, digest: bytes, caller, seen: used, recorded: None });
+        self.sessions.map.write().insert(session.record.id.clone(), session.clone());
         Ok((session, text))
     }
 
     /// Ends the oldest session of a user at the limit, by the name of its caller. The holder of `changing` calls it.
-    fn make_room(&self, user: &str) -> Result<(), Fault> {
+    fn make_room(&self, seen: &mut u64, user: &str) -> Result<(), Fault> {
         let (count, mut own) = {
-            let sessions = self.sessions.0.read();
+            let sessions = self.sessions.map.read();
             let of_user = sessions.values().filter(|session| *session.caller.name == *user);
             let own = of_user.map(|session| (session.seen.load(Ordering::Relaxed), session.record.id.clone()));
             (sessions.len(), own.collect::<Vec<_>>())
@@ -213,7 +257,7 @@ impl Registry {
         own.sort_unstable();
         if own.len() >= SESSIONS_OF_USER_MAX {
             let (_, oldest) = &own[0];
-            return self.forget(&self.sessions.take(|session| session.record.id == *oldest));
+            return self.forget(seen, &self.sessions.take(|session| session.record.id == *oldest));
         }
         match count >= SESSIONS_MAX {
             true => Err(Invalid::new(format!("there are {SESSIONS_MAX} sessions, the limit: try again later")).into()),
@@ -241,24 +285,13 @@ impl Registry {
     /// Ends the session with this text. Returns it if there was one.
     pub fn end_session(&self, text: &str) -> Result<Option<Arc<Session>>, Fault> {
         let Some(parts) = Parts::read(PREFIX, text) else { return Ok(None) };
-        let _changing = self.changing.lock();
+        let mut seen = self.changing.lock();
+        // It may have begun elsewhere just now. Where that cannot be found out, what is known ends.
+        let _ = self.follow_on(&mut seen);
         // In memory first: it has ended even if its record stays, which the next start would load.
         let mut ended = self.sessions.take(|session| session.record.id == parts.id && parts.matches(&session.digest));
-        self.forget(&ended)?;
+        self.forget(&mut seen, &ended)?;
         Ok(ended.pop())
-    }
-
-    /// Ends sessions whose users' records already make them void. The caller holds `changing`.
-    pub(super) fn end_sessions(&self, of: impl Fn(&Session) -> bool) {
-        // A record that stays is stale, and removed at the next start.
-        let _ = self.forget(&self.sessions.take(|session| of(session)));
-    }
-
-    fn forget(&self, ended: &[Arc<Session>]) -> Result<(), Fault> {
-        let recorded = ended.iter().filter(|session| session.recorded.is_some());
-        let remove = |session: &Arc<Session>| self.vault.remove(&record(KINDS.session, &session.record.id));
-        // All of them, whatever happens to one.
-        recorded.map(remove).fold(Ok(()), Result::and).map_err(Fault::Vault)
     }
 
     /// Removes sessions that are over. Records when the others were last used, if that has moved far enough. Called every
@@ -270,23 +303,26 @@ impl Registry {
             session.recorded.as_ref().is_some_and(|recorded| behind(recorded) >= micros(limits.idle) / BEHIND)
         };
         // Collected first: no request may wait for a disk under the lock of the map.
-        let moved: Vec<_> = self.sessions.0.read().values().filter(moved).cloned().collect();
-        self.forget(&over)?;
+        let moved: Vec<_> = self.sessions.map.read().values().filter(moved).cloned().collect();
+        self.forget(&mut self.changing.lock(), &over)?;
         for session in moved {
-            let _changing = self.changing.lock();
-            // A session that has ended meanwhile must not reappear.
-            if self.sessions.get(&session.record.id).is_some() {
-                let seen = session.seen.load(Ordering::Relaxed);
-                self.write(KINDS.session, &session.record.id, &Record { seen, ..session.record.clone() })?;
-                session.recorded.iter().for_each(|recorded| recorded.store(seen, Ordering::Relaxed));
-            }
+            self.change(|seen| {
+                let used = session.seen.load(Ordering::Relaxed);
+                // A session that has ended meanwhile must not reappear.
+                match self.sessions.get(&session.record.id) {
+                    Some(_) => {
+                        self.put(seen, KINDS.session, session.id(), &Record { seen: used, ..session.record.clone() })
+                    }
+                    None => Ok(()),
+                }
+            })?;
         }
         Ok(())
     }
 
     /// The number of sessions.
     pub fn count_sessions(&self) -> usize {
-        self.sessions.0.read().len()
+        self.sessions.map.read().len()
     }
 }
 

@@ -1,10 +1,10 @@
 //! The tenants of a registry.
 
-use super::registry::{Fault, KINDS, Known, Registry, State};
+use super::registry::{Fault, KINDS, Registry, record};
 use super::{DEFAULT_TENANT, Tenant};
 use crate::ledger::Ledger;
-use meridian_model::Invalid;
 use meridian_model::schema::validate_name;
+use meridian_model::{Invalid, RecordChange};
 use std::sync::Arc;
 
 /// Max length of a tenant's name, in bytes: it is part of names of records.
@@ -43,39 +43,34 @@ impl Registry {
             let detail = format!("a name of a tenant has at most {NAME_BYTES_MAX} characters");
             return Err(Invalid::field("tenant", detail).into());
         }
-        let _changing = self.changing.lock();
-        let state = self.now.load_full();
-        if state.tenants.contains_key(&tenant.name) {
-            return Err(Fault::Exists("tenant", tenant.name));
-        }
-        if state.tenants.len() >= TENANTS_MAX {
-            return Err(Invalid::new(format!("there are {TENANTS_MAX} tenants, the limit")).into());
-        }
-        self.put_tenant(&state, tenant)
+        self.change(|seen| {
+            let state = self.now.load();
+            if state.tenants.contains_key(&tenant.name) {
+                return Err(Fault::Exists("tenant", tenant.name.clone()));
+            }
+            if state.tenants.len() >= TENANTS_MAX {
+                return Err(Invalid::new(format!("there are {TENANTS_MAX} tenants, the limit")).into());
+            }
+            self.put(seen, KINDS.tenant, &tenant.name, &tenant)
+        })
     }
 
-    /// Changes a tenant; returns it as it is now.
+    /// Changes a tenant; returns it as it is now. What its callers do ends where it is suspended. `change` is made again where another
+    /// process has changed it meanwhile.
     ///
     /// # Errors
     /// That of the change, or a fault of the records.
     pub fn change_tenant(
         &self,
         name: &str,
-        change: impl FnOnce(&mut Tenant) -> Result<(), Invalid>,
+        change: impl Fn(&mut Tenant) -> Result<(), Invalid>,
     ) -> Result<Tenant, Fault> {
-        let _changing = self.changing.lock();
-        let state = self.now.load_full();
-        let mut tenant =
-            state.tenants.get(name).ok_or_else(|| Fault::Absent("tenant", name.to_owned()))?.tenant.clone();
-        change(&mut tenant)?;
-        self.put_tenant(&state, tenant.clone())?;
-        if tenant.suspended {
-            // Its streams end. A token that is used again after the suspension gets a new identity.
-            self.renew_callers(name);
-            self.issuers.end(name);
-            self.end_sessions(|session| *session.caller().tenant == *name && !session.caller().is_operator());
-        }
-        Ok(tenant)
+        self.change(|seen| {
+            let mut tenant = self.tenant(name).ok_or_else(|| Fault::Absent("tenant", name.to_owned()))?;
+            change(&mut tenant)?;
+            self.put(seen, KINDS.tenant, name, &tenant)?;
+            Ok(tenant)
+        })
     }
 
     /// Forgets a tenant with its users and revokes its tokens. Its data must be gone before.
@@ -83,52 +78,18 @@ impl Registry {
         if name == DEFAULT_TENANT {
             return Err(Invalid::field("tenant", "the default tenant cannot be removed").into());
         }
-        let _changing = self.changing.lock();
-        let mut state = State::clone(&self.now.load());
-        if !state.tenants.contains_key(name) {
-            return Err(Fault::Absent("tenant", name.to_owned()));
-        }
-        let of_tenant = |known: &Arc<Known>| known.token.tenant == name;
-        let revoked: Vec<Arc<Known>> = state.tokens.values().filter(|known| of_tenant(known)).cloned().collect();
-        // The tenant's own record goes last: after a fault or a crash, the removal can be repeated.
-        for known in &revoked {
-            self.remove(KINDS.token, &known.token.id)?;
-        }
-        for user in state.users.values().filter(|user| user.tenant == name) {
-            self.remove(KINDS.user, &user.id)?;
-        }
-        self.remove(KINDS.tenant, name)?;
-        state.tokens.retain(|_, known| !of_tenant(known));
-        state.users.retain(|_, user| user.tenant != name);
-        if let Some(member) = state.tenants.remove(name) {
-            // Also for operators who work in it.
-            member.ledger.close();
-        }
-        self.now.store(Arc::new(state));
-        revoked.iter().for_each(|known| known.caller.revoke());
-        self.end_sessions(|session| *session.caller().tenant == *name);
-        Ok(())
-    }
-
-    /// Writes a tenant and puts it in its place. The caller holds `changing`.
-    fn put_tenant(&self, state: &State, tenant: Tenant) -> Result<(), Fault> {
-        self.write(KINDS.tenant, &tenant.name, &tenant)?;
-        let mut state = State::clone(state);
-        state.enter(tenant);
-        self.now.store(Arc::new(state));
-        Ok(())
-    }
-
-    /// Voids the identities of a tenant's tokens, and gives the tokens new ones. The caller holds `changing`.
-    fn renew_callers(&self, tenant: &str) {
-        let mut state = State::clone(&self.now.load());
-        let of_tenant: Vec<_> = state.tokens.values().filter(|known| known.token.tenant == tenant).cloned().collect();
-        for known in of_tenant {
-            if let Some(renewed) = state.known(known.token.clone()) {
-                known.caller.revoke();
-                state.tokens.insert(known.token.id.clone(), Arc::new(renewed));
+        self.change(|seen| {
+            let state = self.now.load_full();
+            if !state.tenants.contains_key(name) {
+                return Err(Fault::Absent("tenant", name.to_owned()));
             }
-        }
-        self.now.store(Arc::new(state));
+            let tokens = state.tokens.values().filter(|known| known.token.tenant == name);
+            let tokens = tokens.map(|known| record(KINDS.token, &known.token.id));
+            let users = state.users.values().filter(|user| user.tenant == name);
+            let users = users.map(|user| record(KINDS.user, &user.id));
+            // The tenant's own record goes last: after a fault or a crash, the removal can be repeated.
+            let names = tokens.chain(users).chain([record(KINDS.tenant, name)]);
+            self.write(seen, names.map(RecordChange::remove).collect())
+        })
     }
 }

@@ -1,10 +1,10 @@
 //! The users of a registry.
 
-use super::registry::{Fault, KINDS, Registry, State};
+use super::registry::{Fault, KINDS, Registry, State, record};
 use super::user::check_name;
 use super::{DEFAULT_TENANT, Login, PasswordDigest, User, secret};
-use meridian_model::Invalid;
 use meridian_model::policy::access::{Grant, Role};
+use meridian_model::{Invalid, RecordChange};
 use std::sync::Arc;
 
 /// Max users of a server: all of them are in memory.
@@ -97,22 +97,22 @@ impl Registry {
 
     /// Makes a user.
     pub fn create_user(&self, new: NewUser, now: i64) -> Result<User, Fault> {
-        let _changing = self.changing.lock();
-        let tenant = self.check_user(&new.name, new.tenant.as_deref(), &new.grant)?;
-        let state = self.now.load_full();
-        let user = User {
-            id: random()?,
-            name: new.name,
-            tenant,
-            role: new.grant.role,
-            collections: new.grant.collections,
-            created: now,
-            disabled: false,
-            password: new.password,
-            stamp: random()?,
-        };
-        self.put_user(&state, user.clone())?;
-        Ok(user)
+        self.change(|seen| {
+            let tenant = self.check_user(&new.name, new.tenant.as_deref(), &new.grant)?;
+            let user = User {
+                id: random()?,
+                name: new.name.clone(),
+                tenant,
+                role: new.grant.role,
+                collections: new.grant.collections.clone(),
+                created: now,
+                disabled: false,
+                password: new.password.clone(),
+                stamp: random()?,
+            };
+            self.put(seen, KINDS.user, &user.id, &user)?;
+            Ok(user)
+        })
     }
 
     /// Changes a user, whose sessions end; returns it as it is now.
@@ -120,26 +120,26 @@ impl Registry {
     /// # Errors
     /// [`Fault::Changed`] if the user differs from `was`, by which the caller's right to change it was decided.
     pub fn change_user(&self, was: &User, change: UserChange) -> Result<User, Fault> {
-        let _changing = self.changing.lock();
-        let state = self.now.load_full();
-        let mut user = User::clone(unchanged(&state, was)?);
-        if let Some(grant) = change.grant {
-            grant.check()?;
-            let Grant { role, collections } = grant;
-            // Such a change would move the user into or out of its tenant.
-            if (role == Role::Operator) != (user.role == Role::Operator) {
-                let detail = "an operator belongs to no tenant, and others to one: remove the user and create another";
-                return Err(Invalid::field("role", detail).into());
+        self.change(|seen| {
+            let state = self.now.load_full();
+            let mut user = User::clone(unchanged(&state, was)?);
+            if let Some(grant) = &change.grant {
+                grant.check()?;
+                // Such a change would move the user into or out of its tenant.
+                if (grant.role == Role::Operator) != (user.role == Role::Operator) {
+                    let detail =
+                        "an operator belongs to no tenant, and others to one: remove the user and create another";
+                    return Err(Invalid::field("role", detail).into());
+                }
+                (user.role, user.collections) = (grant.role, grant.collections.clone());
             }
-            (user.role, user.collections) = (role, collections);
-        }
-        user.password = change.password.unwrap_or(user.password);
-        user.disabled = change.disabled.unwrap_or(user.disabled);
-        // Sessions hold the stamp: a record of a session that outlives the change is void.
-        user.stamp = random()?;
-        self.put_user(&state, user.clone())?;
-        self.end_sessions(|session| session.login() == Some(&was.login()));
-        Ok(user)
+            user.password = change.password.clone().unwrap_or(user.password);
+            user.disabled = change.disabled.unwrap_or(user.disabled);
+            // Sessions hold the stamp: a record of a session that outlives the change is void.
+            user.stamp = random()?;
+            self.put(seen, KINDS.user, &user.id, &user)?;
+            Ok(user)
+        })
     }
 
     /// Removes a user, whose sessions end.
@@ -147,24 +147,10 @@ impl Registry {
     /// # Errors
     /// [`Fault::Changed`] as for [`Registry::change_user`].
     pub fn remove_user(&self, user: &User) -> Result<(), Fault> {
-        let _changing = self.changing.lock();
-        let mut state = State::clone(&self.now.load());
-        let login = unchanged(&state, user)?.login();
-        state.users.remove(&login);
-        // The record first: a removed user must not reappear at the next start.
-        self.remove(KINDS.user, &user.id)?;
-        self.now.store(Arc::new(state));
-        self.end_sessions(|session| session.login() == Some(&login));
-        Ok(())
-    }
-
-    /// Writes a user and puts it in its place. The caller holds `changing`.
-    fn put_user(&self, state: &State, user: User) -> Result<(), Fault> {
-        self.write(KINDS.user, &user.id, &user)?;
-        let mut state = State::clone(state);
-        state.users.insert(user.login(), Arc::new(user));
-        self.now.store(Arc::new(state));
-        Ok(())
+        self.change(|seen| {
+            unchanged(&self.now.load_full(), user)?;
+            self.write(seen, vec![RecordChange::remove(record(KINDS.user, &user.id))])
+        })
     }
 }
 

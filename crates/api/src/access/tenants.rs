@@ -101,13 +101,13 @@ fn read_limit(quota: &str, limit: &Value) -> Result<Option<u64>, Invalid> {
 }
 
 impl Change {
-    fn make(self, tenant: &mut Tenant) -> Result<(), Invalid> {
+    fn make(&self, tenant: &mut Tenant) -> Result<(), Invalid> {
         tenant.weight = self.weight.unwrap_or(tenant.weight);
         tenant.suspended = self.suspended.unwrap_or(tenant.suspended);
-        if let Some(anonymous) = self.anonymous {
-            tenant.anonymous = anonymous;
+        if let Some(anonymous) = &self.anonymous {
+            tenant.anonymous.clone_from(anonymous);
         }
-        self.quotas.into_iter().try_for_each(|(quota, limit)| tenant.quotas.set(quota, limit))
+        self.quotas.iter().try_for_each(|(quota, limit)| tenant.quotas.set(*quota, *limit))
     }
 }
 

@@ -4,6 +4,7 @@ use super::forwarded::is_forwarded;
 use super::path::decoded;
 use super::route::{Access, Action, Resource};
 use super::{Arrival, Peer};
+use crate::credentials::BEHIND;
 use crate::guard::Guard;
 use crate::problem::{Kind, Problem, Result};
 use crate::scope::no_collection;
@@ -15,6 +16,7 @@ use meridian_admission::identity::{Caller, Credential};
 use meridian_model::policy::access::{Decision, Target};
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::time::Duration;
 
 static TENANT: HeaderName = HeaderName::from_static("meridian-tenant");
 /// The challenge of a refusal. Browsers react to the second by asking for the token, as a password.
@@ -25,8 +27,8 @@ pub static CHALLENGE: HeaderValue =
 /// `nobody`. So a monitor with an expired token does not report that the server is down.
 ///
 /// # Errors
-/// 401 if a credential is needed, and is absent or invalid. 403 if a page that is not known to be of this server uses
-/// a session.
+/// 401 if a credential is needed, and is absent or invalid. 503 if it cannot be known whether it is still valid. 403 if a
+/// page that is not known to be of this server uses a session.
 pub fn identify(
     state: &AppState,
     guard: &Guard,
@@ -34,6 +36,9 @@ pub fn identify(
     access: Access,
     (method, uri, headers): (&Method, &Uri, &HeaderMap),
 ) -> Result<Caller> {
+    if state.registry.is_behind() && access != Access::Open && matches!(arrival.peer, Peer::Address(_)) {
+        return Err(Problem::new(Kind::Overloaded, BEHIND).retry_after(Duration::from_secs(1)));
+    }
     let nobody = |why| match access {
         Access::Open => Ok(state.callers.nobody.clone()),
         Access::Needs(..) => Err(unauthorized(why)),

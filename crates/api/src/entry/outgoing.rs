@@ -74,7 +74,7 @@ impl HttpBody for ChargedBody {
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         // Polled until it is pending, so that this task wakes at the next tick although the body has nothing to send.
         while self.ticks.as_mut().is_some_and(|ticks| ticks.poll_tick(cx).is_ready()) {
-            if self.caller.is_void(self.state.now()) {
+            if self.state.is_void(&self.caller) {
                 return Poll::Ready(Some(Err(axum::Error::new("the credential was revoked or has expired"))));
             }
         }

@@ -14,7 +14,7 @@ pub async fn void(caller: Caller, state: AppState) {
         return std::future::pending().await;
     }
     let mut ticks = ticks();
-    while !caller.is_void(state.now()) {
+    while !state.is_void(&caller) {
         ticks.tick().await;
     }
 }

@@ -48,6 +48,7 @@ mod saved;
 mod saved_tenants;
 mod searches;
 mod sessions;
+mod shared;
 mod shares;
 mod sign_in;
 mod sizes;

@@ -1,10 +1,11 @@
 //! The backend of a test's server: the store itself, or a gateway's with the store's owner behind a socket.
 
-use meridian_backend::{Backend, Embedded};
+use meridian_backend::{Backend, Embedded, RecordSource};
 use meridian_query::Control;
 use meridian_remote::{RemoteBackend, RemoteOptions, ServeOptions};
-use meridian_store::Store;
+use meridian_store::bucket::MemoryBucket;
 use meridian_store::seams::Seams;
+use meridian_store::{ControlPlane, Store};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use tokio::sync::{oneshot, watch};
@@ -33,9 +34,17 @@ impl Drop for Owner {
     }
 }
 
-/// Whether the tests run over a gateway.
+/// Whether the tests run over a gateway: `1`, or `bucket` for one whose records are in a bucket.
 pub fn is_gateway() -> bool {
-    std::env::var("MERIDIAN_TEST_GATEWAY").is_ok_and(|value| value == "1")
+    std::env::var("MERIDIAN_TEST_GATEWAY").is_ok_and(|value| value == "1" || value == "bucket")
+}
+
+/// The records of a gateway.
+fn records(store: &Arc<Store>, seams: &Seams) -> Arc<dyn RecordSource> {
+    match std::env::var("MERIDIAN_TEST_GATEWAY") {
+        Ok(value) if value == "bucket" => ControlPlane::new(Arc::new(MemoryBucket::new()), seams, 256 << 20),
+        _ => store.clone(),
+    }
 }
 
 /// The backend over a store, and the owner behind it if it is a gateway's.
@@ -65,6 +74,7 @@ pub fn gateway(store: &Arc<Store>, seams: &Seams) -> (Arc<dyn Backend>, Owner) {
     });
     let known = address.recv().unwrap().to_string();
     let (address, owner) = watch::channel(Some(known.clone()));
-    let remote = RemoteBackend::connect(owner, RemoteOptions::new(seams.random.clone())).unwrap();
+    let remote =
+        RemoteBackend::connect(owner, records(store, seams), RemoteOptions::new(seams.random.clone())).unwrap();
     (remote, Owner { stop: Some(stop), thread: Some(thread), address, known })
 }

@@ -7,7 +7,7 @@ mod rows;
 use crate::audit::AuditLog;
 use crate::backend::Backend;
 use crate::collection::Collection;
-use crate::records::Records;
+use crate::records::{RecordSource, Records};
 use collection::Local;
 use commit::CommitExecutor;
 use meridian_model::{Background, Schema, Subscriber};
@@ -22,12 +22,19 @@ use std::sync::Arc;
 pub struct Embedded {
     store: Arc<Store>,
     commits: Arc<CommitExecutor>,
+    records: Arc<dyn RecordSource>,
 }
 
 impl Embedded {
-    /// A backend over an open store.
+    /// A backend over an open store, which has the records too.
     pub fn new(store: Arc<Store>) -> Arc<Embedded> {
-        Arc::new(Embedded { store, commits: Arc::default() })
+        let records = store.clone();
+        Embedded::with_records(store, records)
+    }
+
+    /// A backend over an open store, with records that are elsewhere.
+    pub fn with_records(store: Arc<Store>, records: Arc<dyn RecordSource>) -> Arc<Embedded> {
+        Arc::new(Embedded { store, commits: Arc::default(), records })
     }
 
     fn local(&self, collection: Arc<meridian_store::Collection>) -> Arc<dyn Collection> {
@@ -79,11 +86,11 @@ impl Backend for Embedded {
     }
 
     fn records(&self, kind: &'static str) -> Arc<dyn Records> {
-        Arc::new(self.store.records(kind))
+        self.records.records(kind)
     }
 
     fn audit(&self) -> Arc<dyn AuditLog> {
-        self.store.audit().clone()
+        self.records.audit()
     }
 
     fn backup(

@@ -1,12 +1,13 @@
 //! Shared parts of the commands for tokens, users and tenants.
 
-use crate::args::{Target, TargetArgs, folder_exists};
+use crate::args::{OwnerArgs, OwnerTarget, Target, folder_exists};
 use crate::client::Client;
 use crate::failure::Failure;
 use crate::output::{say, unwritable, with_stdout};
 use crate::table::Table;
 use clap::Args;
 use serde_json::{Value, json};
+use std::path::Path;
 
 /// The rights of a new token or user.
 #[derive(Args, Debug)]
@@ -42,28 +43,36 @@ impl GrantArgs {
     }
 }
 
-/// Runs `ask` with a client for the owner of a data folder or the holder of `MERIDIAN_TOKEN`, in a tenant if an
-/// operator names one.
+/// Runs `ask` with a client for the owner of a data folder or of a bucket, or for the holder of `MERIDIAN_TOKEN`. It acts
+/// in a tenant if an operator names one.
 pub fn as_owner<T>(
-    target: &TargetArgs,
+    target: &OwnerArgs,
     tenant: Option<&str>,
     ask: impl FnOnce(&Client) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     let target = target.resolve();
-    if let Target::Folder(folder) = &target {
+    match &target {
         // A mistyped folder must not be created, only to report that it is empty.
-        folder_exists(folder, ", or a server with --url")?;
+        OwnerTarget::Target(Target::Folder(folder)) => folder_exists(folder, ", or a server with --url")?,
+        OwnerTarget::Target(Target::Server(_)) => {}
+        OwnerTarget::Bucket(address) => {
+            let folder = address.strip_prefix("file://").map(Path::new);
+            if let Some(missing) = folder.filter(|folder| !folder.is_dir()) {
+                return Err(Failure::Usage(format!("--bucket {address}: there is no folder {}", missing.display())));
+            }
+        }
     }
     ask_of(&target, tenant, ask)
 }
 
-/// Creates a resource of a kind, such as `tokens`. The folder may be new: the first token comes before the server.
-pub fn create(kind: &str, document: &Value, target: &TargetArgs) -> Result<Value, Failure> {
+/// Creates a resource of a kind, such as `tokens`. The folder or bucket may be new: the first token comes before the
+/// server.
+pub fn create(kind: &str, document: &Value, target: &OwnerArgs) -> Result<Value, Failure> {
     ask_of(&target.resolve(), None, |client| client.ask(&[kind], document))
 }
 
 fn ask_of<T>(
-    target: &Target,
+    target: &OwnerTarget,
     tenant: Option<&str>,
     ask: impl FnOnce(&Client) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
@@ -75,7 +84,7 @@ fn ask_of<T>(
 }
 
 /// Lists all resources of a kind, such as `tokens`.
-pub fn list(kind: &str, target: &TargetArgs) -> Result<Vec<Value>, Failure> {
+pub fn list(kind: &str, target: &OwnerArgs) -> Result<Vec<Value>, Failure> {
     match as_owner(target, None, |client| client.json(&[kind], &[]))?[kind].take() {
         Value::Array(all) => Ok(all),
         _ => Ok(Vec::new()),
@@ -99,12 +108,7 @@ pub fn text(thing: &Value, name: &str) -> String {
 }
 
 /// Removes a resource of this kind, such as `token`, and reports it.
-pub fn remove(
-    kind: &str,
-    name: &str,
-    done: &str,
-    (target, tenant): (&TargetArgs, Option<&str>),
-) -> Result<(), Failure> {
+pub fn remove(kind: &str, name: &str, done: &str, (target, tenant): (&OwnerArgs, Option<&str>)) -> Result<(), Failure> {
     match as_owner(target, tenant, |client| client.delete(&[&format!("{kind}s"), name]))? {
         true => say(&format!("{kind} {name} is {done}")),
         false => {

@@ -1,6 +1,6 @@
 //! `meridian audit`: the record of administrative acts.
 
-use crate::args::TargetArgs;
+use crate::args::OwnerArgs;
 use crate::client::Client;
 use crate::commands::administration::as_owner;
 use crate::failure::Failure;
@@ -34,7 +34,7 @@ pub struct AuditArgs {
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]
-    pub target: TargetArgs,
+    pub target: OwnerArgs,
 }
 
 /// Runs the command.

@@ -1,6 +1,6 @@
 //! `meridian tenant`: the tenants of a server.
 
-use crate::args::TargetArgs;
+use crate::args::OwnerArgs;
 use crate::commands::administration::{self, as_owner};
 use crate::failure::Failure;
 use crate::output::say;
@@ -32,7 +32,7 @@ enum Command {
     /// Create a tenant
     Create(SetArgs),
     /// List the tenants
-    List(TargetArgs),
+    List(OwnerArgs),
     /// Change a tenant
     Set(SetArgs),
     /// Suspend a tenant: its callers are refused
@@ -82,7 +82,7 @@ struct NameArgs {
     /// Its name
     name: String,
     #[command(flatten)]
-    target: TargetArgs,
+    target: OwnerArgs,
 }
 
 impl SettingArgs {
@@ -132,7 +132,7 @@ fn create(args: &SetArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-fn list(target: &TargetArgs) -> Result<(), Failure> {
+fn list(target: &OwnerArgs) -> Result<(), Failure> {
     let columns = ["name", "weight", "suspended", "anonymous", "quotas", "collections", "events", "bytes"];
     administration::print(columns, &administration::list("tenants", target)?, |tenant| {
         columns.map(|name| match &tenant[name] {

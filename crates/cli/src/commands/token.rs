@@ -1,6 +1,6 @@
 //! `meridian token`: tokens and their rights.
 
-use crate::args::TargetArgs;
+use crate::args::OwnerArgs;
 use crate::commands::administration::{self, GrantArgs, text};
 use crate::failure::Failure;
 use crate::output::say;
@@ -18,10 +18,11 @@ Examples:
   meridian token create --tenant default --role admin
   meridian token list
   meridian token revoke 8f1d0c2a9be34f55
+  meridian token create --role operator --bucket file:///srv/bucket  of a cluster
 
 The last word that `create` prints is the token: it is shown this once. From the first token on, every request needs one:
 programs send `Authorization: Bearer TOKEN`, this program reads MERIDIAN_TOKEN. On a data folder no token is needed, whether
-or not a server serves it: the folder's owner is an operator.")]
+or not a server serves it: the folder's owner is an operator. So is who can write the folder of a cluster's bucket (--bucket).")]
 pub struct TokenArgs {
     #[command(subcommand)]
     command: Command,
@@ -31,7 +32,7 @@ pub struct TokenArgs {
 enum Command {
     Create(CreateArgs),
     /// List the tokens, without their secrets
-    List(TargetArgs),
+    List(OwnerArgs),
     Revoke(RevokeArgs),
 }
 
@@ -44,7 +45,7 @@ struct CreateArgs {
     #[arg(long, value_name = "DURATION")]
     expires: Option<String>,
     #[command(flatten)]
-    target: TargetArgs,
+    target: OwnerArgs,
 }
 
 /// Revoke a token
@@ -53,7 +54,7 @@ struct RevokeArgs {
     /// Its id, as `list` shows it
     id: String,
     #[command(flatten)]
-    target: TargetArgs,
+    target: OwnerArgs,
 }
 
 /// Runs the command.
@@ -78,7 +79,7 @@ fn create(args: &CreateArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-fn list(target: &TargetArgs) -> Result<(), Failure> {
+fn list(target: &OwnerArgs) -> Result<(), Failure> {
     let tokens = administration::list("tokens", target)?;
     if tokens.is_empty() {
         say("there are no tokens: while there are no users either, the server is open to programs on its own machine");

@@ -1,6 +1,6 @@
 //! `meridian user`: people who sign in with a name and a password.
 
-use crate::args::TargetArgs;
+use crate::args::OwnerArgs;
 use crate::commands::administration::{self, GrantArgs, as_owner, text};
 use crate::failure::Failure;
 use crate::output::say;
@@ -34,7 +34,7 @@ enum Command {
     Create(CreateArgs),
     Passwd(PasswdArgs),
     /// List the users
-    List(TargetArgs),
+    List(OwnerArgs),
     /// Delete a user; its sessions end
     Delete(NameArgs),
 }
@@ -49,7 +49,7 @@ struct CreateArgs {
     #[command(flatten)]
     password: PasswordArgs,
     #[command(flatten)]
-    target: TargetArgs,
+    target: OwnerArgs,
 }
 
 /// Give a user another password; its sessions end
@@ -69,7 +69,7 @@ struct NameArgs {
     #[arg(long, value_name = "T")]
     tenant: Option<String>,
     #[command(flatten)]
-    target: TargetArgs,
+    target: OwnerArgs,
 }
 
 #[derive(Args, Debug)]
@@ -107,7 +107,7 @@ fn passwd(user: &NameArgs, password: &PasswordArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-fn list(target: &TargetArgs) -> Result<(), Failure> {
+fn list(target: &OwnerArgs) -> Result<(), Failure> {
     let users = administration::list("users", target)?;
     if users.is_empty() {
         say("there are no users: `meridian user create` makes one");

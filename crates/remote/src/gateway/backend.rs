@@ -2,16 +2,16 @@
 
 use super::RemoteOptions;
 use super::append::Producer;
-use super::audit::RemoteAudit;
 use super::collection::{Remote, Shared};
 use super::link::Link;
-use super::records::RemoteRecords;
 use super::subscription::{self, Subscription};
 use crate::wire::answer::{Hello, Reply};
 use crate::wire::call::Do;
 use crate::wire::described::Description;
 use crate::wire::fault::{Fault, WireDamaged};
-use meridian_backend::{AuditLog, Backend, Backup, BackupScope, Collection, Damaged, Records, Settings, StoreError};
+use meridian_backend::{
+    AuditLog, Backend, Backup, BackupScope, Collection, Damaged, RecordSource, Records, Settings, StoreError,
+};
 use meridian_model::{Background, Invalid, Schema, Subscriber};
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
@@ -25,7 +25,8 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-/// The backend of a gateway: every call is one to the process that owns the data.
+/// The backend of a gateway: every call is one to the process that owns the data, but for records and audit lines, which all servers of the
+/// cluster share.
 ///
 /// Calls that "return at once" elsewhere ask the owner here; on a worker thread its other
 /// tasks go on elsewhere meanwhile. While no owner is known or reached, they are refused at once.
@@ -34,6 +35,7 @@ pub struct RemoteBackend {
     subscription: Arc<Subscription>,
     following: Mutex<Option<JoinHandle<()>>>,
     ephemeral: OnceLock<bool>,
+    records: Arc<dyn RecordSource>,
 }
 
 impl fmt::Debug for RemoteBackend {
@@ -52,16 +54,20 @@ impl Drop for RemoteBackend {
 
 impl RemoteBackend {
     /// A backend whose owner is at the address (`host:port`) that the channel has, which may change at any time; while
-    /// it has none, calls are refused. Connects when first asked.
+    /// it has none, calls are refused. Connects when first asked. `records`: where records and the audit log are, owner or not.
     ///
     /// # Errors
     /// The system's, where it gives no threads.
-    pub fn connect(owner: watch::Receiver<Option<String>>, options: RemoteOptions) -> io::Result<Arc<RemoteBackend>> {
+    pub fn connect(
+        owner: watch::Receiver<Option<String>>,
+        records: Arc<dyn RecordSource>,
+        options: RemoteOptions,
+    ) -> io::Result<Arc<RemoteBackend>> {
         let (producer, seed) = (Producer::new(options.random.next_u64()), options.random.next_u64());
         let link = Arc::new(Link::new(owner, options)?);
         let shared = Arc::new(Shared { link, mirrors: Arc::default(), producer, seed });
         let (subscription, following) = (Arc::default(), Mutex::default());
-        Ok(Arc::new(RemoteBackend { shared, subscription, following, ephemeral: OnceLock::new() }))
+        Ok(Arc::new(RemoteBackend { shared, subscription, following, ephemeral: OnceLock::new(), records }))
     }
 
     /// Whether the owner can be asked now.
@@ -159,11 +165,11 @@ impl Backend for RemoteBackend {
     }
 
     fn records(&self, kind: &'static str) -> Arc<dyn Records> {
-        Arc::new(RemoteRecords { link: self.shared.link.clone(), kind })
+        self.records.records(kind)
     }
 
     fn audit(&self) -> Arc<dyn AuditLog> {
-        Arc::new(RemoteAudit { link: self.shared.link.clone() })
+        self.records.audit()
     }
 
     fn backup(

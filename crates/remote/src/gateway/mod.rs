@@ -2,14 +2,12 @@
 
 mod answer;
 mod append;
-mod audit;
 mod backend;
 mod changes;
 mod collection;
 mod link;
 mod mirror;
 mod prior;
-mod records;
 mod rows;
 mod subscription;
 

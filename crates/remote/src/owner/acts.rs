@@ -1,24 +1,18 @@
 //! Actions: everything that is answered by a value.
 
 use super::Owner;
-use crate::wire::answer::{Hello, Reply, WireAuditPage, WireDeleted};
-use crate::wire::call::{Call, Do, RecordsAsk};
+use crate::wire::answer::{Hello, Reply, WireDeleted};
+use crate::wire::call::{Call, Do};
 use crate::wire::described::{Description, Place};
 use crate::wire::fault::{Fault, WireDamaged, shown};
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use meridian_backend::{At, DeleteFault, Records, StoreError};
-use meridian_model::Invalid;
+use meridian_backend::{At, DeleteFault, StoreError};
 use meridian_model::filter::Predicate;
 use meridian_observe as observe;
 use meridian_query::{CancelFlag, Control};
 use serde::Serialize;
 use serde_json::Value;
 use std::sync::Arc;
-
-/// The kinds of records that servers keep beside collections. Others are refused: a kind names a folder.
-const RECORDS: [&str; 2] = ["access", "saved"];
 
 /// Raises a flag when the call that holds it is dropped: its caller has gone.
 struct CancelOnDrop(CancelFlag);
@@ -100,15 +94,6 @@ fn run(owner: &Owner, ask: Do, control: &Control) -> Vec<Bytes> {
             };
             one(delete_matching(owner, &place, &filter, at.into(), &control))
         }
-        Do::Records { kind, ask } => match RECORDS.into_iter().find(|known| *known == kind) {
-            Some(kind) => records(&*backend.records(kind), ask),
-            None => one::<()>(Err(Invalid::new(format!("{kind:?} is no kind of records")).into())),
-        },
-        Do::AuditAppend { acts } => one(backend.audit().append(&acts).map_err(Fault::from)),
-        Do::AuditPage { after, limit } => {
-            let page = backend.audit().page(after, limit, &|_| true);
-            one(page.map(WireAuditPage::from).map_err(Fault::from))
-        }
         Do::MetFullDisk => one(Ok(backend.met_full_disk())),
         Do::FullDisk => one(Ok(backend.full_disk().map(|path| shown(&path)))),
     }
@@ -133,27 +118,5 @@ fn delete_matching(
             let stopped = Some((partial.matched, of_write, why));
             Ok(WireDeleted { deleted: partial.deleted, position: collection.position(), stopped })
         }
-    }
-}
-
-fn records(records: &dyn Records, ask: RecordsAsk) -> Vec<Bytes> {
-    match ask {
-        RecordsAsk::Names => one(records.names().map_err(Fault::from)),
-        RecordsAsk::Copied => one(records.copied().map_err(Fault::from)),
-        RecordsAsk::Mended => one(Ok(records.mended())),
-        RecordsAsk::Get { name } => {
-            one(records.get(&name).map(|content| content.map(|bytes| STANDARD.encode(bytes))).map_err(Fault::from))
-        }
-        RecordsAsk::Put { name, content, twice } => {
-            one(STANDARD.decode(content).map_err(|e| Fault::internal(e.to_string())).and_then(|content| {
-                match twice {
-                    true => records.put_twice(&name, &content)?,
-                    false => records.put(&name, &content)?,
-                }
-                Ok(())
-            }))
-        }
-        RecordsAsk::Copy { name } => one(records.copy(&name).map_err(Fault::from)),
-        RecordsAsk::Remove { name } => one(records.remove(&name).map_err(Fault::from)),
     }
 }

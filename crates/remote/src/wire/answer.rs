@@ -4,7 +4,7 @@ use super::described::{WireHead, WireProblem};
 use super::fault::Fault;
 use arrow_flight::FlightData;
 use bytes::Bytes;
-use meridian_backend::{AuditPage, Audited, Deleted, Written};
+use meridian_backend::{Deleted, Written};
 use meridian_model::Seq;
 use meridian_query::Stats;
 use serde::de::DeserializeOwned;
@@ -166,35 +166,5 @@ pub(crate) struct WireDeleted {
 impl From<Deleted> for WireDeleted {
     fn from(Deleted { deleted, position }: Deleted) -> WireDeleted {
         WireDeleted { deleted, position, stopped: None }
-    }
-}
-
-/// [`AuditPage`] on the wire.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct WireAuditPage {
-    lines: Vec<WireAudited>,
-    next: Option<u64>,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-struct WireAudited {
-    n: u64,
-    time: i64,
-    act: meridian_backend::Act,
-    previous: String,
-    text: String,
-}
-
-impl From<AuditPage> for WireAuditPage {
-    fn from(page: AuditPage) -> WireAuditPage {
-        let line = |Audited { n, time, act, previous, text }| WireAudited { n, time, act, previous, text };
-        WireAuditPage { lines: page.lines.into_iter().map(line).collect(), next: page.next }
-    }
-}
-
-impl From<WireAuditPage> for AuditPage {
-    fn from(page: WireAuditPage) -> AuditPage {
-        let line = |WireAudited { n, time, act, previous, text }| Audited { n, time, act, previous, text };
-        AuditPage { lines: page.lines.into_iter().map(line).collect(), next: page.next }
     }
 }

@@ -4,7 +4,7 @@
 
 use super::described::Place;
 use super::fault::Fault;
-use meridian_backend::{Act, At, Near, OnConflict, Settings};
+use meridian_backend::{At, Near, OnConflict, Settings};
 use meridian_model::{Field, Schema, Seq};
 use meridian_observe as observe;
 use meridian_query::ByValue;
@@ -201,32 +201,8 @@ pub(crate) enum Do {
         at: WireAt,
         bytes_max: Option<u64>,
     },
-    Records {
-        kind: String,
-        ask: RecordsAsk,
-    },
-    AuditAppend {
-        acts: Vec<Act>,
-    },
-    AuditPage {
-        after: u64,
-        limit: usize,
-    },
     MetFullDisk,
     FullDisk,
-}
-
-/// What is asked of small records. Contents are base64: they are opaque.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum RecordsAsk {
-    Names,
-    Copied,
-    Mended,
-    Get { name: String },
-    Put { name: String, content: String, twice: bool },
-    Copy { name: String },
-    Remove { name: String },
 }
 
 /// What `DoPut` writes: the batches that follow are one batch of events.

@@ -159,6 +159,7 @@ impl From<StoreError> for Fault {
                 Fault::Io { action: action.to_owned(), path: shown(&path), source: source.to_string(), full }
             }
             StoreError::Busy(why) => Fault::Busy(why),
+            StoreError::Unknown(why) => Fault::Unavailable(why),
             StoreError::Fenced(why) => Fault::Fenced(why),
             StoreError::Closed => Fault::Closed,
         }

@@ -245,36 +245,3 @@ fn a_random_event_is_one_of_them() {
     let theirs = noted(|sink| assert!(theirs.sample(random.as_ref(), &control(PATIENCE), sink).unwrap()));
     assert_eq!(ours, theirs);
 }
-
-#[test]
-fn records_and_audit_lines_are_the_owners() {
-    let world = World::new();
-    let (theirs, ours) = (world.embedded.records("access"), world.remote.records("access"));
-    ours.put_twice("one", b"\x00secret").unwrap();
-    ours.put("two", b"").unwrap();
-    assert_eq!(theirs.get("one").unwrap(), Some(b"\x00secret".to_vec()));
-    assert_eq!(ours.get("one").unwrap(), theirs.get("one").unwrap());
-    assert_eq!(ours.get("three").unwrap(), None);
-    assert_eq!((ours.names().unwrap(), ours.copied().unwrap()), (theirs.names().unwrap(), theirs.copied().unwrap()));
-    ours.remove("one").unwrap();
-    assert_eq!(theirs.names().unwrap(), ["two"]);
-
-    let act = |n: u32| meridian_backend::Act { request: n.to_string(), who: "me".into(), ..Default::default() };
-    let acts: Vec<_> = (0..700).map(act).collect();
-    assert_eq!(world.remote.audit().append(&acts).unwrap(), 1);
-    let even = |line: &meridian_backend::Audited| line.act.request.parse::<u32>().unwrap() % 2 == 0;
-    let (mut after, mut lines) = (Some(0), Vec::new());
-    while let Some(from) = after {
-        let page = world.remote.audit().page(from, 40, &even).unwrap();
-        assert!(page.lines.len() <= 40);
-        lines.extend(page.lines);
-        after = page.next;
-    }
-    let (mut after, mut all) = (Some(0), Vec::new());
-    while let Some(from) = after {
-        let page = world.embedded.audit().page(from, 1000, &even).unwrap();
-        all.extend(page.lines);
-        after = page.next;
-    }
-    assert_eq!(lines, all);
-}

@@ -91,10 +91,11 @@ pub fn store() -> Arc<dyn Backend> {
     Embedded::new(Arc::new(Store::open(Options::ephemeral(), Seams::real()).unwrap()))
 }
 
-/// A gateway's backend, and where its owner is.
+/// A gateway's backend, with records of its own, and where its owner is.
 pub fn gateway(at: Option<SocketAddr>) -> (watch::Sender<Option<String>>, Arc<RemoteBackend>) {
     let (address, owner) = watch::channel(at.map(|at| at.to_string()));
-    let remote = RemoteBackend::connect(owner, RemoteOptions::new(Seams::real().random)).unwrap();
+    let records = Arc::new(Store::open(Options::ephemeral(), Seams::real()).unwrap());
+    let remote = RemoteBackend::connect(owner, records, RemoteOptions::new(Seams::real().random)).unwrap();
     (address, remote)
 }
 

@@ -5,6 +5,7 @@ mod late;
 mod matching;
 mod missed;
 mod paused;
+mod shared;
 mod standing;
 mod tenants;
 mod webhooks;

@@ -28,6 +28,8 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(super) struct World {
     pub(super) store: Arc<Store>,
+    /// Over the store.
+    pub(super) backend: Arc<Embedded>,
     seams: Seams,
     /// Whether the tenant [`OTHER`] is suspended.
     pub(super) suspended: Arc<AtomicBool>,
@@ -59,6 +61,7 @@ impl World {
             store.create(tenant, "events", schema.clone(), Default::default()).unwrap();
         }
         World {
+            backend: Embedded::new(store.clone()),
             store,
             seams,
             suspended: Arc::default(),
@@ -74,7 +77,7 @@ impl World {
         let suspended = self.suspended.clone();
         let mut searches = Searches::new(
             self.settings.clone(),
-            Embedded::new(self.store.clone()),
+            self.backend.clone(),
             "default".to_owned(),
             clock.clone(),
             random.clone(),
@@ -84,7 +87,7 @@ impl World {
         }
         let saved = SavedSearches::open(
             Arc::new(searches),
-            Embedded::new(self.store.clone()),
+            self.backend.clone(),
             Arc::new(move |tenant: &str| {
                 let ledger = Ledger::new(tenant);
                 ledger.set_suspended(suspended.load(Ordering::Relaxed) && tenant == OTHER);

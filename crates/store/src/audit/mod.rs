@@ -4,10 +4,12 @@
 //! removed or inserted is detected (`verify.rs`). `act.rs` has the fields, `tail.rs` the file that grows, `lines.rs` reads lines
 //! back.
 //!
-//! Files are named by the number of their first line. Before all of them exceed the limit, the oldest goes (`trim.rs`).
+//! Files are named by the number of their first line. Before all of them exceed the limit, the oldest goes (`trim.rs`). `shared.rs` is the
+//! log of a cluster, in its bucket.
 
 mod act;
 mod lines;
+mod shared;
 mod tail;
 #[cfg(test)]
 mod tests;
@@ -15,6 +17,7 @@ mod trim;
 mod verify;
 
 pub use act::{Act, Audited};
+pub use shared::SharedAudit;
 
 use crate::error::{Problem, StoreError};
 use crate::seams::{Clock, Disk, OpenMode, Seams};

@@ -8,6 +8,8 @@
 //! `objects.rs` holds segments, `lease.rs` says who may try to be the owner, and `storage.rs` puts a store together. `memory.rs` is
 //! a bucket that fails on purpose.
 //!
+//! Records and the audit log (`control.rs`) are chains to which every process appends (`chain.rs`).
+//!
 //! | name | holds |
 //! |---|---|
 //! | `collections/{tenant}/{collection}/{life}` | that there is such a collection |
@@ -15,19 +17,26 @@
 //! | `tenants/{tenant}/{collection}/p0/{life}/manifests/{number}` | a manifest, or that the collection was dropped |
 //! | `tenants/{tenant}/{collection}/p0/{life}/segments/{file}` | what a manifest names, as in a data folder |
 //! | `leases/{name}/{number}` | a term of a lease |
+//! | `records/{kind}/{number}` | a change of records, or all of them |
+//! | `audit/{number}` | lines of the audit log |
 
 mod catalog;
+pub(crate) mod chain;
+mod control;
 mod create;
 mod lease;
 mod log;
 mod memory;
 mod objects;
 mod read_only;
+mod records;
 mod storage;
 
+pub use control::{ControlPlane, Moved};
 pub use lease::{Lease, Standing, Terms};
 pub use memory::{BucketFault, MemoryBucket};
 pub use meridian_model::policy::lease::Term;
+pub use records::SharedRecords;
 pub use storage::BucketStorage;
 
 pub(crate) use read_only::ReadOnly;

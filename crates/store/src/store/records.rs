@@ -228,8 +228,13 @@ impl Records {
 }
 
 fn place(dir: &Path, name: &str) -> Result<PathBuf, StoreError> {
+    check_name(name).map(|()| dir.join(name))
+}
+
+/// Checks that a record may have this name.
+pub(crate) fn check_name(name: &str) -> Result<(), StoreError> {
     match is_plain(name) {
-        true => Ok(dir.join(name)),
+        true => Ok(()),
         false => Err(Invalid::new(format!("{name:?} cannot name a record: expected letters, digits, - and _")).into()),
     }
 }

@@ -58,6 +58,8 @@ pub(super) struct Source {
     pub(super) place: String,
     /// The folder of this process, which has the socket of `meridian token`.
     pub(super) folder: Option<PathBuf>,
+    /// The bucket that has the tokens, in a cluster.
+    pub(super) bucket: Option<String>,
 }
 
 /// Serves until `stop`. The caller closes the source.
@@ -69,7 +71,7 @@ pub(super) async fn serve(
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), Failure> {
     let Doors { certificates, listener, monitors, address } = doors;
-    let Source { backend, place, folder } = source;
+    let Source { backend, place, folder, bucket } = source;
     let hosts = Hosts::new(&config.server, address);
     let refused = |e: Fault| match e {
         // The error is in a file that the settings name.
@@ -89,13 +91,16 @@ pub(super) async fn serve(
     let state = AppState::traced(backend.clone(), seams, config.server, tracer).map_err(refused)?;
     // Decided after the folder is open, which holds the tokens, and before the first connection.
     let open = state.registry.is_empty();
+    // Named in hints: without it, the command would make a token in another folder.
+    let tokens_at = match (&bucket, &folder) {
+        (Some(bucket), _) => format!("--bucket {bucket}"),
+        (None, Some(folder)) => format!("--data {}", folder.display()),
+        (None, None) => "--url http://127.0.0.1:PORT".to_owned(),
+    };
     if open && !address.ip().to_canonical().is_loopback() {
-        let how = match &folder {
-            Some(folder) => format!("with `{FIRST_TOKEN} --data {}`", folder.display()),
-            None => format!("on 127.0.0.1, with `{FIRST_TOKEN} --url http://127.0.0.1:PORT`"),
-        };
         return Err(Failure::Usage(format!(
-            "--listen {address}: no token exists, so everyone who reaches this address could do anything: create one first {how}"
+            "--listen {address}: no token exists, so everyone who reaches this address could do anything: create one \
+             first with `{FIRST_TOKEN} {tokens_at}`"
         )));
     }
     let (mut collections, mut events) = (0, 0);
@@ -121,12 +126,8 @@ pub(super) async fn serve(
         units::count_text(events),
     ));
     if open {
-        // The folder or server is named: without, the command makes a token in another folder.
-        let of = folder
-            .as_ref()
-            .map_or_else(|| format!("--url {scheme}://{address}"), |at| format!("--data {}", at.display()));
         say(&format!(
-            "no token exists: open to programs on this machine. `{FIRST_TOKEN} {of}` makes the first; \
+            "no token exists: open to programs on this machine. `{FIRST_TOKEN} {tokens_at}` makes the first; \
              a proxy, or any other address, needs one"
         ));
     }

@@ -1,9 +1,11 @@
 //! A store over a bucket: takeovers, pauses at every call, what a reader sees, and that it answers as a store over a folder does.
 
+mod audit;
 mod equal;
 mod follow;
 mod harm;
 mod pauses;
+mod records;
 mod takeover;
 mod wakes;
 

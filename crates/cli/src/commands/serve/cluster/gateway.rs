@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::output::say;
 use meridian_remote::{RemoteBackend, RemoteOptions};
 use meridian_store::seams::Seams;
-use meridian_store::{Bucket, Terms};
+use meridian_store::{Bucket, ControlPlane, Terms};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -26,11 +26,12 @@ pub(in super::super) async fn gateway(
     let doors = Doors::open(&mut config).await?;
     let seams = Seams::real();
     let bucket = open_bucket(&config.cluster, &seams).await?;
+    let records = ControlPlane::new(bucket.clone(), &seams, config.store.audit_bytes);
     let (told, owner) = watch::channel(None);
     // Its task ends with this function.
     let mut following = JoinSet::new();
     following.spawn(follow(bucket, told));
-    let backend = RemoteBackend::connect(owner.clone(), RemoteOptions::new(seams.random.clone()))
+    let backend = RemoteBackend::connect(owner.clone(), records, RemoteOptions::new(seams.random.clone()))
         .map_err(|e| Failure::Refused(format!("cannot start threads: {e}")))?;
     let mut stop = Box::pin(stop);
     tokio::select! {
@@ -42,13 +43,13 @@ pub(in super::super) async fn gateway(
     }
     let at = owner.borrow().clone().unwrap_or_default();
     let place = format!("collections of the owner at {at}, bucket {}", config.cluster.bucket);
-    let source = Source { backend, place, folder: None };
+    let source = Source { backend, place, folder: None, bucket: Some(config.cluster.bucket.clone()) };
     http::serve(doors, config, source, &seams, stop).await?;
     say("stopped");
     Ok(())
 }
 
-/// Waits until there is an owner that answers: tokens and tenants are read from it.
+/// Waits until there is an owner that answers: the first one moves records into the bucket, and saved searches ask what they have missed.
 async fn reach(backend: &Arc<RemoteBackend>) -> Result<(), Failure> {
     let mut told = false;
     loop {

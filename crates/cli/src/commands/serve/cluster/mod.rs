@@ -7,6 +7,7 @@ mod gateway;
 mod keeper;
 mod memory;
 mod owner;
+mod records;
 mod scan;
 
 pub(super) use gateway::gateway;

@@ -6,7 +6,7 @@
 
 use super::keeper::Keeper;
 use super::memory::Pool;
-use super::{blocking, open_bucket};
+use super::{blocking, open_bucket, records};
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::output::say;
@@ -24,7 +24,7 @@ use tokio::sync::watch;
 /// How often an owner looks whether it still is the owner.
 const LOOK: Duration = Duration::from_millis(100);
 /// How long after a failure to open the collections the next try comes, while the lease holds.
-const RETRY: Duration = Duration::from_secs(1);
+pub(super) const RETRY: Duration = Duration::from_secs(1);
 
 /// Why owning ended.
 enum Ended {
@@ -100,6 +100,10 @@ async fn own(
     mut stopping: watch::Receiver<bool>,
 ) -> Result<Ended, Failure> {
     let Some(store) = open(config, keeper, bucket, seams).await? else { return Ok(Ended::Lost) };
+    // Before gateways can reach this process: they read the records once they do.
+    if !records::move_in(config, keeper, bucket, &store, seams).await? {
+        return Ok(Ended::Lost);
+    }
     for problem in store.problems() {
         tracing::error!("{problem}");
     }

@@ -6,8 +6,8 @@ use crate::config::Config;
 use crate::failure::Failure;
 use crate::output::say;
 use meridian_backend::Embedded;
-use meridian_store::Store;
 use meridian_store::seams::Seams;
+use meridian_store::{ControlPlane, Store};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
@@ -23,6 +23,9 @@ pub(in super::super) async fn scan(
     let doors = Doors::open(&mut config).await?;
     let seams = Seams::real();
     let bucket = open_bucket(&config.cluster, &seams).await?;
+    let records = ControlPlane::new(bucket.clone(), &seams, config.store.audit_bytes);
+    // Gateways match, poll and send them. Here each event would be matched once more, and late.
+    config.server.saved.enabled = false;
     let (options, for_open) = (config.store.clone(), seams.clone());
     let opened = blocking("opening the bucket", move || Store::open_read_only(options, for_open, bucket)).await?;
     let store = Arc::new(opened?);
@@ -34,7 +37,8 @@ pub(in super::super) async fn scan(
     following.spawn(follow(store.clone()));
     let place = format!("read only, as flushed to {}", config.cluster.bucket);
     let folder = Some(config.store.data.clone());
-    let source = Source { backend: Embedded::new(store.clone()), place, folder };
+    let backend = Embedded::with_records(store.clone(), records);
+    let source = Source { backend, place, folder, bucket: Some(config.cluster.bucket.clone()) };
     let served = http::serve(doors, config, source, &seams, stop).await;
     following.shutdown().await;
     let closed = blocking("closing", move || store.close()).await;

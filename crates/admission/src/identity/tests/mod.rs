@@ -1,37 +1,67 @@
 //! The registry, over a vault in memory that can fail.
 
+mod shared;
+
 use super::*;
 use meridian_model::policy::access::Pattern;
 use meridian_model::policy::quota::Quota;
+use meridian_model::{RecordChange, RecordNews};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+/// Records that several registries share, as processes share a bucket.
 #[derive(Default)]
 pub(super) struct Memory {
     records: Mutex<BTreeMap<String, Vec<u8>>>,
+    /// All changes; the version is their number.
+    changes: Mutex<Vec<RecordChange>>,
     full: AtomicBool,
+    /// A reader of an older version gets all records.
+    forgets: AtomicBool,
+    /// What another process does before the next change is made.
+    meanwhile: Mutex<Option<Box<dyn FnOnce() + Send>>>,
+}
+
+impl Memory {
+    fn put(&self, name: &str, content: &[u8]) {
+        self.make(&[RecordChange::put(name, content)]);
+    }
+
+    fn make(&self, changes: &[RecordChange]) -> u64 {
+        let mut records = self.records.lock();
+        for RecordChange { name, content } in changes {
+            match content {
+                Some(content) => records.insert(name.clone(), content.clone()),
+                None => records.remove(name),
+            };
+        }
+        let mut all = self.changes.lock();
+        all.extend_from_slice(changes);
+        all.len() as u64
+    }
 }
 
 impl Vault for Memory {
-    fn all(&self) -> Result<Vec<(String, Vec<u8>)>, String> {
-        Ok(self.records.lock().clone().into_iter().collect())
+    fn since(&self, version: u64) -> Result<Option<RecordNews>, VaultError> {
+        let (records, changes) = (self.records.lock(), self.changes.lock());
+        let now = changes.len() as u64;
+        let whole = version == 0 || self.forgets.load(Ordering::Relaxed);
+        let changes = match whole {
+            true => records.iter().map(|(name, content)| RecordChange::put(name, content.clone())).collect(),
+            false => changes[version as usize..].to_vec(),
+        };
+        Ok((now > version).then_some(RecordNews { version: now, whole, changes }))
     }
 
-    fn put(&self, name: &str, content: &[u8]) -> Result<(), String> {
+    fn commit(&self, follows: u64, changes: &[RecordChange]) -> Result<Option<u64>, VaultError> {
+        let meanwhile = self.meanwhile.lock().take();
+        meanwhile.into_iter().for_each(|act| act());
         if self.full.load(Ordering::Relaxed) {
-            return Err("the disk is full".to_owned());
+            return Err(VaultError::Failed("the disk is full".to_owned()));
         }
-        self.records.lock().insert(name.to_owned(), content.to_owned());
-        Ok(())
-    }
-
-    fn remove(&self, name: &str) -> Result<(), String> {
-        if self.full.load(Ordering::Relaxed) {
-            return Err("the disk is full".to_owned());
-        }
-        self.records.lock().remove(name);
-        Ok(())
+        let newest = self.changes.lock().len() as u64;
+        Ok((newest == follows).then(|| self.make(changes)))
     }
 }
 
@@ -233,25 +263,26 @@ fn a_changed_user_has_no_session_even_where_its_record_stays() {
     let (vault, registry) = registry();
     let (login, password) = user(&registry, None, "anna");
     let (session, text) = registry.begin_session(&login, &password, &LIMITS, NOW).unwrap().unwrap();
-    let kept: Vec<_> = vault.all().unwrap().into_iter().filter(|(name, _)| name.starts_with("session-")).collect();
+    let kept: Vec<_> =
+        vault.records.lock().clone().into_iter().filter(|(name, _)| name.starts_with("session-")).collect();
     let change = UserChange { disabled: Some(false), ..UserChange::default() };
     registry.change_user(&registry.user(&login).unwrap(), change).unwrap();
     assert!(session.caller().is_void(NOW));
     assert_eq!(registry.session(&text, &LIMITS, NOW).unwrap_err(), Unknown::Credential);
     // As after a crash between the two.
     for (name, content) in &kept {
-        vault.put(name, content).unwrap();
+        vault.put(name, content);
     }
     let again = Registry::open(vault.clone()).unwrap();
     assert_eq!(again.session(&text, &LIMITS, NOW).unwrap_err(), Unknown::Credential);
     assert!(!vault.records.lock().contains_key(&kept[0].0), "it is removed");
     // A damaged session costs its user a sign-in, a damaged user keeps the server from starting.
-    vault.put(&kept[0].0, b"{").unwrap();
+    vault.put(&kept[0].0, b"{");
     let again = Registry::open(vault.clone()).unwrap();
     assert!(again.begin_session(&login, &PasswordDigest::of_nobody(), &LIMITS, NOW).unwrap().is_none());
     assert!(again.begin_session(&login, &password, &LIMITS, NOW).unwrap().is_some());
     let name = vault.records.lock().keys().find(|name| name.starts_with("user-")).unwrap().clone();
-    vault.put(&name, b"{}").unwrap();
+    vault.put(&name, b"{}");
     assert!(matches!(Registry::open(vault), Err(Fault::Vault(_))));
 }
 

@@ -1,0 +1,144 @@
+//! Servers that share tokens, tenants, users and audit lines, as those of a cluster do.
+
+use crate::access::{ask, token};
+use crate::sign_in::{Browser, PASSWORD, sign_in, user};
+use crate::support::{Response, Server, read_chunk, read_head, send};
+use meridian_api::{AppState, ServerConfig};
+use meridian_backend::Embedded;
+use meridian_store::bucket::MemoryBucket;
+use meridian_store::seams::Seams;
+use meridian_store::{ControlPlane, Options, Store};
+use serde_json::json;
+use std::io::BufReader;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Max wait for what takes a second at most.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A server with a store of its own.
+fn server(bucket: &MemoryBucket) -> Result<Server, String> {
+    let seams = Seams::real();
+    let store = Arc::new(Store::open(Options::ephemeral(), seams.clone()).unwrap());
+    let records = ControlPlane::new(Arc::new(bucket.clone()), &seams, 1 << 20);
+    let backend = Embedded::with_records(store.clone(), records);
+    let state = AppState::new(backend, &seams, ServerConfig::default()).map_err(|e| e.to_string())?;
+    Ok(Server::of("127.0.0.1:0", store, state, None, None))
+}
+
+/// Waits until something holds.
+#[track_caller]
+fn until(mut holds: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < PATIENCE, "it never came true");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Asks until the answer has this status.
+#[track_caller]
+fn becomes(status: u16, mut asked: impl FnMut() -> Response) {
+    until(|| asked().status == status);
+}
+
+#[test]
+fn what_is_changed_at_one_server_counts_at_the_other_and_ends_its_streams() {
+    let bucket = MemoryBucket::new();
+    let (one, two) = (server(&bucket).unwrap(), server(&bucket).unwrap());
+    for server in [&one, &two] {
+        server.create("ships", "name:String,*geom:Point");
+    }
+    // Both are open until the first token, wherever it is made.
+    let operator = token(&one, None, json!({ "role": "operator" }));
+    becomes(401, || two.get("/collections"));
+    assert_eq!(ask(&two, Some(&operator), "GET", "/collections", b"").status, 200);
+    let made = ask(&one, Some(&operator), "POST", "/tokens", br#"{"role":"reader"}"#).json();
+    let reader = made["token"].as_str().unwrap();
+    becomes(200, || ask(&two, Some(reader), "GET", "/collections/ships", b""));
+    let bearer = format!("Bearer {reader}");
+    let mut stream = two.connect();
+    send(&mut stream, "GET", "/collections/ships/stream", &[("authorization", &bearer)], b"");
+    let mut stream = BufReader::new(stream);
+    assert_eq!(read_head(&mut stream).unwrap().0, 200);
+    assert!(!read_chunk(&mut stream).unwrap().is_empty());
+    let id = made["id"].as_str().unwrap();
+    assert_eq!(ask(&one, Some(&operator), "DELETE", &format!("/tokens/{id}"), b"").status, 204);
+    while let Ok(chunk) = read_chunk(&mut stream) {
+        assert!(!chunk.is_empty(), "the stream ended as if it were whole");
+    }
+    assert_eq!(ask(&two, Some(reader), "GET", "/collections/ships", b"").status, 401);
+
+    // A tenant, its quotas, its users and their sessions.
+    let created = ask(&one, Some(&operator), "POST", "/tenants", br#"{"name":"harbour"}"#);
+    assert_eq!(created.status, 201, "{}", created.text());
+    user(&one, Some(&operator), json!({ "name": "anna", "role": "admin", "tenant": "harbour" }));
+    // Not by trying: who signs in in vain too often has to wait.
+    until(|| ask(&two, Some(&operator), "GET", "/users", b"").text().contains("anna"));
+    assert_eq!(sign_in(&two, "harbour/anna", PASSWORD).status, 200);
+    let browser = Browser::of(&one, "harbour/anna", PASSWORD);
+    becomes(200, || browser.get(&two, "/collections"));
+    let patch =
+        |server: &Server, body: &str| ask(server, Some(&operator), "PATCH", "/tenants/harbour", body.as_bytes());
+    assert_eq!(patch(&two, r#"{"quotas":{"searches":3}}"#).status, 200);
+    assert_eq!(patch(&one, r#"{"weight":7}"#).status, 200);
+    let tenants = ask(&two, Some(&operator), "GET", "/tenants", b"").json();
+    assert_eq!(tenants["tenants"][1]["quotas"]["searches"], 3, "neither change undoes the other: {tenants}");
+    until(|| ask(&two, Some(&operator), "GET", "/tenants", b"").json()["tenants"][1]["weight"] == 7);
+    assert_eq!(patch(&two, r#"{"suspended":true}"#).status, 200);
+    becomes(401, || browser.get(&one, "/collections"));
+
+    // One log, whoever writes and reads.
+    let read = |server: &Server| ask(server, Some(&operator), "GET", "/audit?limit=1000", b"").json()["acts"].clone();
+    let acts = read(&one);
+    assert_eq!(acts, read(&two));
+    let named = |act: &str| acts.as_array().unwrap().iter().filter(|line| line["act"] == act).count();
+    assert_eq!((named("createToken"), named("revokeToken"), named("updateTenant")), (4, 2, 6), "{acts}");
+
+    // A server that starts later knows them.
+    let three = server(&bucket).unwrap();
+    assert_eq!(ask(&three, Some(&operator), "GET", "/tenants", b"").status, 200);
+    assert_eq!(three.get("/collections").status, 401);
+}
+
+#[test]
+fn a_server_does_not_start_over_damaged_records_and_one_that_runs_changes_nothing() {
+    let bucket = MemoryBucket::new();
+    let one = server(&bucket).unwrap();
+    let operator = token(&one, None, json!({ "role": "operator" }));
+    let two = server(&bucket).unwrap();
+    becomes(200, || ask(&two, Some(&operator), "GET", "/collections", b""));
+    // The next change, which nobody has read yet.
+    let newest =
+        bucket.objects().into_iter().map(|(name, _)| name).rfind(|name| name.starts_with("records/access/")).unwrap();
+    let (folder, number) = newest.rsplit_once('/').unwrap();
+    let next = format!("{folder}/{:016x}", u64::from_str_radix(number, 16).unwrap() + 1);
+    bucket.harm(&next, Some(vec![7; 300]));
+    let why = server(&bucket).map(drop).unwrap_err();
+    assert!(why.contains(&next), "{why}");
+    for server in [&one, &two] {
+        ask(server, Some(&operator), "POST", "/tokens", br#"{"role":"reader"}"#).problem(507);
+        assert_eq!(
+            ask(server, Some(&operator), "GET", "/collections", b"").status,
+            200,
+            "what is known goes on for a while"
+        );
+    }
+}
+
+#[test]
+fn who_cannot_know_what_was_revoked_lets_nobody_in() {
+    let seams = Seams::real();
+    let store = Arc::new(Store::open(Options::ephemeral(), seams.clone()).unwrap());
+    let state = AppState::new(Embedded::new(store.clone()), &seams, ServerConfig::default()).unwrap();
+    let server = Server::of("127.0.0.1:0", store, state.clone(), None, None);
+    let operator = token(&server, None, json!({ "role": "operator" }));
+    state.registry.set_behind(true);
+    for path in ["/collections", "/audit", "/readyz"] {
+        let problem = ask(&server, Some(&operator), "GET", path, b"").problem(503);
+        assert!(problem["detail"].as_str().unwrap().contains("cannot read which tokens"), "{path}: {problem}");
+    }
+    assert_eq!(server.get("/healthz").status, 200);
+    state.registry.set_behind(false);
+    assert_eq!(ask(&server, Some(&operator), "GET", "/collections", b"").status, 200);
+}

@@ -1,0 +1,115 @@
+//! Saved searches that other servers of a cluster create and delete: all share the records.
+//!
+//! Each server matches all of them, for its own readers. What another server creates is matched here from when it is heard of.
+
+use super::poll;
+use super::recovery::is_id;
+use super::registry::SavedSearches;
+use meridian_backend::StoreError;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use tokio::time::{Duration, MissedTickBehavior, interval};
+
+/// How often the records are looked at.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// Follows the records, until dropped.
+pub(super) async fn run(saved: Arc<SavedSearches>) {
+    let mut ticks = interval(LOOK);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut failing = false;
+    loop {
+        ticks.tick().await;
+        let following = saved.clone();
+        match tokio::task::spawn_blocking(move || following.follow()).await {
+            Ok(Ok(())) => failing = false,
+            Ok(Err(error)) if !failing => {
+                tracing::warn!(%error, "changes of saved searches by other servers cannot be read: trying again");
+                failing = true;
+            }
+            Ok(Err(_)) => {}
+            // A panic was logged where it happened.
+            Err(_) => {}
+        }
+    }
+}
+
+impl SavedSearches {
+    /// Takes up what was created and deleted since the last call. Blocks.
+    ///
+    /// # Errors
+    /// Those of the records.
+    pub(super) fn follow(&self) -> Result<(), StoreError> {
+        let mut version = self.followed.lock();
+        let Some(news) = self.records.since(*version)? else { return Ok(()) };
+        let mut there = BTreeSet::new();
+        for change in &news.changes {
+            match change.content {
+                _ if !is_id(&change.name) => {}
+                Some(_) => {
+                    there.insert(change.name.as_str());
+                    self.take_up(&change.name);
+                }
+                None => {
+                    self.leave(&change.name);
+                }
+            }
+        }
+        if news.whole {
+            let known: Vec<String> = self.registry.lock().all.keys().cloned().collect();
+            for id in known.iter().filter(|id| !there.contains(id.as_str())) {
+                self.leave(id);
+            }
+        }
+        *version = news.version;
+        Ok(())
+    }
+
+    /// Enters a saved search of another server.
+    fn take_up(&self, id: &str) {
+        {
+            let registry = self.registry.lock();
+            // One's own is entered by the request that creates it.
+            if registry.all.contains_key(id) || registry.creating.contains(id) {
+                return;
+            }
+        }
+        match self.read(id, None) {
+            Ok((search, _)) => {
+                let search = self.enter(search);
+                if let Some(pause) = search.definition.poll {
+                    self.polls_due.add(poll::spread(pause, self.random.next_u64()), &search);
+                }
+            }
+            // It was deleted since, or says what this version cannot read.
+            Err(why) => tracing::warn!(record = id, why, "a saved search of another server is not taken up"),
+        }
+    }
+
+    /// Takes a saved search out of use, whose record is gone: its readers get the last packet. `false` if there is none of this id.
+    pub(super) fn leave(&self, id: &str) -> bool {
+        let mut registry = self.registry.lock();
+        registry.damaged.remove(id);
+        let Some(entry) = registry.all.remove(id) else { return false };
+        let tenant = &entry.search.definition.tenant;
+        registry.counts.give_back(tenant.clone(), entry.search.definition.counts_as());
+        drop(registry);
+        if let Some(sender) = entry.sender {
+            sender.abort();
+        }
+        let mut match_indexes = self.match_indexes.write();
+        if let (Some(slot), Some(match_index)) = (entry.slot, match_indexes.get_mut(tenant)) {
+            match_index.fences.remove(&entry.search.number);
+            match_index.index.remove(slot);
+            // Without a saved search, events of the tenant should not even be queued.
+            if match_index.index.is_empty() {
+                match_indexes.remove(tenant);
+                self.event_queue.ignore(tenant);
+            }
+        }
+        drop(match_indexes);
+        // After it left the index: no match can follow the last packet.
+        entry.search.end();
+        true
+    }
+}

@@ -1,0 +1,276 @@
+//! A chain of objects `1, 2, 3...` to which several processes append: compare-and-swap out of create-if-absent.
+//!
+//! A process reads to the end, and creates the next number. Of all that try, one does; the others read what it wrote and try again. A link
+//! holds a change, or is *whole*: what it holds stands for all before it, so that a reader begins there and older links can go.
+//!
+//! A number that was deleted looks like one that never was. So
+//! - the end is found as that of manifests is (`model::policy::owner`), and links from the newest whole one on are there, all of them;
+//! - the newest [`KEPT`] links stay. A process that was paused before its create, for so long that the number was deleted, finds after it
+//!   that the chain has gone on, and that nothing builds on its link, which is in nobody's way. Where that cannot be told any more, it
+//!   says that the outcome is not known.
+
+use super::Bucket;
+use super::create::{Created, Failure, create};
+use crate::codec::{Reader, frame, put_u32, put_u64, unframe};
+use crate::error::StoreError;
+use crate::seams::{Clock, Seams};
+use meridian_model::policy::owner::{Rules, newest, stays};
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const MAGIC: &[u8; 8] = b"MRDNLINK";
+const VERSION: u32 = 1;
+/// How many of the newest links stay whatever they are.
+const KEPT: u64 = 256;
+/// What a link weighs beside its bytes: a call, and a block of a disk.
+const WEIGHT: u64 = 4 << 10;
+/// How often a process reads on and tries again, while others write.
+const TURNS: usize = 64;
+
+/// A chain in a folder of a bucket.
+#[derive(Debug)]
+pub(crate) struct Chain {
+    bucket: Arc<dyn Bucket>,
+    clock: Arc<dyn Clock>,
+    /// What names begin with: `records/access/`.
+    folder: String,
+    /// Random: the bytes of no other writer's link are those of one of this one.
+    writer: u64,
+    /// Links that this writer has tried to create.
+    tried: AtomicU64,
+}
+
+/// How far a process has read a chain; the default is its beginning.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct End {
+    /// Number of the last link that was read.
+    pub number: u64,
+    /// Number of the newest whole link.
+    pub base: u64,
+    /// What the links after the whole one weigh, in bytes.
+    pub weight: u64,
+    crc: u32,
+}
+
+/// A link as it was read.
+#[derive(Debug)]
+pub(crate) struct Link {
+    pub number: u64,
+    pub content: Vec<u8>,
+    /// Number of the newest whole link, up to this one.
+    base: u64,
+    /// Checksum of the link before.
+    before: u32,
+    crc: u32,
+}
+
+impl Link {
+    /// Whether it stands for all before it.
+    pub fn is_whole(&self) -> bool {
+        self.base == self.number
+    }
+}
+
+impl Chain {
+    pub fn new(bucket: Arc<dyn Bucket>, seams: &Seams, folder: String) -> Chain {
+        let (clock, writer) = (seams.clock.clone(), seams.random.next_u64());
+        Chain { bucket, clock, folder, writer, tried: AtomicU64::new(0) }
+    }
+
+    /// The path of a link, for messages.
+    pub fn path(&self, number: u64) -> PathBuf {
+        Path::new(&self.bucket.place()).join(self.name(number))
+    }
+
+    fn name(&self, number: u64) -> String {
+        format!("{}{number:016x}", self.folder)
+    }
+
+    fn exists(&self, number: u64) -> Result<bool, StoreError> {
+        match self.bucket.len(&self.name(number)) {
+            Ok(_) => Ok(true),
+            Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),
+            Err(e) => Err(StoreError::io("read", &self.path(number))(e)),
+        }
+    }
+
+    /// The newest number, from one that was there.
+    fn newest(&self, from: u64) -> Result<u64, StoreError> {
+        let hint = match from {
+            // A listing that is behind costs a few more steps, and decides nothing.
+            0 => self.listed().map_err(StoreError::io("list", &self.path(0)))?.into_iter().max().unwrap_or(0),
+            from => from,
+        };
+        newest(Rules::SERVER, hint, |number| self.exists(number))
+    }
+
+    fn listed(&self) -> io::Result<Vec<u64>> {
+        let number = |name: &String| u64::from_str_radix(name.rsplit('/').next()?, 16).ok();
+        Ok(self.bucket.list(&self.folder)?.iter().filter_map(number).collect())
+    }
+
+    /// Reads a link; `None` where there is none.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`] with its name where it is not what was written, [`StoreError::NewerFormat`], or what the bucket said.
+    pub fn read(&self, number: u64) -> Result<Option<Link>, StoreError> {
+        let path = self.path(number);
+        let bytes = match self.bucket.get(&self.name(number)) {
+            Ok(bytes) => bytes,
+            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(e) => return Err(StoreError::io("read", &path)(e)),
+        };
+        let mut reader = Reader::new(unframe(&path, MAGIC, VERSION, &bytes)?);
+        let mut head = || -> Result<(u64, u64, u32), String> {
+            // Who wrote it, and with which attempt.
+            reader.take(16)?;
+            Ok((reader.u64()?, reader.u64()?, reader.u32()?))
+        };
+        let (own, base, before) = head().map_err(|e| StoreError::corrupt(&path, e))?;
+        if own != number || base > number {
+            return Err(StoreError::corrupt(&path, format!("it is the object {own:016x}, on from {base:016x}")));
+        }
+        let (content, crc) = (reader.rest().to_vec(), crc32c::crc32c(&bytes));
+        Ok(Some(Link { number, content, base, before, crc }))
+    }
+
+    /// The links after `from`, up to the newest, and where they end; `None` where there is no newer one. Where older ones are gone by now, the
+    /// first link is whole, and its number not the next one.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`] of a link that is damaged or missing, or does not follow from the one before; [`StoreError::Busy`] while
+    /// others write too fast.
+    pub fn follow(&self, from: &End) -> Result<Option<(End, Vec<Link>)>, StoreError> {
+        let mut gap = None;
+        for _ in 0..TURNS {
+            let newest = self.newest(from.number)?;
+            if newest == from.number {
+                return Ok(None);
+            }
+            // Deleted since, as newer ones were made.
+            let Some(last) = self.read(newest)? else { continue };
+            // None from the newest whole one on was ever deleted: what stands there is what its writer put there.
+            let first = if from.number >= last.base { from.number + 1 } else { last.base };
+            let mut links = Vec::new();
+            for number in first..newest {
+                match self.read(number)? {
+                    Some(link) => links.push(link),
+                    None => break,
+                }
+            }
+            let missing = first + links.len() as u64;
+            if missing < newest {
+                // A newer whole one may have been made meanwhile. If not, it is damage.
+                if gap.replace((missing, newest)) == Some((missing, newest)) {
+                    let detail = format!("it is missing, and {newest:016x} builds on it");
+                    return Err(StoreError::corrupt(&self.path(missing), detail));
+                }
+                continue;
+            }
+            links.push(last);
+            return Ok(Some((self.joined(from, &links)?, links)));
+        }
+        Err(self.too_fast())
+    }
+
+    /// Checks that links follow from each other, and says where they end.
+    fn joined(&self, from: &End, links: &[Link]) -> Result<End, StoreError> {
+        let mut end = *from;
+        for link in links {
+            let follows = link.number == end.number + 1 && link.before == end.crc;
+            // The first may be a whole one that stands for what is gone.
+            let begins = end.number == from.number && link.number > end.number + 1 && link.is_whole();
+            if !follows && !begins {
+                let detail = "it does not follow from the object before it";
+                return Err(StoreError::corrupt(&self.path(link.number), detail));
+            }
+            end = end.after(link.number, link.crc, link.base, link.content.len());
+        }
+        Ok(end)
+    }
+
+    /// The error of a process that others always overtake.
+    pub fn too_fast(&self) -> StoreError {
+        StoreError::Busy(format!("the objects in {} change too fast: try again later", self.folder))
+    }
+
+    /// Whether the next link is to be a whole one, where that has so many bytes.
+    pub fn wants_whole(&self, end: &End, bytes: u64, least: u64) -> bool {
+        end.number == 0 || end.weight >= bytes.max(least)
+    }
+
+    /// Appends a link after `end`. `None`: another process has appended one; read on.
+    ///
+    /// # Errors
+    /// What the bucket said: nothing was appended, or, in the case of [`StoreError::Unknown`], that is not known.
+    pub fn append(&self, end: &End, whole: bool, content: &[u8]) -> Result<Option<End>, StoreError> {
+        if end.number > 0 {
+            // It may be read before it is on disk. Nothing may last longer than what it builds on.
+            match self.bucket.settle(&self.name(end.number)) {
+                Ok(()) => {}
+                // Deleted since.
+                Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
+                Err(e) => return Err(StoreError::io("sync", &self.path(end.number))(e)),
+            }
+        }
+        let number = end.number + 1;
+        let base = if whole { number } else { end.base };
+        let bytes = self.encode(number, base, end.crc, content);
+        match create(self.bucket.as_ref(), self.clock.as_ref(), &self.name(number), &bytes) {
+            Ok(Created::Ours) => {}
+            Ok(Created::Theirs(_)) => return Ok(None),
+            Err(Failure::Clean(error)) => return Err(StoreError::io("create", &self.path(number))(error)),
+            Err(Failure::Unknown(error)) => return Err(self.unknown(number, &error)),
+        }
+        let crc = crc32c::crc32c(&bytes);
+        let newest = self.newest(number).map_err(|error| self.unknown(number, &error))?;
+        // Mostly it is the newest, and so was never there before.
+        if newest > number {
+            match self.read(number + 1).map_err(|error| self.unknown(number, &error))? {
+                Some(next) if next.before == crc => {}
+                // The number was deleted, or lost: this link is not a part of the chain.
+                Some(_) => return Ok(None),
+                None if newest < number + KEPT => return Ok(None),
+                // So was the one after it. Whether this one was built on first, nobody knows any more.
+                None => return Err(self.unknown(number, &"this process was paused, and others have written since")),
+            }
+        }
+        Ok(Some(end.after(number, crc, base, content.len())))
+    }
+
+    fn encode(&self, number: u64, base: u64, before: u32, content: &[u8]) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(content.len() + 64);
+        put_u64(&mut bytes, self.writer);
+        put_u64(&mut bytes, self.tried.fetch_add(1, Ordering::Relaxed));
+        put_u64(&mut bytes, number);
+        put_u64(&mut bytes, base);
+        put_u32(&mut bytes, before);
+        bytes.extend_from_slice(content);
+        frame(MAGIC, VERSION, &bytes)
+    }
+
+    fn unknown(&self, number: u64, why: &dyn std::fmt::Display) -> StoreError {
+        StoreError::Unknown(format!("whether {} was written is not known: {why}", self.path(number).display()))
+    }
+
+    /// Deletes links before the newest whole one that need not stay, but for those of `keeps`. What cannot be deleted now is found at the next
+    /// time.
+    pub fn sweep(&self, end: &End, keeps: impl Fn(u64) -> bool) {
+        let goes = |number: u64| number + KEPT <= end.base && !stays(Rules::SERVER, number, end.base) && !keeps(number);
+        let swept = self.listed().and_then(|numbers| {
+            numbers.into_iter().filter(|number| goes(*number)).try_for_each(|n| self.bucket.delete(&self.name(n)))
+        });
+        if let Err(error) = swept {
+            tracing::warn!(%error, folder = self.folder, "old objects could not be removed");
+        }
+    }
+}
+
+impl End {
+    fn after(&self, number: u64, crc: u32, base: u64, bytes: usize) -> End {
+        let weight = if base == number { 0 } else { self.weight + bytes as u64 + WEIGHT };
+        End { number, base, weight, crc }
+    }
+}

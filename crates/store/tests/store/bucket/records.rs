@@ -1,0 +1,250 @@
+//! Records that processes share: races, pauses at every call, what a bucket does wrong, and what it lost.
+
+use super::seams;
+use crate::world::options;
+use meridian_model::{RecordChange, RecordNews};
+use meridian_store::bucket::{BucketFault, MemoryBucket};
+use meridian_store::{ControlPlane, Moved, SharedRecords, Store, StoreError};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// More calls than any of the runs makes.
+const CALLS: u64 = 2_000;
+/// More links than stay.
+const MANY: u64 = 300;
+
+/// The control plane as one more process opens it.
+pub fn control(bucket: &MemoryBucket) -> Arc<ControlPlane> {
+    ControlPlane::new(Arc::new(bucket.clone()), &seams(), 300 << 10)
+}
+
+fn process(bucket: &MemoryBucket) -> Arc<SharedRecords> {
+    control(bucket).records("access")
+}
+
+/// All records and their version, as a process reads them anew.
+fn all(records: &SharedRecords) -> (u64, BTreeMap<String, Vec<u8>>) {
+    let Some(RecordNews { version, whole, changes }) = records.since(0).unwrap() else { return (0, BTreeMap::new()) };
+    assert!(whole);
+    (version, changes.into_iter().map(|change| (change.name, change.content.unwrap())).collect())
+}
+
+/// Another process writes so much that links of before go.
+fn go_on(bucket: &MemoryBucket) {
+    let other = process(bucket);
+    (0..MANY).for_each(|n| other.put("busy", &vec![n as u8; 8 << 10]).unwrap());
+}
+
+fn links(bucket: &MemoryBucket) -> Vec<String> {
+    let names = bucket.objects().into_iter().map(|(name, _)| name);
+    names.filter(|name| name.starts_with("records/access/")).collect()
+}
+
+#[test]
+fn changes_of_many_processes_at_once_are_all_made_and_each_once() {
+    const PROCESSES: u64 = 4;
+    const CHANGES: u64 = 60;
+    let bucket = MemoryBucket::new();
+    std::thread::scope(|scope| {
+        for number in 0..PROCESSES {
+            let records = process(&bucket);
+            scope.spawn(move || {
+                let mut made = 0;
+                while made < CHANGES {
+                    // A sum loses a change that is made to an old version, and counts one twice that is made twice.
+                    let (version, found) = all(&records);
+                    let sum: u64 = found.get("sum").map_or(0, |text| String::from_utf8_lossy(text).parse().unwrap());
+                    let changes = [
+                        RecordChange::put("sum", (sum + 1).to_string()),
+                        RecordChange::put(format!("p{number}-{made}"), sum.to_string()),
+                    ];
+                    made += u64::from(records.commit(version, &changes).unwrap().is_some());
+                }
+            });
+        }
+        let blind = process(&bucket);
+        scope.spawn(move || (0..CHANGES).for_each(|n| blind.put(&format!("blind-{n}"), b"").unwrap()));
+    });
+    let (version, found) = all(&process(&bucket));
+    assert_eq!(version, (PROCESSES + 1) * CHANGES, "a link for each change");
+    assert_eq!(found["sum"], (PROCESSES * CHANGES).to_string().into_bytes());
+    let mut sums: Vec<u64> = found
+        .iter()
+        .filter(|(name, _)| name.starts_with('p'))
+        .map(|(_, sum)| String::from_utf8_lossy(sum).parse().unwrap())
+        .collect();
+    sums.sort_unstable();
+    assert_eq!(sums, (0..PROCESSES * CHANGES).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_writer_that_wakes_up_changes_what_there_is_then_or_says_that_it_is_not_known() {
+    let (mut paused, mut stray) = (0, 0);
+    for after in 0..CALLS {
+        let bucket = MemoryBucket::new();
+        let writer = process(&bucket);
+        (0..3).for_each(|n| writer.put(&format!("w{n}"), b"before").unwrap());
+        let others = bucket.clone();
+        bucket.pause(after, move || go_on(&others));
+        let (version, _) = all(&writer);
+        let done = writer.commit(version, &[RecordChange::put("paused", "here")]);
+        if bucket.take_pause() {
+            break;
+        }
+        paused += 1;
+        let (_, found) = all(&process(&bucket));
+        let there = found.contains_key("paused");
+        match done {
+            Ok(Some(_)) => assert!(there, "pause after {after}: it was made and is gone"),
+            Ok(None) => assert!(!there, "pause after {after}: it was not made and is there"),
+            Err(StoreError::Unknown(_)) => stray += u32::from(!there),
+            Err(error) => panic!("pause after {after}: {error}"),
+        }
+        assert_eq!(found["busy"], vec![(MANY - 1) as u8; 8 << 10], "pause after {after}: a change of others is lost");
+        assert_eq!((0..3).filter(|n| found.contains_key(&format!("w{n}"))).count(), 3, "pause after {after}");
+        // It goes on from what there is.
+        writer.put("after", b"").unwrap();
+        let (version, found) = all(&writer);
+        assert!(found.contains_key("after"));
+        assert_eq!((version, found), all(&process(&bucket)), "pause after {after}");
+    }
+    assert!((20..CALLS).contains(&paused), "{paused} calls were paused at");
+    assert!(stray > 0, "no create met a number that was deleted");
+}
+
+#[test]
+fn a_reader_that_wakes_up_sees_what_there_is_then() {
+    let mut paused = 0;
+    for after in 0..CALLS {
+        let bucket = MemoryBucket::new();
+        let (writer, reader) = (process(&bucket), process(&bucket));
+        writer.put("gone", b"").unwrap();
+        let (known, _) = all(&reader);
+        writer.put("new", b"").unwrap();
+        let others = bucket.clone();
+        bucket.pause(after, move || {
+            process(&others).remove("gone").unwrap();
+            go_on(&others);
+        });
+        let first = reader.since(known).unwrap().unwrap();
+        if bucket.take_pause() {
+            break;
+        }
+        paused += 1;
+        // What it saw is a state that there was, and the next look has the newest.
+        assert!(first.changes.iter().any(|change| change.name == "new"), "pause after {after}");
+        let (version, found) = all(&reader);
+        assert!(!found.contains_key("gone") && found.contains_key("busy"), "pause after {after}: {:?}", found.keys());
+        assert_eq!((version, found), all(&process(&bucket)), "pause after {after}");
+        assert_eq!(reader.since(version).unwrap(), None);
+    }
+    assert!((10..CALLS).contains(&paused), "{paused} calls were paused at");
+}
+
+#[test]
+fn followers_get_changes_in_order_and_all_records_once_they_are_far_behind() {
+    let bucket = MemoryBucket::new();
+    let (writer, reader) = (process(&bucket), process(&bucket));
+    assert_eq!((reader.since(0).unwrap(), reader.names().unwrap(), reader.get("a").unwrap()), (None, vec![], None));
+    let changes = [RecordChange::put("a", "1"), RecordChange::put("b", "1")];
+    let first = writer.commit(0, &changes).unwrap().unwrap();
+    assert_eq!(writer.commit(0, &changes).unwrap(), None, "of an old version");
+    assert_eq!(all(&reader).0, first);
+    writer.put("a", b"2").unwrap();
+    writer.remove("b").unwrap();
+    writer.remove("b").unwrap();
+    let news = reader.since(first).unwrap().unwrap();
+    let expected = vec![RecordChange::put("a", "2"), RecordChange::remove("b")];
+    assert_eq!(news, RecordNews { version: first + 2, whole: false, changes: expected });
+    assert_eq!((reader.names().unwrap(), reader.get("a").unwrap()), (vec!["a".to_owned()], Some(b"2".to_vec())));
+    go_on(&bucket);
+    let news = reader.since(first + 2).unwrap().unwrap();
+    assert!(news.whole && news.changes.len() == 2, "{:?}", news.version);
+    assert!(writer.put("../a", b"").is_err() && writer.get("").is_err());
+    // Old links are gone, and a listing that is behind hides no new one.
+    (0..4).for_each(|_| go_on(&bucket));
+    assert!(links(&bucket).len() < 400, "{}", links(&bucket).len());
+    bucket.freeze_listings(true);
+    go_on(&bucket);
+    writer.put("last", b"").unwrap();
+    assert!(process(&bucket).get("last").unwrap().is_some());
+}
+
+#[test]
+fn a_create_that_goes_wrong_is_made_once() {
+    let bucket = MemoryBucket::new();
+    let writer = process(&bucket);
+    let faults = [BucketFault::Before, BucketFault::After, BucketFault::Doubled, BucketFault::Stalled];
+    for (n, fault) in (1..).zip(faults) {
+        bucket.fail(fault, 0);
+        assert_eq!(writer.commit(n - 1, &[RecordChange::put("a", n.to_string())]).unwrap(), Some(n), "{fault:?}");
+        bucket.deliver();
+        assert_eq!(all(&process(&bucket)).0, n, "{fault:?}");
+    }
+    bucket.fail(BucketFault::Full, 0);
+    assert!(matches!(writer.commit(4, &[RecordChange::remove("a")]), Err(StoreError::Io { .. })));
+    // What the store cannot say shows at the next look.
+    bucket.fail(BucketFault::Broken, 0);
+    assert!(matches!(writer.commit(4, &[RecordChange::remove("a")]), Err(StoreError::Unknown(_))));
+    assert_eq!(writer.since(4).unwrap(), None);
+    bucket.cut(true);
+    assert!(writer.get("a").is_err() && writer.put("b", b"").is_err());
+    bucket.heal();
+    assert_eq!(writer.get("a").unwrap().unwrap(), b"4");
+}
+
+#[test]
+fn a_link_that_is_damaged_or_missing_is_named_and_not_served_around() {
+    for gone in [true, false] {
+        let bucket = MemoryBucket::new();
+        let (writer, reader) = (process(&bucket), process(&bucket));
+        writer.put("token", b"1").unwrap();
+        let (version, _) = all(&reader);
+        writer.remove("token").unwrap();
+        writer.put("other", b"").unwrap();
+        let hit = links(&bucket)[1].clone();
+        bucket.harm(&hit, (!gone).then(|| vec![7; 300]));
+        let fresh = process(&bucket);
+        let mut errors = vec![
+            fresh.names().map(drop).unwrap_err(),
+            fresh.commit(3, &[RecordChange::put("token", "2")]).map(drop).unwrap_err(),
+        ];
+        if !gone {
+            errors.extend([reader.since(version).map(drop).unwrap_err(), reader.put("more", b"").unwrap_err()]);
+        }
+        for error in errors {
+            let said = error.to_string();
+            assert!(matches!(error, StoreError::Corrupt { .. }) && said.contains(&hit), "{said}");
+        }
+        assert_eq!(links(&bucket).len(), if gone { 2 } else { 3 }, "nothing is built on it");
+        // Who has not read so far cannot know of a number that is gone, and is not answered for it.
+        assert!(matches!(reader.put("more", b""), Err(StoreError::Corrupt { .. })), "{gone}");
+    }
+}
+
+#[test]
+fn records_of_a_folder_move_once_and_those_of_the_bucket_count() {
+    let bucket = MemoryBucket::new();
+    let open = || Store::open_shared(options(), seams(), Arc::new(bucket.clone())).unwrap();
+    let kinds = ["saved", "access"];
+    let store = open();
+    assert_eq!(control(&bucket).move_in(&store, &kinds).unwrap(), Moved::Nothing);
+    store.records("access").put_twice("token-1", b"mine").unwrap();
+    store.records("saved").put("looked", b"here").unwrap();
+    assert_eq!(control(&bucket).move_in(&store, &kinds).unwrap(), Moved::Records(2));
+    assert_eq!(control(&bucket).move_in(&store, &kinds).unwrap(), Moved::Kept, "once");
+    assert_eq!(process(&bucket).get("token-1").unwrap().unwrap(), b"mine");
+    assert_eq!(control(&bucket).records("saved").get("looked").unwrap().unwrap(), b"here");
+    let page = control(&bucket).audit().page(0, 10, &|_| true).unwrap();
+    assert_eq!(page.lines.iter().map(|line| line.act.act.as_str()).collect::<Vec<_>>(), ["moveRecords"]);
+    // Another owner's do not come beside them.
+    let other = open();
+    other.records("access").put_twice("token-2", b"theirs").unwrap();
+    assert_eq!(control(&bucket).move_in(&other, &kinds).unwrap(), Moved::Kept);
+    assert_eq!(process(&bucket).names().unwrap(), ["token-1"]);
+    // A process that was cut off between the two kinds does the rest.
+    let half = MemoryBucket::new();
+    control(&half).records("saved").put("looked", b"here").unwrap();
+    assert_eq!(control(&half).move_in(&store, &kinds).unwrap(), Moved::Records(2));
+    assert_eq!(process(&half).names().unwrap(), ["token-1"]);
+}
