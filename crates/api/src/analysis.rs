@@ -1,5 +1,6 @@
 //! `/aggregate` and `/density`: aggregates of events.
 
+use crate::after;
 use crate::contract::ExplainedGroups;
 use crate::entry::Path;
 use crate::errors;
@@ -58,7 +59,8 @@ pub async fn aggregate(state: Scope, Path(name): Path<String>, context: Context)
     let history = selection.history;
     let question = Aggregate { predicate: selection.predicate, functions, windows, by, empty };
 
-    let run = context.lease.run(&state, context.deadline(timeout, state.config.timeout_default)?).await?;
+    let deadline = context.deadline(timeout, state.config.timeout_default)?;
+    let run = context.read(&state, &*collection, deadline).await?;
     let shared = state.clone();
     stream::run(run, move |control| {
         let read =
@@ -110,7 +112,8 @@ pub async fn density(state: Scope, Path(name): Path<String>, context: Context) -
     let history = selection.history;
     let question = meridian_query::Density { predicate: selection.predicate, bbox, width, height };
 
-    let run = context.lease.run(&state, context.deadline(timeout, state.config.timeout_default)?).await?;
+    let deadline = context.deadline(timeout, state.config.timeout_default)?;
+    let run = context.read(&state, &*collection, deadline).await?;
     let shared = state.clone();
     stream::run(run, move |control| {
         let read = collection.density(At { seq: None, history }, &question, control).map_err(errors::query_problem)?;
@@ -157,6 +160,6 @@ fn side(params: &mut Params, name: &'static str) -> Result<u32> {
 fn head(state: &AppState, head: &Head) -> HeaderMap {
     let mut headers = HeaderMap::new();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    respond::set_read_headers(&mut headers, head, state.now(), "immediate");
+    respond::set_read_headers(&mut headers, head, state.now(), after::consistency(state));
     headers
 }

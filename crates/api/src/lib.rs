@@ -14,6 +14,7 @@
 //! query belongs to the query crate.
 
 mod access;
+mod after;
 mod analysis;
 mod audit;
 mod background;

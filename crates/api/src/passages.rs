@@ -1,5 +1,6 @@
 //! `/tracks`: the objects that passed, with the first and last time of each.
 
+use crate::after;
 use crate::contract::{TrackSummary, Tracks};
 use crate::entry::Path;
 use crate::errors;
@@ -35,7 +36,8 @@ pub async fn get(state: Scope, Path(name): Path<String>, context: Context) -> Re
     params.finish_with(&selection::queryable_names(&schema))?;
     let question = Passages { predicate: selection.predicate, after, limit };
 
-    let run = context.lease.run(&state, context.deadline(timeout, state.config.timeout_default)?).await?;
+    let deadline = context.deadline(timeout, state.config.timeout_default)?;
+    let run = context.read(&state, &*collection, deadline).await?;
     let shared = state.clone();
     let url = context.this_url();
     stream::run(run, move |control| {
@@ -56,7 +58,7 @@ pub async fn get(state: Scope, Path(name): Path<String>, context: Context) -> Re
         let bytes = serde_json::to_vec(&document).map_err(Problem::internal)?;
         let mut headers = HeaderMap::new();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        respond::set_read_headers(&mut headers, &read.head, shared.now(), "immediate");
+        respond::set_read_headers(&mut headers, &read.head, shared.now(), after::consistency(&shared));
         drop(encode);
         stream::finished(&shared, headers, bytes)
     })

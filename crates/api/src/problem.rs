@@ -75,6 +75,8 @@ pub enum Kind {
     TooManySearches,
     /// The deadline passed before the response began.
     DeadlineExceeded,
+    /// What the client knows to be there has not arrived at this server.
+    Behind,
     /// The disk is full or read-only, or the store has stopped taking writes.
     StorageUnavailable,
     /// The collection exists but cannot be opened.
@@ -120,6 +122,7 @@ impl Kind {
             Kind::Overloaded => (StatusCode::SERVICE_UNAVAILABLE, "overloaded", "Server overloaded"),
             Kind::TooManySearches => (StatusCode::TOO_MANY_REQUESTS, "too-many-searches", "Too many searches"),
             Kind::DeadlineExceeded => (StatusCode::GATEWAY_TIMEOUT, "deadline-exceeded", "Deadline exceeded"),
+            Kind::Behind => (StatusCode::SERVICE_UNAVAILABLE, "behind", "Not there yet"),
             Kind::StorageUnavailable => {
                 (StatusCode::INSUFFICIENT_STORAGE, "storage-unavailable", "Storage unavailable")
             }

@@ -1,5 +1,6 @@
 //! `/collections/{c}/tiles`: the events as vector tiles.
 
+use crate::after;
 use crate::contract::TileSetList;
 use crate::entry::Path;
 use crate::errors;
@@ -83,13 +84,14 @@ pub async fn tile(
     let history = question.history;
     let question = Tile { predicate: question.predicate, z, row, column, layer: name, fields, density };
 
-    let run = context.lease.run(&state, context.deadline(timeout, state.config.timeout_default)?).await?;
+    let deadline = context.deadline(timeout, state.config.timeout_default)?;
+    let run = context.read(&state, &*collection, deadline).await?;
     let shared = state.clone();
     stream::run(run, move |control| {
         let read = collection.tile(At { seq: None, history }, &question, control).map_err(errors::query_problem)?;
         let answer = read.value;
         let mut headers = HeaderMap::new();
-        respond::set_read_headers(&mut headers, &read.head, shared.now(), "immediate");
+        respond::set_read_headers(&mut headers, &read.head, shared.now(), after::consistency(&shared));
         // The next write may change any tile, so browsers must ask each time.
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
         let kind = match answer.kind {

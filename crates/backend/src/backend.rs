@@ -74,6 +74,11 @@ pub trait Backend: Debug + Send + Sync {
         cancelled: &dyn Fn() -> bool,
     ) -> Result<Backup, StoreError>;
 
+    /// Whether answers show what another process has flushed, and not every acknowledged write. Returns at once.
+    fn follows(&self) -> bool {
+        false
+    }
+
     /// Whether everything is stored in memory only.
     fn is_ephemeral(&self) -> bool;
 

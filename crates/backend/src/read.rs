@@ -33,7 +33,8 @@ pub struct Head {
     pub seq: Seq,
     /// The schema of its events.
     pub schema: Arc<Schema>,
-    /// When the snapshot was taken, in microseconds since 1970.
+    /// The result shows every write that was acknowledged before this, in microseconds since 1970: when the snapshot was taken, or, of
+    /// collections that another process writes, what that process has said.
     pub taken_at: i64,
     /// Damaged parts that are missing: a result that may need them must report them.
     pub missing: Arc<[Problem]>,

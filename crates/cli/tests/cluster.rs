@@ -354,6 +354,80 @@ fn the_owner_of_a_bucket_gets_in_before_there_is_a_server() {
     }
 }
 
+/// Asks with GET and this `Meridian-After`; gives the status, the age in seconds, the body and whether it shows what is flushed.
+fn asked_after(server: &Server, path: &str, after: &str) -> (u16, u64, String, bool) {
+    let request = agent().get(format!("{}{path}", server.url)).header("Meridian-After", after);
+    let mut response = request.header("Meridian-Timeout", "20000").call().unwrap();
+    let header = |name: &str| {
+        let value = response.headers().get(name).and_then(|value| value.to_str().ok());
+        value.unwrap_or_default().to_owned()
+    };
+    let (age, consistency, snapshot) = (header("age"), header("meridian-consistency"), header("meridian-snapshot"));
+    let status = response.status().as_u16();
+    assert!(status != 200 || snapshot.len() == 13, "{path}: {snapshot:?}");
+    let body = response.body_mut().read_to_string().unwrap();
+    (status, age.parse().unwrap_or(u64::MAX), body, consistency == "eventual")
+}
+
+#[test]
+fn a_server_that_only_reads_says_how_old_its_answers_are_and_waits_for_a_write() {
+    let cluster = Cluster::new();
+    let settings = "[cluster]\nlease = \"1s\"\nstaleness_max = \"1s\"\n";
+    std::fs::write(cluster.path("settings.toml"), settings).unwrap();
+    let mut owner = cluster.owner("owner");
+    owner.says("owns");
+    let gateway = cluster.server("gateway");
+    gateway.create("events", SPEC);
+    let scan = cluster.server("scan");
+    answered(&scan, "/collections/events");
+    let batches = Batches::default();
+    let write = |batch: &str| {
+        let (status, said) = batches.send(&gateway.url, batch, 1).unwrap();
+        assert_eq!(status, 201, "{said}");
+        let said: Value = serde_json::from_str(&said).unwrap();
+        said["position"].as_str().unwrap().to_owned()
+    };
+    let aggregate = "/collections/events/aggregate?function=count";
+    // A reader's own writes, on a server that has only what is flushed.
+    for n in 1..=2 {
+        let position = write(&format!("b{n}"));
+        for path in ["/collections/events/items?f=csv", aggregate] {
+            let (status, _, body, eventual) = asked_after(&scan, path, &position);
+            assert_eq!((status, eventual), (200, true), "{path}: {body}");
+            let (status, age, _, eventual) = asked_after(&gateway, path, &position);
+            assert!((status, eventual) == (200, false) && age < 5, "{path}: {status}, {age} s old");
+        }
+        assert_eq!(counted(&scan.json(aggregate)), n);
+    }
+    let ages_to = |right: &dyn Fn(u64) -> bool| {
+        let begun = Instant::now();
+        loop {
+            let (status, age, said, _) = asked_after(&scan, aggregate, "1");
+            assert_eq!(status, 200, "{said}");
+            if right(age) {
+                return;
+            }
+            assert!(begun.elapsed() < PATIENCE, "{age} s old");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    };
+    // Nothing is written any more. However long ago the last write was, all of it is known to be there.
+    std::thread::sleep(Duration::from_secs(4));
+    ages_to(&|age| age <= 2);
+    // What was never written does not come.
+    let request = agent().get(format!("{}{aggregate}&timeout=300", scan.url)).header("Meridian-After", "1000000");
+    let mut response = request.call().unwrap();
+    let said = response.body_mut().read_to_string().unwrap();
+    assert_eq!(response.status().as_u16(), 503, "{said}");
+    assert!(said.contains("1000000") && said.contains("gateway"), "{said}");
+    let (status, said) = scan.get("/collections/events/items?consistency=immediate");
+    assert!(status == 400 && said.contains("eventual"), "{status} {said}");
+    // Without an owner it answers on, and says that it grows older.
+    owner.signal("KILL");
+    assert_eq!(owner.ends(), None);
+    ages_to(&|age| age >= 4);
+}
+
 #[test]
 fn what_a_role_needs_is_said() {
     let folder = tempfile::tempdir().unwrap();

@@ -41,6 +41,12 @@ pub struct Options {
     pub keys_max: usize,
     /// How long a snapshot stays available after its last use.
     pub snapshot_memory: Duration,
+    /// Max duration of a query: objects of a bucket that no manifest names any more stay at least so long.
+    pub query_max: Duration,
+    /// Max age of a write before it is flushed, for those who follow the collections of a bucket; `None`: nobody does.
+    pub staleness_max: Option<Duration>,
+    /// Max difference between the clocks of two machines: answers from followed collections count as so much older.
+    pub skew: Duration,
     /// How long a write without a deadline waits for room.
     pub write_wait: Duration,
     /// Max bytes of the audit log; beyond it the oldest file is removed.
@@ -69,6 +75,9 @@ impl Options {
             key_memory: Duration::from_secs(86_400),
             keys_max: 2_000_000,
             snapshot_memory: Duration::from_secs(300),
+            query_max: Duration::from_secs(60),
+            staleness_max: None,
+            skew: Duration::ZERO,
             write_wait: Duration::from_secs(10),
             audit_bytes: 256 << 20,
             background: true,

@@ -44,6 +44,11 @@ impl Lease {
         gate.enter(account, deadline).await.map_err(|refusal| overload::refused(state, refusal, gate.counts().slots))
     }
 
+    /// Gives the permit back before a wait for something else. The run takes another one.
+    pub fn give_back(&self) {
+        drop(self.0.permit.lock().take());
+    }
+
     /// The account that the request is charged to.
     pub fn account(&self) -> &Account {
         &self.0.account

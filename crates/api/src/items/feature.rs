@@ -3,6 +3,7 @@
 use super::intake::Intake;
 use super::write::{Bounds, read_batch};
 use super::{no_event, room};
+use crate::after;
 use crate::body;
 use crate::entry::Path;
 use crate::errors;
@@ -38,13 +39,14 @@ pub async fn get(state: Scope, Path((name, id)): Path<(String, String)>, context
     let crs = params.take("crs").map(|c| crs::parse("crs", &c)).transpose()?.unwrap_or_default();
     let timeout = params.take_timeout()?;
     params.finish()?;
-    let run = context.lease.run(&state, context.deadline(timeout, state.config.timeout_default)?).await?;
+    let deadline = context.deadline(timeout, state.config.timeout_default)?;
+    let run = context.read(&state, &*collection, deadline).await?;
     let shared = state.clone();
     stream::run(run, move |_| {
         let Read { head, value: found } = collection.event(&id).map_err(errors::store_problem)?;
         let (batch, seq) = found.ok_or_else(|| no_event(&name, &id))?;
         let mut headers = HeaderMap::new();
-        respond::set_read_headers(&mut headers, &head, shared.now(), "immediate");
+        respond::set_read_headers(&mut headers, &head, shared.now(), after::consistency(&shared));
         if format == Format::Html {
             let page = html::items::event(&name, &head.schema, &batch, seq);
             return Ok((headers, respond::page(&shared, page)).into_response());

@@ -11,6 +11,7 @@ pub mod write;
 
 pub(crate) use explain::account;
 
+use crate::after;
 use crate::entry::Path;
 use crate::errors;
 use crate::params::Params;
@@ -62,7 +63,7 @@ impl ItemsRequest {
         let nearest = params.take_count("nearest", max)?;
         let sort = params.take("sortby");
         let properties = paging::take_properties(&mut params, &schema)?;
-        let consistency = paging::take_consistency(&mut params)?;
+        let consistency = after::take_consistency(&mut params, state)?;
         let explain = params.take_flag("explain")?;
         let track = track::take(&mut params)?;
         let timeout = params.take_timeout()?;
@@ -147,7 +148,7 @@ pub async fn get(state: Scope, Path(name): Path<String>, context: Context) -> Re
     // A bulk response lasts as long as its client reads; a page must be short.
     let default = if request.is_streamed() { state.config.timeout_stream } else { state.config.timeout_default };
     let deadline = context.deadline(request.timeout, default)?;
-    let run = context.lease.run(&state, deadline).await?;
+    let run = context.read(&state, &*collection, deadline).await?;
     if request.explain {
         return explain::answer(&state, run, collection, request).await;
     }

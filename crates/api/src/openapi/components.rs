@@ -11,6 +11,7 @@ pub fn components() -> Value {
     json!({
         "parameters": parameters(),
         "schemas": schemas(),
+        "headers": headers(),
         "responses": {
             "Problem": {
                 "description": "A refusal or failure, as RFC 9457 problem details.",
@@ -207,6 +208,11 @@ fn parameters() -> Value {
         ("Prefer", "`handling=lenient` accepts a body, drops heights and ids that cannot be stored, and counts them."),
         ("Meridian-Timeout", "Deadline in milliseconds."),
         (
+            "Meridian-After",
+            "Position of a write, as the header `Meridian-Position` of its answer has it: the response shows at least that. \
+             A server of a cluster that has not got it waits for it, until the deadline and 60 s at most by default, and answers 503 then.",
+        ),
+        (
             "Last-Event-ID",
             "The last packet, or the position of the last event, that the client has. The response starts after it.",
         ),
@@ -214,6 +220,24 @@ fn parameters() -> Value {
         all.insert(name.into(), parameter(name, "header", description, text()));
     }
     Value::Object(all)
+}
+
+/// What every answer that was read from a snapshot says.
+pub const READ_HEADERS: [&str; 3] = ["Meridian-Snapshot", "Age", "Meridian-Consistency"];
+
+fn headers() -> Value {
+    let [snapshot, age, consistency] = READ_HEADERS;
+    json!({
+        snapshot: { "description": "The snapshot that was read.", "schema": { "type": "string" } },
+        age: {
+            "description": "Age of the snapshot in seconds: it shows every write that was acknowledged before that.",
+            "schema": { "type": "integer", "minimum": 0 }
+        },
+        consistency: {
+            "description": "`immediate`: the response shows every acknowledged write; `eventual`: what is flushed, or what was asked for.",
+            "schema": { "type": "string", "enum": ["immediate", "eventual"] }
+        }
+    })
 }
 
 fn parameter(name: &str, place: &str, description: &str, schema: Value) -> Value {

@@ -97,16 +97,24 @@ fn describe(operation: &Route, path: &str) -> Value {
         .map(|name| reference("parameters", name))
         .chain(operation.parameters.iter().map(|name| reference("parameters", name)))
         .collect();
+    // Those, and only those, can wait for a write.
+    let reads = operation.parameters.contains(&"Meridian-After");
     let mut responses = Map::new();
     let mut success = json!({ "description": operation.answer });
     if !operation.produces.is_empty() {
         success["content"] = content(operation.produces);
+    }
+    if reads {
+        success["headers"] = read_headers();
     }
     responses.insert(operation.status.to_string(), success);
     for (_, status, answer, produces) in statuses::MORE.iter().filter(|(id, ..)| *id == operation.id) {
         let mut more = json!({ "description": answer });
         if !produces.is_empty() {
             more["content"] = content(produces);
+        }
+        if reads && *status < 300 {
+            more["headers"] = read_headers();
         }
         responses.insert(status.to_string(), more);
     }
@@ -124,6 +132,11 @@ fn describe(operation: &Route, path: &str) -> Value {
             json!({ "description": description, "required": true, "content": content(media_types) });
     }
     described
+}
+
+fn read_headers() -> Value {
+    let named = components::READ_HEADERS.map(|name| (name.to_owned(), reference("headers", name)));
+    Value::Object(Map::from_iter(named))
 }
 
 /// Media types and the schema of each, which may have none.
@@ -294,7 +307,7 @@ mod tests {
         let document = document(Version::V30, "http://localhost", &[]);
         let mut found = Vec::new();
         references(&document, &mut found);
-        for kind in ["parameters", "schemas", "responses"] {
+        for kind in ["parameters", "schemas", "headers", "responses"] {
             for name in document["components"][kind].as_object().unwrap().keys() {
                 assert!(found.contains(&format!("#/components/{kind}/{name}")), "{kind}/{name} is never used");
             }

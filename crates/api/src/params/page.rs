@@ -1,4 +1,4 @@
-//! Parameters of a page: its size, its properties and its consistency.
+//! Parameters of a page: its size and its properties.
 
 use super::Params;
 use crate::problem::{Problem, Result};
@@ -28,15 +28,6 @@ pub fn take_properties(params: &mut Params, schema: &Schema) -> Result<Option<Ve
         }
     }
     Ok(Some(names))
-}
-
-/// Takes `consistency`. One process serves every read from its newest snapshot, so both values are satisfied.
-pub fn take_consistency(params: &mut Params) -> Result<&'static str> {
-    match params.take("consistency").as_deref() {
-        None | Some("immediate") => Ok("immediate"),
-        Some("eventual") => Ok("eventual"),
-        Some(other) => Err(Problem::parameter("consistency", format!("{other:?}: expected immediate or eventual"))),
-    }
 }
 
 /// The names of the fields, for error messages.

@@ -3,6 +3,7 @@
 use crate::support::{Server, point};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 /// Twenty quakes on a diagonal: longitude and latitude i, magnitude i / 2, on the i-th hour.
 fn quakes() -> Server {
@@ -127,6 +128,51 @@ fn responses_name_the_snapshot_they_were_read_from() {
     assert!(
         server.get("/collections/q/items?limit=1&consistency=eventual").header("meridian-snapshot") > before.as_str()
     );
+}
+
+#[test]
+fn a_read_shows_at_least_the_write_that_it_names() {
+    let server = quakes();
+    let written = server.post("/collections/q/items", "application/geo+json", {
+        point("", 0.5, 0.5, json!({"mag": 1, "n": 99, "note": "x", "dtg": "2026-01-31T00:00:00Z"})).to_string()
+    });
+    let position = written.header("meridian-position").to_owned();
+    let ids = server.json("/collections/q/items?limit=1");
+    let id = ids["features"][0]["id"].as_str().unwrap();
+    for path in [
+        "items?limit=1",
+        &format!("items/{id}"),
+        "aggregate?function=count",
+        "density?width=2&height=2",
+        "tiles/WebMercatorQuad/0/0/0",
+    ] {
+        let path = format!("/collections/q/{path}");
+        let asked = server.ask("GET", &path, &[("meridian-after", &position)], b"");
+        assert_eq!(
+            (asked.status, asked.header("meridian-consistency"), asked.header("age")),
+            (200, "immediate", "0"),
+            "{path}"
+        );
+        // One that is not there is waited for, and not for ever.
+        let later = [("meridian-after", "1000000"), ("meridian-timeout", "100")];
+        let refused = server.ask("GET", &path, &later, b"");
+        assert_eq!(refused.problem(503)["type"], "urn:meridian:problem:behind", "{path}");
+        assert_eq!(refused.header("retry-after"), "1");
+    }
+    let wrong = server.ask("GET", "/collections/q/items", &[("meridian-after", "newest")], b"");
+    assert_eq!(wrong.problem(400)["field"], "Meridian-After");
+    // A write that comes meanwhile is shown.
+    let next = (position.parse::<u64>().unwrap() + 1).to_string();
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| {
+            let after = [("meridian-after", next.as_str()), ("meridian-timeout", "20000")];
+            server.ask("GET", "/collections/q/aggregate?function=count&filter=n%3D77", &after, b"")
+        });
+        std::thread::sleep(Duration::from_millis(50));
+        server
+            .load("q", &[point("", 0.5, 0.5, json!({"mag": 1, "n": 77, "note": "x", "dtg": "2026-01-31T00:00:00Z"}))]);
+        assert_eq!(waiting.join().unwrap().json()["groups"][0]["count"], 1);
+    });
 }
 
 #[test]

@@ -103,6 +103,10 @@ impl Backend for Embedded {
         self.store.backup(scope, have, out, cancelled)
     }
 
+    fn follows(&self) -> bool {
+        self.store.is_read_only()
+    }
+
     fn is_ephemeral(&self) -> bool {
         self.store.is_ephemeral()
     }

@@ -62,6 +62,10 @@ pub struct Cluster {
     pub node: String,
     /// How long an owner's lease holds without being renewed.
     pub lease: Duration,
+    /// How old a write may get before its owner flushes it.
+    pub staleness_max: Duration,
+    /// How far the clocks of two machines may be apart.
+    pub skew: Duration,
 }
 
 impl Default for Cluster {
@@ -72,6 +76,8 @@ impl Default for Cluster {
             flight: "127.0.0.1:7118".to_owned(),
             node: String::new(),
             lease: Duration::from_secs(3),
+            staleness_max: Duration::from_secs(60),
+            skew: Duration::ZERO,
         }
     }
 }
@@ -135,9 +141,23 @@ pub(super) const SETTINGS: &[Setting] = &[
     plain!("cluster.node", "Name of this process among the owners; empty: made from its process id.", cluster.node),
     duration!(
         "cluster.lease",
-        "How long an owner's lease holds without being renewed; another takes over after that and a quarter more.",
+        "How long an owner's lease holds without being renewed; another takes over after that and an eighth more.",
         cluster.lease,
         "500ms",
         "5m"
+    ),
+    duration!(
+        "cluster.staleness_max",
+        "How old a write may get before its owner flushes it, so that servers of the role scan see it.",
+        cluster.staleness_max,
+        "1s",
+        "1d"
+    ),
+    duration!(
+        "cluster.skew",
+        "How far the clocks of two machines may be apart: answers of the role scan say that they are so much older.",
+        cluster.skew,
+        "0s",
+        "1h"
     ),
 ];

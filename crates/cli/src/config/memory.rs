@@ -1,7 +1,7 @@
 //! Defaults that follow the available memory, so that a server in a small control group is not killed for lack of it.
 
-use super::Config;
 use super::setting::{GIB, MIB};
+use super::{Config, Role};
 use meridian_api::ServerConfig;
 
 /// Memory for the program itself, its threads, its allocator's reserve, and the trees of a few hundred million events.
@@ -59,12 +59,21 @@ pub(super) fn fit(config: &mut Config, memory: u64) {
     saved.objects_max = (memory / 128 / OBJECT_BYTES).clamp(1 << 16, 1_000_000) as usize;
 }
 
+/// What a process never needs in its role: a gateway has no collections of its own, and a server that only reads flushes nothing.
+fn unneeded(role: Role) -> &'static [&'static str] {
+    match role {
+        Role::All | Role::Owner => &[],
+        Role::Gateway => &["cache", "writes", "merges"],
+        Role::Scan => &["writes", "merges"],
+    }
+}
+
 /// Max memory of the server, by purpose, in bytes: the settings that bound it.
 pub(super) fn budget(config: &Config) -> Vec<(&'static str, u64)> {
     let (server, store) = (&config.server, &config.store);
     let search = &server.search;
     let stream = STREAM_BYTES + OBJECT_BYTES * server.stream_objects_max as u64;
-    vec![
+    let all = [
         ("cache", store.cache_bytes),
         ("writes", store.memory_bytes),
         ("bodies", server.body_bytes_total as u64),
@@ -79,7 +88,8 @@ pub(super) fn budget(config: &Config) -> Vec<(&'static str, u64)> {
         ("passwords", PASSWORD_BYTES),
         ("merges", merge_bytes(config)),
         ("program and trees", PROGRAM_BYTES),
-    ]
+    ];
+    all.into_iter().filter(|(purpose, _)| !unneeded(config.role).contains(purpose)).collect()
 }
 
 fn saved_bytes(server: &ServerConfig) -> u64 {
@@ -117,6 +127,10 @@ mod tests {
         let (mut small, mut large) = (Config::default(), Config::default());
         fit(&mut small, GIB);
         fit(&mut large, 64 * GIB);
+        // Only what a role takes counts.
+        let all = budget(&small).len();
+        small.role = Role::Gateway;
+        assert!(budget(&small).len() < all && budget(&small).iter().all(|(purpose, _)| *purpose != "cache"));
         assert_eq!(small.store.cache_bytes, 128 * MIB);
         assert_eq!(large.store.memory_bytes, 256 * MIB);
         assert!(large.store.cache_bytes > 15 * GIB);

@@ -5,13 +5,17 @@
 //!
 //! Nothing compares clocks of two machines. A candidate measures by its own monotonic clock how long a record stays as it is.
 
+use super::complete::Complete;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// A holder renews after this part of the term's length.
 const RENEW_PART: u32 = 3;
 /// A candidate waits longer than the term by this part of it: clocks of two machines differ in rate.
-const MARGIN_PART: u32 = 4;
+const MARGIN_PART: u32 = 8;
+/// A candidate looks again after this part of the term at the latest: its wait counts from when it saw the record first, and a
+/// look after the whole wait would find one that was renewed since, and wait as long again.
+const LOOK_PART: u32 = 12;
 
 /// A record of the lease: who holds it, and for how long after it was written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,6 +35,9 @@ pub struct Term {
     /// The owner has given it up: the next candidate need not wait.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub resigned: bool,
+    /// What the owner knew when it wrote the record: up to when what it has flushed is complete.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub complete: Option<Complete>,
 }
 
 impl Term {
@@ -102,12 +109,15 @@ impl Candidate {
         match &self.seen {
             Some((seen, since)) if seen == newest => {
                 let due = *since + newest.ttl() + newest.ttl() / MARGIN_PART;
-                if now >= due { Step::Write(self.first(newest.epoch)) } else { Step::Wait(due - now) }
+                if now >= due {
+                    return Step::Write(self.first(newest.epoch));
+                }
+                Step::Wait((due - now).min(newest.ttl() / LOOK_PART))
             }
             // Changed since the last look, so its owner was there after that: the wait begins anew.
             _ => {
                 self.seen = Some((newest.clone(), now));
-                Step::Wait(newest.ttl() + newest.ttl() / MARGIN_PART)
+                Step::Wait(newest.ttl() / LOOK_PART)
             }
         }
     }
@@ -138,6 +148,7 @@ impl Candidate {
             ttl_ms: u64::try_from(self.ttl.as_millis()).unwrap_or(u64::MAX),
             counter: 0,
             resigned: false,
+            complete: None,
         }
     }
 }
@@ -171,16 +182,44 @@ mod tests {
         assert_eq!((first.epoch, first.node.as_str()), (1, "n1"));
         assert!(one.held(seconds(2.9)).is_some() && one.held(seconds(3.0)).is_none());
         // The clocks of the two have nothing in common.
-        assert_eq!(two.look(Some(&first), seconds(100.0)), Step::Wait(seconds(3.75)));
+        let soon = Step::Wait(seconds(0.25));
+        assert_eq!(two.look(Some(&first), seconds(100.0)), soon);
         let second = take(&mut one, Some(&first), seconds(1.0));
         assert_eq!((second.epoch, second.counter), (1, 1));
-        assert_eq!(two.look(Some(&second), seconds(103.7)), Step::Wait(seconds(3.75)), "it was renewed");
-        assert_eq!(two.look(Some(&second), seconds(107.0)), Step::Wait(seconds(0.45)));
-        let taken = take(&mut two, Some(&second), seconds(107.5));
+        assert_eq!(two.look(Some(&second), seconds(103.3)), soon, "it was renewed");
+        assert_eq!(two.look(Some(&second), seconds(106.6)), Step::Wait(seconds(0.075)));
+        let taken = take(&mut two, Some(&second), seconds(106.7));
         assert_eq!((taken.epoch, taken.node.as_str()), (2, "n2"));
         // The one before finds that out, and waits its turn.
-        assert_eq!(one.look(Some(&taken), seconds(2.0)), Step::Wait(seconds(3.75)));
+        assert_eq!(one.look(Some(&taken), seconds(2.0)), soon);
         assert!(one.held(seconds(2.0)).is_none());
+    }
+
+    /// Whenever its holder dies, the lease goes on at the latest after the term, the margin and one look.
+    #[test]
+    fn a_candidate_that_looks_when_it_should_is_never_late() {
+        let step = Duration::from_millis(10);
+        for death in (0..300).map(|n| step * n) {
+            let (mut one, mut two) = (candidate(1), candidate(2));
+            let mut term = take(&mut one, None, Duration::ZERO);
+            let (mut now, mut due) = (Duration::ZERO, Duration::ZERO);
+            loop {
+                if now <= death
+                    && let Step::Write(renewed) = one.look(Some(&term), now)
+                {
+                    one.wrote(renewed.clone(), now);
+                    term = renewed;
+                }
+                if now >= due {
+                    match two.look(Some(&term), now) {
+                        Step::Write(_) => break,
+                        Step::Wait(after) => due = now + after,
+                    }
+                }
+                now += step;
+            }
+            assert!(now <= death + TTL + TTL / MARGIN_PART + TTL / LOOK_PART + step, "{now:?} after {death:?}");
+        }
     }
 
     #[test]

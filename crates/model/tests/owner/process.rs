@@ -279,7 +279,7 @@ impl Process {
         let Task::Append { group, rest, .. } = std::mem::replace(&mut self.task, Task::Nothing) else { return };
         let (Some(owner), Content::Group(events)) = (&mut self.owner, &group.content) else { return };
         let (Some(first), Some(last)) = (events.first(), events.last()) else { return };
-        let held = Held { place: group.place, last_position: last.position, bytes: 1 };
+        let held = Held { place: group.place, last_position: last.position, time: 0, bytes: 1 };
         match owner.writer.appended(created, held, group.sum()) {
             Appended::Stored => {
                 owner.memory.extend(events);

@@ -226,7 +226,7 @@ impl Taking {
         }
         if let Some(LogObject { place, content: Content::Group(events), .. }) = object {
             let last_position = events.last().map_or(0, |event| event.position);
-            self.opened.held.push_back(Held { place: *place, last_position, bytes: 1 });
+            self.opened.held.push_back(Held { place: *place, last_position, time: 0, bytes: 1 });
             let fresh = events.iter().filter(|event| event.position > self.opened.manifest.flushed);
             self.opened.replayed.extend(fresh.copied());
             let Opened { content, manifest, .. } = &mut self.opened;

@@ -9,6 +9,7 @@
 //! sent before to another server, without a key  -> Unknown: that server may have written it
 //! sent before to another server, with a key     -> written: the store knows the key if that server wrote it
 //! older than what is remembered                 -> Unknown
+//! of a gateway that is not remembered           -> Unknown
 //! ```
 //!
 //! A write goes on when its caller goes away: only so is its outcome known to the next attempt.
@@ -33,6 +34,8 @@ use tonic::{Status, Streaming};
 
 /// Outcomes that are remembered.
 const REMEMBERED_MAX: usize = 1 << 14;
+/// Producers of which it is remembered what was forgotten. Each start of a gateway is one.
+const PRODUCERS_MAX: usize = 1 << 10;
 /// How often a waiting write checks whether a flush has made room.
 const CHECK_INTERVAL: Duration = Duration::from_millis(10);
 /// Max bytes of a write that is put in the queue on the thread that received it.
@@ -51,8 +54,12 @@ struct State {
     outcomes: HashMap<Number, watch::Receiver<Option<Outcome>>>,
     /// In the order of their beginning.
     order: VecDeque<Number>,
-    /// By producer: everything up to this number may have been forgotten.
-    forgotten: HashMap<u64, u64>,
+    /// By producer: everything up to this number may have been forgotten, and when that was noted last.
+    forgotten: HashMap<u64, (u64, u64)>,
+    /// How often something was forgotten: the time by which producers are.
+    times: u64,
+    /// Whether a producer was: then one that is not known may have been it.
+    lost_producers: bool,
 }
 
 /// What is known of a number.
@@ -68,7 +75,7 @@ impl Appends {
         if let Some(outcome) = state.outcomes.get(&number) {
             return Known::Begun(outcome.clone());
         }
-        if is_repeated && state.forgotten.get(&number.0).is_some_and(|upto| number.1 <= *upto) {
+        if is_repeated && state.may_have_forgotten(number) {
             return Known::Forgotten;
         }
         let (done, outcome) = watch::channel(None);
@@ -78,10 +85,30 @@ impl Appends {
             && let Some((producer, number)) = state.order.pop_front()
         {
             state.outcomes.remove(&(producer, number));
-            let upto = state.forgotten.entry(producer).or_default();
-            *upto = number.max(*upto);
+            state.note_forgotten(producer, number);
         }
         Known::New(done, outcome)
+    }
+}
+
+impl State {
+    fn may_have_forgotten(&self, (producer, number): Number) -> bool {
+        self.forgotten.get(&producer).map_or(self.lost_producers, |(upto, _)| number <= *upto)
+    }
+
+    fn note_forgotten(&mut self, producer: u64, number: u64) {
+        self.times += 1;
+        let (upto, last) = self.forgotten.entry(producer).or_default();
+        (*upto, *last) = (number.max(*upto), self.times);
+        if self.forgotten.len() <= PRODUCERS_MAX {
+            return;
+        }
+        // The one that has been silent for longest: most likely its process is gone.
+        let silent = self.forgotten.iter().min_by_key(|(_, (_, last))| *last).map(|(producer, _)| *producer);
+        if let Some(silent) = silent {
+            self.forgotten.remove(&silent);
+            self.lost_producers = true;
+        }
     }
 }
 
@@ -99,13 +126,23 @@ pub(super) async fn put(owner: &Arc<Owner>, mut messages: Streaming<FlightData>)
         Err(fault) => return Ok(Err(fault)),
     };
     let left = call.left();
+    let (announced, limit) = (call.ask.bytes, super::RECEIVED_KIB_MAX << 10);
+    if announced > limit {
+        return Ok(Err(Fault::BatchTooLarge { bytes: announced as u64, limit: limit as u64 }));
+    }
     // The room for all of it, before the rest is read: writes that each hold a part would wait for one another.
-    let kib = u32::try_from(call.ask.bytes.div_ceil(1024).min(super::RECEIVED_KIB_MAX)).unwrap_or(u32::MAX);
+    let kib = u32::try_from(announced.div_ceil(1024)).unwrap_or(u32::MAX);
     let room = tokio::time::timeout(left, owner.received.clone().acquire_many_owned(kib)).await;
     let Ok(Ok(room)) = room else { return Ok(Err(Fault::Deadline)) };
     let (mut decoder, mut whole) = (Decoder::default(), Whole::default());
-    let mut next = Some(first);
+    let (mut next, mut received) = (Some(first), 0);
     while let Some(message) = next {
+        received += message.data_body.len();
+        // There is room for what was announced, and no more.
+        if received > announced {
+            let detail = format!("a write of {announced} bytes, as it said of itself, that is larger");
+            return Ok(Err(Fault::internal(detail)));
+        }
         let added = decoder.decode(message).and_then(|(columns, _)| columns.map_or(Ok(()), |part| whole.add(part)));
         if let Err(fault) = added {
             return Ok(Err(fault));
@@ -207,6 +244,15 @@ mod tests {
         // The first has gone to make room; whether it was written is not known any more.
         assert!(matches!(begin(1, true), Known::Forgotten));
         assert!(matches!(begin(2, true), Known::Begun(_)));
+        // Of many producers the one that was silent for longest is not told from a new one.
+        let mut state = State::default();
+        for producer in 0..=PRODUCERS_MAX as u64 {
+            assert!(!state.may_have_forgotten((producer, 1)), "{producer}");
+            state.note_forgotten(producer, 1);
+        }
+        assert_eq!(state.forgotten.len(), PRODUCERS_MAX);
+        assert!(state.may_have_forgotten((0, 1)) && state.may_have_forgotten((1, 1)));
+        assert!(!state.may_have_forgotten((1, 2)), "what is remembered still counts");
         // Another producer's numbers are its own.
         assert!(matches!(appends.begin((8, 1), true), Known::New(..)));
     }

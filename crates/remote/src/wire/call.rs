@@ -213,7 +213,7 @@ pub(crate) struct Put {
     pub(crate) on_conflict: WireConflict,
     /// Number of events: fewer mean that the stream was cut.
     pub(crate) rows: usize,
-    /// Their bytes, about: what the receiver makes room for.
+    /// Bytes of the messages that follow: what the receiver makes room for, and the most that it takes.
     pub(crate) bytes: usize,
     /// Who numbers, and its number of this write: a write that is sent twice is applied once.
     pub(crate) producer: u64,

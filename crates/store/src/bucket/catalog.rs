@@ -13,6 +13,7 @@ use parking_lot::Mutex;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 const MAGIC: &[u8; 8] = b"MRDNCATB";
 const VERSION: u32 = 1;
@@ -28,6 +29,8 @@ pub(crate) struct BucketCatalog {
     writer: u64,
     /// The newest object as far as this process knows.
     known: Mutex<Option<Known>>,
+    /// Version of the newest manifest that was met here.
+    committed: Arc<AtomicU64>,
 }
 
 /// How a kind is stored.
@@ -47,7 +50,12 @@ fn kind_of(code: u8) -> Result<Kind, String> {
 
 impl BucketCatalog {
     pub(crate) fn new(bucket: Arc<dyn Bucket>, clock: Arc<dyn Clock>, folder: String, writer: u64) -> BucketCatalog {
-        BucketCatalog { bucket, clock, folder, writer, known: Mutex::new(None) }
+        BucketCatalog { bucket, clock, folder, writer, known: Mutex::new(None), committed: Arc::default() }
+    }
+
+    /// Version of the newest manifest that was met here, as it grows.
+    pub(crate) fn committed(&self) -> Arc<AtomicU64> {
+        self.committed.clone()
     }
 
     fn name(&self, number: u64) -> String {
@@ -165,7 +173,10 @@ impl BucketCatalog {
                     *known = commit.into_known();
                     let said = said.unwrap_or_else(|| StoreError::Busy("the bucket did not say why".to_owned()));
                     return match committed {
-                        Committed::Stands => Ok(written),
+                        Committed::Stands => {
+                            self.committed.fetch_max(version, Ordering::AcqRel);
+                            Ok(written)
+                        }
                         Committed::Stale => Err(CommitError::Stale { newest: newest.unwrap_or(0) }),
                         Committed::Refused => Err(CommitError::Clean(said)),
                         Committed::Unknown => Err(CommitError::Unknown(said)),
@@ -197,6 +208,7 @@ impl BucketCatalog {
 impl Catalog for BucketCatalog {
     fn newest(&self) -> Result<Option<Newest>, StoreError> {
         let (known, manifest) = self.look()?;
+        self.committed.fetch_max(known.version, Ordering::AcqRel);
         *self.known.lock() = Some(known);
         Ok(manifest.map(|manifest| Newest { manifest, proof: Proof::Newest { behind: false } }))
     }

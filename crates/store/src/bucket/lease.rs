@@ -5,8 +5,10 @@ use super::create::{Created, create};
 use crate::codec::{frame, unframe};
 use crate::error::StoreError;
 use crate::seams::{Clock, Seams};
+use meridian_model::policy::complete::Complete;
 use meridian_model::policy::lease::{Candidate, Step, Term};
 use parking_lot::Mutex;
+use std::fmt;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -42,8 +44,19 @@ impl Terms {
         self.newest_from(0)
     }
 
-    /// The same for a caller that knows one of the terms.
-    fn newest_from(&self, known: u64) -> Result<Option<(u64, Term)>, StoreError> {
+    /// The same for a caller that knows the number of a term, 0 of none: two reads while that one is there still, and no listing.
+    ///
+    /// # Errors
+    /// As of [`Terms::newest`].
+    pub fn newest_from(&self, known: u64) -> Result<Option<(u64, Term)>, StoreError> {
+        if known > 0
+            && let Some(mut found) = self.read(known)?.map(|term| (known, term))
+        {
+            while let Some(term) = self.read(found.0 + 1)? {
+                found = (found.0 + 1, term);
+            }
+            return Ok(Some(found));
+        }
         let names = self.bucket.list(&self.folder).map_err(StoreError::io("list", &self.path(&self.folder)))?;
         let number = |name: &String| u64::from_str_radix(name.rsplit('/').next()?, 16).ok();
         let hint = names.iter().filter_map(number).max().unwrap_or(0).max(known);
@@ -105,6 +118,20 @@ pub struct Lease {
     state: Mutex<State>,
     /// One turn at a time.
     turning: Mutex<()>,
+    says: Mutex<Says>,
+}
+
+/// What an owner says of its collections with each renewal; `None`: nothing now.
+pub type Statement = Arc<dyn Fn() -> Option<Complete> + Send + Sync>;
+
+/// The statement, and the epoch of the terms that carry it.
+#[derive(Default)]
+struct Says(Option<(u64, Statement)>);
+
+impl fmt::Debug for Says {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Says").field(&self.0.as_ref().map(|(epoch, _)| epoch)).finish()
+    }
 }
 
 #[derive(Debug)]
@@ -131,7 +158,21 @@ impl Lease {
             clock: seams.clock.clone(),
             state: Mutex::new(State { candidate, number: 0 }),
             turning: Mutex::default(),
+            says: Mutex::default(),
         }
+    }
+
+    /// Lets each renewal in an epoch carry a statement from now on, or (`None`) no more. It is made before the renewal is
+    /// written, and counts only if that stands: then no other process has held the lease since the epoch began. A lease
+    /// that was lost and taken again has another epoch, and what was opened before says nothing any more.
+    pub fn say(&self, epoch: u64, statement: Option<Statement>) {
+        *self.says.lock() = Says(statement.map(|statement| (epoch, statement)));
+    }
+
+    /// What a term of this epoch says.
+    fn statement(&self, epoch: u64) -> Option<Complete> {
+        let says = self.says.lock().0.clone();
+        says.filter(|(of, _)| *of == epoch).and_then(|(_, says)| says())
     }
 
     /// Takes the lease, renews it or looks who has it, whichever is due. A caller repeats it after the time that it gives.
@@ -155,7 +196,10 @@ impl Lease {
                 Step::Wait(after) if self.holds() => return Ok(Standing::Owner(after)),
                 Step::Wait(after) => return Ok(Standing::Other(term.filter(|term| !term.resigned), after)),
                 // Lost to another: who that is shows at the next look.
-                Step::Write(next) => drop(self.write(number + 1, next, now)?),
+                Step::Write(next) => {
+                    let next = Term { complete: self.statement(next.epoch), ..next };
+                    self.write(number + 1, next, now)?;
+                }
             }
         }
         Err(StoreError::Busy("the lease changes hands too fast: try again later".to_owned()))
@@ -179,9 +223,10 @@ impl Lease {
         let Some(term) = self.term() else { return Ok(()) };
         let number = self.state.lock().number;
         let now = self.now();
+        let last = Term { complete: self.statement(term.epoch), ..term.given_up() };
         // From here on this process does not hold it, whatever becomes of the write.
         self.state.lock().candidate.lost();
-        self.write(number + 1, term.given_up(), now).map(drop)
+        self.write(number + 1, last, now).map(drop)
     }
 
     /// Writes a term in the place after the newest; says whether it stands there.
@@ -263,7 +308,7 @@ mod tests {
         }
         assert!(bucket.objects().len() <= KEPT as usize, "old terms stay");
         // The holder pauses: nothing moves, not even its clock.
-        pass(&[&two], 3.8);
+        pass(&[&two], 3.4);
         assert!(matches!(two.lease.turn().unwrap(), Standing::Owner(_)));
         assert!(one.lease.holds(), "its clock stood still");
         assert!(matches!(one.lease.turn().unwrap(), Standing::Other(Some(term), _) if term.node == "n2"));
@@ -287,6 +332,63 @@ mod tests {
         bucket.cut(false);
         assert!(matches!(one.lease.turn().unwrap(), Standing::Owner(_)));
         assert_eq!(one.lease.term().unwrap().epoch, 1, "nobody else was there");
+    }
+
+    #[test]
+    fn a_renewal_says_what_its_owner_knows() {
+        let bucket = MemoryBucket::new();
+        let terms = Terms::new(&(Arc::new(bucket.clone()) as Arc<dyn Bucket>), "owner");
+        let one = node(&bucket, 1);
+        one.lease.turn().unwrap();
+        let said = |terms: &Terms| terms.newest().unwrap().unwrap().1.complete;
+        assert_eq!(said(&terms), None);
+        one.lease.say(1, Some(Arc::new(|| Some(Complete::at(7, Vec::new())))));
+        pass(&[&one], 1.0);
+        assert!(matches!(one.lease.turn().unwrap(), Standing::Owner(_)));
+        assert_eq!(said(&terms), Some(Complete::at(7, Vec::new())));
+        assert!(one.lease.holds(), "a term with a statement is held like any other");
+        one.lease.say(1, None);
+        pass(&[&one], 1.0);
+        one.lease.turn().unwrap();
+        assert_eq!(said(&terms), None);
+    }
+
+    #[test]
+    fn a_lease_that_was_lost_and_taken_again_does_not_say_what_it_said_before() {
+        let bucket = MemoryBucket::new();
+        let terms = Terms::new(&(Arc::new(bucket.clone()) as Arc<dyn Bucket>), "owner");
+        let (one, two) = (node(&bucket, 1), node(&bucket, 2));
+        one.lease.turn().unwrap();
+        one.lease.say(1, Some(Arc::new(|| Some(Complete::at(7, Vec::new())))));
+        // It is paused; another has the lease, and gives it up.
+        two.lease.turn().unwrap();
+        pass(&[&two], 3.4);
+        assert!(matches!(two.lease.turn().unwrap(), Standing::Owner(_)));
+        two.lease.resign().unwrap();
+        for _ in 0..3 {
+            assert!(matches!(one.lease.turn().unwrap(), Standing::Owner(_)));
+            let (_, term) = terms.newest().unwrap().unwrap();
+            assert_eq!((term.epoch, term.complete), (3, None));
+            pass(&[&one], 1.0);
+        }
+    }
+
+    #[test]
+    fn who_knows_a_term_needs_no_listing() {
+        let bucket = MemoryBucket::new();
+        let terms = Terms::new(&(Arc::new(bucket.clone()) as Arc<dyn Bucket>), "owner");
+        let one = node(&bucket, 1);
+        one.lease.turn().unwrap();
+        let (known, _) = terms.newest().unwrap().unwrap();
+        // What was known may be deleted by now.
+        for renewals in [1, 3, 20] {
+            for _ in 0..renewals {
+                pass(&[&one], 1.0);
+                one.lease.turn().unwrap();
+            }
+            let found = terms.newest_from(known).unwrap().unwrap();
+            assert_eq!(found, terms.newest().unwrap().unwrap(), "{renewals}");
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! Which object comes next, and what a refusal means, is `model::policy::owner`; here its steps are executed.
 
 use super::Bucket;
+use super::ahead::Ahead;
 use super::create::{create, outcome};
 use crate::codec::{Reader, frame, put_u8, put_u32, put_u64, unframe};
 use crate::error::StoreError;
@@ -150,10 +151,16 @@ impl BucketLog {
         place: LogPlace,
         flushed: u64,
         replay: &mut Replay,
+        ahead: &mut Ahead<Result<Option<Read>, StoreError>>,
         found: &mut Replayed,
         held: &mut VecDeque<Held>,
     ) -> Result<(), StoreError> {
-        let (link, read, damage) = match self.read(place) {
+        let read = match ahead.get(place, |place| self.read(place)) {
+            // Read a while ago, perhaps: the end of the chain is where nothing is now.
+            Ok(None) | Err(StoreError::Io { .. }) => self.read(place),
+            read => read,
+        };
+        let (link, read, damage) = match read {
             Ok(None) => (Link::Absent, None, None),
             Ok(Some(read)) => (read.link(), Some(read), None),
             Err(damage @ StoreError::Corrupt { .. }) => (Link::Damaged, None, Some(damage)),
@@ -175,7 +182,8 @@ impl BucketLog {
         }
         if let Some(Read { content: Content::Group(records), bytes, .. }) = read {
             let last_position = records.last().map_or(0, |record| record.position);
-            held.push_back(Held { place, last_position, bytes });
+            let time = records.first().map_or(0, |record| record.time);
+            held.push_back(Held { place, last_position, time, bytes });
             found.records.extend(records.into_iter().filter(|record| record.position > flushed));
         }
         Ok(())
@@ -193,12 +201,14 @@ impl BucketLog {
 
 impl WriteLog for BucketLog {
     fn replay(&mut self, flushed: u64, from: Option<LogPlace>) -> Result<Replayed, StoreError> {
-        let (mut found, mut held) = (Replayed::default(), VecDeque::new());
+        let (mut found, mut held, mut ahead) = (Replayed::default(), VecDeque::new(), Ahead::new());
         let mut replay = Replay::new(Rules::SERVER, from.unwrap_or(LogPlace::FIRST), self.term);
         self.chain = None;
         loop {
             match replay.step() {
-                ReplayStep::Read(place) => self.take(place, flushed, &mut replay, &mut found, &mut held)?,
+                ReplayStep::Read(place) => {
+                    self.take(place, flushed, &mut replay, &mut ahead, &mut found, &mut held)?;
+                }
                 ReplayStep::List => replay.listed(self.places()?),
                 ReplayStep::Fence { at, before, epoch } => {
                     let (name, fence) = (self.name(at), self.fence(at, before, epoch));
@@ -226,7 +236,7 @@ impl WriteLog for BucketLog {
     fn append(&mut self, records: &[Record]) -> Result<u64, AppendError> {
         let open = self.chain.as_ref().and_then(|chain| Some((chain.next()?, chain.before())));
         let Some((place, before)) = open else { return Err(AppendError::Clean(StoreError::Closed)) };
-        let Some(last) = records.last() else { return Ok(0) };
+        let (Some(first), Some(last)) = (records.first(), records.last()) else { return Ok(0) };
         let mut content = self.head(place, before, 0);
         for record in records {
             record.encode(place.epoch, 0, &mut content);
@@ -236,7 +246,7 @@ impl WriteLog for BucketLog {
         self.pace(bytes.len());
         let name = self.name(place);
         let created = create(self.bucket.as_ref(), self.clock.as_ref(), &name, &bytes);
-        let group = Held { place, last_position: last.position, bytes: bytes.len() as u64 };
+        let group = Held { place, last_position: last.position, time: first.time, bytes: bytes.len() as u64 };
         let appended = match &mut self.chain {
             Some(chain) => chain.appended(outcome(&created), group, crc32c::crc32c(&bytes)),
             None => Appended::Unknown,
@@ -267,6 +277,10 @@ impl WriteLog for BucketLog {
 
     fn place(&self, flushed: u64) -> Option<LogPlace> {
         self.chain.as_ref().map(|chain| chain.place(flushed))
+    }
+
+    fn oldest(&self, flushed: u64) -> Option<i64> {
+        self.chain.as_ref()?.oldest(flushed)
     }
 
     fn tail_bytes(&self) -> u64 {

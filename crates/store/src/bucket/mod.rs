@@ -5,8 +5,9 @@
 //!
 //! What is called next, and what an answer means, is decided in `model::policy::owner`, which the explorer of that crate's tests runs as well.
 //! The files here execute its steps: `create.rs` finds out what came of a create, `log.rs` and `catalog.rs` are chains of such creates.
-//! `objects.rs` holds segments, `lease.rs` says who may try to be the owner, and `storage.rs` puts a store together. `memory.rs` is
-//! a bucket that fails on purpose.
+//! `objects.rs` holds segments, `lease.rs` says who may try to be the owner, `pins.rs` what readers use, and `storage.rs` puts a store
+//! together. `ahead.rs` reads a chain some objects at a time, `patches.rs` has what was rebuilt, and `memory.rs` is a bucket that fails
+//! on purpose.
 //!
 //! Records and the audit log (`control.rs`) are chains to which every process appends (`chain.rs`).
 //!
@@ -19,7 +20,9 @@
 //! | `leases/{name}/{number}` | a term of a lease |
 //! | `records/{kind}/{number}` | a change of records, or all of them |
 //! | `audit/{number}` | lines of the audit log |
+//! | `pins/{reader}/{number}` | what a reader uses |
 
+mod ahead;
 mod catalog;
 pub(crate) mod chain;
 mod control;
@@ -28,17 +31,20 @@ mod lease;
 mod log;
 mod memory;
 mod objects;
+mod patches;
+mod pins;
 mod read_only;
 mod records;
 mod storage;
 
 pub use control::{ControlPlane, Moved};
-pub use lease::{Lease, Standing, Terms};
+pub use lease::{Lease, Standing, Statement, Terms};
 pub use memory::{BucketFault, MemoryBucket};
 pub use meridian_model::policy::lease::Term;
 pub use records::SharedRecords;
 pub use storage::BucketStorage;
 
+pub(crate) use pins::{InUse, Pin, TTL as PIN_TTL};
 pub(crate) use read_only::ReadOnly;
 
 use std::io;

@@ -1,6 +1,8 @@
 //! The objects of a partition in a bucket: verified when they are written, deleted after a grace.
 
 use super::create::is_lost_answer;
+use super::patches::Patches;
+use super::pins::Pins;
 use super::{Bucket, Put, Upload};
 use crate::seams::{Clock, Object, ObjectWriter, Objects};
 use parking_lot::Mutex;
@@ -8,6 +10,7 @@ use std::collections::{HashSet, VecDeque};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// An object is read back in pieces of this size.
@@ -15,61 +18,80 @@ const PIECE_BYTES: usize = 1 << 20;
 /// Most names that wait for their grace; those beyond are left to the next owner.
 const WAITING_MAX: usize = 100_000;
 
-/// Names to be deleted once no reader of an older manifest can need them.
-///
-/// Readers in other processes do not tell yet which manifest they read. So every deletion waits for the grace, by the clock of this process
-/// alone. What it has not deleted when it ends is found as a leftover by the next owner.
+/// Names to be deleted once no reader of an older manifest can need them: after a grace, by the clock of this process alone, and once no
+/// reader's pin holds such a manifest. What is not deleted when this process ends is found as a leftover by the next owner.
 #[derive(Debug)]
 pub(crate) struct Grace {
     bucket: Arc<dyn Bucket>,
     clock: Arc<dyn Clock>,
     wait: Duration,
-    /// (when it is due, name), oldest first.
-    waiting: Mutex<VecDeque<(i64, String)>>,
+    pins: Arc<Pins>,
+    /// In the order in which they are due.
+    waiting: Mutex<VecDeque<Waiting>>,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    /// In microseconds of the clock's elapsed time.
+    due: i64,
+    name: String,
+    /// The partition's folder in the bucket.
+    folder: Arc<str>,
+    /// Version of a manifest that does not name it: only older ones may.
+    version: u64,
 }
 
 impl Grace {
-    pub(crate) fn new(bucket: Arc<dyn Bucket>, clock: Arc<dyn Clock>, wait: Duration) -> Grace {
-        Grace { bucket, clock, wait, waiting: Mutex::default() }
+    pub(crate) fn new(bucket: Arc<dyn Bucket>, clock: Arc<dyn Clock>, wait: Duration, pins: Arc<Pins>) -> Grace {
+        Grace { bucket, clock, wait, pins, waiting: Mutex::default() }
     }
 
-    /// Deletes an object, now or after the grace.
-    pub(super) fn delete(&self, name: String) -> io::Result<()> {
+    /// Deletes an object that the manifest of this version does not name, now or after the grace.
+    fn delete(&self, name: String, folder: &Arc<str>, version: u64) -> io::Result<()> {
         if self.wait.is_zero() {
             return self.bucket.delete(&name);
         }
         let due = self.clock.elapsed().saturating_add(i64::try_from(self.wait.as_micros()).unwrap_or(i64::MAX));
         let mut waiting = self.waiting.lock();
         if waiting.len() < WAITING_MAX {
-            waiting.push_back((due, name));
+            waiting.push_back(Waiting { due, name, folder: folder.clone(), version });
         }
         Ok(())
     }
 
     fn holds(&self, name: &str) -> bool {
-        self.waiting.lock().iter().any(|(_, waiting)| waiting == name)
+        self.waiting.lock().iter().any(|waiting| waiting.name == name)
     }
 
     /// The names that wait.
     fn names(&self) -> HashSet<String> {
-        self.waiting.lock().iter().map(|(_, name)| name.clone()).collect()
+        self.waiting.lock().iter().map(|waiting| waiting.name.clone()).collect()
     }
 
-    /// Deletes what is due.
+    /// Deletes what is due and used by nobody.
     pub(crate) fn tend(&self) {
+        if !self.pins.look() {
+            return;
+        }
         let now = self.clock.elapsed();
+        let mut pinned = Vec::new();
         loop {
             // Not under the lock: a call to the bucket may take its whole deadline.
             let due = {
                 let mut waiting = self.waiting.lock();
-                waiting.pop_front_if(|(due, _)| *due <= now)
+                waiting.pop_front_if(|waiting| waiting.due <= now)
             };
-            let Some((_, name)) = due else { return };
-            if let Err(error) = self.bucket.delete(&name) {
+            let Some(due) = due else { break };
+            if self.pins.in_use(&due.folder).is_some_and(|(oldest, _)| oldest < due.version) {
+                pinned.push(due);
+            } else if let Err(error) = self.bucket.delete(&due.name) {
                 // The next owner finds it as a leftover.
-                tracing::warn!(object = name, %error, "an obsolete object could not be removed");
+                tracing::warn!(object = due.name, %error, "an obsolete object could not be removed");
             }
         }
+        // Asked again the next time. They stay in front: whatever waits behind them is due later.
+        let mut waiting = self.waiting.lock();
+        pinned.into_iter().rev().for_each(|one| waiting.push_front(one));
     }
 }
 
@@ -77,14 +99,27 @@ impl Grace {
 #[derive(Debug)]
 pub(crate) struct BucketObjects {
     bucket: Arc<dyn Bucket>,
+    /// The partition's folder.
+    partition: Arc<str>,
     /// What names begin with: `.../segments/`.
     folder: String,
+    /// Version of the newest manifest, as far as this process knows.
+    committed: Arc<AtomicU64>,
     grace: Arc<Grace>,
+    patches: Arc<Patches>,
 }
 
 impl BucketObjects {
-    pub(crate) fn new(bucket: Arc<dyn Bucket>, folder: String, grace: Arc<Grace>) -> BucketObjects {
-        BucketObjects { bucket, folder, grace }
+    /// The objects of the partition in a folder. `committed`: version of its newest manifest.
+    pub(crate) fn new(
+        bucket: Arc<dyn Bucket>,
+        partition: String,
+        committed: Arc<AtomicU64>,
+        grace: Arc<Grace>,
+        patches: Arc<Patches>,
+    ) -> BucketObjects {
+        let folder = format!("{partition}/segments/");
+        BucketObjects { bucket, partition: partition.into(), folder, committed, grace, patches }
     }
 
     fn name(&self, name: &str) -> String {
@@ -99,12 +134,19 @@ impl Objects for BucketObjects {
         Ok(Box::new(BucketWriter { bucket: self.bucket.clone(), name, upload, bytes: 0, crc: 0 }))
     }
 
-    fn replace(&self, _: &str) -> io::Result<Box<dyn ObjectWriter>> {
-        Err(io::Error::new(ErrorKind::Unsupported, "an object of a bucket is never replaced"))
+    fn replace(&self, name: &str) -> io::Result<Box<dyn ObjectWriter>> {
+        Ok(self.patches.writer(self.name(name)))
+    }
+
+    fn is_provisional(&self, name: &str) -> bool {
+        self.patches.has(&self.name(name))
     }
 
     fn open(&self, name: &str) -> io::Result<Arc<dyn Object>> {
         let name = self.name(name);
+        if let Some(patch) = self.patches.get(&name) {
+            return Ok(patch);
+        }
         let bytes = self.bucket.len(&name)?;
         Ok(Arc::new(BucketObject { bucket: self.bucket.clone(), name, bytes }))
     }
@@ -120,9 +162,10 @@ impl Objects for BucketObjects {
         if self.grace.holds(&name) {
             return Err(ErrorKind::NotFound.into());
         }
+        self.patches.forget(&name);
         // Deleting what is absent is well for a bucket, and an error for the caller.
         self.bucket.len(&name)?;
-        self.grace.delete(name)
+        self.grace.delete(name, &self.partition, self.committed.load(Ordering::Acquire))
     }
 
     fn sync(&self) -> io::Result<()> {

@@ -5,6 +5,8 @@ use super::catalog::BucketCatalog;
 use super::create::create;
 use super::log::{self, BucketLog};
 use super::objects::{BucketObjects, Grace};
+use super::patches::Patches;
+use super::pins::Pins;
 use crate::error::StoreError;
 use crate::seams::{Objects, PartitionStorage, Registry, Seams, Storage};
 use crate::store::Store;
@@ -13,6 +15,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 /// Gives partitions of a data folder their place in a bucket.
@@ -27,7 +30,10 @@ pub struct BucketStorage {
     root: PathBuf,
     /// The epoch that the lease has given to this process; 0: it has none.
     term: u64,
+    /// What readers elsewhere use.
+    pins: Arc<Pins>,
     grace: Arc<Grace>,
+    patches: Arc<Patches>,
     /// The life of each collection, by the folder of its partition.
     lives: Mutex<HashMap<PathBuf, u64>>,
 }
@@ -43,8 +49,23 @@ impl BucketStorage {
         term: u64,
         grace: Duration,
     ) -> BucketStorage {
-        let grace = Arc::new(Grace::new(bucket.clone(), seams.clock.clone(), grace));
-        BucketStorage { bucket, seams, root: root.into(), term, grace, lives: Mutex::default() }
+        let pins = Arc::new(Pins::new(bucket.clone(), seams.clock.clone()));
+        let grace = Arc::new(Grace::new(bucket.clone(), seams.clock.clone(), grace, pins.clone()));
+        BucketStorage {
+            bucket,
+            seams,
+            root: root.into(),
+            term,
+            pins,
+            grace,
+            patches: Arc::default(),
+            lives: Mutex::default(),
+        }
+    }
+
+    /// The folder of a partition in the bucket, by its folder below the data folder.
+    pub(crate) fn place_of(&self, dir: &Path) -> String {
+        self.folder(dir, self.life(dir))
     }
 
     /// The folder of a partition in the bucket.
@@ -63,9 +84,9 @@ impl BucketStorage {
         BucketCatalog::new(self.bucket.clone(), self.seams.clock.clone(), folder, self.seams.random.next_u64())
     }
 
-    fn objects(&self, dir: &Path, life: u64) -> BucketObjects {
-        let folder = format!("{}/segments/", self.folder(dir, life));
-        BucketObjects::new(self.bucket.clone(), folder, self.grace.clone())
+    fn objects(&self, dir: &Path, life: u64, committed: Arc<AtomicU64>) -> BucketObjects {
+        let (folder, grace, patches) = (self.folder(dir, life), self.grace.clone(), self.patches.clone());
+        BucketObjects::new(self.bucket.clone(), folder, committed, grace, patches)
     }
 
     fn failed(&self, action: &'static str, name: &str) -> impl FnOnce(std::io::Error) -> StoreError {
@@ -98,10 +119,11 @@ impl Storage for BucketStorage {
         let life = self.life(dir);
         let log = format!("{}/wal/", self.folder(dir, life));
         let (clock, writer) = (self.seams.clock.clone(), self.seams.random.next_u64());
+        let catalog = self.catalog(dir, life);
         PartitionStorage {
             log: Box::new(BucketLog::new(self.bucket.clone(), clock, log, writer, self.term)),
-            catalog: Arc::new(self.catalog(dir, life)),
-            objects: Arc::new(self.objects(dir, life)),
+            objects: Arc::new(self.objects(dir, life, catalog.committed())),
+            catalog: Arc::new(catalog),
         }
     }
 
@@ -115,6 +137,10 @@ impl Storage for BucketStorage {
 
     fn tend(&self) {
         self.grace.tend();
+    }
+
+    fn pinned(&self, dir: &Path) -> Option<u64> {
+        self.pins.in_use(&self.place_of(dir)).map(|(_, least)| least)
     }
 }
 
@@ -154,7 +180,8 @@ impl Registry for BucketStorage {
 
     fn clear(&self, dir: &Path) -> Result<(), StoreError> {
         let life = self.life(dir);
-        let objects = self.objects(dir, life);
+        // No manifest names them any more: whatever a reader has pinned is older.
+        let objects = self.objects(dir, life, Arc::new(AtomicU64::new(u64::MAX)));
         let names = objects.list().map_err(self.failed("list", &self.folder(dir, life)))?;
         for name in names {
             // Snapshots of this and other processes may read them yet.

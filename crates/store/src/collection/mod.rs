@@ -1,5 +1,6 @@
 //! A collection as callers hold it.
 
+pub(crate) mod complete;
 pub(crate) mod shared;
 pub(crate) mod stats;
 mod upkeep;
@@ -148,15 +149,22 @@ impl Collection {
     /// The collection's state at the end of a write, by [`Snapshot::seq`] of an earlier snapshot. It is available for
     /// five minutes after its last use, and longer while no merge has dropped rows that it shows.
     pub fn snapshot_at(&self, seq: Seq) -> Result<Snapshot, Gone> {
-        let state = self.state();
-        if seq > Seq::end_of(state.position)
+        let (newest, now) = (Seq::end_of(self.state().position), self.shared.seams.clock.elapsed());
+        if seq > newest
+            // What an earlier one shows may be gone once the owner of the collection does not hear of it any more.
+            || (seq < newest && now >= self.shared.pinned_until.load(Ordering::Acquire))
             // A future number is from another collection, or from before a restore: it is refused like a past one.
-            || !self.shared.horizon.take_again(self.shared.seams.clock.elapsed(), seq.0)
+            || !self.shared.horizon.take_again(now, seq.0)
         {
             return Err(Gone { seq });
         }
         // Loaded before the use was noted, the parts may have been merged past it: load again.
-        Ok(self.snapshot_of(&self.state(), seq))
+        let state = self.state();
+        // A use that was just noted stops a merge here, but not one of the owner of a followed collection.
+        if seq.0 < self.shared.horizon.dropped() {
+            return Err(Gone { seq });
+        }
+        Ok(self.snapshot_of(&state, seq))
     }
 
     fn snapshot_of(&self, state: &State, seq: Seq) -> Snapshot {
@@ -172,7 +180,7 @@ impl Collection {
             schema: state.context.schema.clone(),
             layout: state.context.layout.clone(),
             parts,
-            taken_at: self.shared.seams.clock.now(),
+            taken_at: self.shared.complete.of(seq.position(), self.shared.seams.clock.now()),
             missing: state.missing.clone(),
             reading: Some(Arc::new(self.shared.load.enter())),
             load: self.shared.load.clone(),

@@ -1,5 +1,6 @@
 //! What the partition, its readers and its jobs share.
 
+use crate::collection::complete::Completeness;
 use crate::collection::stats::Counters;
 use crate::error::{Problem, StoreError};
 use crate::ingest::listeners::Listeners;
@@ -35,6 +36,8 @@ pub(crate) struct State {
     /// Why writes are refused, if they are.
     pub(crate) refuses: Option<String>,
     pub(crate) log_tail_bytes: u64,
+    /// When the oldest write was taken that no manifest covers, in microseconds since 1970; `None`: there is none, or nobody follows.
+    pub(crate) behind: Option<i64>,
     pub(crate) keys: u64,
     pub(crate) depth: (u32, u64),
 }
@@ -64,6 +67,9 @@ pub(crate) struct Shared {
     pub(crate) listeners: Arc<Listeners>,
     /// Whether this process may be behind the log or the catalog of any collection.
     pub(crate) outdated: Arc<AtomicBool>,
+    pub(crate) complete: Completeness,
+    /// Until when earlier snapshots are left by who removes what they show, in microseconds of the clock's elapsed time.
+    pub(crate) pinned_until: Arc<AtomicI64>,
 }
 
 impl Shared {

@@ -16,6 +16,7 @@ use crate::part::removal::Pin;
 use crate::seams::CommitError;
 use meridian_model::{Mode, Seq};
 use std::collections::{BTreeMap, HashMap};
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -29,8 +30,13 @@ impl Partition {
     pub(crate) fn install(&mut self, job: Job, output: Result<Output, StoreError>) -> Result<(), StoreError> {
         // Thawed first: on an error the inputs are free for the next try.
         self.thaw(&job);
-        if let Err(StoreError::Corrupt { path, .. }) = &output {
-            self.set_aside(&job, path);
+        match &output {
+            Err(StoreError::Corrupt { path, .. }) => self.set_aside(&job, path),
+            // There is no room for a rebuilt index, nor will there be at the next try.
+            Err(StoreError::Io { path, source, .. }) if source.kind() == ErrorKind::Unsupported => {
+                self.set_aside(&job, path);
+            }
+            _ => {}
         }
         let result = match output? {
             Output::Archive(archive) => self.install_archive(&job, archive),

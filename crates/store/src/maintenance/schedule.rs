@@ -1,15 +1,17 @@
 //! Flushes and merges: chosen under the partition's lock, run outside of it, and installed by `install.rs`.
 //!
 //! The schedule:
-//! - **Flush**: on request, when memory trees of all collections exceed half of `memory_bytes` (the largest first), or
-//!   when the log exceeds `log_bytes`. Also once no write came for [`IDLE_US`] and the log has [`IDLE_BYTES`], so an
-//!   idle collection takes little memory and opens at once. All memory trees go into segments together.
+//! - **Flush**: on request, when memory trees of all collections exceed half of `memory_bytes` (the largest first), when
+//!   the log exceeds `log_bytes`, or when a write is as old as `staleness_max`. Also once no write came for [`IDLE_US`] and
+//!   the log has [`IDLE_BYTES`], so an idle collection takes little memory and opens at once. All memory trees go into
+//!   segments together.
 //! - **Merge of memory trees**, of a quarter of `memory_bytes` at most: four of similar size that were too large for a
 //!   writer to merge itself. Also all of them, once writers have been quiet for [`QUIET_US`] and [`QUIET_ROW_US`] a row,
 //!   because queries read every tree. The required quiet is several times the duration of the merge, so a trickle of writes
 //!   cannot keep it busy.
 //! - **Merge of segments**: runs chosen by `choice.rs`. A run that is one third dead is rewritten alone, as is such a
 //!   memory tree. A segment without live rows is dropped without being read.
+//! - **Rewriting**: where a rebuilt index cannot be kept under its name (a bucket), its run is merged alone.
 //! - **Archive**: a segment of `archive_rows_min` rows is written as GeoParquet once writers have been quiet for
 //!   [`ARCHIVE_QUIET_US`]. If no merge will touch it again, it is written at once. Smaller segments are archived only
 //!   when the files are listed.
@@ -18,6 +20,7 @@
 //! period is covered by at least three fewer.
 
 use super::job::{Job, Work, is_gone};
+use crate::catalog::manifest::segment_name;
 use crate::ingest::partition::Partition;
 use crate::maintenance::choice::{self, DEEP, RUNS_MERGED, Run};
 use crate::part::Entry;
@@ -49,7 +52,15 @@ impl Partition {
         // the largest.
         let memory = self.shared.memory.load(Ordering::Acquire) as u64;
         let full = tail > self.shared.options.log_bytes || memory > self.shared.options.memory_bytes / 2;
-        self.flush_wanted || full || idle
+        self.flush_wanted || full || idle || self.is_stale()
+    }
+
+    /// Whether a write has waited for its flush for as long as those may be behind who read what is flushed.
+    fn is_stale(&self) -> bool {
+        let (Some(most), Some(taken)) = (self.shared.options.staleness_max, self.behind()) else { return false };
+        // By the machine's clock: the write may have been taken by a process before this one.
+        let age = self.shared.seams.clock.now().saturating_sub(taken);
+        age >= i64::try_from(most.as_micros()).unwrap_or(i64::MAX)
     }
 
     /// The next job on memory trees, its inputs frozen; `None` if there is nothing to do.
@@ -111,7 +122,11 @@ impl Partition {
             Some(chosen) => Some(self.freeze(Work::MergeSegments, &chosen)),
             // In order of risk: a damaged archive first, as its Arrow rows are the only good copy, then damaged indexes,
             // then new archives.
-            None => self.next_unarchiving().or_else(|| self.next_rebuild()).or_else(|| self.next_archiving()),
+            None => self
+                .next_unarchiving()
+                .or_else(|| self.next_rebuild())
+                .or_else(|| self.next_rewrite())
+                .or_else(|| self.next_archiving()),
         }
     }
 
@@ -166,6 +181,17 @@ impl Partition {
             r.dead * DEAD_SHARE >= r.rows && r.rows <= most && gone() * DEAD_SHARE >= r.rows
         });
         rotten.map(|r| r.segments.clone())
+    }
+
+    /// The next run to be written under other names: the index of a segment was rebuilt, and cannot be kept where it is.
+    fn next_rewrite(&mut self) -> Option<Job> {
+        let provisional = |i: &usize| {
+            let meta = self.segments.get(&self.entries[*i].part.number);
+            meta.is_some_and(|meta| self.shared.objects.is_provisional(&segment_name(meta.file)))
+        };
+        let most = self.shared.options.merge_rows_max;
+        let found = self.runs(false).into_iter().find(|r| r.rows <= most && r.segments.iter().any(provisional))?;
+        Some(self.freeze(Work::MergeSegments, &found.segments))
     }
 
     pub(crate) fn freeze(&mut self, work: Work, entries: &[usize]) -> Job {

@@ -99,7 +99,7 @@ impl Partition {
     }
 
     /// Opens a segment. Damaged files are rebuilt from its archive, or the archive from its Arrow rows.
-    fn open_segment(&self, meta: &mut SegmentEntry, note: &mut Option<Problem>) -> Result<Part, StoreError> {
+    pub(super) fn open_segment(&self, meta: &mut SegmentEntry, note: &mut Option<Problem>) -> Result<Part, StoreError> {
         let place = self.shared.place();
         let archive = meta.archive.map(|entry| {
             let archive = Segment::open_archive(&place, meta.file, entry)?;

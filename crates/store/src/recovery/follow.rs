@@ -3,7 +3,7 @@
 use super::open::{Common, prepare};
 use crate::catalog::manifest::{Manifest, SegmentEntry};
 use crate::catalog::sidecars::{read_dead, read_hidden};
-use crate::error::StoreError;
+use crate::error::{Problem, StoreError};
 use crate::ingest::partition::Partition;
 use crate::part::dead::DeadRows;
 use crate::part::segment::Segment;
@@ -34,7 +34,7 @@ impl Partition {
         let mut failed = None;
         for _ in 0..TRIES {
             let Some(manifest) = self.catalog.newest()? else { return Ok(None) };
-            if manifest == self.manifest {
+            if manifest == self.manifest && !self.entries.iter().any(|entry| self.is_sick(entry)) {
                 return Ok(Some(false));
             }
             match self.follow(manifest) {
@@ -56,12 +56,24 @@ impl Partition {
             .iter()
             .filter_map(|entry| self.segments.get(&entry.part.number).map(|meta| (meta.file, (meta, entry))))
             .collect();
-        let (mut entries, mut segments) = (Vec::new(), BTreeMap::new());
+        let (mut entries, mut segments, mut notes) = (Vec::new(), BTreeMap::new(), Vec::new());
+        let mut unmendable = Vec::new();
         for meta in &manifest.segments {
             let known = open.get(&meta.file).filter(|(known, _)| known.archive == meta.archive);
-            let part = match known {
+            // Damage that a read has met. Rebuilt, for this process, the segment is opened anew.
+            let mended = known.filter(|(_, entry)| self.is_sick(entry)).is_some_and(|(_, entry)| {
+                let rebuilt = entry.part.segment().map(|segment| segment.rebuild(meta.file, self.context.rule));
+                let mended = rebuilt.is_some_and(|rebuilt| rebuilt.is_ok());
+                unmendable.extend((!mended).then_some(entry.part.number));
+                mended
+            });
+            let part = match known.filter(|_| !mended) {
                 Some((_, entry)) => entry.part.clone(),
-                None => Arc::new(self.open_part(meta)?),
+                None => {
+                    let (part, note) = self.open_part(meta)?;
+                    notes.extend(note);
+                    Arc::new(part)
+                }
             };
             let dead = match known {
                 Some((known, entry)) if known.dead == meta.dead => entry.dead.clone(),
@@ -75,9 +87,13 @@ impl Partition {
             entries.push(Entry { part, dead, hidden: Arc::new(hidden) });
         }
         // Nothing below fails.
+        let gone = self.entries.iter().filter(|entry| !segments.contains_key(&entry.part.number));
+        self.left.extend(gone.map(|entry| (self.manifest.version(), Arc::downgrade(&entry.part))));
         if manifest.schema != self.manifest.schema {
             self.context = Context::of(Arc::new(manifest.schema.clone()), manifest.seed, &self.shared.counters);
         }
+        self.notes.extend(notes);
+        self.unmendable.extend(unmendable);
         self.shared.horizon.follow(manifest.dropped_seq);
         self.position = manifest.flushed;
         (self.entries, self.segments, self.manifest) = (entries, segments, manifest);
@@ -86,9 +102,28 @@ impl Partition {
         Ok(())
     }
 
-    fn open_part(&self, meta: &SegmentEntry) -> Result<Part, StoreError> {
+    /// Whether the index of a segment turned out to be damaged, and may be rebuilt.
+    fn is_sick(&self, entry: &Entry) -> bool {
+        entry.part.segment().is_some_and(Segment::is_damaged) && !self.unmendable.contains(&entry.part.number)
+    }
+
+    /// Version of the oldest manifest of which something is read here.
+    pub(crate) fn oldest_in_use(&mut self) -> u64 {
+        self.left.retain(|(_, part)| part.strong_count() > 0);
+        self.left.iter().map(|(version, _)| *version).min().unwrap_or(u64::MAX).min(self.manifest.version())
+    }
+
+    fn open_part(&self, meta: &SegmentEntry) -> Result<(Part, Option<Problem>), StoreError> {
         let place = self.shared.place();
-        let archive = meta.archive.map(|entry| Segment::open_archive(&place, meta.file, entry)).transpose()?;
-        Part::open(&place, meta.file, archive)
+        let archive = meta.archive.map(|entry| Segment::open_archive(&place, meta.file, entry)).transpose();
+        match archive.and_then(|archive| Part::open(&place, meta.file, archive)) {
+            Ok(part) => Ok((part, None)),
+            // Rebuilt for this process from what is whole. What is absent is not damaged: the owner may have removed it since.
+            Err(StoreError::Corrupt { .. }) => {
+                let (mut meta, mut note) = (meta.clone(), None);
+                self.open_segment(&mut meta, &mut note).map(|part| (part, note))
+            }
+            Err(error) => Err(error),
+        }
     }
 }

@@ -3,6 +3,7 @@
 use crate::catalog::disk::MANIFEST;
 use crate::catalog::lineage::Lineage;
 use crate::catalog::manifest::Manifest;
+use crate::collection::complete::Completeness;
 use crate::collection::shared::{Shared, State};
 use crate::collection::stats::Counters;
 use crate::error::{Problem, StoreError};
@@ -42,6 +43,8 @@ pub(crate) struct Common {
     pub(crate) outdated: Arc<AtomicBool>,
     /// Collections are followed, and not written here.
     pub(crate) read_only: bool,
+    /// Until when their owner leaves what earlier snapshots show, in microseconds of the clock's elapsed time.
+    pub(crate) pinned_until: Arc<AtomicI64>,
 }
 
 impl Common {
@@ -192,6 +195,7 @@ pub(crate) fn prepare(common: &Common, dir: &Path, mut manifest: Manifest) -> Re
         notes: Arc::new([]),
         refuses: None,
         log_tail_bytes: 0,
+        behind: None,
         keys: 0,
         depth: (0, 0),
     };
@@ -212,6 +216,11 @@ pub(crate) fn prepare(common: &Common, dir: &Path, mut manifest: Manifest) -> Re
         load: common.load.clone(),
         listeners: common.listeners.clone(),
         outdated: common.outdated.clone(),
+        complete: match common.read_only {
+            true => Completeness::followed(manifest.created),
+            false => Completeness::default(),
+        },
+        pinned_until: common.pinned_until.clone(),
     });
     let keys = IdempotencyKeys::new(manifest.seed, common.options.key_memory);
     let position = manifest.flushed;
@@ -225,6 +234,7 @@ pub(crate) fn prepare(common: &Common, dir: &Path, mut manifest: Manifest) -> Re
         context,
         log: None,
         entries: Vec::new(),
+        left: Vec::new(),
         segments: Default::default(),
         damaged: Vec::new(),
         problems: Vec::new(),

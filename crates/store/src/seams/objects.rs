@@ -25,7 +25,16 @@ pub trait Objects: Send + Sync + std::fmt::Debug {
     /// Begins an object that replaces the one of this name, in one step, when it is finished.
     ///
     /// Only for what can be rebuilt from other objects, such as the index of a segment: both contents serve the same answers.
+    ///
+    /// Where no object is ever replaced (a bucket), what takes its place is seen by this process alone: see [`Objects::is_provisional`].
     fn replace(&self, name: &str) -> io::Result<Box<dyn ObjectWriter>>;
+
+    /// Whether what was put in the place of this name is seen by this process alone, and only until it ends. Its content is then to be
+    /// written under another name.
+    fn is_provisional(&self, name: &str) -> bool {
+        let _ = name;
+        false
+    }
 
     /// Opens an object for reading.
     fn open(&self, name: &str) -> io::Result<Arc<dyn Object>>;

@@ -33,6 +33,12 @@ pub trait WriteLog: Send + Sync + std::fmt::Debug {
         None
     }
 
+    /// When the oldest write after `flushed` was taken, in microseconds since 1970. `None`: there is none, or the log does not know.
+    fn oldest(&self, flushed: u64) -> Option<i64> {
+        let _ = flushed;
+        None
+    }
+
     /// Bytes of records that a replay would read.
     fn tail_bytes(&self) -> u64;
 

@@ -18,6 +18,8 @@ struct HorizonState {
     uses: VecDeque<(i64, u64)>,
     /// Snapshots below this one are gone.
     dropped: u64,
+    /// The least number that another process uses; its owner renews that.
+    pinned: Option<u64>,
     memory_seconds: i64,
 }
 
@@ -27,7 +29,7 @@ impl Horizon {
         // The uses before the restart are unknown, so the oldest snapshot that may exist counts as used just now.
         let uses = VecDeque::from([(elapsed / 1_000_000, dropped)]);
         let memory_seconds = memory.as_secs() as i64 + 1;
-        Horizon { state: Mutex::new(HorizonState { uses, dropped, memory_seconds }) }
+        Horizon { state: Mutex::new(HorizonState { uses, dropped, pinned: None, memory_seconds }) }
     }
 
     /// Notes that the snapshot returned by `take` is used now. `take` runs under the lock, so the floor cannot rise
@@ -64,6 +66,11 @@ impl Horizon {
         self.state.lock().floor(elapsed, current)
     }
 
+    /// Other processes use snapshots from this one on, until more is said; `None`: none is known to.
+    pub(crate) fn pin(&self, least: Option<u64>) {
+        self.state.lock().pinned = least;
+    }
+
     /// Another process has dropped what snapshots below this one show.
     pub(crate) fn follow(&self, dropped: u64) {
         let mut state = self.state.lock();
@@ -90,7 +97,8 @@ impl HorizonState {
 
     fn floor(&mut self, elapsed: i64, current: u64) -> u64 {
         self.forget(elapsed / 1_000_000);
-        let floor = self.uses.iter().map(|(_, seq)| *seq).min().unwrap_or(current).min(current);
+        let uses = self.uses.iter().map(|(_, seq)| *seq).chain(self.pinned);
+        let floor = uses.min().unwrap_or(current).min(current);
         // Never lowered: rows below an earlier floor may be gone already.
         self.dropped.max(floor)
     }
@@ -120,6 +128,17 @@ mod tests {
         assert_eq!(horizon.drop_below(1002 * SECOND, 60), 60);
         assert!(!horizon.take_again(1002 * SECOND, 59));
         assert!(horizon.take_again(1002 * SECOND, 60));
+    }
+
+    #[test]
+    fn a_snapshot_that_another_process_uses_stays() {
+        let horizon = Horizon::new(Duration::from_secs(300), 0, 0);
+        horizon.pin(Some(20));
+        assert_eq!(horizon.drop_below(900 * SECOND, 50), 20);
+        horizon.pin(None);
+        assert_eq!(horizon.drop_below(900 * SECOND, 50), 50);
+        horizon.pin(Some(30));
+        assert_eq!(horizon.drop_below(900 * SECOND, 60), 50, "what is gone does not come back");
     }
 
     #[test]

@@ -28,7 +28,8 @@ pub struct Snapshot {
     pub layout: Arc<Layout>,
     /// The parts, in arbitrary order.
     pub parts: Arc<[PartView]>,
-    /// When it was taken, in microseconds since 1970.
+    /// It shows every write that was acknowledged before this, in microseconds since 1970: when it was taken, or, of a collection that
+    /// another process writes, what that process has said.
     pub taken_at: i64,
     /// Damaged parts that are missing: an answer that may need them must report it.
     pub missing: Arc<[Problem]>,

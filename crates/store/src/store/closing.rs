@@ -2,6 +2,7 @@
 
 use crate::error::StoreError;
 use crate::store::Store;
+use crate::store::following::Following;
 use std::sync::atomic::Ordering;
 
 impl Store {
@@ -22,6 +23,7 @@ impl Store {
             let _changing = self.inner.changing.lock();
             self.inner.collections.clear()
         };
+        self.inner.following.iter().for_each(Following::release);
         for collection in &collections {
             if let Err(e) = collection.close(flush)
                 && result.is_ok()

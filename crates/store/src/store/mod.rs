@@ -7,6 +7,7 @@ mod closing;
 pub(crate) mod damaged;
 mod directory;
 pub(crate) mod folder;
+mod following;
 pub(crate) mod full;
 mod making;
 mod naming;
@@ -26,6 +27,7 @@ use crate::seams::{Disk, DiskLock, DiskStorage, MemoryDisk, Seams, Storage};
 use crate::store::damaged::Damaged;
 use crate::store::directory::Directory;
 use crate::store::folder::{LOCK, MARKER, check_marker, make_root};
+use crate::store::following::Following;
 use crate::store::full::{Full, Watched};
 use crate::store::records::{COPIES, Mended, Records};
 use meridian_model::{Background, Subscriber};
@@ -34,7 +36,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::thread::JoinHandle;
 
 /// Partition of every collection, until there are several.
@@ -65,6 +67,8 @@ pub(crate) struct Inner {
     mended: Mended,
     audit: Arc<AuditLog>,
     pub(crate) wake: Arc<Wake>,
+    /// Of a store that only reads.
+    following: Option<Following>,
     closed: AtomicBool,
     /// The given disk, and whether it is full.
     bare: Arc<dyn Disk>,
@@ -88,15 +92,15 @@ impl Store {
         seams: Seams,
         storage: impl FnOnce(Arc<dyn Disk>) -> Arc<dyn Storage>,
     ) -> Result<Store, StoreError> {
-        Store::open_as(options, seams, storage, false)
+        Store::open_as(options, seams, storage, None)
     }
 
-    /// The same; `read_only`: collections are followed, and not written here.
+    /// The same; `following`: collections are followed, and not written here.
     fn open_as(
         options: Options,
         mut seams: Seams,
         storage: impl FnOnce(Arc<dyn Disk>) -> Arc<dyn Storage>,
-        read_only: bool,
+        following: Option<Following>,
     ) -> Result<Store, StoreError> {
         if options.ephemeral {
             seams.disk = Arc::new(MemoryDisk::volatile());
@@ -123,7 +127,8 @@ impl Store {
         })?;
         let problems = check_marker(&seams, &root).map_err(unwritable)?.into_iter().collect();
         let audit = Arc::new(AuditLog::open(&seams, &root, options.audit_bytes, options.ephemeral));
-        let background = options.background;
+        let (background, read_only) = (options.background, following.is_some());
+        let pinned_until = following.as_ref().map(Following::pinned_until);
         let common = Common {
             storage: storage(seams.disk.clone()),
             seams,
@@ -135,6 +140,7 @@ impl Store {
             background: Arc::default(),
             outdated: Arc::default(),
             read_only,
+            pinned_until: pinned_until.unwrap_or_else(|| Arc::new(AtomicI64::new(i64::MAX))),
         };
         let inner = Arc::new(Inner {
             common,
@@ -146,6 +152,7 @@ impl Store {
             mended: Mended::default(),
             audit,
             wake: Arc::default(),
+            following,
             closed: AtomicBool::new(false),
             bare,
             full,

@@ -6,8 +6,13 @@ use crate::recovery;
 use crate::store::Inner;
 use crate::store::damaged::Damaged;
 use crate::store::folder::{Standing, clear, names, standing};
+use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::thread::Builder;
+
+/// Collections of a bucket that are opened at a time: each waits for some eighty calls, most of them one after the other.
+const OPENERS: usize = 8;
 
 impl Inner {
     /// Opens every collection, and sets apart those that cannot be opened.
@@ -16,12 +21,25 @@ impl Inner {
             // What failed is set apart, and tried again with each refresh.
             return self.follow_all().map(drop);
         }
-        for (tenant, name) in self.there()? {
-            if let Err(e) = self.open_one(&tenant, &name) {
-                // One damaged collection must not keep the server from serving the others.
-                self.set_apart(&tenant, &name, &e);
+        let there = self.there()?;
+        let together = self.common.options.background && self.common.storage.is_shared();
+        let openers = if together { OPENERS.min(there.len()) } else { 1 };
+        let next = Mutex::new(there.into_iter());
+        // A call of its own: the lock is free while a collection is opened.
+        let take = || next.lock().next();
+        let open = || {
+            while let Some((tenant, name)) = take() {
+                if let Err(e) = self.open_one(&tenant, &name) {
+                    // One damaged collection must not keep the server from serving the others.
+                    self.set_apart(&tenant, &name, &e);
+                }
             }
-        }
+        };
+        std::thread::scope(|scope| {
+            // Without a thread, or with fewer of them, the others open the rest.
+            (1..openers).for_each(|_| drop(Builder::new().spawn_scoped(scope, open)));
+            open();
+        });
         Ok(())
     }
 

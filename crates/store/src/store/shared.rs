@@ -1,21 +1,23 @@
 //! A store whose collections lie in a bucket: the owner's, and those of servers that only read.
 
-use crate::bucket::{Bucket, BucketStorage, ReadOnly, Terms};
+use crate::bucket::{Bucket, BucketStorage, PIN_TTL, ReadOnly, Terms};
 use crate::collection::Collection;
 use crate::error::StoreError;
 use crate::options::Options;
 use crate::recovery;
 use crate::seams::Seams;
+use crate::store::following::Following;
 use crate::store::{Inner, Store};
 use meridian_model::Invalid;
+use meridian_model::policy::complete::{Behind, Complete};
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 /// Name of the lease of the process that writes.
 const OWNER: &str = "owner";
-/// How much longer than snapshots objects stay: a query that has just begun may read them.
-const GRACE: Duration = Duration::from_secs(60);
+/// Most bytes of log that an owner leaves unflushed in a collection: what the next one reads before it serves.
+const TAIL_BYTES: u64 = 64 << 20;
 
 impl Store {
     /// Opens the collections in a bucket as their owner, in the place of the previous owner. That one's writes fail from here
@@ -26,26 +28,29 @@ impl Store {
     ///
     /// # Errors
     /// As of [`Store::open`], and [`StoreError::Io`] where the bucket does not answer.
-    pub fn open_shared(options: Options, seams: Seams, bucket: Arc<dyn Bucket>) -> Result<Store, StoreError> {
+    pub fn open_shared(mut options: Options, seams: Seams, bucket: Arc<dyn Bucket>) -> Result<Store, StoreError> {
         check(&options)?;
+        options.log_bytes = options.log_bytes.min(TAIL_BYTES);
         let term = Terms::new(&bucket, OWNER).newest()?.map_or(0, |(_, term)| term.epoch);
         let storage = storage(&options, &seams, bucket, term);
-        Store::open_as(options, seams, |_| storage, false)
+        Store::open_as(options, seams, |_| storage, None)
     }
 
-    /// Opens the collections in a bucket to read what the owner has flushed so far. [`Store::refresh`] loads what it flushes later.
-    /// Writes are refused.
+    /// Opens the collections in a bucket to read what the owner has flushed so far. [`Store::refresh`] loads what it flushes later; call it
+    /// about once a second. Writes are refused. The only thing written to the bucket is a pin, which tells the owner what is in use here.
     ///
     /// # Errors
     /// As of [`Store::open_shared`].
     pub fn open_read_only(options: Options, seams: Seams, bucket: Arc<dyn Bucket>) -> Result<Store, StoreError> {
         check(&options)?;
-        let storage = storage(&options, &seams, Arc::new(ReadOnly(bucket)), 0);
-        Store::open_as(options, seams, |_| storage, true)
+        let storage = storage(&options, &seams, Arc::new(ReadOnly(bucket.clone())), 0);
+        let terms = Terms::new(&bucket, OWNER);
+        let following = Following::new(bucket, &seams, storage.clone(), terms, options.skew);
+        Store::open_as(options, seams, |_| storage, Some(following))
     }
 
     /// Loads what the owner has committed since. Returns whether anything changed. Readers see each collection change in one
-    /// step.
+    /// step. Notes up to when it is complete, as the owner says, and renews the pin where that is due.
     ///
     /// # Errors
     /// If the bucket does not answer, or a collection cannot be read: that one stays as it was, and the others are
@@ -59,6 +64,29 @@ impl Store {
         inner.check_open()?;
         let (changed, failed) = inner.follow_all()?;
         failed.map_or(Ok(changed), Err)
+    }
+
+    /// Up to when what is flushed here is complete: what an owner says to those who follow it, while it holds the lease
+    /// ([`crate::Lease::say`]). `None`: that is not known, as another process may have taken over, or the store is closing.
+    pub fn complete(&self) -> Option<Complete> {
+        let inner = &self.inner;
+        // The time first: what is acknowledged before it is among what is looked at below.
+        let now = inner.common.seams.clock.now();
+        let of = |tenant: &str, name: &str, time| {
+            let (tenant, collection) = (tenant.to_owned(), name.to_owned());
+            Behind { tenant, collection, time }
+        };
+        // No later than now: the clock may have been set back since a write was accepted.
+        let mut behind: Vec<Behind> = self
+            .collections()
+            .iter()
+            .filter_map(|c| Some(of(c.tenant(), c.name(), c.state().behind?.min(now))))
+            .collect();
+        // Nobody knows what the log of one holds that could not be opened.
+        behind.extend(inner.damaged.lock().values().map(|damaged| of(&damaged.tenant, &damaged.name, i64::MIN)));
+        // Last: a store that closes has let go of its collections by the time that it has flushed them.
+        let known = !inner.common.read_only && !self.is_outdated() && !inner.closed.load(Ordering::Acquire);
+        known.then(|| Complete::at(now, behind))
     }
 
     /// Whether the state here may differ from the bucket: another process may have taken a collection over, or the outcome of a write is
@@ -81,7 +109,8 @@ fn check(options: &Options) -> Result<(), StoreError> {
 }
 
 fn storage(options: &Options, seams: &Seams, bucket: Arc<dyn Bucket>, term: u64) -> Arc<BucketStorage> {
-    let grace = options.snapshot_memory + GRACE;
+    // A query that began just before an object was dropped, a page token that names a snapshot before that, and a reader whose pin ends.
+    let grace = options.query_max + options.snapshot_memory + PIN_TTL;
     Arc::new(BucketStorage::new(bucket, seams.clone(), &options.data, term, grace))
 }
 
@@ -96,13 +125,32 @@ impl Inner {
 
     /// Loads what the owner has committed, in every collection. Returns whether anything changed, and the last error.
     pub(crate) fn follow_all(&self) -> Result<(bool, Option<StoreError>), StoreError> {
+        // Before the manifests are looked at: what it says holds for those that are found then.
+        let said = self.following.as_ref().and_then(Following::statement);
+        let note = |collection: &Collection| {
+            let time =
+                self.following.as_ref().zip(said.as_ref()).map(|(following, said)| following.time_of(said, collection));
+            collection.shared.complete.note(collection.position(), time);
+        };
+        // Once there is a pin, between collections as well: loading one may take longer than the pin holds. After a
+        // failure the next call tries again.
+        let failed_pin = Cell::new(false);
+        let renew = |first: bool| {
+            let following = self.following.as_ref().filter(|following| first || following.has_pin());
+            if let Some(following) = following.filter(|_| !failed_pin.get()) {
+                failed_pin.set(!following.renew(|| self.collections.all()));
+            }
+        };
         let (there, mut changed, mut failed) = (self.there()?, false, None);
         for collection in self.collections.all() {
             let (tenant, name) = (collection.tenant(), collection.name());
             // Not under a lock that readers take: they keep the state before until the next one is whole.
             let followed = collection.core.lock().follow_newest();
             match followed {
-                Ok(Some(new)) => changed |= new,
+                Ok(Some(new)) => {
+                    changed |= new;
+                    note(&collection);
+                }
                 Ok(None) => {
                     self.collections.remove(tenant, name);
                     changed = true;
@@ -112,6 +160,7 @@ impl Inner {
                     failed = Some(error);
                 }
             }
+            renew(false);
         }
         for (tenant, name) in there {
             if self.collections.get(&tenant, &name).is_some() {
@@ -121,6 +170,7 @@ impl Inner {
             match recovery::follow_new(&self.common, &self.partition_dir(&at.0, &at.1)) {
                 Ok(Some(partition)) => {
                     let collection = Collection::new(&at.0, &at.1, partition, self.wake.clone());
+                    note(&collection);
                     self.collections.insert(&at.0, &at.1, collection);
                     self.damaged.lock().remove(&at);
                     changed = true;
@@ -131,7 +181,9 @@ impl Inner {
                     failed = Some(error);
                 }
             }
+            renew(false);
         }
+        renew(true);
         Ok((changed, failed))
     }
 }

@@ -95,7 +95,13 @@ impl Inner {
         }
         // Files doomed above are deleted outside of the partitions' locks.
         collections.iter().for_each(|collection| collection.remove_obsolete());
+        if self.common.read_only {
+            return;
+        }
         self.common.storage.tend();
+        collections.iter().for_each(|collection| {
+            collection.shared.horizon.pin(self.common.storage.pinned(&collection.shared.dir));
+        });
     }
 
     fn attempt(&self, collection: &Collection, what: &str, job: impl Fn() -> Result<bool, StoreError>) -> bool {

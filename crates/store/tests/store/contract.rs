@@ -93,8 +93,8 @@ fn of_two_puts_of_one_name_at_once_one_takes_effect() {
 
 #[test]
 fn an_object_that_replaces_another_does_so_whole() {
-    // In a bucket nothing is replaced.
-    for (kind, storage) in implementations().into_iter().filter(|(_, storage)| storage.registry().is_none()) {
+    for (kind, storage) in implementations() {
+        let in_bucket = storage.registry().is_some();
         let storage = handle(&storage);
         put(&storage, "a", b"old").unwrap();
         let mut writer = storage.objects.replace("a").unwrap();
@@ -102,6 +102,8 @@ fn an_object_that_replaces_another_does_so_whole() {
         assert_eq!(get(&storage, "a").unwrap(), b"old", "{kind}");
         writer.finish().unwrap();
         assert_eq!(get(&storage, "a").unwrap(), b"newer", "{kind}");
+        // In a bucket for this process alone.
+        assert_eq!(storage.objects.is_provisional("a"), in_bucket, "{kind}");
     }
 }
 

@@ -27,6 +27,8 @@ pub struct Held {
     pub place: LogPlace,
     /// Position of its last record.
     pub last_position: u64,
+    /// When its first record was accepted, in microseconds since 1970: for readers, no step depends on it.
+    pub time: i64,
     /// Its size.
     pub bytes: u64,
 }
@@ -91,6 +93,12 @@ impl Writer {
         // Of unknown outcome: the group may stand at the next place, and a replay from there finds it.
         let next = if self.open || !self.rules.breaks(Breakage::LosesPlace) { self.next } else { LogPlace::FIRST };
         first.map_or(next, |held| held.place)
+    }
+
+    /// When the oldest write after `flushed` was accepted, as far as groups are known. The first one need not be it: clocks are set,
+    /// and a process before this one had another.
+    pub fn oldest(&self, flushed: u64) -> Option<i64> {
+        self.held.iter().filter(|held| held.last_position > flushed).map(|held| held.time).min()
     }
 
     /// The group to delete next, once a manifest of this process covers writes up to `flushed`; [`Writer::released`] says that it is gone.

@@ -16,12 +16,12 @@ use crate::ingest::idempotency::{IdempotencyKeys, Remembered};
 use crate::ingest::stage::{Change, Events, Outcome};
 use crate::maintenance::choice::{RUNS_MERGED, tier};
 use crate::maintenance::runs::merge_runs;
-use crate::part::{Context, Entry, PartView};
+use crate::part::{Context, Entry, Part, PartView};
 use crate::seams::WriteLog;
 use meridian_model::{Mode, Seq};
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
 
 /// Max rows of a merge that a writer does itself; larger ones wait for maintenance.
 const INLINE_ROWS_MAX: u64 = 1 << 15;
@@ -47,6 +47,8 @@ pub(crate) struct Partition {
     pub(crate) log: Option<Box<dyn WriteLog>>,
     /// Segments first, then memory trees, oldest first.
     pub(crate) entries: Vec<Entry>,
+    /// Of a collection that is followed: segments that snapshots may still read, each with the version of the last manifest that named it.
+    pub(crate) left: Vec<(u64, Weak<Part>)>,
     /// What the manifest says of each open segment, by number of its part.
     pub(crate) segments: BTreeMap<u64, SegmentEntry>,
     /// Segments that could not be opened: they stay in the manifest.
@@ -186,9 +188,15 @@ impl Partition {
             notes: self.notes.as_slice().into(),
             refuses: self.refuses.clone(),
             log_tail_bytes: self.log.as_ref().map_or(0, |log| log.tail_bytes()),
+            behind: self.behind(),
             keys: self.keys.len() as u64,
             depth: self.depth,
         }));
+    }
+
+    /// When the oldest write was taken that no manifest covers, in microseconds since 1970, where the log knows that.
+    pub(crate) fn behind(&self) -> Option<i64> {
+        self.log.as_ref()?.oldest(self.manifest.flushed)
     }
 
     /// Whether nothing is missing, and writes are accepted.

@@ -243,11 +243,6 @@ impl<'a> Stage<'a> {
         self.staged.iter().map(|s| (s.position, s.events.batch.clone())).collect()
     }
 
-    /// Bytes of events staged so far.
-    pub(crate) fn bytes(&self) -> usize {
-        self.staged.iter().map(|s| s.events.batch.bytes()).sum()
-    }
-
     /// Body of the log record of the events staged last.
     pub(crate) fn take_body(&mut self) -> Vec<u8> {
         self.staged.last_mut().map_or_else(Vec::new, |s| std::mem::take(&mut s.events.body))

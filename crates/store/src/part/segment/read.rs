@@ -103,8 +103,9 @@ impl Segment {
                     return Ok((first, array));
                 }
                 Ok(_) => return Err(self.corrupt("a block of rows has another length")),
-                Err(e @ StoreError::Corrupt { .. }) if self.archive.load().is_some() => {
-                    tracing::warn!(error = %e, "Arrow rows are damaged: they are read from GeoParquet from now on");
+                // Or they are gone: the owner of a collection that is followed here removes them to save room.
+                Err(e) if e.is_damage() && self.archive.load().is_some() => {
+                    tracing::warn!(error = %e, "Arrow rows do not read: they are read from GeoParquet from now on");
                     // Dropped for all readers: each further read would meet the same damage.
                     self.drop_rows();
                 }

@@ -1,10 +1,12 @@
 //! A bucket that lost or changed what it was given, is full, or does not answer.
 
 use super::{Fate, Process, Writes, open, seams, write};
-use crate::world::{batch, content, options};
-use meridian_store::bucket::{BucketFault, MemoryBucket};
-use meridian_store::{Options, Store, Write, WriteError};
+use crate::world::{batch, content, options, readable, schema};
+use meridian_model::IdRole;
+use meridian_store::bucket::{Bucket, BucketFault, MemoryBucket};
+use meridian_store::{Options, Settings, Store, Write, WriteError};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Names of the log's groups, oldest first.
 fn groups(bucket: &MemoryBucket) -> Vec<String> {
@@ -51,6 +53,67 @@ fn a_manifest_that_is_damaged_is_named_and_nothing_is_served() {
     assert!(store.collection("t", "c").is_none());
     let damaged = store.why_damaged("t", "c").unwrap().to_string();
     assert!(damaged.contains(newest.rsplit('/').next().unwrap()), "{damaged}");
+}
+
+#[test]
+fn a_damaged_index_is_rebuilt_and_written_under_another_name() {
+    for (archived, place) in
+        [false, true].into_iter().flat_map(|archived| [3, 30, 60, 99].map(|place| (archived, place)))
+    {
+        let at = format!("archived: {archived}, at {place}%");
+        let bucket = MemoryBucket::new();
+        let options = || Options { archive_rows_min: if archived { 1 } else { u32::MAX }, ..options() };
+        let open = || {
+            let seams = seams();
+            let clock = seams.clock.clone();
+            let store = Store::open_shared(options(), seams, Arc::new(bucket.clone())).unwrap();
+            (store, clock)
+        };
+        let (store, clock) = open();
+        let c = store.create("t", "c", schema(IdRole::Given), Settings::default()).unwrap();
+        (1..100).for_each(|number| assert_eq!(write(&c, number), Fate::Stored));
+        c.flush().unwrap();
+        clock.sleep(Duration::from_secs(60));
+        c.maintain().unwrap();
+        let before = content(&c.snapshot());
+        drop((store, c));
+        let named = |end: &str| {
+            let names = bucket.objects().into_iter().map(|(name, _)| name);
+            names.filter(|name| name.ends_with(end)).collect::<Vec<_>>()
+        };
+        assert_eq!(named(".parquet").len(), usize::from(archived), "{at}");
+        let damaged = named(".segment");
+        for name in &damaged {
+            let mut bytes = bucket.get(name).unwrap();
+            let byte = bytes.len() * place / 100;
+            bytes[byte..byte + 8].iter_mut().for_each(|byte| *byte ^= 0x55);
+            bucket.harm(name, Some(bytes));
+        }
+        let reader = Store::open_read_only(options(), seams(), Arc::new(bucket.clone())).unwrap();
+        // Damage that shows when a block is read fails that read, by name, and no other.
+        let seen = reader.collection("t", "c").unwrap();
+        for error in readable(&seen.snapshot()).1 {
+            assert!(error.to_string().contains(".segment"), "{at}: {error}");
+        }
+        reader.refresh().unwrap();
+        assert_eq!(content(&seen.snapshot()), before, "{at}: a reader");
+        let (store, clock) = open();
+        let c = store.collection("t", "c").unwrap();
+        assert_eq!(write(&c, 100), Fate::Stored, "{at}");
+        c.delete(&["w100-0".to_owned(), "w100-1".to_owned(), "w100-2".to_owned()]).unwrap();
+        store.check();
+        c.maintain().unwrap();
+        assert_eq!(content(&c.snapshot()), before, "{at}: rebuilt");
+        clock.sleep(Duration::from_secs(60));
+        c.maintain().unwrap();
+        assert_eq!(content(&c.snapshot()), before, "{at}: once it is written again");
+        drop((store, c));
+        let (store, _) = open();
+        assert_eq!(store.check(), [], "{at}");
+        assert_eq!(content(&store.collection("t", "c").unwrap().snapshot()), before, "{at}");
+        assert!(reader.refresh().unwrap(), "{at}");
+        assert_eq!(content(&reader.collection("t", "c").unwrap().snapshot()), before, "{at}");
+    }
 }
 
 #[test]

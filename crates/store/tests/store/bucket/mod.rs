@@ -3,6 +3,7 @@
 mod audit;
 mod equal;
 mod follow;
+mod freshness;
 mod harm;
 mod pauses;
 mod records;

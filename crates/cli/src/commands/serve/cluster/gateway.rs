@@ -1,12 +1,11 @@
 //! `--role gateway`: the whole HTTP API, over the collections of the owner.
 
-use super::super::http::{self, Doors, Source};
-use super::{OWNER, blocking, open_bucket};
+use super::super::http::{self, Source};
+use super::{OWNER, Opened, blocking};
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::output::say;
 use meridian_remote::{RemoteBackend, RemoteOptions};
-use meridian_store::seams::Seams;
 use meridian_store::{Bucket, ControlPlane, Terms};
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +13,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 /// Interval at which the lease is read for the owner's address.
-const LOOK: Duration = Duration::from_millis(250);
+const LOOK: Duration = Duration::from_millis(100);
 /// How long after a try to reach the owner, at the start, the next one comes.
 const RETRY: Duration = Duration::from_millis(100);
 
@@ -23,9 +22,7 @@ pub(in super::super) async fn gateway(
     mut config: Config,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), Failure> {
-    let doors = Doors::open(&mut config).await?;
-    let seams = Seams::real();
-    let bucket = open_bucket(&config.cluster, &seams).await?;
+    let Opened { doors, seams, bucket } = Opened::open(&mut config).await?;
     let records = ControlPlane::new(bucket.clone(), &seams, config.store.audit_bytes);
     let (told, owner) = watch::channel(None);
     // Its task ends with this function.
@@ -64,11 +61,12 @@ async fn reach(backend: &Arc<RemoteBackend>) -> Result<(), Failure> {
 
 /// Keeps the address of the owner current. A bucket that does not answer changes nothing: the owner may well be there.
 async fn follow(bucket: Arc<dyn Bucket>, told: watch::Sender<Option<String>>) {
-    let terms = Arc::new(Terms::new(&bucket, OWNER));
+    let (terms, mut known) = (Arc::new(Terms::new(&bucket, OWNER)), 0);
     loop {
         let looked = terms.clone();
-        match blocking("looking for the owner", move || looked.newest()).await {
+        match blocking("looking for the owner", move || looked.newest_from(known)).await {
             Ok(Ok(newest)) => {
+                known = newest.as_ref().map_or(0, |(number, _)| *number);
                 let address = newest.filter(|(_, term)| !term.resigned).map(|(_, term)| term.address);
                 told.send_if_modified(|known| {
                     let changed = *known != address;

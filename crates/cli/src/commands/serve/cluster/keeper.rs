@@ -4,7 +4,7 @@ use super::{OWNER, blocking};
 use crate::config::Cluster;
 use crate::failure::Failure;
 use meridian_store::seams::Seams;
-use meridian_store::{Bucket, Lease, Standing};
+use meridian_store::{Bucket, Lease, Standing, Statement};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -74,9 +74,14 @@ impl Keeper {
         }
     }
 
-    /// Whether this process holds the lease now.
-    pub(super) fn holds(&self) -> bool {
-        self.lease.holds()
+    /// Whether this process has held the lease since it took it in this epoch.
+    pub(super) fn holds(&self, epoch: u64) -> bool {
+        self.lease.term().is_some_and(|term| term.epoch == epoch)
+    }
+
+    /// Lets each renewal in this epoch tell readers up to when what is flushed is complete, or (`None`) no more.
+    pub(super) fn say(&self, epoch: u64, statement: Option<Statement>) {
+        self.lease.say(epoch, statement);
     }
 
     /// Gives the lease up, so that the next owner need not wait for its end.

@@ -14,7 +14,8 @@ pub(super) use gateway::gateway;
 pub(super) use owner::owner;
 pub(super) use scan::scan;
 
-use crate::config::Cluster;
+use super::http::Doors;
+use crate::config::{Cluster, Config};
 use crate::failure::Failure;
 use meridian_store::Bucket;
 use meridian_store::seams::Seams;
@@ -23,6 +24,23 @@ use tokio::runtime::Handle;
 
 /// Name of the lease of the process that writes.
 const OWNER: &str = "owner";
+
+/// What a process begins with that answers clients.
+struct Opened {
+    doors: Doors,
+    seams: Seams,
+    bucket: Arc<dyn Bucket>,
+}
+
+impl Opened {
+    /// The doors first: a wrong address is reported before anything slow.
+    async fn open(config: &mut Config) -> Result<Opened, Failure> {
+        let doors = Doors::open(config).await?;
+        let seams = Seams::real();
+        let bucket = open_bucket(&config.cluster, &seams).await?;
+        Ok(Opened { doors, seams, bucket })
+    }
+}
 
 /// Opens the bucket that all processes of the cluster share.
 async fn open_bucket(cluster: &Cluster, seams: &Seams) -> Result<Arc<dyn Bucket>, Failure> {

@@ -74,7 +74,11 @@ pub(in super::super) async fn owner(
             Some(listener) => listener,
             None => listen(address.to_string()).await?,
         };
-        match own(&config, &keeper, &bucket, epoch, taken, &seams, stopping.clone()).await {
+        let owned = own(&config, &keeper, &bucket, epoch, taken, &seams, stopping.clone()).await;
+        if !matches!(owned, Ok(Ended::Stopped)) {
+            keeper.say(epoch, None);
+        }
+        match owned {
             Ok(Ended::Stopped) => break,
             Ok(Ended::Lost) => say("lost: another process may have taken over; what was acknowledged is in the bucket"),
             // The lease goes back at once: another process may be able to open them.
@@ -99,11 +103,18 @@ async fn own(
     seams: &Seams,
     mut stopping: watch::Receiver<bool>,
 ) -> Result<Ended, Failure> {
-    let Some(store) = open(config, keeper, bucket, seams).await? else { return Ok(Ended::Lost) };
+    let Some(store) = open(config, keeper, epoch, bucket, seams).await? else { return Ok(Ended::Lost) };
     // Before gateways can reach this process: they read the records once they do.
-    if !records::move_in(config, keeper, bucket, &store, seams).await? {
+    if !records::move_in(config, keeper, epoch, bucket, &store, seams).await? {
         return Ok(Ended::Lost);
     }
+    // Opening takes time: who lost the lease meanwhile must answer nothing, even with the lease back.
+    if !keeper.holds(epoch) {
+        return Ok(Ended::Lost);
+    }
+    // Weak: a renewal under way must not keep the data folder locked.
+    let asked = Arc::downgrade(&store);
+    keeper.say(epoch, Some(Arc::new(move || asked.upgrade()?.complete())));
     for problem in store.problems() {
         tracing::error!("{problem}");
     }
@@ -118,7 +129,7 @@ async fn own(
     drop(collections);
     let until = async {
         let lost = async {
-            while keeper.holds() && !store.is_outdated() {
+            while keeper.holds(epoch) && !store.is_outdated() {
                 tokio::time::sleep(LOOK).await;
             }
         };
@@ -128,10 +139,20 @@ async fn own(
         }
     };
     let served = meridian_remote::serve(Embedded::new(store.clone()), listener, options, until).await;
-    let stopped = *stopping.borrow() && keeper.holds() && !store.is_outdated();
+    let stopped = *stopping.borrow() && keeper.holds(epoch) && !store.is_outdated();
     if stopped {
         // Flushed while the lease still holds, so that the next owner replays no log.
-        blocking("closing the collections", move || store.close()).await??;
+        let closed = blocking("closing the collections", move || {
+            for collection in store.collections() {
+                // An error shows again when the collection is closed.
+                let _ = collection.flush();
+            }
+            // What is true from here on, for readers: the lease is given up with it.
+            let last = store.complete();
+            store.close().map(|()| last)
+        });
+        let last = closed.await??;
+        keeper.say(epoch, Some(Arc::new(move || last.clone())));
     }
     served.map_err(|e| Failure::Refused(format!("answering gateways failed: {e}")))?;
     Ok(if *stopping.borrow() { Ended::Stopped } else { Ended::Lost })
@@ -141,11 +162,14 @@ async fn own(
 async fn open(
     config: &Config,
     keeper: &Keeper,
+    epoch: u64,
     bucket: &Arc<dyn Bucket>,
     seams: &Seams,
 ) -> Result<Option<Arc<Store>>, Failure> {
-    while keeper.holds() {
-        let (options, for_open, bucket) = (config.store.clone(), seams.clone(), bucket.clone());
+    while keeper.holds(epoch) {
+        let (mut options, for_open, bucket) = (config.store.clone(), seams.clone(), bucket.clone());
+        options.staleness_max = Some(config.cluster.staleness_max);
+        options.query_max = config.server.timeout_max;
         match blocking("opening the collections", move || Store::open_shared(options, for_open, bucket)).await? {
             Ok(store) => return Ok(Some(Arc::new(store))),
             // The bucket may answer again while the lease holds.

@@ -15,12 +15,13 @@ use std::sync::Arc;
 pub(super) async fn move_in(
     config: &Config,
     keeper: &Keeper,
+    epoch: u64,
     bucket: &Arc<dyn Bucket>,
     store: &Arc<Store>,
     seams: &Seams,
 ) -> Result<bool, Failure> {
     let folder = config.store.data.display();
-    while keeper.holds() {
+    while keeper.holds(epoch) {
         let (control, store) = (ControlPlane::new(bucket.clone(), seams, config.store.audit_bytes), store.clone());
         match blocking("moving records into the bucket", move || control.move_in(&store, &RECORD_KINDS)).await? {
             Ok(Moved::Nothing) => return Ok(true),

@@ -1,18 +1,17 @@
 //! `--role scan`: answers from what the owner has flushed to the bucket, and refuses writes.
 
-use super::super::http::{self, Doors, Source};
-use super::{blocking, open_bucket};
+use super::super::http::{self, Source};
+use super::{Opened, blocking};
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::output::say;
 use meridian_backend::Embedded;
-use meridian_store::seams::Seams;
 use meridian_store::{ControlPlane, Store};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
 
-/// How often the bucket is asked for new manifests.
+/// How often the bucket is asked for new manifests, and for what the owner says of them.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// Runs a server that only reads, until `stop`.
@@ -20,12 +19,11 @@ pub(in super::super) async fn scan(
     mut config: Config,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), Failure> {
-    let doors = Doors::open(&mut config).await?;
-    let seams = Seams::real();
-    let bucket = open_bucket(&config.cluster, &seams).await?;
+    let Opened { doors, seams, bucket } = Opened::open(&mut config).await?;
     let records = ControlPlane::new(bucket.clone(), &seams, config.store.audit_bytes);
     // Gateways match, poll and send them. Here each event would be matched once more, and late.
     config.server.saved.enabled = false;
+    config.store.skew = config.cluster.skew;
     let (options, for_open) = (config.store.clone(), seams.clone());
     let opened = blocking("opening the bucket", move || Store::open_read_only(options, for_open, bucket)).await?;
     let store = Arc::new(opened?);

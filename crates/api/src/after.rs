@@ -1,0 +1,106 @@
+//! `Meridian-After`: reads that show at least the write that their client knows of, wherever they are answered.
+
+use crate::entry::Lease;
+use crate::params::Params;
+use crate::problem::{Kind, Problem, Result};
+use crate::request::Context;
+use crate::state::AppState;
+use crate::stream::Run;
+use axum::http::{HeaderMap, HeaderName};
+use meridian_backend::Collection;
+use tokio::time::{Duration, Instant};
+
+/// The position of a write, as its answer gave it.
+static AFTER: HeaderName = HeaderName::from_static("meridian-after");
+/// First interval at which a waiting request looks for the write; it doubles up to the max, as many may wait, and a gateway
+/// asks the owner.
+const LOOK: Duration = Duration::from_millis(20);
+const LOOK_MAX: Duration = Duration::from_millis(250);
+/// When a client that waited in vain may come back: a server that only reads takes up what is new about once a second.
+const RETRY: Duration = Duration::from_secs(1);
+
+impl Context {
+    /// The run of a read, once the collection shows the write that the header `Meridian-After` names, if there is one.
+    ///
+    /// # Errors
+    /// 503 where the write has not arrived by the deadline, or by the default one of requests.
+    pub async fn read(&self, state: &AppState, collection: &dyn Collection, deadline: Instant) -> Result<Run> {
+        if let Some(after) = position(&self.headers)? {
+            let until = deadline.min(self.arrived + state.config.timeout_default);
+            wait(after, collection, &self.lease, until, state.backend.follows()).await?;
+        }
+        self.lease.run(state, deadline).await
+    }
+}
+
+fn position(headers: &HeaderMap) -> Result<Option<u64>> {
+    let Some(value) = headers.get(&AFTER) else { return Ok(None) };
+    let text = value.to_str().unwrap_or_default();
+    let position = text.trim().parse::<u64>();
+    position.map(Some).map_err(|_| {
+        let detail =
+            format!("{text:?}: expected the position of a write, as the header Meridian-Position of its answer has it");
+        Problem::parameter("Meridian-After", detail)
+    })
+}
+
+async fn wait(after: u64, collection: &dyn Collection, lease: &Lease, until: Instant, follows: bool) -> Result<()> {
+    let (mut shown, mut look) = (collection.position(), LOOK);
+    if shown < after {
+        // It takes no part in the work meanwhile: others run, and it is admitted again.
+        lease.give_back();
+    }
+    while shown < after {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            let why = match follows {
+                true => "ask again later, or ask a gateway, which shows every write at once",
+                false => "is it of this collection?",
+            };
+            let detail =
+                format!("the write at position {after} has not arrived: this server shows writes up to {shown}; {why}");
+            return Err(Problem::new(Kind::Behind, detail).retry_after(RETRY));
+        }
+        tokio::time::sleep(look.min(left)).await;
+        look = (look * 2).min(LOOK_MAX);
+        shown = collection.position();
+    }
+    Ok(())
+}
+
+/// What a read shows where its request does not say: every acknowledged write, or what the owner of the data has flushed.
+pub fn consistency(state: &AppState) -> &'static str {
+    if state.backend.follows() { "eventual" } else { "immediate" }
+}
+
+/// Takes `consistency`. Where this process or the owner that it asks has every write, both values are satisfied.
+pub fn take_consistency(params: &mut Params, state: &AppState) -> Result<&'static str> {
+    match params.take("consistency").as_deref() {
+        None => Ok(consistency(state)),
+        Some("eventual") => Ok("eventual"),
+        Some("immediate") if !state.backend.follows() => Ok("immediate"),
+        Some("immediate") => {
+            let detail = "this server shows what the owner of the data has flushed: expected eventual; a gateway answers immediate";
+            Err(Problem::parameter("consistency", detail))
+        }
+        Some(other) => Err(Problem::parameter("consistency", format!("{other:?}: expected immediate or eventual"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::http::HeaderValue;
+
+    #[test]
+    fn a_position_is_a_number() {
+        let of =
+            |value: &'static str| position(&HeaderMap::from_iter([(AFTER.clone(), HeaderValue::from_static(value))]));
+        assert_eq!(of(" 17").unwrap(), Some(17));
+        assert_eq!(position(&HeaderMap::new()).unwrap(), None);
+        for wrong in ["", "-1", "x", "1.5", "18446744073709551616"] {
+            let problem = of(wrong).unwrap_err();
+            assert!(problem.detail().contains("Meridian-Position"), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Up to when what an owner has flushed is complete, so that a reader of it can tell an idle collection from one that it is behind of.
+//!
+//! An owner makes a statement now and then, and the record that carries it is written only while the lease is this owner's. A reader
+//! reads the statement first and the collections' manifests after that. So of each collection it has every write that was acknowledged
+//! before the time that the statement gives for it.
+//!
+//! Statements stay true for ever, and of two the later time counts.
+
+use serde::{Deserialize, Serialize};
+
+/// Most collections that a statement names. Beyond that it gives the others the earliest of their times.
+pub const NAMED_MAX: usize = 256;
+
+/// A statement. Times are microseconds since 1970 by the owner's clock.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Complete {
+    /// Of every collection that is not named, all that was acknowledged before this is flushed.
+    pub time: i64,
+    /// Collections with writes that are not.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub behind: Vec<Behind>,
+}
+
+/// A collection of which something is not flushed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Behind {
+    /// Its tenant.
+    pub tenant: String,
+    /// Its name.
+    pub collection: String,
+    /// All that was acknowledged before this is flushed: when the oldest other write was taken.
+    pub time: i64,
+}
+
+impl Complete {
+    /// The statement of an owner at `time`, with every collection that has writes to flush.
+    pub fn at(time: i64, mut behind: Vec<Behind>) -> Complete {
+        if behind.len() <= NAMED_MAX {
+            return Complete { time, behind };
+        }
+        // The oldest are named: so the time of the rest is as late as it can be.
+        behind.sort_unstable_by_key(|one| one.time);
+        let rest = behind.split_off(NAMED_MAX).first().map_or(time, |first| first.time);
+        Complete { time: rest.min(time), behind }
+    }
+
+    /// Up to when what is flushed of a collection is complete.
+    pub fn time_of(&self, tenant: &str, collection: &str) -> i64 {
+        let named = self.behind.iter().find(|one| one.tenant == tenant && one.collection == collection);
+        named.map_or(self.time, |one| one.time)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn behind(n: i64, time: i64) -> Behind {
+        Behind { tenant: "t".to_owned(), collection: format!("c{n}"), time }
+    }
+
+    #[test]
+    fn an_idle_collection_is_complete_as_of_the_statement() {
+        let said = Complete::at(100, vec![behind(1, 40)]);
+        assert_eq!((said.time_of("t", "c1"), said.time_of("t", "c2"), said.time_of("u", "c1")), (40, 100, 100));
+    }
+
+    #[test]
+    fn a_statement_is_bounded_and_never_says_too_much() {
+        let many: Vec<Behind> = (0..1000).map(|n| behind(n, 10 + (n * 7) % 1000)).collect();
+        let said = Complete::at(5000, many.clone());
+        assert_eq!(said.behind.len(), NAMED_MAX);
+        for one in &many {
+            assert!(said.time_of("t", &one.collection) <= one.time, "{}", one.collection);
+        }
+        assert_eq!(said.time, 10 + NAMED_MAX as i64, "no earlier than it has to be");
+    }
+}

@@ -1,0 +1,72 @@
+//! Reading a chain of objects some at a time: a store answers many calls in the time of one.
+
+use crate::seams::LogPlace;
+use std::collections::VecDeque;
+use std::thread::Builder;
+
+/// Most objects that are read at a time, each of some MiB.
+const WINDOW_MAX: usize = 8;
+
+/// Reads ahead, in the order of a chain.
+#[derive(Debug)]
+pub(super) struct Ahead<T> {
+    /// How many are read next: it doubles, so that the end of a short chain costs few calls for names that are not there.
+    window: usize,
+    read: VecDeque<(LogPlace, T)>,
+}
+
+impl<T: Send> Ahead<T> {
+    pub(super) fn new() -> Ahead<T> {
+        Ahead { window: 1, read: VecDeque::new() }
+    }
+
+    /// What is at a place. Where the writer of the place went on, the places after it are read at the same time.
+    ///
+    /// An answer may be older than the call: that nothing is there holds only once `read` has said so again.
+    pub(super) fn get(&mut self, place: LogPlace, read: impl Fn(LogPlace) -> T + Sync) -> T {
+        if let Some((at, found)) = self.read.pop_front()
+            && at == place
+        {
+            return found;
+        }
+        // The chain went another way, or all is used up.
+        self.read.clear();
+        let later = std::iter::successors(Some(place.next()), |place| Some(place.next())).take(self.window - 1);
+        self.window = (self.window * 2).min(WINDOW_MAX);
+        let read = &read;
+        std::thread::scope(|scope| {
+            let begin = |place| Some((place, Builder::new().spawn_scoped(scope, move || read(place)).ok()?));
+            let reads: Vec<_> = later.map_while(begin).collect();
+            let first = read(place);
+            // One without a thread, or that panicked, is read in its turn, by this thread.
+            let done = reads.into_iter().map_while(|(place, thread)| Some((place, thread.join().ok()?)));
+            self.read.extend(done);
+            first
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    #[test]
+    fn a_chain_is_read_in_order_and_few_names_beyond_its_end() {
+        let calls = AtomicUsize::new(0);
+        let read = |place: LogPlace| {
+            calls.fetch_add(1, Ordering::Relaxed);
+            (place.number <= 40).then_some(place.number)
+        };
+        let (mut ahead, mut at) = (Ahead::new(), LogPlace::FIRST);
+        for number in 1..=40 {
+            assert_eq!(ahead.get(at, read), Some(number));
+            at = at.next();
+        }
+        assert_eq!(ahead.get(at, read), None);
+        assert!(calls.load(Ordering::Relaxed) < 40 + WINDOW_MAX, "{calls:?}");
+        // Another writer goes on: what was read ahead is not of its part.
+        let other = LogPlace { epoch: 9, number: 3 };
+        assert_eq!(ahead.get(other, read), Some(3));
+    }
+}

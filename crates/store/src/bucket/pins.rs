@@ -1,0 +1,367 @@
+//! What readers in other processes use, so that the owner leaves it where it is.
+//!
+//! A reader has one pin: an object with an entry for each collection. It creates the next one, `pins/{reader}/{number}`, before a part of a
+//! pin's time is over, and deletes the one before. An owner lists the pins now and then, and counts by its own clock for how long the
+//! newest one of a reader stays the same. A reader counts from before it wrote the pin, and so stops before the owner does: no
+//! clocks are compared.
+//!
+//! A pin need not come first: an object stays for a grace after the last manifest that named it, which is longer than a pin's time.
+
+use super::Bucket;
+use super::create::{Created, create};
+use crate::codec::{frame, unframe};
+use crate::error::StoreError;
+use crate::seams::Clock;
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, HashMap};
+use std::io::ErrorKind;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+const MAGIC: &[u8; 8] = b"MRDNPINS";
+const VERSION: u32 = 1;
+const FOLDER: &str = "pins/";
+/// How long a pin holds without being renewed.
+pub(crate) const TTL: Duration = Duration::from_secs(60);
+/// A reader renews its pin after this part of its time.
+const RENEW_PART: i64 = 3;
+/// An owner waits longer than a pin's time by this part of it: clocks of two machines differ in rate.
+const MARGIN_PART: i64 = 4;
+/// Interval at which an owner reads the pins, in microseconds.
+const LOOK_US: i64 = 10_000_000;
+/// Most numbers of earlier pins that a reader remembers to delete.
+const OLD_MAX: usize = 64;
+
+/// What a reader uses of one collection.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct InUse {
+    /// The partition's folder in the bucket.
+    pub(crate) folder: String,
+    /// Version of the oldest manifest of which an object is read.
+    pub(crate) manifest: u64,
+    /// The least sequence number of a snapshot that may be asked for.
+    pub(crate) seq: u64,
+}
+
+fn ttl_us() -> i64 {
+    i64::try_from(TTL.as_micros()).unwrap_or(i64::MAX)
+}
+
+/// The pin of this process.
+#[derive(Debug)]
+pub(crate) struct Pin {
+    bucket: Arc<dyn Bucket>,
+    clock: Arc<dyn Clock>,
+    /// What names begin with: `pins/{reader}/`.
+    folder: String,
+    /// Until when it holds, in microseconds of the clock's elapsed time.
+    until: Arc<AtomicI64>,
+    written: Mutex<Written>,
+}
+
+#[derive(Debug)]
+struct Written {
+    number: u64,
+    /// Numbers of pins that may be there.
+    there: Vec<u64>,
+    /// When the next one is due.
+    due: i64,
+}
+
+impl Pin {
+    /// The pin of a reader, not written yet. `reader` is random: no other start of a process has it.
+    pub(crate) fn new(bucket: Arc<dyn Bucket>, clock: Arc<dyn Clock>, reader: u64) -> Pin {
+        Pin {
+            bucket,
+            clock,
+            folder: format!("{FOLDER}{reader:016x}/"),
+            until: Arc::new(AtomicI64::new(i64::MIN)),
+            written: Mutex::new(Written { number: 0, there: Vec::new(), due: i64::MIN }),
+        }
+    }
+
+    /// Until when the pin holds, in microseconds of the clock's elapsed time.
+    pub(crate) fn until(&self) -> Arc<AtomicI64> {
+        self.until.clone()
+    }
+
+    /// Writes the pin anew, if that is due, with what `in_use` says.
+    ///
+    /// # Errors
+    /// What the bucket said: then the pin holds for as long as it did.
+    pub(crate) fn renew(&self, in_use: impl FnOnce() -> Vec<InUse>) -> Result<(), StoreError> {
+        let mut written = self.written.lock();
+        // Before anything is written: the owner counts from later.
+        let begun = self.clock.elapsed();
+        if begun < written.due {
+            return Ok(());
+        }
+        // Whatever becomes of it, no other pin has the number.
+        written.number += 1;
+        let number = written.number;
+        let (name, in_use) = (self.name(number), in_use());
+        let path = Path::new(&self.bucket.place()).join(&name);
+        let json = serde_json::to_vec(&in_use).map_err(|e| StoreError::corrupt(&path, e.to_string()))?;
+        written.there.push(number);
+        // Also while the bucket does not answer: those beyond are the owner's to delete.
+        let over = written.there.len().saturating_sub(OLD_MAX);
+        written.there.drain(..over);
+        match create(self.bucket.as_ref(), self.clock.as_ref(), &name, &frame(MAGIC, VERSION, &json)) {
+            Ok(Created::Ours) => {}
+            Ok(Created::Theirs(_)) => return Err(StoreError::corrupt(&path, "another process wrote it")),
+            Err(failure) => return Err(StoreError::io("create", &path)(failure.into_error())),
+        }
+        written.due = begun.saturating_add(ttl_us() / RENEW_PART);
+        self.until.store(begun.saturating_add(ttl_us()), Ordering::Release);
+        // One that cannot be deleted now is tried again, and is the owner's to delete in the end.
+        written.there.retain(|there| *there == number || self.bucket.delete(&self.name(*there)).is_err());
+        Ok(())
+    }
+
+    /// Lets go of everything.
+    pub(crate) fn release(&self) {
+        self.until.store(i64::MIN, Ordering::Release);
+        for number in std::mem::take(&mut self.written.lock().there) {
+            // One that stays counts for its time and no longer.
+            let _ = self.bucket.delete(&self.name(number));
+        }
+    }
+
+    fn name(&self, number: u64) -> String {
+        format!("{}{number:016x}", self.folder)
+    }
+}
+
+/// The pins of all readers, as an owner knows them.
+#[derive(Debug)]
+pub(crate) struct Pins {
+    bucket: Arc<dyn Bucket>,
+    clock: Arc<dyn Clock>,
+    board: Mutex<Board>,
+}
+
+#[derive(Debug)]
+struct Board {
+    /// When the pins are read next.
+    next: i64,
+    /// Whether they could be read last time.
+    known: bool,
+    /// By the name of the reader.
+    readers: BTreeMap<String, Reader>,
+    /// By folder: the oldest manifest and the least sequence number in use.
+    in_use: HashMap<String, (u64, u64)>,
+}
+
+#[derive(Debug)]
+struct Reader {
+    number: u64,
+    /// When this number was first seen.
+    since: i64,
+    in_use: Vec<InUse>,
+}
+
+impl Pins {
+    pub(crate) fn new(bucket: Arc<dyn Bucket>, clock: Arc<dyn Clock>) -> Pins {
+        let board = Board { next: i64::MIN, known: false, readers: BTreeMap::new(), in_use: HashMap::new() };
+        Pins { bucket, clock, board: Mutex::new(board) }
+    }
+
+    /// Whether the pins are known; they are read again where that was a while ago. Without them nothing may be deleted.
+    pub(super) fn look(&self) -> bool {
+        // Held over the calls: only maintenance asks.
+        let mut board = self.board.lock();
+        let now = self.clock.elapsed();
+        if now < board.next {
+            return board.known;
+        }
+        board.next = now.saturating_add(LOOK_US);
+        let read = self.read_all(&mut board, now);
+        if let Err(error) = &read {
+            tracing::warn!(%error, "the pins of readers cannot be read: nothing is removed meanwhile");
+        }
+        board.known = read.is_ok();
+        board.known
+    }
+
+    /// Of the partition in a folder: the oldest manifest that a reader uses, and the least sequence number.
+    pub(super) fn in_use(&self, folder: &str) -> Option<(u64, u64)> {
+        self.board.lock().in_use.get(folder).copied()
+    }
+
+    fn read_all(&self, board: &mut Board, now: i64) -> Result<(), StoreError> {
+        let place = self.bucket.place();
+        let names = self.bucket.list(FOLDER).map_err(StoreError::io("list", &Path::new(&place).join(FOLDER)))?;
+        let mut newest: BTreeMap<&str, u64> = BTreeMap::new();
+        let pins = || names.iter().filter_map(|name| Some((name, parse(name)?)));
+        for (_, (reader, number)) in pins() {
+            let known = newest.entry(reader).or_default();
+            *known = number.max(*known);
+        }
+        for (reader, number) in &newest {
+            let known = board.readers.get_mut(*reader);
+            if known.as_ref().is_some_and(|known| known.number == *number) {
+                continue;
+            }
+            match self.read(reader, *number) {
+                Ok(in_use) => {
+                    let found = Reader { number: *number, since: now, in_use };
+                    board.readers.insert((*reader).to_owned(), found);
+                }
+                // Renewed since the listing, so its reader is there.
+                Err(StoreError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
+                    known.into_iter().for_each(|known| known.since = now);
+                }
+                // Its reader was there. What it said before counts on, but for its time only: no other may follow.
+                Err(error @ (StoreError::Corrupt { .. } | StoreError::NewerFormat { .. })) => {
+                    tracing::warn!(%error, "a reader's pin does not read");
+                    let in_use = known.map_or_else(Vec::new, |known| std::mem::take(&mut known.in_use));
+                    board.readers.insert((*reader).to_owned(), Reader { number: *number, since: now, in_use });
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        // A listing may be behind: one that it does not show counts for its time as well.
+        let alive = |reader: &Reader| now - reader.since <= ttl_us() + ttl_us() / MARGIN_PART;
+        let dead: Vec<String> =
+            board.readers.iter().filter(|(_, reader)| !alive(reader)).map(|(name, _)| name.clone()).collect();
+        for (name, (reader, number)) in pins() {
+            let is_dead = dead.iter().any(|dead| dead == reader);
+            if is_dead || newest.get(reader).is_some_and(|newest| number < *newest) {
+                // What cannot be deleted now is met again at the next look.
+                let _ = self.bucket.delete(name);
+            }
+        }
+        dead.iter().for_each(|dead| drop(board.readers.remove(dead)));
+        board.in_use.clear();
+        for InUse { folder, manifest, seq } in board.readers.values().flat_map(|reader| &reader.in_use) {
+            let (oldest, least) = board.in_use.entry(folder.clone()).or_insert((*manifest, *seq));
+            (*oldest, *least) = ((*oldest).min(*manifest), (*least).min(*seq));
+        }
+        Ok(())
+    }
+
+    fn read(&self, reader: &str, number: u64) -> Result<Vec<InUse>, StoreError> {
+        let name = format!("{FOLDER}{reader}/{number:016x}");
+        let path = Path::new(&self.bucket.place()).join(&name);
+        let bytes = self.bucket.get(&name).map_err(StoreError::io("read", &path))?;
+        let content = unframe(&path, MAGIC, VERSION, &bytes)?;
+        serde_json::from_slice(content).map_err(|e| StoreError::corrupt(&path, format!("it does not read: {e}")))
+    }
+}
+
+/// The reader and the number in the name of a pin.
+fn parse(name: &str) -> Option<(&str, u64)> {
+    let (reader, number) = name.strip_prefix(FOLDER)?.split_once('/')?;
+    Some((reader, u64::from_str_radix(number, 16).ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bucket::MemoryBucket;
+    use crate::seams::ManualClock;
+
+    const SECOND: i64 = 1_000_000;
+
+    fn used(manifest: u64, seq: u64) -> Vec<InUse> {
+        vec![InUse { folder: "f".to_owned(), manifest, seq }]
+    }
+
+    fn pins_of(bucket: &MemoryBucket) -> usize {
+        bucket.objects().iter().filter(|(name, _)| name.starts_with(FOLDER)).count()
+    }
+
+    #[test]
+    fn a_pin_counts_while_it_is_renewed_and_its_reader_stops_first() {
+        let (bucket, clock, owners) = (MemoryBucket::new(), ManualClock::new(0), ManualClock::new(0));
+        let (clock, owners) = (Arc::new(clock), Arc::new(owners));
+        let pins = Pins::new(Arc::new(bucket.clone()), owners.clone());
+        let one = Pin::new(Arc::new(bucket.clone()), clock.clone(), 1);
+        let two = Pin::new(Arc::new(bucket.clone()), clock.clone(), 2);
+        let holds = |pin: &Pin| clock.elapsed() < pin.until().load(Ordering::Acquire);
+        let pass = |seconds: i64| {
+            clock.advance(seconds * SECOND);
+            owners.advance(seconds * SECOND);
+        };
+        assert!(pins.look() && pins.in_use("f").is_none() && !holds(&one));
+        one.renew(|| used(7, 70)).unwrap();
+        two.renew(|| used(9, 60)).unwrap();
+        assert!(holds(&one));
+        pass(10);
+        assert!(pins.look());
+        assert_eq!(pins.in_use("f"), Some((7, 60)), "the least of all readers");
+        assert_eq!(pins.in_use("g"), None);
+        // Two goes on; one cannot be heard of any more.
+        for _ in 0..20 {
+            pass(5);
+            two.renew(|| used(9, 60)).unwrap();
+            assert!(pins.look());
+            assert!(!holds(&one) || pins.in_use("f") == Some((7, 60)), "the owner let go first");
+        }
+        assert!(!holds(&one));
+        assert_eq!(pins.in_use("f"), Some((9, 60)));
+        assert_eq!(pins_of(&bucket), 1, "old pins go, and those of readers that are no more");
+        two.release();
+        assert_eq!(pins_of(&bucket), 0);
+    }
+
+    #[test]
+    fn a_damaged_pin_counts_for_its_time_and_goes() {
+        let (bucket, clock) = (MemoryBucket::new(), Arc::new(ManualClock::new(0)));
+        let pins = Pins::new(Arc::new(bucket.clone()), clock.clone());
+        let pin = Pin::new(Arc::new(bucket.clone()), clock.clone(), 1);
+        pin.renew(|| used(7, 70)).unwrap();
+        assert!(pins.look());
+        clock.advance(30 * SECOND);
+        pin.renew(|| used(8, 80)).unwrap();
+        let (name, _) = bucket.objects().into_iter().find(|(name, _)| name.starts_with(FOLDER)).unwrap();
+        bucket.harm(&name, Some(b"damaged".to_vec()));
+        for passed in 0..9 {
+            assert!(pins.look());
+            let expected = (passed * 10 <= 75).then_some((7, 70));
+            assert_eq!(pins.in_use("f"), expected, "{passed}");
+            clock.advance(LOOK_US);
+        }
+        assert_eq!(pins_of(&bucket), 0);
+    }
+
+    #[test]
+    fn a_reader_without_the_bucket_remembers_few_numbers() {
+        let (bucket, clock) = (MemoryBucket::new(), Arc::new(ManualClock::new(0)));
+        let pin = Pin::new(Arc::new(bucket.clone()), clock.clone(), 1);
+        bucket.cut(true);
+        for _ in 0..2 * OLD_MAX {
+            assert!(pin.renew(Vec::new).is_err());
+        }
+        assert!(pin.written.lock().there.len() <= OLD_MAX);
+        bucket.cut(false);
+        pin.renew(Vec::new).unwrap();
+        assert_eq!(pins_of(&bucket), 1);
+    }
+
+    #[test]
+    fn pins_that_cannot_be_read_are_not_taken_for_none() {
+        let (bucket, clock) = (MemoryBucket::new(), Arc::new(ManualClock::new(0)));
+        let pins = Pins::new(Arc::new(bucket.clone()), clock.clone());
+        bucket.cut(true);
+        assert!(!pins.look() && !pins.look());
+        bucket.cut(false);
+        clock.advance(LOOK_US);
+        assert!(pins.look());
+        // A reader without the bucket holds nothing once its time is over, and a pin after that counts again.
+        let pin = Pin::new(Arc::new(bucket.clone()), clock.clone(), 1);
+        pin.renew(|| used(7, 70)).unwrap();
+        bucket.cut(true);
+        clock.advance(ttl_us());
+        assert!(pin.renew(|| used(7, 70)).is_err());
+        assert!(clock.elapsed() >= pin.until().load(Ordering::Acquire));
+        bucket.cut(false);
+        pin.renew(|| used(8, 80)).unwrap();
+        assert!(clock.elapsed() < pin.until().load(Ordering::Acquire));
+        assert!(pins.look());
+        assert_eq!(pins.in_use("f"), Some((8, 80)));
+    }
+}

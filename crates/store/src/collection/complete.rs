@@ -1,0 +1,85 @@
+//! Up to when a snapshot is known to hold every write: how old an answer is.
+
+use parking_lot::Mutex;
+use std::collections::VecDeque;
+
+/// Most earlier states whose times are remembered: page tokens name those of the last minutes.
+const PASSED_MAX: usize = 512;
+
+/// Of a collection that this process writes, a snapshot is complete when it is taken. Of one that it follows, as the owner says.
+#[derive(Debug, Default)]
+pub(crate) struct Completeness(Option<Mutex<Followed>>);
+
+#[derive(Debug)]
+struct Followed {
+    /// When the collection was made: before that no write is missing from any state.
+    made: i64,
+    /// Position of the state that is shown.
+    position: u64,
+    /// Up to when it is complete.
+    time: i64,
+    /// Positions of earlier states, and up to when each was complete.
+    passed: VecDeque<(u64, i64)>,
+}
+
+impl Completeness {
+    /// Of a collection that is followed. `made`: when it was made. Times are microseconds since 1970.
+    pub(crate) fn followed(made: i64) -> Completeness {
+        Completeness(Some(Mutex::new(Followed { made, position: 0, time: made, passed: VecDeque::new() })))
+    }
+
+    /// Notes the state that is shown from now on, and up to when it is complete, if that is said.
+    pub(crate) fn note(&self, position: u64, time: Option<i64>) {
+        let Some(followed) = &self.0 else { return };
+        let mut followed = followed.lock();
+        if position != followed.position {
+            let passed = (followed.position, followed.time);
+            followed.passed.push_back(passed);
+            if followed.passed.len() > PASSED_MAX {
+                followed.passed.pop_front();
+            }
+            followed.position = position;
+        }
+        // What was said of an earlier state holds for a later one.
+        followed.time = time.map_or(followed.time, |time| time.max(followed.time));
+    }
+
+    /// Up to when the state after a position is complete. `now`: the answer where the collection is written here.
+    pub(crate) fn of(&self, position: u64, now: i64) -> i64 {
+        let Some(followed) = &self.0 else { return now };
+        let followed = followed.lock();
+        // A state that is shown and not noted yet holds more than the one noted.
+        if position >= followed.position {
+            return followed.time;
+        }
+        let passed = followed.passed.iter().rfind(|(passed, _)| *passed <= position);
+        passed.map_or(followed.made, |(_, time)| *time)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_is_as_old_as_was_last_said_of_it() {
+        let complete = Completeness::followed(100);
+        assert_eq!(complete.of(7, 900), 100, "nothing is said yet");
+        complete.note(7, Some(500));
+        complete.note(7, None);
+        complete.note(7, Some(400));
+        assert_eq!(complete.of(7, 900), 500, "a statement holds for ever");
+        complete.note(9, Some(700));
+        // The state before has grown no younger.
+        assert_eq!((complete.of(9, 900), complete.of(7, 900), complete.of(8, 900)), (700, 500, 500));
+        for position in 10..2000 {
+            complete.note(position, None);
+        }
+        assert_eq!((complete.of(1999, 900), complete.of(3, 900)), (700, 100));
+    }
+
+    #[test]
+    fn what_is_written_here_is_complete_now() {
+        assert_eq!(Completeness::default().of(3, 900), 900);
+    }
+}

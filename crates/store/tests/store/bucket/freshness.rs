@@ -1,0 +1,242 @@
+//! How old what a reader shows is, and that the owner leaves what a reader uses.
+
+use super::{Fate, seams, write};
+use crate::world::{content, options, schema};
+use meridian_model::IdRole;
+use meridian_store::bucket::{Bucket, MemoryBucket};
+use meridian_store::seams::{Clock, ManualClock, Seams};
+use meridian_store::{Collection, Lease, Options, Settings, Standing, Store};
+use std::sync::Arc;
+use std::time::Duration;
+
+const SECOND: i64 = 1_000_000;
+
+/// The processes of a cluster, all with one clock.
+struct Cluster {
+    bucket: MemoryBucket,
+    clock: Arc<ManualClock>,
+}
+
+impl Cluster {
+    fn new() -> Cluster {
+        Cluster { bucket: MemoryBucket::new(), clock: Arc::new(ManualClock::new(crate::world::START)) }
+    }
+
+    fn seams(&self) -> Seams {
+        Seams { clock: self.clock.clone(), ..seams() }
+    }
+
+    fn owner(&self) -> Owner {
+        let bucket: Arc<dyn Bucket> = Arc::new(self.bucket.clone());
+        let seams = self.seams();
+        let lease = Lease::new(&bucket, "owner", "one", "host:1", Duration::from_secs(3), &seams);
+        // The one before may hold it still.
+        for _ in 0..100 {
+            if matches!(lease.turn().unwrap(), Standing::Owner(_)) {
+                break;
+            }
+            self.clock.advance(SECOND / 10);
+        }
+        assert!(lease.holds());
+        let options = Options { staleness_max: Some(Duration::from_secs(60)), ..options() };
+        let store = Arc::new(Store::open_shared(options, seams, bucket).unwrap());
+        let says = Arc::downgrade(&store);
+        let epoch = lease.term().unwrap().epoch;
+        lease.say(epoch, Some(Arc::new(move || says.upgrade()?.complete())));
+        Owner { lease, store }
+    }
+
+    fn reader(&self) -> Store {
+        Store::open_read_only(options(), self.seams(), Arc::new(self.bucket.clone())).unwrap()
+    }
+
+    fn age(&self, collection: &Collection) -> i64 {
+        (self.clock.now() - collection.snapshot().taken_at) / SECOND
+    }
+}
+
+struct Owner {
+    lease: Lease,
+    store: Arc<Store>,
+}
+
+impl Owner {
+    fn collection(&self) -> Arc<Collection> {
+        match self.store.collection("t", "c") {
+            Some(collection) => collection,
+            None => self.store.create("t", "c", schema(IdRole::Given), Settings::default()).unwrap(),
+        }
+    }
+}
+
+#[test]
+fn an_idle_collection_is_fresh_and_one_behind_says_how_far() {
+    let cluster = Cluster::new();
+    let owner = cluster.owner();
+    let c = owner.collection();
+    assert_eq!(write(&c, 1), Fate::Stored);
+    c.flush().unwrap();
+    let reader = cluster.reader();
+    let seen = reader.collection("t", "c").unwrap();
+    let tick = |seconds: i64| {
+        for _ in 0..seconds {
+            cluster.clock.advance(SECOND);
+            owner.lease.turn().unwrap();
+            reader.refresh().unwrap();
+        }
+    };
+    // Nothing is written for an hour.
+    tick(3600);
+    assert!(cluster.age(&seen) <= 1, "{}", cluster.age(&seen));
+    assert_eq!(cluster.age(&c), 0, "the owner shows everything");
+    // A write that is not flushed makes it as old as the write is.
+    write(&c, 2);
+    let old = seen.snapshot();
+    tick(30);
+    assert!((29..=31).contains(&cluster.age(&seen)), "{}", cluster.age(&seen));
+    c.flush().unwrap();
+    tick(2);
+    assert!(cluster.age(&seen) <= 1);
+    assert_eq!(content(&seen.snapshot()).len(), 6);
+    // An earlier snapshot grows no younger.
+    let again = seen.snapshot_at(old.seq).unwrap();
+    assert!(cluster.clock.now() - again.taken_at >= 32 * SECOND);
+    assert_eq!(content(&again).len(), 3);
+    // Without an owner everything grows older.
+    for _ in 0..40 {
+        cluster.clock.advance(SECOND);
+        reader.refresh().unwrap();
+    }
+    assert!((39..=42).contains(&cluster.age(&seen)), "{}", cluster.age(&seen));
+}
+
+#[test]
+fn a_reader_of_a_collection_of_which_nothing_was_said_does_not_call_it_fresh() {
+    let cluster = Cluster::new();
+    let store = Store::open_shared(options(), cluster.seams(), Arc::new(cluster.bucket.clone())).unwrap();
+    let c = store.create("t", "c", schema(IdRole::Given), Settings::default()).unwrap();
+    write(&c, 1);
+    c.flush().unwrap();
+    cluster.clock.advance(100 * SECOND);
+    let seen = cluster.reader().collection("t", "c").unwrap();
+    // Before it was made nothing was missing.
+    assert_eq!(seen.snapshot().taken_at, c.created());
+}
+
+#[test]
+fn a_write_is_flushed_before_it_is_too_old() {
+    let cluster = Cluster::new();
+    let owner = cluster.owner();
+    let c = owner.collection();
+    write(&c, 1);
+    // Writers are never quiet: neither size nor idleness makes it flush.
+    for number in 2..=60 {
+        cluster.clock.advance(SECOND);
+        assert!(!c.maintain_memory(false).unwrap() || c.stats().segments == 0, "{number}");
+        write(&c, number);
+    }
+    cluster.clock.advance(SECOND);
+    while c.maintain_memory(false).unwrap() {}
+    assert_eq!((c.stats().segments > 0, c.stats().memory_rows), (true, 0));
+    assert!(owner.store.complete().unwrap().behind.is_empty());
+    // What is left of a process before counts from when it was written.
+    write(&c, 61);
+    cluster.clock.advance(50 * SECOND);
+    drop((owner, c));
+    let owner = cluster.owner();
+    let c = owner.collection();
+    cluster.clock.advance(10 * SECOND);
+    assert!(c.maintain_memory(false).unwrap());
+    assert_eq!(c.stats().memory_rows, 0);
+}
+
+#[test]
+fn who_may_have_been_replaced_says_nothing() {
+    let cluster = Cluster::new();
+    let owner = cluster.owner();
+    let c = owner.collection();
+    write(&c, 1);
+    let said = owner.store.complete().unwrap();
+    assert_eq!(said.behind.len(), 1);
+    let next = Store::open_shared(options(), cluster.seams(), Arc::new(cluster.bucket.clone())).unwrap();
+    assert_eq!(write(&next.collection("t", "c").unwrap(), 2), Fate::Stored);
+    // It does not know yet, and its lease is what keeps it from saying so; once it knows, it is silent.
+    assert_eq!(write(&c, 3), Fate::Refused);
+    assert_eq!(owner.store.complete(), None);
+    next.close().unwrap();
+    assert_eq!(next.complete(), None, "a store without its collections does not know of any");
+}
+
+#[test]
+fn what_a_reader_uses_stays_for_as_long_as_it_says_so() {
+    let cluster = Cluster::new();
+    let owner = cluster.owner();
+    let c = owner.collection();
+    for number in 1..4 {
+        write(&c, number);
+        c.flush().unwrap();
+    }
+    let reader = cluster.reader();
+    let seen = reader.collection("t", "c").unwrap();
+    let (slow, token) = (seen.snapshot(), seen.snapshot().seq);
+    let before = content(&slow);
+    let objects = || cluster.bucket.objects().iter().filter(|(name, _)| name.ends_with(".segment")).count();
+    // Everything that it shows is replaced, merged away and long past the grace.
+    let pass = |refresh: bool, seconds: i64| {
+        for n in 0..seconds / 10 {
+            cluster.clock.advance(10 * SECOND);
+            if refresh {
+                reader.refresh().unwrap();
+                // A token that is used stays good.
+                assert_eq!(content(&seen.snapshot_at(token).unwrap()), before, "after {n}");
+            }
+            owner.store.trim_serving();
+            c.maintain().unwrap();
+        }
+    };
+    pass(true, 20);
+    c.delete(&["w1-0".to_owned(), "w1-1".to_owned(), "w2-0".to_owned()]).unwrap();
+    for number in 4..40 {
+        write(&c, number);
+        c.flush().unwrap();
+        c.maintain().unwrap();
+    }
+    pass(true, 1200);
+    assert_eq!(content(&slow), before, "a query that reads slowly");
+    let held = objects();
+    // It is gone without a word: its pin counts for its time.
+    pass(false, 600);
+    assert!(objects() < held, "{} of {held} stay", objects());
+    assert_eq!(objects() as u64, c.stats().segments);
+    // By its own clock it has stopped before that.
+    assert!(seen.snapshot_at(token).is_err());
+    reader.refresh().unwrap();
+    assert_eq!(content(&seen.snapshot()), content(&c.snapshot()));
+}
+
+#[test]
+fn a_reader_that_cannot_write_its_pin_shows_no_earlier_snapshot() {
+    let cluster = Cluster::new();
+    let owner = cluster.owner();
+    let c = owner.collection();
+    write(&c, 1);
+    c.flush().unwrap();
+    let reader = cluster.reader();
+    let seen = reader.collection("t", "c").unwrap();
+    let old = seen.snapshot().seq;
+    write(&c, 2);
+    c.flush().unwrap();
+    assert!(reader.refresh().unwrap());
+    assert_eq!(content(&seen.snapshot_at(old).unwrap()).len(), 3);
+    cluster.bucket.cut(true);
+    cluster.clock.advance(61 * SECOND);
+    assert!(reader.refresh().is_err());
+    assert!(seen.snapshot_at(old).is_err(), "the owner may let go of it");
+    let newest = seen.snapshot().seq;
+    assert!(seen.snapshot_at(newest).is_ok());
+    cluster.bucket.cut(false);
+    reader.refresh().unwrap();
+    assert_eq!(content(&seen.snapshot_at(old).unwrap()).len(), 3);
+    reader.close().unwrap();
+    assert!(cluster.bucket.objects().iter().all(|(name, _)| !name.starts_with("pins/")));
+}
