@@ -10,6 +10,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 use std::time::Duration;
 use tokio::runtime::Handle;
+use tokio::task::coop::unconstrained;
 use tokio::time::timeout;
 
 /// How long a call may take that moves few bytes.
@@ -37,7 +38,8 @@ impl Calls {
         // Polled on this thread and not by `Handle::block_on`, which panics on a thread of the runtime; a task that such a thread
         // spawned would wait for it in turn.
         let _runtime = self.handle.enter();
-        let mut call = pin!(timeout(within, call));
+        // The budget of the task that this thread may run is not renewed here: once it is used up, each poll would ask for another.
+        let mut call = pin!(unconstrained(timeout(within, call)));
         let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
         let mut context = Context::from_waker(&waker);
         loop {
@@ -102,6 +104,20 @@ mod tests {
         let hop = async { tokio::task::spawn_blocking(|| 7).await.map_err(|source| Error::JoinError { source }) };
         let inside = runtime.block_on(async move { tokio::spawn(async move { calls.wait(SMALL, hop) }).await });
         assert_eq!(inside.unwrap().unwrap(), 7);
+    }
+
+    #[test]
+    fn a_task_may_make_any_number_of_calls() {
+        let runtime = Builder::new_multi_thread().worker_threads(2).enable_time().build().unwrap();
+        let calls = Calls::new(runtime.handle().clone());
+        let many = async move {
+            (0..500).try_for_each(|_| {
+                let hop =
+                    async { tokio::task::spawn_blocking(|| ()).await.map_err(|source| Error::JoinError { source }) };
+                calls.wait(Duration::from_millis(500), hop)
+            })
+        };
+        runtime.block_on(async move { tokio::spawn(many).await }).unwrap().unwrap();
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod access;
 mod cluster;
 mod images;
 mod memory;
+mod nats;
 mod observe;
 mod search;
 mod server;
@@ -27,6 +28,8 @@ use meridian_api::{BATCH_TIMES, ServerConfig};
 use meridian_federation::provider::shipped;
 use meridian_federation::{Classifier, ImageSettings};
 use meridian_store::{Durability, Options};
+#[cfg(feature = "nats")]
+pub use nats::Address;
 pub use observe::Traces;
 use setting::Setting;
 use std::net::SocketAddr;
@@ -117,6 +120,7 @@ fn all() -> impl Iterator<Item = &'static Setting> {
         images::SETTINGS,
         observe::SETTINGS,
         cluster::SETTINGS,
+        nats::SETTINGS,
     ]
     .into_iter()
     .flatten()

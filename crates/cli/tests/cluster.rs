@@ -6,115 +6,14 @@
 mod common;
 
 use common::batches::{Batches, SPEC};
-use common::{PATIENCE, Random, Run, Server, agent, as_holder, command, counted, data, meridian, send, token};
+use common::owners::{Cluster, answered};
+use common::{PATIENCE, Random, Run, Server, agent, as_holder, counted, data, meridian, token};
 use serde_json::Value;
-use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
-use tempfile::TempDir;
 
 const WRITERS: u64 = 3;
-
-/// The bucket and the folders of a cluster's processes.
-struct Cluster {
-    folder: TempDir,
-}
-
-impl Cluster {
-    fn new() -> Cluster {
-        let folder = tempfile::tempdir().unwrap();
-        // Shorter than by default, so that a takeover takes little of the test's time.
-        std::fs::write(folder.path().join("settings.toml"), "[cluster]\nlease = \"1s\"\n").unwrap();
-        Cluster { folder }
-    }
-
-    fn path(&self, name: &str) -> String {
-        self.folder.path().join(name).display().to_string()
-    }
-
-    fn arguments(&self, role: &str, data: &str) -> Vec<String> {
-        let bucket = format!("file://{}", self.path("bucket"));
-        let (data, settings) = (self.path(data), self.path("settings.toml"));
-        let all = ["--role", role, "--log", "bucket", "--bucket", &bucket, "--data", &data, "--config", &settings];
-        all.map(str::to_owned).to_vec()
-    }
-
-    fn server(&self, role: &str) -> Server {
-        let arguments = self.arguments(role, role);
-        Server::start_with(&arguments.iter().map(String::as_str).collect::<Vec<_>>())
-    }
-
-    fn owner(&self, name: &str) -> Owner {
-        let mut serve = command(&["serve", "--flight", "127.0.0.1:0"]);
-        let log = std::fs::File::create(self.path(&format!("{name}.log"))).unwrap();
-        let mut child = serve.args(self.arguments("owner", name)).stdout(Stdio::piped()).stderr(log).spawn().unwrap();
-        let (tell, said) = channel();
-        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        std::thread::spawn(move || lines.map_while(Result::ok).try_for_each(|line| tell.send(line)));
-        Owner { name: name.to_owned(), child, said }
-    }
-}
-
-/// A process that is, or would be, the owner.
-struct Owner {
-    name: String,
-    child: Child,
-    said: Receiver<String>,
-}
-
-impl Owner {
-    /// Waits for a line that begins with these words.
-    #[track_caller]
-    fn says(&self, words: &str) -> String {
-        loop {
-            match self.said.recv_timeout(PATIENCE) {
-                Ok(line) if line.starts_with(words) => return line,
-                Ok(_) => {}
-                Err(_) => panic!("{} never said {words:?}", self.name),
-            }
-        }
-    }
-
-    fn signal(&self, signal: &str) {
-        send(self.child.id(), signal);
-    }
-
-    #[track_caller]
-    fn ends(&mut self) -> Option<i32> {
-        let begun = Instant::now();
-        loop {
-            if let Some(status) = self.child.try_wait().unwrap() {
-                return status.code();
-            }
-            assert!(begun.elapsed() < PATIENCE, "{} does not end", self.name);
-            std::thread::sleep(Duration::from_millis(20));
-        }
-    }
-}
-
-impl Drop for Owner {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// Waits until a path is answered well.
-#[track_caller]
-fn answered(server: &Server, path: &str) -> String {
-    let begun = Instant::now();
-    loop {
-        let (status, body) = server.get(path);
-        if status == 200 {
-            return body;
-        }
-        assert!(begun.elapsed() < PATIENCE, "{path}: {status} {body}");
-        std::thread::sleep(Duration::from_millis(50));
-    }
-}
 
 #[test]
 fn owners_are_killed_paused_and_stopped_and_nothing_acknowledged_is_lost() {
@@ -435,7 +334,7 @@ fn what_a_role_needs_is_said() {
     for (arguments, words) in [
         (vec!["--role", "king"], "expected all, gateway, owner or scan"),
         (vec!["--role", "owner"], "--log bucket"),
-        (vec!["--role", "owner", "--log", "nats://here"], "NATS"),
+        (vec!["--role", "owner", "--log", "nats://here"], "cluster.nats.urls"),
         (vec!["--role", "owner", "--log", "bucket"], "--bucket file://DIR"),
         (vec!["--role", "scan", "--log", "bucket", "--bucket", "s3://events"], "--bucket s3://events"),
         (vec!["--role", "gateway", "--log", "bucket", "--bucket", &bucket, "--ephemeral"], "--ephemeral"),

@@ -32,6 +32,7 @@
 //! | `backup/` | what copies it out of a live store, and back |
 //! | `audit/` | who changed what: a log of administrative acts |
 //! | `bucket/` | collections in a bucket that processes share, and the lease of their owner |
+//! | `stream/` | the log of such collections in streams, in the place of the bucket |
 //! | `seams/` | disk, clock and randomness |
 //!
 //! `docs/format.md` has the byte layout of every file.
@@ -52,6 +53,7 @@ mod recovery;
 pub mod seams;
 mod snapshot;
 mod store;
+pub mod stream;
 
 pub use audit::{Act, AuditLog, AuditPage, Audited, SharedAudit};
 pub use backup::{Backup, BackupFolder, BackupKey, BackupScope, Received, Saved, restore};
@@ -72,3 +74,4 @@ pub use snapshot::since::Since;
 pub use store::Store;
 pub use store::damaged::Damaged;
 pub use store::records::Records;
+pub use stream::SharedLog;

@@ -6,7 +6,9 @@ use meridian_remote::{RemoteBackend, RemoteOptions, ServeOptions};
 use meridian_store::bucket::MemoryBucket;
 use meridian_store::seams::Seams;
 use meridian_store::{ControlPlane, Store};
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use tokio::sync::{oneshot, watch};
 
@@ -39,12 +41,25 @@ pub fn is_gateway() -> bool {
     std::env::var("MERIDIAN_TEST_GATEWAY").is_ok_and(|value| value == "1" || value == "bucket")
 }
 
+/// Whether the records are in a bucket: tests that reach into those of the folder do not apply.
+pub fn is_in_bucket() -> bool {
+    std::env::var("MERIDIAN_TEST_GATEWAY").is_ok_and(|value| value == "bucket")
+}
+
+/// The bucket of each data folder on disk, for servers that start again over it.
+static BUCKETS: Mutex<BTreeMap<PathBuf, MemoryBucket>> = Mutex::new(BTreeMap::new());
+
 /// The records of a gateway.
 fn records(store: &Arc<Store>, seams: &Seams) -> Arc<dyn RecordSource> {
-    match std::env::var("MERIDIAN_TEST_GATEWAY") {
-        Ok(value) if value == "bucket" => ControlPlane::new(Arc::new(MemoryBucket::new()), seams, 256 << 20),
-        _ => store.clone(),
+    if !is_in_bucket() {
+        return store.clone();
     }
+    let root = store.root();
+    let bucket = match root.is_dir() {
+        true => BUCKETS.lock().unwrap().entry(root.to_owned()).or_insert_with(MemoryBucket::new).clone(),
+        false => MemoryBucket::new(),
+    };
+    ControlPlane::new(Arc::new(bucket), seams, 256 << 20)
 }
 
 /// The backend over a store, and the owner behind it if it is a gateway's.

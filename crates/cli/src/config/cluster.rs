@@ -1,5 +1,6 @@
 //! The role of a process in a cluster, and what its role needs.
 
+use super::nats::Nats;
 use super::setting::{Setting, text};
 use crate::failure::Failure;
 use crate::units;
@@ -52,7 +53,7 @@ impl FromStr for Role {
 /// What the processes of a cluster share, and where they find each other.
 #[derive(Debug, Clone)]
 pub struct Cluster {
-    /// The log: `bucket`; empty outside of a cluster.
+    /// The log: `bucket` or `nats`; empty outside of a cluster.
     pub log: String,
     /// The bucket's address, such as `file:///srv/bucket`.
     pub bucket: String,
@@ -66,6 +67,8 @@ pub struct Cluster {
     pub staleness_max: Duration,
     /// How far the clocks of two machines may be apart.
     pub skew: Duration,
+    /// The log over NATS.
+    pub nats: Nats,
 }
 
 impl Default for Cluster {
@@ -78,6 +81,7 @@ impl Default for Cluster {
             lease: Duration::from_secs(3),
             staleness_max: Duration::from_secs(60),
             skew: Duration::ZERO,
+            nats: Nats::default(),
         }
     }
 }
@@ -106,11 +110,21 @@ impl Cluster {
         }
         match self.log.as_str() {
             "bucket" => {}
-            "" => return wrong(format!("--role {role}: it needs the cluster's log: expected --log bucket")),
-            nats if nats.starts_with("nats://") => {
-                return wrong(format!("--log {nats}: NATS comes with a later version: expected bucket"));
+            "nats" if cfg!(feature = "nats") => {}
+            "nats" => {
+                return wrong(
+                    "--log nats: this program was built without the feature `nats`: expected bucket".to_owned(),
+                );
             }
-            other => return wrong(format!("--log {other}: expected bucket")),
+            "" => {
+                return wrong(format!(
+                    "--role {role}: it needs the cluster's log: expected --log bucket or --log nats"
+                ));
+            }
+            nats if nats.starts_with("nats://") => {
+                return wrong(format!("--log {nats}: expected nats, and the address in the setting cluster.nats.urls"));
+            }
+            other => return wrong(format!("--log {other}: expected bucket or nats")),
         }
         if self.bucket.is_empty() {
             return wrong(format!("--role {role}: it needs the cluster's bucket: expected --bucket file://DIR"));
@@ -135,7 +149,7 @@ pub(super) const ROLE: &[Setting] = &[Setting {
 }];
 
 pub(super) const SETTINGS: &[Setting] = &[
-    plain!("cluster.log", "Log of a cluster: bucket; empty outside of one.", cluster.log),
+    plain!("cluster.log", "Log of a cluster: bucket or nats; empty outside of one.", cluster.log),
     plain!("cluster.bucket", "Bucket of a cluster: file://DIR, a folder that all its processes share.", cluster.bucket),
     plain!("cluster.flight", "Address and port where an owner answers gateways, as they reach it.", cluster.flight),
     plain!("cluster.node", "Name of this process among the owners; empty: made from its process id.", cluster.node),

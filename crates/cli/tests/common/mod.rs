@@ -4,6 +4,8 @@
 pub mod batches;
 pub mod collector;
 pub mod group;
+pub mod nats;
+pub mod owners;
 pub mod relay;
 pub mod source;
 

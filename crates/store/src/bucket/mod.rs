@@ -21,12 +21,14 @@
 //! | `records/{kind}/{number}` | a change of records, or all of them |
 //! | `audit/{number}` | lines of the audit log |
 //! | `pins/{reader}/{number}` | what a reader uses |
+//! | `log` | that the log of the collections is not in the bucket, and where it is |
 
 mod ahead;
 mod catalog;
 pub(crate) mod chain;
 mod control;
 mod create;
+mod kind;
 mod lease;
 mod log;
 mod memory;
@@ -44,6 +46,7 @@ pub use meridian_model::policy::lease::Term;
 pub use records::SharedRecords;
 pub use storage::BucketStorage;
 
+pub(crate) use kind::check_log;
 pub(crate) use pins::{InUse, Pin, TTL as PIN_TTL};
 pub(crate) use read_only::ReadOnly;
 

@@ -8,8 +8,9 @@ use super::objects::{BucketObjects, Grace};
 use super::patches::Patches;
 use super::pins::Pins;
 use crate::error::StoreError;
-use crate::seams::{Objects, PartitionStorage, Registry, Seams, Storage};
+use crate::seams::{Objects, PartitionStorage, Registry, Seams, Storage, WriteLog};
 use crate::store::Store;
+use crate::stream::{SharedLog, StreamLog, name_of, prefix_of};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::ErrorKind;
@@ -30,6 +31,7 @@ pub struct BucketStorage {
     root: PathBuf,
     /// The epoch that the lease has given to this process; 0: it has none.
     term: u64,
+    log: SharedLog,
     /// What readers elsewhere use.
     pins: Arc<Pins>,
     grace: Arc<Grace>,
@@ -56,6 +58,7 @@ impl BucketStorage {
             seams,
             root: root.into(),
             term,
+            log: SharedLog::Bucket,
             pins,
             grace,
             patches: Arc::default(),
@@ -63,14 +66,39 @@ impl BucketStorage {
         }
     }
 
+    /// The same with another log.
+    #[must_use]
+    pub fn with_log(self, log: SharedLog) -> BucketStorage {
+        BucketStorage { log, ..self }
+    }
+
     /// The folder of a partition in the bucket, by its folder below the data folder.
     pub(crate) fn place_of(&self, dir: &Path) -> String {
         self.folder(dir, self.life(dir))
     }
 
+    /// The folder of a partition below the data folder.
+    fn below<'a>(&self, dir: &'a Path) -> &'a Path {
+        dir.strip_prefix(&self.root).unwrap_or(dir)
+    }
+
+    fn log(&self, dir: &Path, life: u64) -> Box<dyn WriteLog> {
+        match &self.log {
+            SharedLog::Bucket => {
+                let folder = format!("{}/wal/", self.folder(dir, life));
+                let (clock, writer) = (self.seams.clock.clone(), self.seams.random.next_u64());
+                Box::new(BucketLog::new(self.bucket.clone(), clock, folder, writer, self.term))
+            }
+            SharedLog::Streams { streams, accept_loss } => {
+                let below = self.below(dir);
+                Box::new(StreamLog::new(streams.clone(), *accept_loss, &self.seams, below, life, self.term))
+            }
+        }
+    }
+
     /// The folder of a partition in the bucket.
     fn folder(&self, dir: &Path, life: u64) -> String {
-        let below = dir.strip_prefix(&self.root).unwrap_or(dir);
+        let below = self.below(dir);
         let parts: Vec<_> = below.iter().filter_map(|part| part.to_str()).filter(|part| *part != "/").collect();
         format!("{}/{life:08x}", parts.join("/"))
     }
@@ -117,11 +145,9 @@ fn marker(tenant: &str, name: &str, life: u64) -> String {
 impl Storage for BucketStorage {
     fn partition(&self, dir: &Path, _: u64) -> PartitionStorage {
         let life = self.life(dir);
-        let log = format!("{}/wal/", self.folder(dir, life));
-        let (clock, writer) = (self.seams.clock.clone(), self.seams.random.next_u64());
         let catalog = self.catalog(dir, life);
         PartitionStorage {
-            log: Box::new(BucketLog::new(self.bucket.clone(), clock, log, writer, self.term)),
+            log: self.log(dir, life),
             objects: Arc::new(self.objects(dir, life, catalog.committed())),
             catalog: Arc::new(catalog),
         }
@@ -170,6 +196,14 @@ impl Registry for BucketStorage {
             Some(life) if self.catalog(&dir, life).is_ended()? => life + 1,
             Some(life) => life,
         };
+        if let SharedLog::Streams { streams, .. } = &self.log {
+            // Before the first manifest: a collection whose stream is not there has lost it.
+            let name = name_of(self.below(&dir), life, 0);
+            streams.create(&name).map_err(|source| {
+                let path = Path::new(&streams.place()).join(&name);
+                StoreError::Io { action: "create", path, source }
+            })?;
+        }
         let marker = marker(tenant, name, life);
         // Of two that make one collection both may make its marker: the first manifest decides.
         create(self.bucket.as_ref(), self.seams.clock.as_ref(), &marker, b"")
@@ -189,6 +223,12 @@ impl Registry for BucketStorage {
         }
         // The log goes at once, as nobody replays it, but for its fences. These and the manifests stay: no former owner can write to the
         // collection or revive it.
+        if let SharedLog::Streams { streams, .. } = &self.log {
+            let prefix = prefix_of(self.below(dir), life);
+            let names = streams.names(&prefix).and_then(|names| names.iter().try_for_each(|name| streams.delete(name)));
+            let path = Path::new(&streams.place()).join(&prefix);
+            return names.map_err(StoreError::io("remove", &path));
+        }
         let folder = format!("{}/wal/", self.folder(dir, life));
         log::clear(self.bucket.as_ref(), &folder).map_err(self.failed("remove", &folder))
     }

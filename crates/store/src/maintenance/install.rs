@@ -222,7 +222,7 @@ impl Partition {
             segments: segments.values().chain(&self.damaged).cloned().collect(),
             keys,
             hidden,
-            log: match flushed == self.manifest.flushed {
+            log: match flushed == self.manifest.flushed && !self.log_wants_flush() {
                 true => self.manifest.log,
                 false => self.log.as_ref().and_then(|log| log.place(flushed)),
             },

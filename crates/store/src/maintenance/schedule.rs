@@ -3,8 +3,8 @@
 //! The schedule:
 //! - **Flush**: on request, when memory trees of all collections exceed half of `memory_bytes` (the largest first), when
 //!   the log exceeds `log_bytes`, or when a write is as old as `staleness_max`. Also once no write came for [`IDLE_US`] and
-//!   the log has [`IDLE_BYTES`], so an idle collection takes little memory and opens at once. All memory trees go into
-//!   segments together.
+//!   the log has [`IDLE_BYTES`], so an idle collection takes little memory and opens at once. And at once if the log has
+//!   lost acknowledged writes. All memory trees go into segments together.
 //! - **Merge of memory trees**, of a quarter of `memory_bytes` at most: four of similar size that were too large for a
 //!   writer to merge itself. Also all of them, once writers have been quiet for [`QUIET_US`] and [`QUIET_ROW_US`] a row,
 //!   because queries read every tree. The required quiet is several times the duration of the merge, so a trickle of writes
@@ -52,7 +52,11 @@ impl Partition {
         // the largest.
         let memory = self.shared.memory.load(Ordering::Acquire) as u64;
         let full = tail > self.shared.options.log_bytes || memory > self.shared.options.memory_bytes / 2;
-        self.flush_wanted || full || idle || self.is_stale()
+        self.flush_wanted || full || idle || self.is_stale() || self.log_wants_flush()
+    }
+
+    pub(crate) fn log_wants_flush(&self) -> bool {
+        self.log.as_ref().is_some_and(|log| log.wants_flush())
     }
 
     /// Whether a write has waited for its flush for as long as those may be behind who read what is flushed.
@@ -69,8 +73,9 @@ impl Partition {
         // Runs frozen by a running job would be missing from a flush, which must take all.
         let all_loose = self.entries.iter().filter(|e| e.part.run().is_some()).count() == runs.len();
         if (flush || self.flush_due()) && all_loose && self.refuses.is_none() {
-            // A flush without rows still advances the manifest, so that a log of deletions can be released.
-            if !runs.is_empty() || self.position > self.manifest.flushed {
+            // A flush without rows still advances the manifest, so that a log of deletions can be released. The same holds
+            // where the log needs a manifest to continue.
+            if !runs.is_empty() || self.position > self.manifest.flushed || self.log_wants_flush() {
                 return Some(self.freeze(Work::Flush { flushed: self.position }, &runs));
             }
             // Nothing to flush: unless the request is cleared, the thread would ask again at once, for ever.

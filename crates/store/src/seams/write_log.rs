@@ -47,6 +47,11 @@ pub trait WriteLog: Send + Sync + std::fmt::Debug {
         Ok(())
     }
 
+    /// Whether it has lost what it had acknowledged: a flush of everything in memory makes up for it, and until then it takes no group.
+    fn wants_flush(&self) -> bool {
+        false
+    }
+
     /// Reads the log again and returns its damage, if possible; `position` is that of the newest write.
     fn verify(&self, flushed: u64, position: u64) -> Vec<StoreError> {
         let _ = (flushed, position);

@@ -1,6 +1,6 @@
 //! A store whose collections lie in a bucket: the owner's, and those of servers that only read.
 
-use crate::bucket::{Bucket, BucketStorage, PIN_TTL, ReadOnly, Terms};
+use crate::bucket::{Bucket, BucketStorage, PIN_TTL, ReadOnly, Terms, check_log};
 use crate::collection::Collection;
 use crate::error::StoreError;
 use crate::options::Options;
@@ -8,6 +8,7 @@ use crate::recovery;
 use crate::seams::Seams;
 use crate::store::following::Following;
 use crate::store::{Inner, Store};
+use crate::stream::SharedLog;
 use meridian_model::Invalid;
 use meridian_model::policy::complete::{Behind, Complete};
 use std::cell::Cell;
@@ -28,11 +29,25 @@ impl Store {
     ///
     /// # Errors
     /// As of [`Store::open`], and [`StoreError::Io`] where the bucket does not answer.
-    pub fn open_shared(mut options: Options, seams: Seams, bucket: Arc<dyn Bucket>) -> Result<Store, StoreError> {
+    pub fn open_shared(options: Options, seams: Seams, bucket: Arc<dyn Bucket>) -> Result<Store, StoreError> {
+        Store::open_shared_over(options, seams, bucket, SharedLog::Bucket)
+    }
+
+    /// The same with the log elsewhere. The first owner of a bucket decides where; another choice is refused from then on.
+    ///
+    /// # Errors
+    /// As of [`Store::open_shared`], and [`StoreError::Invalid`] where the log of these collections is another.
+    pub fn open_shared_over(
+        mut options: Options,
+        seams: Seams,
+        bucket: Arc<dyn Bucket>,
+        log: SharedLog,
+    ) -> Result<Store, StoreError> {
         check(&options)?;
+        check_log(bucket.as_ref(), seams.clock.as_ref(), &log)?;
         options.log_bytes = options.log_bytes.min(TAIL_BYTES);
         let term = Terms::new(&bucket, OWNER).newest()?.map_or(0, |(_, term)| term.epoch);
-        let storage = storage(&options, &seams, bucket, term);
+        let storage = Arc::new(storage(&options, &seams, bucket, term).with_log(log));
         Store::open_as(options, seams, |_| storage, None)
     }
 
@@ -43,7 +58,7 @@ impl Store {
     /// As of [`Store::open_shared`].
     pub fn open_read_only(options: Options, seams: Seams, bucket: Arc<dyn Bucket>) -> Result<Store, StoreError> {
         check(&options)?;
-        let storage = storage(&options, &seams, Arc::new(ReadOnly(bucket.clone())), 0);
+        let storage = Arc::new(storage(&options, &seams, Arc::new(ReadOnly(bucket.clone())), 0));
         let terms = Terms::new(&bucket, OWNER);
         let following = Following::new(bucket, &seams, storage.clone(), terms, options.skew);
         Store::open_as(options, seams, |_| storage, Some(following))
@@ -108,10 +123,10 @@ fn check(options: &Options) -> Result<(), StoreError> {
     }
 }
 
-fn storage(options: &Options, seams: &Seams, bucket: Arc<dyn Bucket>, term: u64) -> Arc<BucketStorage> {
+fn storage(options: &Options, seams: &Seams, bucket: Arc<dyn Bucket>, term: u64) -> BucketStorage {
     // A query that began just before an object was dropped, a page token that names a snapshot before that, and a reader whose pin ends.
     let grace = options.query_max + options.snapshot_memory + PIN_TTL;
-    Arc::new(BucketStorage::new(bucket, seams.clone(), &options.data, term, grace))
+    BucketStorage::new(bucket, seams.clone(), &options.data, term, grace)
 }
 
 impl Inner {

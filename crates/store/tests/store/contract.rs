@@ -7,7 +7,8 @@ use meridian_store::seams::{
     AppendError, CommitError, Disk, DiskStorage, Kind, ManualClock, MemoryDisk, MemoryStorage, PartitionStorage,
     Record, Seams, SeededRandom, Storage,
 };
-use meridian_store::{Manifest, Settings, Store, Write};
+use meridian_store::stream::{MemoryStreams, Streams};
+use meridian_store::{Manifest, Settings, SharedLog, Store, Write};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -27,11 +28,18 @@ fn implementations() -> Vec<(&'static str, Arc<dyn Storage>)> {
         clock: Arc::new(ManualClock::new(0)),
         random: Arc::new(SeededRandom::new(3)),
     };
-    let bucket = BucketStorage::new(Arc::new(MemoryBucket::new()), seams, "/", 0, Duration::ZERO);
+    let of_bucket = |seams| BucketStorage::new(Arc::new(MemoryBucket::new()), seams, "/", 0, Duration::ZERO);
+    let bucket = of_bucket(seams.clone());
+    // Small messages: groups take several.
+    let streams = Arc::new(MemoryStreams::new(300));
+    // A collection has its stream from its making on.
+    streams.create("m.p0.0.0").unwrap();
+    let stream = of_bucket(seams).with_log(SharedLog::Streams { streams, accept_loss: false });
     vec![
         ("disk", Arc::new(DiskStorage(Arc::new(disk)))),
         ("memory", Arc::new(MemoryStorage::new())),
         ("bucket", Arc::new(bucket)),
+        ("stream", Arc::new(stream)),
     ]
 }
 

@@ -28,6 +28,7 @@ mod rights;
 mod salvage;
 mod sim;
 mod since;
+mod stream;
 mod tail;
 mod upkeep;
 mod world;

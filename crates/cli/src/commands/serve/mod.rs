@@ -64,7 +64,7 @@ pub struct ServeArgs {
     /// Role of this process: all, or one of a cluster: gateway, owner or scan [default: all]
     #[arg(long, value_name = "ROLE")]
     pub role: Option<Role>,
-    /// Log of a cluster: bucket
+    /// Log of a cluster: bucket or nats
     #[arg(long, value_name = "LOG")]
     pub log: Option<String>,
     /// Bucket of a cluster: file://DIR, a folder that all its processes share

@@ -5,6 +5,7 @@
 
 mod gateway;
 mod keeper;
+mod log;
 mod memory;
 mod owner;
 mod records;

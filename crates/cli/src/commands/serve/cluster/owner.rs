@@ -5,6 +5,7 @@
 //! owner has read everything that was acknowledged.
 
 use super::keeper::Keeper;
+use super::log::open_log;
 use super::memory::Pool;
 use super::{blocking, open_bucket, records};
 use crate::config::Config;
@@ -15,7 +16,7 @@ use meridian_backend::Embedded;
 use meridian_query::{CancelFlag, Control};
 use meridian_remote::ServeOptions;
 use meridian_store::seams::Seams;
-use meridian_store::{Bucket, Store, StoreError};
+use meridian_store::{Bucket, SharedLog, Store, StoreError};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
@@ -53,6 +54,7 @@ pub(in super::super) async fn owner(
         )));
     }
     let bucket = open_bucket(&config.cluster, &seams).await?;
+    let log = open_log(&config.cluster).await?;
     let (told, mut stopping) = watch::channel(false);
     tokio::spawn(async move {
         stop.await;
@@ -74,7 +76,7 @@ pub(in super::super) async fn owner(
             Some(listener) => listener,
             None => listen(address.to_string()).await?,
         };
-        let owned = own(&config, &keeper, &bucket, epoch, taken, &seams, stopping.clone()).await;
+        let owned = own(&config, &keeper, (&bucket, &log), epoch, taken, &seams, stopping.clone()).await;
         if !matches!(owned, Ok(Ended::Stopped)) {
             keeper.say(epoch, None);
         }
@@ -97,13 +99,13 @@ pub(in super::super) async fn owner(
 async fn own(
     config: &Config,
     keeper: &Keeper,
-    bucket: &Arc<dyn Bucket>,
+    (bucket, log): (&Arc<dyn Bucket>, &SharedLog),
     epoch: u64,
     listener: TcpListener,
     seams: &Seams,
     mut stopping: watch::Receiver<bool>,
 ) -> Result<Ended, Failure> {
-    let Some(store) = open(config, keeper, epoch, bucket, seams).await? else { return Ok(Ended::Lost) };
+    let Some(store) = open(config, keeper, epoch, (bucket, log), seams).await? else { return Ok(Ended::Lost) };
     // Before gateways can reach this process: they read the records once they do.
     if !records::move_in(config, keeper, epoch, bucket, &store, seams).await? {
         return Ok(Ended::Lost);
@@ -163,14 +165,15 @@ async fn open(
     config: &Config,
     keeper: &Keeper,
     epoch: u64,
-    bucket: &Arc<dyn Bucket>,
+    (bucket, log): (&Arc<dyn Bucket>, &SharedLog),
     seams: &Seams,
 ) -> Result<Option<Arc<Store>>, Failure> {
     while keeper.holds(epoch) {
-        let (mut options, for_open, bucket) = (config.store.clone(), seams.clone(), bucket.clone());
+        let (mut options, for_open, bucket, log) = (config.store.clone(), seams.clone(), bucket.clone(), log.clone());
         options.staleness_max = Some(config.cluster.staleness_max);
         options.query_max = config.server.timeout_max;
-        match blocking("opening the collections", move || Store::open_shared(options, for_open, bucket)).await? {
+        let opening = move || Store::open_shared_over(options, for_open, bucket, log);
+        match blocking("opening the collections", opening).await? {
             Ok(store) => return Ok(Some(Arc::new(store))),
             // The bucket may answer again while the lease holds.
             Err(error @ (StoreError::Io { .. } | StoreError::Busy(_))) => {

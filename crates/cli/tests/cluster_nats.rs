@@ -1,0 +1,107 @@
+//! A cluster whose log is in a real NATS server: owners that are killed and paused, and a server that is killed, while clients write.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
+
+mod common;
+
+use common::batches::{Batches, SPEC};
+use common::nats::Nats;
+use common::owners::{Cluster, answered};
+use common::{PATIENCE, Random, command};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+const WRITERS: u64 = 3;
+
+fn cluster(sync: &str, more: &str) -> (Cluster, Nats) {
+    let mut nats = None;
+    let cluster = Cluster::with("nats", |folder| {
+        let server = nats.insert(Nats::start(folder, sync));
+        format!("[cluster.nats]\nurls = [\"{}\"]\n{}\n", server.url, more.replace("MONITOR", &server.monitor))
+    });
+    (cluster, nats.unwrap())
+}
+
+/// Waits until so many more batches are acknowledged.
+#[track_caller]
+fn more(batches: &Batches, than: usize, when: &str) {
+    let begun = Instant::now();
+    while batches.acknowledged() < than + 3 {
+        assert!(begun.elapsed() < PATIENCE, "no write {when}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn owners_and_the_server_are_killed_and_paused_and_nothing_acknowledged_is_lost() {
+    let (cluster, mut nats) = cluster("always", "monitor = [\"MONITOR\"]");
+    let mut random = Random::new();
+    let mut owner = cluster.owner("o0");
+    owner.says("owns");
+    let gateway = cluster.server("gateway");
+    gateway.create("events", SPEC);
+    let batches = Batches::default();
+    for (round, how) in ["KILL", "STOP", "server", "KILL"].into_iter().enumerate() {
+        let next = (how != "server").then(|| cluster.owner(&format!("o{}", round + 1)));
+        next.iter().for_each(|next| drop(next.says("waiting: the owner is")));
+        let stop = AtomicBool::new(false);
+        let before = batches.acknowledged();
+        std::thread::scope(|scope| {
+            for _ in 0..WRITERS {
+                let random = Random(random.next() | 1);
+                scope.spawn(|| batches.write(&gateway.url, &stop, random));
+            }
+            more(&batches, before, "at first");
+            match &next {
+                Some(next) => {
+                    owner.signal(how);
+                    next.says("owns");
+                }
+                None => nats.restart(),
+            }
+            more(&batches, batches.acknowledged(), how);
+            stop.store(true, Ordering::Relaxed);
+        });
+        if how == "STOP" {
+            // Longer away than its lease: what it holds counts no more, and it says so.
+            owner.signal("CONT");
+            owner.says("lost");
+            owner.says("waiting: the owner is");
+            owner.signal("TERM");
+            assert_eq!(owner.ends(), Some(0));
+        }
+        owner = next.unwrap_or(owner);
+        answered(&gateway, "/collections/events");
+        batches.check(&gateway, how);
+        batches.resend(&gateway.url);
+        batches.check(&gateway, &format!("{how}, sent again"));
+    }
+    // From the bucket and the stream alone.
+    owner.signal("KILL");
+    owner.ends();
+    let last = cluster.owner("last");
+    last.says("owns");
+    answered(&gateway, "/collections/events");
+    batches.check(&gateway, "the end");
+}
+
+#[test]
+fn a_server_that_does_not_sync_each_message_is_refused_unless_that_is_allowed() {
+    for (sync, more, words) in
+        [("2m", "monitor = [\"MONITOR\"]", "does not sync each message"), ("always", "", "cannot be seen")]
+    {
+        let (cluster, nats) = cluster(sync, more);
+        let mut serve = command(&["serve", "--flight", "127.0.0.1:0"]);
+        let refused = serve.args(cluster.arguments("owner", "owner")).output().unwrap();
+        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert_eq!(refused.status.code(), Some(2), "{said}");
+        for word in [words, "sync_interval: always", "cluster.nats.allow_unsynced"] {
+            assert!(said.contains(word), "{word:?} is not in: {said}");
+        }
+        let settings = format!("[cluster.nats]\nurls = [\"{}\"]\nallow_unsynced = true\n", nats.url);
+        std::fs::write(cluster.path("settings.toml"), settings).unwrap();
+        cluster.owner("allowed").says("owns");
+        let log = std::fs::read_to_string(cluster.path("allowed.log")).unwrap();
+        assert!(log.contains("a power failure may lose acknowledged writes"), "{log}");
+    }
+}

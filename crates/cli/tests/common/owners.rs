@@ -1,0 +1,121 @@
+//! The processes of a cluster, over a bucket of their own.
+
+use super::{PATIENCE, Server, command, send};
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// The bucket and the folders of a cluster's processes.
+pub struct Cluster {
+    folder: TempDir,
+    log: &'static str,
+}
+
+impl Cluster {
+    /// With its log in the bucket.
+    pub fn new() -> Cluster {
+        Cluster::with("bucket", |_| String::new())
+    }
+
+    /// With this log, and further settings, given the folder of all.
+    pub fn with(log: &'static str, settings: impl FnOnce(&Path) -> String) -> Cluster {
+        let folder = tempfile::tempdir().unwrap();
+        // Shorter than by default, so that a takeover takes little of the test's time.
+        let settings = format!("[cluster]\nlease = \"1s\"\n{}", settings(folder.path()));
+        std::fs::write(folder.path().join("settings.toml"), settings).unwrap();
+        Cluster { folder, log }
+    }
+
+    /// A path below the folder of all.
+    pub fn path(&self, name: &str) -> String {
+        self.folder.path().join(name).display().to_string()
+    }
+
+    /// The arguments of a process of this role.
+    pub fn arguments(&self, role: &str, data: &str) -> Vec<String> {
+        let bucket = format!("file://{}", self.path("bucket"));
+        let (data, settings) = (self.path(data), self.path("settings.toml"));
+        let all = ["--role", role, "--log", self.log, "--bucket", &bucket, "--data", &data, "--config", &settings];
+        all.map(str::to_owned).to_vec()
+    }
+
+    /// A gateway or a scan server.
+    pub fn server(&self, role: &str) -> Server {
+        let arguments = self.arguments(role, role);
+        Server::start_with(&arguments.iter().map(String::as_str).collect::<Vec<_>>())
+    }
+
+    /// A process that would be the owner.
+    pub fn owner(&self, name: &str) -> Owner {
+        let mut serve = command(&["serve", "--flight", "127.0.0.1:0"]);
+        let log = std::fs::File::create(self.path(&format!("{name}.log"))).unwrap();
+        let mut child = serve.args(self.arguments("owner", name)).stdout(Stdio::piped()).stderr(log).spawn().unwrap();
+        let (tell, said) = channel();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        std::thread::spawn(move || lines.map_while(Result::ok).try_for_each(|line| tell.send(line)));
+        Owner { name: name.to_owned(), child, said }
+    }
+}
+
+/// A process that is, or would be, the owner.
+pub struct Owner {
+    name: String,
+    child: Child,
+    said: Receiver<String>,
+}
+
+impl Owner {
+    /// Waits for a line that begins with these words.
+    #[track_caller]
+    pub fn says(&self, words: &str) -> String {
+        loop {
+            match self.said.recv_timeout(PATIENCE) {
+                Ok(line) if line.starts_with(words) => return line,
+                Ok(_) => {}
+                Err(_) => panic!("{} never said {words:?}", self.name),
+            }
+        }
+    }
+
+    /// Sends it a signal.
+    pub fn signal(&self, signal: &str) {
+        send(self.child.id(), signal);
+    }
+
+    /// Waits for its end; its code, if it ended by itself.
+    #[track_caller]
+    pub fn ends(&mut self) -> Option<i32> {
+        let begun = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status.code();
+            }
+            assert!(begun.elapsed() < PATIENCE, "{} does not end", self.name);
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Waits until a path is answered well.
+#[track_caller]
+pub fn answered(server: &Server, path: &str) -> String {
+    let begun = Instant::now();
+    loop {
+        let (status, body) = server.get(path);
+        if status == 200 {
+            return body;
+        }
+        assert!(begun.elapsed() < PATIENCE, "{path}: {status} {body}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}

@@ -1,0 +1,83 @@
+//! Blocking calls over a runtime, with deadlines.
+
+use std::future::Future;
+use std::io::{self, ErrorKind};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::Thread;
+use std::time::Duration;
+use tokio::runtime::{EnterGuard, Handle};
+use tokio::time::timeout;
+
+/// How long a call may take.
+pub(crate) const CALL: Duration = Duration::from_secs(10);
+
+/// Runs calls with the help of a runtime, which has timers, while the calling thread waits.
+#[derive(Debug, Clone)]
+pub(crate) struct Calls {
+    handle: Handle,
+}
+
+impl Calls {
+    pub(crate) fn new(handle: Handle) -> Calls {
+        Calls { handle }
+    }
+
+    /// The runtime, for what spawns tasks while this is held.
+    pub(crate) fn enter(&self) -> EnterGuard<'_> {
+        self.handle.enter()
+    }
+
+    /// Waits for the answer of a call, until its deadline. A call past it is given up, and may have taken effect, or may yet.
+    pub(crate) fn wait<T>(&self, call: impl Future<Output = io::Result<T>>) -> io::Result<T> {
+        self.within(CALL, call)
+    }
+
+    /// The same with a deadline of its own.
+    pub(crate) fn within<T>(&self, most: Duration, call: impl Future<Output = io::Result<T>>) -> io::Result<T> {
+        // Polled on this thread and not by `Handle::block_on`, which panics on a thread of the runtime.
+        let _runtime = self.handle.enter();
+        let mut call = pin!(timeout(most, call));
+        let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+        let mut context = Context::from_waker(&waker);
+        loop {
+            match call.as_mut().poll(&mut context) {
+                Poll::Ready(Ok(answer)) => return answer,
+                Poll::Ready(Err(_)) => {
+                    let detail = format!("NATS did not answer within {} s", most.as_secs());
+                    return Err(io::Error::new(ErrorKind::TimedOut, detail));
+                }
+                // A wake between the poll and here is kept: then this returns at once.
+                Poll::Pending => std::thread::park(),
+            }
+        }
+    }
+}
+
+/// Wakes a thread that is parked.
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::runtime::Builder;
+
+    #[test]
+    fn a_call_past_its_deadline_is_given_up_on_any_thread() {
+        let runtime = Builder::new_multi_thread().worker_threads(2).enable_time().build().unwrap();
+        let calls = Calls::new(runtime.handle().clone());
+        let late = calls.within(Duration::from_millis(20), std::future::pending::<io::Result<()>>());
+        assert_eq!(late.unwrap_err().kind(), ErrorKind::TimedOut);
+        // On a thread of the runtime as well.
+        let hop = async { tokio::task::spawn_blocking(|| 7).await.map_err(io::Error::other) };
+        let inside = runtime.block_on(async move { tokio::spawn(async move { calls.wait(hop) }).await });
+        assert_eq!(inside.unwrap().unwrap(), 7);
+    }
+}

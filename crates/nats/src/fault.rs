@@ -1,0 +1,46 @@
+//! What an error of JetStream means: whether the call can have had an effect.
+
+use async_nats::jetstream::ErrorCode;
+use async_nats::jetstream::context::{PublishError, PublishErrorKind};
+use meridian_store::stream::Answer;
+use std::error::Error as _;
+use std::io::{self, ErrorKind};
+
+/// The code of a stream whose name is taken, with other settings.
+pub(crate) const NAME_TAKEN: ErrorCode = ErrorCode::STREAM_NAME_EXIST;
+
+/// What came of the publish of a message.
+pub(crate) fn answer_of(error: PublishError) -> Answer {
+    match error.kind() {
+        PublishErrorKind::WrongLastSequence => Answer::Refused,
+        // Nobody took the message.
+        PublishErrorKind::StreamNotFound => Answer::Denied(io::Error::new(ErrorKind::NotConnected, error)),
+        PublishErrorKind::MaxPayloadExceeded => Answer::Denied(io::Error::new(ErrorKind::InvalidInput, error)),
+        PublishErrorKind::TimedOut => Answer::Lost(io::Error::new(ErrorKind::TimedOut, error)),
+        _ => match refusal(&error) {
+            Some(kind) => Answer::Denied(io::Error::new(kind, error)),
+            None => Answer::Lost(io::Error::other(error)),
+        },
+    }
+}
+
+/// The kind of a refusal before which nothing was stored; `None`: the error does not prove that.
+fn refusal(error: &PublishError) -> Option<ErrorKind> {
+    let said = error.source()?.downcast_ref::<async_nats::jetstream::Error>()?;
+    let full = [
+        ErrorCode::ACCOUNT_RESOURCES_EXCEEDED,
+        ErrorCode::INSUFFICIENT_RESOURCES,
+        ErrorCode::STORAGE_RESOURCES_EXCEEDED,
+        ErrorCode::MEMORY_RESOURCES_EXCEEDED,
+    ];
+    match said.error_code() {
+        code if full.contains(&code) => Some(ErrorKind::StorageFull),
+        // One code for a stream that is full and for a disk that failed: only the words tell them apart.
+        ErrorCode::STREAM_STORE_FAILED => said.to_string().contains("maximum").then_some(ErrorKind::StorageFull),
+        ErrorCode::STREAM_MESSAGE_EXCEEDS_MAXIMUM | ErrorCode::STREAM_HEADER_EXCEEDS_MAXIMUM => {
+            Some(ErrorKind::InvalidInput)
+        }
+        ErrorCode::STREAM_SEALED => Some(ErrorKind::PermissionDenied),
+        _ => None,
+    }
+}

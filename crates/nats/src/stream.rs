@@ -1,0 +1,151 @@
+//! The messages of one stream.
+
+use crate::calls::Calls;
+use crate::fault::answer_of;
+use crate::streams::ACK;
+use async_nats::jetstream::consumer::{AckPolicy, Consumer, DeliverPolicy, ReplayPolicy, pull};
+use async_nats::jetstream::context::Context;
+use async_nats::jetstream::message::PublishMessage;
+use async_nats::jetstream::stream::{LastRawMessageErrorKind, Stream as JetStream};
+use bytes::Bytes;
+use futures_util::StreamExt;
+use meridian_store::stream::{Answer, Bounds, Stream};
+use std::io::{self, ErrorKind};
+use std::time::Duration;
+use tokio::time::{Instant, timeout_at};
+
+/// Messages and bytes that are asked for at a time.
+const BATCH_MESSAGES: usize = 4096;
+const BATCH_BYTES: usize = 8 << 20;
+/// How long a batch may take.
+const BATCH: Duration = Duration::from_secs(30);
+/// Batches without a message before a reader gives up.
+const EMPTY_MAX: u32 = 20;
+/// Pause after one.
+const EMPTY_PAUSE: Duration = Duration::from_millis(100);
+
+#[derive(Debug)]
+pub(crate) struct NatsStream {
+    pub(crate) context: Context,
+    pub(crate) calls: Calls,
+    pub(crate) stream: JetStream,
+    pub(crate) subject: String,
+}
+
+impl NatsStream {
+    async fn publish_all(&self, expected: u64, messages: &[Bytes]) -> Vec<Answer> {
+        // One deadline for all: they are on their way together.
+        let deadline = Instant::now() + ACK;
+        let mut sent = Vec::with_capacity(messages.len());
+        for (place, message) in messages.iter().enumerate() {
+            // A message id would not do: its order against the expectation differs between one replica and several.
+            let publish =
+                PublishMessage::build().payload(message.clone()).expected_last_sequence(expected + place as u64);
+            sent.push(self.context.send_publish(self.subject.clone(), publish).await);
+        }
+        let mut answers = Vec::with_capacity(sent.len());
+        for sent in sent {
+            answers.push(match sent {
+                Ok(ack) => match timeout_at(deadline, ack).await {
+                    Ok(Ok(ack)) => Answer::Stored(ack.sequence),
+                    Ok(Err(error)) => answer_of(error),
+                    Err(_) => Answer::Lost(io::Error::new(ErrorKind::TimedOut, "no acknowledgement came within 5 s")),
+                },
+                Err(error) => answer_of(error),
+            });
+        }
+        answers
+    }
+
+    async fn reader(&self, from: u64) -> io::Result<Consumer<pull::Config>> {
+        let config = pull::Config {
+            deliver_policy: DeliverPolicy::ByStartSequence { start_sequence: from },
+            ack_policy: AckPolicy::None,
+            replay_policy: ReplayPolicy::Instant,
+            inactive_threshold: BATCH,
+            memory_storage: true,
+            num_replicas: 1,
+            ..pull::Config::default()
+        };
+        self.stream.create_consumer(config).await.map_err(io::Error::other)
+    }
+}
+
+/// Messages of a batch, by number; none: there are none now.
+async fn batch_of(consumer: &Consumer<pull::Config>) -> io::Result<Vec<(u64, Bytes)>> {
+    let fetch = consumer.fetch().max_messages(BATCH_MESSAGES).max_bytes(BATCH_BYTES);
+    let mut batch = fetch.messages().await.map_err(io::Error::other)?;
+    let mut messages = Vec::new();
+    while let Some(message) = batch.next().await {
+        let message = match message {
+            Ok(message) => message,
+            // A server ends a batch with an error where the next message passes its bytes. An error that lasts meets
+            // the next batch as well.
+            Err(_) if !messages.is_empty() => break,
+            Err(error) => return Err(io::Error::other(error)),
+        };
+        let number = message.info().map_err(io::Error::other)?.stream_sequence;
+        messages.push((number, message.message.payload));
+    }
+    Ok(messages)
+}
+
+impl Stream for NatsStream {
+    fn publish(&self, expected: u64, messages: &[Bytes]) -> Vec<Answer> {
+        // Twice as long as its own deadline: sends may wait for room as well.
+        let answers = self.calls.within(ACK * 2, async { Ok(self.publish_all(expected, messages).await) });
+        answers.unwrap_or_else(|error| {
+            messages.iter().map(|_| Answer::Lost(io::Error::new(error.kind(), error.to_string()))).collect()
+        })
+    }
+
+    fn bounds(&self) -> io::Result<Bounds> {
+        let info = self.calls.wait(async { self.stream.get_info().await.map_err(io::Error::other) })?;
+        let last = info.state.last_sequence;
+        let first = if info.state.messages == 0 { last + 1 } else { info.state.first_sequence };
+        Ok(Bounds { first, last })
+    }
+
+    fn get(&self, sequence: u64) -> io::Result<Option<Bytes>> {
+        self.calls.wait(async {
+            match self.stream.get_raw_message(sequence).await {
+                Ok(message) => Ok(Some(message.payload)),
+                Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => Ok(None),
+                Err(error) => Err(io::Error::other(error)),
+            }
+        })
+    }
+
+    fn read(&self, from: u64, to: u64, each: &mut dyn FnMut(u64, Bytes)) -> io::Result<()> {
+        let consumer = self.calls.wait(self.reader(from))?;
+        let (mut at, mut empty) = (from, 0);
+        while at <= to {
+            let messages = self.calls.within(BATCH, batch_of(&consumer))?;
+            if messages.is_empty() {
+                // The consumer's server may be behind the leader of the stream; or what is left is gone.
+                empty += 1;
+                if empty == EMPTY_MAX {
+                    break;
+                }
+                self.calls.wait(async {
+                    tokio::time::sleep(EMPTY_PAUSE).await;
+                    Ok(())
+                })?;
+            }
+            for (number, message) in messages {
+                at = number + 1;
+                if number <= to {
+                    each(number, message);
+                }
+            }
+        }
+        // It ends by itself when it is not used.
+        let name = &consumer.cached_info().name;
+        let _ = self.calls.wait(async { self.stream.delete_consumer(name).await.map_err(io::Error::other) });
+        Ok(())
+    }
+
+    fn purge(&self, below: u64) -> io::Result<()> {
+        self.calls.wait(async { self.stream.purge().sequence(below).await.map(drop).map_err(io::Error::other) })
+    }
+}

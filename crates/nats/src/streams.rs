@@ -1,0 +1,171 @@
+//! Streams: made, opened, removed.
+
+use crate::calls::Calls;
+use crate::fault::NAME_TAKEN;
+use crate::options::NatsOptions;
+use crate::stream::NatsStream;
+use async_nats::Client;
+use async_nats::jetstream::ErrorCode;
+use async_nats::jetstream::context::{
+    Context, ContextBuilder, CreateStreamErrorKind, DeleteStreamErrorKind, GetStreamErrorKind,
+};
+use async_nats::jetstream::stream::{Config, DiscardPolicy, PersistenceMode, RetentionPolicy, StorageType};
+use futures_util::TryStreamExt;
+use meridian_store::stream::{Stream, Streams};
+use std::io::{self, ErrorKind};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Max bytes of a message, where the server takes more.
+const MESSAGE_MAX: usize = 1 << 20;
+/// Bytes of a message beside its payload: what expects a number, with room to spare.
+const HEADERS: usize = 512;
+/// How long an acknowledgement may take.
+pub(crate) const ACK: Duration = Duration::from_secs(5);
+
+/// The streams of one account.
+#[derive(Debug)]
+pub(crate) struct NatsStreams {
+    context: Context,
+    calls: Calls,
+    place: String,
+    replicas: usize,
+    stream_bytes: u64,
+    /// Max bytes of a message's payload.
+    message_max: usize,
+}
+
+impl NatsStreams {
+    pub(crate) fn new(client: Client, calls: Calls, options: &NatsOptions) -> NatsStreams {
+        let message_max = client.max_payload().min(MESSAGE_MAX).saturating_sub(HEADERS);
+        let _runtime = calls.enter();
+        let context = ContextBuilder::new().timeout(ACK).ack_timeout(ACK).build(client);
+        let (replicas, stream_bytes) = (options.replicas, options.stream_bytes);
+        NatsStreams { context, calls: calls.clone(), place: options.place(), replicas, stream_bytes, message_max }
+    }
+
+    fn config(&self, name: &str) -> Config {
+        Config {
+            name: stream_of(name),
+            subjects: vec![name.to_owned()],
+            retention: RetentionPolicy::Limits,
+            storage: StorageType::File,
+            num_replicas: self.replicas,
+            // With `old` writes would go that are in no segment yet.
+            discard: DiscardPolicy::New,
+            max_bytes: i64::try_from(self.stream_bytes).ok().filter(|bytes| *bytes > 0).unwrap_or(-1),
+            max_messages: -1,
+            max_messages_per_subject: -1,
+            max_consumers: -1,
+            max_message_size: i32::try_from(self.message_max + HEADERS).unwrap_or(i32::MAX),
+            // Reads are the leader's.
+            allow_direct: false,
+            ..Config::default()
+        }
+    }
+}
+
+/// Name of the stream of a subject: it may have no dots.
+fn stream_of(subject: &str) -> String {
+    subject.replace('.', ":")
+}
+
+/// A setting that a stream has to have, and does not: with another it drops messages, or acknowledges them before they
+/// are stored.
+fn misfit(config: &Config) -> Option<&'static str> {
+    let checks = [
+        (config.discard == DiscardPolicy::New, "discard: new"),
+        (config.retention == RetentionPolicy::Limits, "retention: limits"),
+        (config.storage == StorageType::File, "storage: file"),
+        (config.max_age.is_zero(), "max_age: 0"),
+        (config.max_messages_per_subject <= 0, "max_msgs_per_subject: -1"),
+        (!config.no_ack, "no_ack: false"),
+        (config.persist_mode != Some(PersistenceMode::Async), "persist_mode: default"),
+    ];
+    checks.into_iter().find(|(holds, _)| !holds).map(|(_, expected)| expected)
+}
+
+impl Streams for NatsStreams {
+    fn create(&self, name: &str) -> io::Result<()> {
+        let config = self.config(name);
+        self.calls.wait(async {
+            match self.context.create_stream(config).await {
+                Ok(_) => Ok(()),
+                // Made with other settings, which an operator may have changed since.
+                Err(error) => match error.kind() {
+                    CreateStreamErrorKind::JetStream(said) if said.error_code() == NAME_TAKEN => Ok(()),
+                    _ => Err(io::Error::other(error)),
+                },
+            }
+        })
+    }
+
+    fn open(&self, name: &str) -> io::Result<Option<Arc<dyn Stream>>> {
+        let found = self.calls.wait(async {
+            match self.context.get_stream(stream_of(name)).await {
+                Ok(stream) => Ok(Some(stream)),
+                Err(error) => match error.kind() {
+                    GetStreamErrorKind::JetStream(said) if said.error_code() == ErrorCode::STREAM_NOT_FOUND => Ok(None),
+                    _ => Err(io::Error::other(error)),
+                },
+            }
+        })?;
+        let Some(stream) = found else { return Ok(None) };
+        if let Some(expected) = misfit(&stream.cached_info().config) {
+            let detail = format!("its settings lose messages: expected {expected}");
+            return Err(io::Error::new(ErrorKind::InvalidInput, detail));
+        }
+        let (context, calls) = (self.context.clone(), self.calls.clone());
+        Ok(Some(Arc::new(NatsStream { context, calls, stream, subject: name.to_owned() })))
+    }
+
+    fn names(&self, prefix: &str) -> io::Result<Vec<String>> {
+        let all = self
+            .calls
+            .wait(async { self.context.stream_names().try_collect::<Vec<_>>().await.map_err(io::Error::other) })?;
+        let prefix = stream_of(prefix);
+        Ok(all.into_iter().filter(|name| name.starts_with(&prefix)).map(|name| name.replace(':', ".")).collect())
+    }
+
+    fn delete(&self, name: &str) -> io::Result<()> {
+        self.calls.wait(async {
+            match self.context.delete_stream(stream_of(name)).await {
+                Ok(_) => Ok(()),
+                Err(error) => match error.kind() {
+                    DeleteStreamErrorKind::JetStream(said) if said.error_code() == ErrorCode::STREAM_NOT_FOUND => {
+                        Ok(())
+                    }
+                    _ => Err(io::Error::other(error)),
+                },
+            }
+        })
+    }
+
+    fn message_max(&self) -> usize {
+        self.message_max
+    }
+
+    fn place(&self) -> String {
+        self.place.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stream_that_would_drop_messages_is_not_opened() {
+        let good = Config { discard: DiscardPolicy::New, max_messages_per_subject: -1, ..Config::default() };
+        assert_eq!(misfit(&good), None);
+        for (config, expected) in [
+            (Config { discard: DiscardPolicy::Old, ..good.clone() }, "discard: new"),
+            (Config { storage: StorageType::Memory, ..good.clone() }, "storage: file"),
+            (Config { max_age: Duration::from_secs(60), ..good.clone() }, "max_age: 0"),
+            (Config { max_messages_per_subject: 9, ..good.clone() }, "max_msgs_per_subject: -1"),
+            (Config { persist_mode: Some(PersistenceMode::Async), ..good.clone() }, "persist_mode: default"),
+        ] {
+            assert_eq!(misfit(&config), Some(expected));
+        }
+    }
+}

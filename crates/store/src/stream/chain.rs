@@ -1,0 +1,214 @@
+//! Reading a stream: which groups count, and what is missing.
+//!
+//! Positions are contiguous over the groups that count, and each message has the hash of the one before it. Only what is not flushed matters:
+//! a gap or a broken link among positions that a manifest covers loses nothing.
+
+use super::message::{Header, Kind, hash_of, records_of};
+use crate::error::StoreError;
+use crate::log::Record;
+use crate::seams::Replayed;
+use std::path::{Path, PathBuf};
+
+/// Messages of a log that a manifest does not cover yet.
+#[derive(Debug)]
+pub(super) struct Held {
+    /// Number of the first message of the group.
+    pub(super) sequence: u64,
+    pub(super) last_position: u64,
+    pub(super) bytes: u64,
+}
+
+/// The state of a reader between two messages.
+#[derive(Debug)]
+pub(super) struct Chain {
+    place: PathBuf,
+    generation: u32,
+    /// The position that a manifest covers.
+    flushed: u64,
+    /// The last position that counts; `None`: no message was read.
+    last: Option<u64>,
+    /// Hash of the last message; `None`: it did not read, or there is none.
+    before: Option<u64>,
+    epoch: u64,
+    open: Option<Open>,
+    held: Vec<Held>,
+    found: Replayed,
+}
+
+/// A group whose end was not read yet.
+#[derive(Debug)]
+struct Open {
+    header: Header,
+    sequence: u64,
+    /// `None`: its first chunks are gone, as a manifest covers it.
+    content: Option<Vec<u8>>,
+    bytes: u64,
+}
+
+impl Chain {
+    /// Before the first message. `place`: how messages to people name the stream.
+    pub(super) fn new(place: &Path, generation: u32, flushed: u64) -> Chain {
+        Chain {
+            place: place.to_owned(),
+            generation,
+            flushed,
+            last: None,
+            before: None,
+            epoch: 0,
+            open: None,
+            held: Vec::new(),
+            found: Replayed::default(),
+        }
+    }
+
+    /// Takes the next message.
+    pub(super) fn take(&mut self, sequence: u64, message: &[u8]) {
+        let (before, was) = (self.before, self.last);
+        let read = Header::of(message).and_then(|(header, part)| match header.generation == self.generation {
+            true => Ok((header, part)),
+            false => Err(format!("it is of generation {}, in the stream of {}", header.generation, self.generation)),
+        });
+        // Of one that does not read the next message has a hash that proves nothing.
+        self.before = read.is_ok().then(|| hash_of(message));
+        let (header, part) = match read {
+            Ok(read) => read,
+            Err(detail) => return self.damaged(sequence, detail),
+        };
+        // Everything before this one that counts has a position up to here.
+        let preceding = match header.kind {
+            Kind::Owner => header.position,
+            Kind::Chunk | Kind::End => header.position.saturating_sub(1),
+        };
+        if was.is_some() && before.is_some_and(|before| before != header.before) && preceding > self.flushed {
+            self.damaged(sequence, "it does not follow the message before it, so acknowledged writes may be missing");
+        }
+        if u64::from(header.epoch) < self.epoch {
+            self.damaged(sequence, format!("its writer, of epoch {}, had been replaced by then", header.epoch));
+        }
+        self.epoch = self.epoch.max(u64::from(header.epoch));
+        match header.kind {
+            Kind::Owner => self.owner(sequence, &header),
+            Kind::Chunk | Kind::End => self.chunk(sequence, header, part, message.len() as u64),
+        }
+    }
+
+    fn owner(&mut self, sequence: u64, header: &Header) {
+        // A group without its end was never acknowledged.
+        self.found.torn_bytes += self.open.take().map_or(0, |cut| cut.bytes);
+        self.follows(sequence, header.position);
+        self.last = Some(header.position);
+    }
+
+    fn chunk(&mut self, sequence: u64, header: Header, part: &[u8], bytes: u64) {
+        if header.chunk == 0 {
+            if let Some(cut) = self.open.take() {
+                let detail = "it is cut off, and the writer went on as if it were whole";
+                self.damaged(cut.sequence, detail);
+            }
+            self.follows(sequence, header.position.saturating_sub(1));
+            self.last = self.last.or(Some(header.position.saturating_sub(1)));
+            self.open = Some(Open { header, sequence, content: Some(part.to_vec()), bytes });
+        } else {
+            let next = |open: &Open| open.header.group == header.group && open.header.chunk + 1 == header.chunk;
+            match &mut self.open {
+                Some(open) if next(open) => {
+                    open.header = header;
+                    open.bytes += bytes;
+                    if let Some(content) = &mut open.content {
+                        content.extend_from_slice(part);
+                    }
+                }
+                // A stream may begin in the middle of a group that is flushed.
+                None if self.last.is_none() => {
+                    self.last = Some(header.position.saturating_sub(1));
+                    self.open = Some(Open { header, sequence, content: None, bytes });
+                }
+                _ => {
+                    self.open = None;
+                    return self.damaged(sequence, "the chunk before it is missing");
+                }
+            }
+        }
+        if header.kind == Kind::End
+            && let Some(group) = self.open.take()
+        {
+            self.close(sequence, group);
+        }
+    }
+
+    /// Counts a group that is there whole.
+    fn close(&mut self, sequence: u64, group: Open) {
+        let last = group.header.last_position();
+        if last > self.flushed {
+            match group.content.map(|content| records_of(&group.header, &content)) {
+                Some(Ok(records)) => {
+                    let flushed = self.flushed;
+                    self.found.records.extend(records.into_iter().filter(|record: &Record| record.position > flushed));
+                    self.held.push(Held { sequence: group.sequence, last_position: last, bytes: group.bytes });
+                }
+                Some(Err(detail)) => self.damaged(sequence, detail),
+                None => self.missing(sequence, self.flushed.saturating_add(1), last),
+            }
+        }
+        self.last = Some(last);
+    }
+
+    /// Checks that nothing is missing, or there twice, before a message that follows a position.
+    fn follows(&mut self, sequence: u64, preceding: u64) {
+        // What a manifest covers need not be in the stream.
+        let have = self.last.map_or(self.flushed, |last| last.max(self.flushed));
+        if preceding > have {
+            self.missing(sequence, have + 1, preceding);
+        }
+        if self.last.is_some_and(|last| last > preceding && last > self.flushed) {
+            self.damaged(sequence, format!("it follows write {preceding}, and later writes are before it"));
+        }
+    }
+
+    fn missing(&mut self, sequence: u64, from: u64, to: u64) {
+        self.damaged(sequence, format!("the acknowledged writes {from} to {to} are missing before it"));
+    }
+
+    fn damaged(&mut self, sequence: u64, detail: impl Into<String>) {
+        let message = self.place.join(format!("message {sequence}"));
+        self.found.damage.push(StoreError::corrupt(&message, detail));
+    }
+
+    /// Ends the reading: what was found, and where it ends.
+    ///
+    /// `new`: nothing has to be in the stream yet. `numbered`: it has given a number.
+    pub(super) fn end(mut self, new: bool, numbered: bool) -> (Replayed, End) {
+        // A group without its end, at the end: nobody acknowledged it, and the owner record that follows says so.
+        self.found.torn_bytes += self.open.take().map_or(0, |cut| cut.bytes);
+        let (ends, flushed) = (self.last.unwrap_or(0), self.flushed);
+        let empty = self.last.is_none();
+        let begins = empty && new && !numbered;
+        // The last message of a stream always stays. So one that has none, or that ends before what is flushed, has lost some.
+        let emptied = empty && numbered;
+        if !begins && (ends < flushed || emptied) {
+            let detail = format!(
+                "it ends with write {ends}, and held writes up to {flushed} at least: acknowledged writes after that may be missing"
+            );
+            self.found.damage.push(StoreError::corrupt(&self.place, detail));
+        }
+        // What is missing stays missing: a later reader finds the same.
+        let position = if begins { flushed } else { ends };
+        let (before, epoch, held) = (self.before.unwrap_or(0), self.epoch, self.held);
+        (self.found, End { position, before, epoch, emptied, held })
+    }
+}
+
+/// Where a chain ends.
+#[derive(Debug)]
+pub(super) struct End {
+    /// The last position that counts.
+    pub(super) position: u64,
+    /// Hash of the last message; 0: there is none.
+    pub(super) before: u64,
+    /// The highest epoch of a message.
+    pub(super) epoch: u64,
+    /// All messages are gone.
+    pub(super) emptied: bool,
+    /// Groups that no manifest covers yet, oldest first.
+    pub(super) held: Vec<Held>,
+}

@@ -1,0 +1,411 @@
+//! The log of one partition in a stream.
+//!
+//! A writer begins with an owner record, which expects the last number of the stream. Once it is stored, every expectation of the writer before fails for
+//! ever, as numbers only grow. A group is one message or several, and counts with its last one.
+//!
+//! States of a writer: **writing**; **cut**, after a group of which only a part was taken: an owner record voids that part before the next
+//! group; **broken**, after the stream turned out to have lost what it had acknowledged. This process has those writes in memory. So they are flushed first, and
+//! the manifest names the next *generation*: a stream of another name, where writing goes on. The one before is deleted, so that no former
+//! writer can be answered there. **Stopped**, after a group of unknown outcome, and **fenced**, after another writer's message:
+//! it takes no more groups. It still knows where the log continues, as a flush that began before may yet be committed.
+
+use super::chain::{Chain, End, Held};
+use super::message::{Header, Kind, group_of, hash_of};
+use super::publish::{Failure, Published, publish};
+use super::{Stream, Streams, name_of};
+use crate::error::StoreError;
+use crate::log::Record;
+use crate::seams::{AppendError, LogPlace, Replayed, Seams, WriteLog};
+use bytes::Bytes;
+use meridian_model::Invalid;
+use meridian_model::policy::lease::next_epoch;
+use std::collections::VecDeque;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Max searches for the end of the stream, while others publish to it.
+const TURNS: usize = 32;
+
+/// The log of one partition in a stream.
+#[derive(Debug)]
+pub(crate) struct StreamLog {
+    streams: Arc<dyn Streams>,
+    seams: Seams,
+    /// The partition's folder below the data folder.
+    dir: PathBuf,
+    life: u64,
+    /// The epoch that the lease has given to this process; 0: it has none.
+    term: u64,
+    accept_loss: bool,
+    /// Random: the owner records of no other writer have the bytes of this one's.
+    id: u64,
+    /// Of the stream that is written to.
+    generation: u64,
+    state: State,
+    /// The last position that was acknowledged, here or in a manifest.
+    position: u64,
+    /// Groups that no manifest covers, oldest first.
+    held: VecDeque<Held>,
+}
+
+#[derive(Debug)]
+enum State {
+    /// The log has to be replayed first.
+    Closed,
+    Writing(Writer),
+    /// A part of a group is in the stream.
+    Cut(Writer),
+    /// The stream has lost acknowledged messages.
+    Broken(Writer, Broken),
+    /// Whether the group after this writer's last message is in the stream shows at the next replay.
+    Stopped(Writer),
+    /// Another process writes.
+    Fenced(Writer),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Broken {
+    /// What this process holds in memory has to be flushed.
+    Unflushed,
+    /// A manifest covers all of it, and names the next generation.
+    Flushed,
+}
+
+#[derive(Debug, Clone)]
+struct Writer {
+    stream: Arc<dyn Stream>,
+    epoch: u32,
+    /// The number of the last message.
+    sequence: u64,
+    /// Its hash.
+    before: u64,
+}
+
+impl StreamLog {
+    /// The log of the partition in the folder `dir` below the data folder. `life`: of the collection; `term`: the lease's epoch, 0 without one.
+    pub(crate) fn new(
+        streams: Arc<dyn Streams>,
+        accept_loss: bool,
+        seams: &Seams,
+        dir: &Path,
+        life: u64,
+        term: u64,
+    ) -> StreamLog {
+        StreamLog {
+            streams,
+            seams: seams.clone(),
+            dir: dir.to_owned(),
+            life,
+            term,
+            accept_loss,
+            id: seams.random.next_u64(),
+            generation: 0,
+            state: State::Closed,
+            position: 0,
+            held: VecDeque::new(),
+        }
+    }
+
+    fn name(&self, generation: u64) -> String {
+        name_of(&self.dir, self.life, generation)
+    }
+
+    fn path(&self) -> PathBuf {
+        Path::new(&self.streams.place()).join(self.name(self.generation))
+    }
+
+    fn failed(&self, action: &'static str) -> impl FnOnce(io::Error) -> StoreError + use<> {
+        let path = self.path();
+        move |source| StoreError::Io { action, path, source }
+    }
+
+    /// Opens a stream that is there, or has just been made.
+    fn make(&self, name: &str) -> Result<Arc<dyn Stream>, StoreError> {
+        self.streams.create(name).map_err(self.failed("create"))?;
+        let made = self.streams.open(name).map_err(self.failed("open"))?;
+        made.ok_or_else(|| self.failed("open")(io::ErrorKind::NotFound.into()))
+    }
+
+    fn header(&self, kind: Kind, epoch: u32, position: u64, before: u64) -> Result<Header, StoreError> {
+        let generation = number_of(self.generation)?;
+        Ok(Header { kind, generation, epoch, position, before, group: self.id, records: 0, chunk: 0, chunks: 0 })
+    }
+
+    /// Ends the part of every writer before, where the stream still is as it was read. `false`: it is not.
+    fn fence(&mut self, stream: Arc<dyn Stream>, last: u64, end: &End) -> Result<bool, StoreError> {
+        let epoch = number_of(self.term.max(next_epoch(0, 0, end.epoch)))?;
+        let record = self.header(Kind::Owner, epoch, end.position, end.before)?.with(&[]);
+        match publish(stream.as_ref(), self.seams.clock.as_ref(), last, std::slice::from_ref(&record)) {
+            Ok(Published::Ours) => {
+                self.state = State::Writing(Writer { stream, epoch, sequence: last + 1, before: hash_of(&record) });
+                Ok(true)
+            }
+            Ok(Published::Theirs | Published::GoneBack) => Ok(false),
+            Err(Failure::Clean(error, _) | Failure::Unknown(error)) => Err(self.failed("publish to")(error)),
+        }
+    }
+
+    /// Goes on in the next generation, once a manifest names it.
+    fn renew(&mut self) -> Result<(), StoreError> {
+        let State::Broken(writer, Broken::Flushed) = &self.state else { return Ok(()) };
+        let (writer, epoch) = (writer.clone(), u64::from(writer.epoch));
+        // First the old one: from here on nobody is answered there.
+        self.streams.delete(&self.name(self.generation)).map_err(self.failed("remove"))?;
+        let (old, position) = (self.generation, self.position);
+        let stream = self.make(&self.name(old + 1))?;
+        self.generation = old + 1;
+        // The same bytes at each try: one whose answer was lost is found again.
+        let end = End { position, before: 0, epoch: epoch.saturating_sub(1), emptied: false, held: Vec::new() };
+        match self.fence(stream, 0, &end) {
+            Ok(true) => Ok(()),
+            Ok(false) => {
+                // The manifest names the beginning of this generation.
+                self.state = State::Fenced(Writer { sequence: 0, ..writer });
+                Err(self.fenced())
+            }
+            Err(error) => {
+                self.generation = old;
+                Err(error)
+            }
+        }
+    }
+
+    fn fenced(&self) -> StoreError {
+        let name = self.name(self.generation);
+        StoreError::Fenced(format!(
+            "another process has taken the collection over: the stream {name} goes on with its messages"
+        ))
+    }
+
+    fn broken(&self) -> StoreError {
+        StoreError::Busy(format!(
+            "the stream {} has lost writes that it had acknowledged; they are in memory, and are flushed to the bucket before others are taken: \
+             try again",
+            self.name(self.generation)
+        ))
+    }
+
+    /// The writer, able to take a group.
+    fn ready(&mut self) -> Result<Writer, AppendError> {
+        if let State::Broken(_, Broken::Flushed) = &self.state {
+            self.renew().map_err(AppendError::Clean)?;
+        }
+        match &self.state {
+            State::Writing(writer) => Ok(writer.clone()),
+            State::Cut(writer) => {
+                let writer = writer.clone();
+                // Until this record stands, the part that was taken could be taken for the beginning of the next group.
+                let header = self.header(Kind::Owner, writer.epoch, self.position, writer.before);
+                let record = header.map_err(AppendError::Clean)?.with(&[]);
+                self.send(writer, vec![record])
+            }
+            State::Closed | State::Stopped(_) => Err(AppendError::Clean(StoreError::Closed)),
+            State::Broken(..) => Err(AppendError::Clean(self.broken())),
+            State::Fenced(_) => Err(AppendError::Fenced(self.fenced())),
+        }
+    }
+
+    /// Publishes messages; gives the writer after them.
+    fn send(&mut self, writer: Writer, messages: Vec<Bytes>) -> Result<Writer, AppendError> {
+        let after = |stored: usize| Writer {
+            sequence: writer.sequence + stored as u64,
+            before: stored.checked_sub(1).and_then(|at| messages.get(at)).map_or(writer.before, |last| hash_of(last)),
+            ..writer.clone()
+        };
+        match publish(writer.stream.as_ref(), self.seams.clock.as_ref(), writer.sequence, &messages) {
+            Ok(Published::Ours) => {
+                let writer = after(messages.len());
+                self.state = State::Writing(writer.clone());
+                Ok(writer)
+            }
+            Ok(Published::Theirs) if self.has_kept(&writer) => {
+                // The groups stay known: a manifest of a flush that began before has to name the first one after it.
+                self.state = State::Fenced(writer);
+                Err(AppendError::Fenced(self.fenced()))
+            }
+            Ok(Published::Theirs | Published::GoneBack) => Err(AppendError::Clean(self.breaks(writer))),
+            // Nobody takes messages: it may have been removed, and its leader may be away.
+            Err(Failure::Clean(error, 0)) if error.kind() == io::ErrorKind::NotConnected && self.is_gone() => {
+                Err(AppendError::Clean(self.breaks(writer)))
+            }
+            Err(Failure::Clean(error, stored)) => {
+                if stored > 0 {
+                    self.state = State::Cut(after(stored));
+                }
+                Err(AppendError::Clean(self.failed("publish to")(error)))
+            }
+            Err(Failure::Unknown(error)) => {
+                self.state = State::Stopped(writer);
+                Err(AppendError::Unknown(self.failed("publish to")(error)))
+            }
+        }
+    }
+
+    /// Notes that the stream has lost what it had acknowledged.
+    fn breaks(&mut self, writer: Writer) -> StoreError {
+        tracing::error!(
+            stream = self.name(self.generation),
+            "the stream has lost acknowledged writes: they are flushed from memory, and a new stream follows"
+        );
+        self.state = State::Broken(writer, Broken::Unflushed);
+        self.broken()
+    }
+
+    /// Whether there is no such stream any more. Where that does not show, it is there.
+    fn is_gone(&self) -> bool {
+        matches!(self.streams.open(&self.name(self.generation)), Ok(None))
+    }
+
+    /// Whether the stream still has this writer's last message, or what came after it: otherwise it has lost it. Where that does not show, nothing is lost.
+    fn has_kept(&self, writer: &Writer) -> bool {
+        match writer.stream.get(writer.sequence) {
+            Ok(Some(message)) => hash_of(&message) == writer.before,
+            Ok(None) => writer.stream.bounds().map_or(true, |bounds| bounds.first > writer.sequence),
+            Err(_) => true,
+        }
+    }
+
+    /// Reads a stream once; what was found, and where it ends.
+    fn read(&self, stream: &dyn Stream, flushed: u64, new: bool) -> Result<(u64, Replayed, End), StoreError> {
+        let bounds = stream.bounds().map_err(self.failed("read"))?;
+        let mut chain = Chain::new(&self.path(), number_of(self.generation)?, flushed);
+        if bounds.first <= bounds.last {
+            // The next number to come, and the first one that did not.
+            let (mut next, mut left_out) = (bounds.first, None);
+            let mut take = |sequence: u64, message: Bytes| {
+                left_out = left_out.or((sequence > next).then_some(next));
+                next = sequence + 1;
+                chain.take(sequence, &message);
+            };
+            stream.read(bounds.first, bounds.last, &mut take).map_err(self.failed("read"))?;
+            // A read may be behind. What it leaves out would be taken for lost, and a fence would go on before its end.
+            for number in left_out.into_iter().chain((next <= bounds.last).then_some(bounds.last)) {
+                if stream.get(number).map_err(self.failed("read"))?.is_some() {
+                    let detail = format!("message {number} is there, and was not read: try again later");
+                    return Err(self.failed("read")(io::Error::new(io::ErrorKind::TimedOut, detail)));
+                }
+            }
+        }
+        let (found, end) = chain.end(new, bounds.last > 0);
+        Ok((bounds.last, found, end))
+    }
+
+    /// Gives up what is missing, where the operator has decided so.
+    fn settle(&self, mut found: Replayed) -> Replayed {
+        if self.accept_loss {
+            for damage in found.damage.drain(..) {
+                tracing::warn!(%damage, "given up, as cluster.nats.accept_loss says");
+            }
+        }
+        found
+    }
+}
+
+impl WriteLog for StreamLog {
+    fn replay(&mut self, flushed: u64, from: Option<LogPlace>) -> Result<Replayed, StoreError> {
+        let from = from.unwrap_or(LogPlace::FIRST);
+        (self.generation, self.state, self.position) = (from.epoch, State::Closed, flushed);
+        self.held.clear();
+        if let Some(before) = self.generation.checked_sub(1) {
+            self.streams.delete(&self.name(before)).map_err(self.failed("remove"))?;
+        }
+        // Of the first generation the stream is made with the collection, of a later one by the owner that needs it.
+        let (name, new) = (self.name(self.generation), from.number == 1);
+        let stream = match self.streams.open(&name).map_err(self.failed("open"))? {
+            Some(stream) => stream,
+            None if (new && self.generation > 0) || self.accept_loss => self.make(&name)?,
+            None => {
+                let detail = "it is gone, and acknowledged writes with it; is this the NATS of the bucket?";
+                let damage = vec![StoreError::corrupt(&self.path(), detail)];
+                return Ok(Replayed { damage, ..Replayed::default() });
+            }
+        };
+        for _ in 0..TURNS {
+            let (last, found, end) = self.read(stream.as_ref(), flushed, new)?;
+            // A record there would look as if nothing had been before it.
+            if end.emptied && !self.accept_loss {
+                return Ok(found);
+            }
+            // What an operator gives up is given up for good: a later reader finds the log whole.
+            let end = match self.accept_loss {
+                true => End { position: end.position.max(flushed), ..end },
+                false => end,
+            };
+            // The writer went on, or another candidate came first: it is read like the rest. Each turn means that another process made
+            // progress.
+            if self.fence(stream.clone(), last, &end)? {
+                self.position = end.position.max(flushed);
+                self.held = end.held.into();
+                return Ok(self.settle(found));
+            }
+        }
+        Err(StoreError::Busy(format!("other processes publish to the stream {name} without end: try again later")))
+    }
+
+    fn append(&mut self, records: &[Record]) -> Result<u64, AppendError> {
+        let (Some(first), Some(last)) = (records.first(), records.last()) else { return Ok(0) };
+        let writer = self.ready()?;
+        let head = self.header(Kind::End, writer.epoch, first.position, writer.before).map_err(AppendError::Clean)?;
+        let head = Header { group: self.seams.random.next_u64(), records: records.len() as u32, ..head };
+        let Some(messages) = group_of(head, records, self.streams.message_max()) else {
+            let max = u64::from(u16::MAX) * self.streams.message_max() as u64;
+            let detail = format!("the writes are too large for the log: at most {max} bytes at a time");
+            return Err(AppendError::Clean(Invalid::new(detail).into()));
+        };
+        let bytes = messages.iter().map(|message| message.len() as u64).sum();
+        let sequence = writer.sequence + 1;
+        self.send(writer, messages)?;
+        self.position = last.position;
+        self.held.push_back(Held { sequence, last_position: last.position, bytes });
+        Ok(bytes)
+    }
+
+    fn release(&mut self, flushed: u64) -> Result<(), StoreError> {
+        while self.held.front().is_some_and(|held| held.last_position <= flushed) {
+            self.held.pop_front();
+        }
+        match &mut self.state {
+            State::Writing(writer) | State::Cut(writer) => {
+                // The last message stays: it says which positions and which epoch were given.
+                let below = self.held.front().map_or(writer.sequence, |held| held.sequence.min(writer.sequence));
+                writer.stream.purge(below).map_err(StoreError::io("purge", Path::new(&self.streams.place())))
+            }
+            State::Broken(_, broken) if flushed >= self.position => {
+                *broken = Broken::Flushed;
+                self.renew()
+            }
+            // Of a fenced one the groups are the new writer's to release.
+            State::Broken(..) | State::Closed | State::Stopped(_) | State::Fenced(_) => Ok(()),
+        }
+    }
+
+    fn place(&self, flushed: u64) -> Option<LogPlace> {
+        let next = match &self.state {
+            State::Broken(..) if flushed >= self.position => {
+                return Some(LogPlace { epoch: self.generation + 1, ..LogPlace::FIRST });
+            }
+            State::Writing(writer)
+            | State::Cut(writer)
+            | State::Broken(writer, _)
+            | State::Stopped(writer)
+            | State::Fenced(writer) => writer.sequence + 1,
+            State::Closed => return None,
+        };
+        let held = self.held.iter().find(|held| held.last_position > flushed);
+        Some(LogPlace { epoch: self.generation, number: held.map_or(next, |held| held.sequence) })
+    }
+
+    fn tail_bytes(&self) -> u64 {
+        self.held.iter().map(|held| held.bytes).sum()
+    }
+
+    fn wants_flush(&self) -> bool {
+        matches!(self.state, State::Broken(_, Broken::Unflushed))
+    }
+}
+
+fn number_of(n: u64) -> Result<u32, StoreError> {
+    u32::try_from(n)
+        .map_err(|_| Invalid::new(format!("the log has come to epoch or generation {n}, past what it can hold")).into())
+}

@@ -1,0 +1,286 @@
+//! Streams in memory that fail on purpose.
+
+use super::{Answer, Bounds, Stream, Streams};
+use bytes::Bytes;
+use parking_lot::{Mutex, MutexGuard};
+use std::collections::BTreeMap;
+use std::io::{self, ErrorKind};
+use std::sync::Arc;
+
+/// How the publish of a message goes wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StreamFault {
+    /// It does not arrive, and times out.
+    Before,
+    /// It is stored and times out.
+    After,
+    /// It arrives twice, and the second one is what is answered.
+    Doubled,
+    /// It times out, and arrives at [`MemoryStreams::deliver`].
+    Stalled,
+    /// There is no room.
+    Full,
+}
+
+/// Streams in memory. Clones share them, as processes share a server.
+#[derive(Debug, Clone, Default)]
+pub struct MemoryStreams(Arc<Mutex<State>>);
+
+#[derive(Debug, Default)]
+struct State {
+    streams: BTreeMap<String, Messages>,
+    /// Messages to let pass, and then how the next one goes wrong.
+    faults: Vec<(u64, StreamFault)>,
+    stalled: Vec<(String, u64, Bytes)>,
+    cut: bool,
+    /// Messages before the last one that is asked for at which reads end.
+    behind: u64,
+    /// Calls to let pass, and then what happens before the next one.
+    pause: Option<(u64, Meanwhile)>,
+    /// Max bytes of a message; 0: 1 MiB.
+    message_max: usize,
+}
+
+#[derive(Debug, Default)]
+struct Messages {
+    messages: BTreeMap<u64, Bytes>,
+    last: u64,
+}
+
+/// What other processes do while one is paused in a call.
+struct Meanwhile(Box<dyn FnOnce() + Send>);
+
+impl std::fmt::Debug for Meanwhile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Meanwhile")
+    }
+}
+
+impl MemoryStreams {
+    /// No stream yet. `message_max`: max bytes of a message; 0: 1 MiB.
+    pub fn new(message_max: usize) -> MemoryStreams {
+        let streams = MemoryStreams::default();
+        streams.0.lock().message_max = message_max;
+        streams
+    }
+
+    /// Lets a message go wrong, after so many that do not.
+    pub fn fail(&self, fault: StreamFault, after: u64) {
+        self.0.lock().faults.push((after, fault));
+    }
+
+    /// Cuts every call off, or lets them through again.
+    pub fn cut(&self, cut: bool) {
+        self.0.lock().cut = cut;
+    }
+
+    /// Lets reads of ranges end so many messages early, as a server that is behind does.
+    pub fn lag(&self, messages: u64) {
+        self.0.lock().behind = messages;
+    }
+
+    /// Takes all faults away, but for messages that are stalled already.
+    pub fn heal(&self) {
+        let mut state = self.0.lock();
+        state.faults.clear();
+        state.cut = false;
+        state.behind = 0;
+    }
+
+    /// Lets stalled messages arrive, in order.
+    pub fn deliver(&self) {
+        let mut state = self.0.lock();
+        for (name, expected, message) in std::mem::take(&mut state.stalled) {
+            state.streams.get_mut(&name).map(|stream| stream.store(expected, &message));
+        }
+    }
+
+    /// All messages of the streams, by name and number, with their sizes.
+    pub fn messages(&self) -> Vec<(String, u64, usize)> {
+        let state = self.0.lock();
+        let of = |(name, stream): (&String, &Messages)| {
+            stream.messages.iter().map(|(number, message)| (name.clone(), *number, message.len())).collect::<Vec<_>>()
+        };
+        state.streams.iter().flat_map(of).collect()
+    }
+
+    /// Loses the last messages of every stream, and the memory of their numbers: as a log does that lies.
+    pub fn lose(&self, messages: u64) {
+        for stream in self.0.lock().streams.values_mut() {
+            stream.last = stream.last.saturating_sub(messages);
+            let last = stream.last;
+            stream.messages.retain(|number, _| *number <= last);
+        }
+    }
+
+    /// Loses all streams.
+    pub fn lose_all(&self) {
+        self.0.lock().streams.clear();
+    }
+
+    /// Puts bytes in the place of a message of every stream that has it, as no client can; `None`: it is gone.
+    pub fn harm(&self, number: u64, bytes: Option<&[u8]>) {
+        for stream in self.0.lock().streams.values_mut() {
+            match bytes {
+                Some(bytes) => {
+                    stream.messages.entry(number).and_modify(|message| *message = Bytes::copy_from_slice(bytes));
+                }
+                None => drop(stream.messages.remove(&number)),
+            }
+        }
+    }
+
+    /// Pauses the process that makes a call, after so many that pass: `meanwhile` runs before that call takes effect.
+    pub fn pause(&self, after: u64, meanwhile: impl FnOnce() + Send + 'static) {
+        self.0.lock().pause = Some((after, Meanwhile(Box::new(meanwhile))));
+    }
+
+    /// Whether a pause is still to come; it does not from here on.
+    pub fn take_pause(&self) -> bool {
+        self.0.lock().pause.take().is_some()
+    }
+
+    fn call(&self) -> io::Result<MutexGuard<'_, State>> {
+        let mut state = self.0.lock();
+        match &mut state.pause {
+            Some((0, _)) => {
+                let meanwhile = state.pause.take();
+                // Not under the lock: others make calls.
+                drop(state);
+                meanwhile.into_iter().for_each(|(_, Meanwhile(act))| act());
+                state = self.0.lock();
+            }
+            Some((left, _)) => *left -= 1,
+            None => {}
+        }
+        if state.cut { Err(ErrorKind::TimedOut.into()) } else { Ok(state) }
+    }
+}
+
+impl Messages {
+    fn store(&mut self, expected: u64, message: &Bytes) -> Answer {
+        if self.last != expected {
+            return Answer::Refused;
+        }
+        self.last += 1;
+        self.messages.insert(self.last, message.clone());
+        Answer::Stored(self.last)
+    }
+}
+
+impl State {
+    /// How the next message goes wrong, if it does.
+    fn fault(&mut self) -> Option<StreamFault> {
+        match self.faults.first_mut()? {
+            (0, _) => Some(self.faults.remove(0).1),
+            (left, _) => {
+                *left -= 1;
+                None
+            }
+        }
+    }
+
+    fn publish(&mut self, name: &str, expected: u64, message: &Bytes) -> Answer {
+        let lost = || Answer::Lost(ErrorKind::TimedOut.into());
+        let fault = self.fault();
+        // Nobody takes it.
+        let Some(stream) = self.streams.get_mut(name) else { return Answer::Denied(ErrorKind::NotConnected.into()) };
+        match fault {
+            None => stream.store(expected, message),
+            Some(StreamFault::Before) => lost(),
+            Some(StreamFault::After) => {
+                stream.store(expected, message);
+                lost()
+            }
+            Some(StreamFault::Doubled) => {
+                stream.store(expected, message);
+                stream.store(expected, message)
+            }
+            Some(StreamFault::Stalled) => {
+                self.stalled.push((name.to_owned(), expected, message.clone()));
+                lost()
+            }
+            Some(StreamFault::Full) => Answer::Denied(ErrorKind::StorageFull.into()),
+        }
+    }
+}
+
+impl Streams for MemoryStreams {
+    fn create(&self, name: &str) -> io::Result<()> {
+        self.call()?.streams.entry(name.to_owned()).or_default();
+        Ok(())
+    }
+
+    fn open(&self, name: &str) -> io::Result<Option<Arc<dyn Stream>>> {
+        let there = self.call()?.streams.contains_key(name);
+        Ok(there.then(|| Arc::new(MemoryStream { streams: self.clone(), name: name.to_owned() }) as Arc<dyn Stream>))
+    }
+
+    fn names(&self, prefix: &str) -> io::Result<Vec<String>> {
+        Ok(self.call()?.streams.keys().filter(|name| name.starts_with(prefix)).cloned().collect())
+    }
+
+    fn delete(&self, name: &str) -> io::Result<()> {
+        self.call()?.streams.remove(name);
+        Ok(())
+    }
+
+    fn message_max(&self) -> usize {
+        match self.0.lock().message_max {
+            0 => 1 << 20,
+            max => max,
+        }
+    }
+
+    fn place(&self) -> String {
+        "memory".to_owned()
+    }
+}
+
+#[derive(Debug)]
+struct MemoryStream {
+    streams: MemoryStreams,
+    name: String,
+}
+
+impl MemoryStream {
+    fn with<T>(&self, look: impl FnOnce(&mut Messages) -> T) -> io::Result<T> {
+        let mut state = self.streams.call()?;
+        state.streams.get_mut(&self.name).map(look).ok_or_else(|| ErrorKind::NotFound.into())
+    }
+}
+
+impl Stream for MemoryStream {
+    fn publish(&self, expected: u64, messages: &[Bytes]) -> Vec<Answer> {
+        let one = |(place, message): (usize, &Bytes)| match self.streams.call() {
+            Ok(mut state) => state.publish(&self.name, expected + place as u64, message),
+            Err(error) => Answer::Lost(error),
+        };
+        messages.iter().enumerate().map(one).collect()
+    }
+
+    fn bounds(&self) -> io::Result<Bounds> {
+        self.with(|stream| Bounds {
+            first: stream.messages.keys().next().copied().unwrap_or(stream.last + 1),
+            last: stream.last,
+        })
+    }
+
+    fn get(&self, sequence: u64) -> io::Result<Option<Bytes>> {
+        self.with(|stream| stream.messages.get(&sequence).cloned())
+    }
+
+    fn read(&self, from: u64, to: u64, each: &mut dyn FnMut(u64, Bytes)) -> io::Result<()> {
+        let to = to.saturating_sub(self.streams.0.lock().behind);
+        let messages = self.with(|stream| {
+            let range = stream.messages.range(from..).take_while(|(number, _)| **number <= to);
+            range.map(|(number, message)| (*number, message.clone())).collect::<Vec<_>>()
+        })?;
+        messages.into_iter().for_each(|(number, message)| each(number, message));
+        Ok(())
+    }
+
+    fn purge(&self, below: u64) -> io::Result<()> {
+        self.with(|stream| stream.messages.retain(|number, _| *number >= below))
+    }
+}

@@ -1,0 +1,117 @@
+//! The log of a cluster's collections in streams: NATS JetStream, by the trait that `crates/nats` implements.
+//!
+//! One operation carries it: a publish with the last sequence number that the stream is expected to have. Of two processes that expect the
+//! same one is refused. So a message of a new owner makes every expectation of the former one fail. `docs/decisions/049-log-in-a-stream.md` has
+//! the argument, and says what a stream that lost acknowledged messages leads to.
+//!
+//! Start at `message.rs`: what a message says of itself. `publish.rs` finds out what came of a publish, `chain.rs` reads a stream and names what is
+//! missing, `log.rs` is the log over both. `memory.rs` is a stream that fails on purpose.
+
+mod chain;
+mod log;
+mod memory;
+mod message;
+mod name;
+mod publish;
+
+pub use memory::{MemoryStreams, StreamFault};
+
+pub(crate) use log::StreamLog;
+pub(crate) use name::{name_of, prefix_of};
+
+use bytes::Bytes;
+use std::io;
+use std::sync::Arc;
+
+/// Where the log of collections in a bucket is.
+#[derive(Debug, Clone)]
+pub enum SharedLog {
+    /// In the bucket, beside the segments.
+    Bucket,
+    /// In streams.
+    Streams {
+        /// The streams.
+        streams: Arc<dyn Streams>,
+        /// Writes that a stream has lost are given up: the collection takes writes again. An operator decides that.
+        accept_loss: bool,
+    },
+}
+
+impl SharedLog {
+    /// What the bucket notes of it.
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            SharedLog::Bucket => "bucket",
+            SharedLog::Streams { .. } => "nats",
+        }
+    }
+}
+
+/// Streams that several processes share. Calls block, and each has a deadline.
+pub trait Streams: Send + Sync + std::fmt::Debug {
+    /// Makes a stream, of one subject with the same name; one that is there is well.
+    fn create(&self, name: &str) -> io::Result<()>;
+
+    /// Opens a stream; `None`: there is none.
+    fn open(&self, name: &str) -> io::Result<Option<Arc<dyn Stream>>>;
+
+    /// Names of the streams that begin so.
+    fn names(&self, prefix: &str) -> io::Result<Vec<String>>;
+
+    /// Removes a stream with its messages; one that is absent is well. What is published to it from then on is never acknowledged.
+    fn delete(&self, name: &str) -> io::Result<()>;
+
+    /// Max bytes of a message.
+    fn message_max(&self) -> usize;
+
+    /// How messages to people name the streams.
+    fn place(&self) -> String;
+}
+
+/// A stream: messages with sequence numbers, the next always one more than the last.
+///
+/// # Contract
+/// - **By expectation.** A message that expects `n` is stored as `n + 1` if the last number ever given is `n`, and otherwise never.
+/// - **Durable.** A message that was answered [`Answer::Stored`] survives a crash of any minority of servers. Streams have broken this
+///   (`chain.rs` finds it).
+/// - **Reads** show what was stored before the call, or an earlier state of it. [`Stream::get`] and [`Stream::bounds`] are current, but for a
+///   moment after the stream's leader was replaced.
+pub trait Stream: Send + Sync + std::fmt::Debug {
+    /// Publishes messages one after another without waiting between them: the first expects `expected`, each further one the number of the
+    /// one before. Gives an answer for each.
+    fn publish(&self, expected: u64, messages: &[Bytes]) -> Vec<Answer>;
+
+    /// The numbers that it holds.
+    fn bounds(&self) -> io::Result<Bounds>;
+
+    /// Reads a message; `None`: there is none of this number.
+    fn get(&self, sequence: u64) -> io::Result<Option<Bytes>>;
+
+    /// Reads the messages of a range, both ends included, in order. Numbers without a message are left out.
+    fn read(&self, from: u64, to: u64, each: &mut dyn FnMut(u64, Bytes)) -> io::Result<()>;
+
+    /// Removes messages below a number.
+    fn purge(&self, below: u64) -> io::Result<()>;
+}
+
+/// What came of the publish of one message.
+#[derive(Debug)]
+pub enum Answer {
+    /// Stored under this number, durably.
+    Stored(u64),
+    /// Not stored, nor will be: the stream's last number is another than expected.
+    Refused,
+    /// Not stored, nor will be: there is no room, or no right.
+    Denied(io::Error),
+    /// No answer came, or one that does not say: it may be stored, or may yet be.
+    Lost(io::Error),
+}
+
+/// The numbers that a stream holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bounds {
+    /// Of the oldest message; one more than `last` if there is none.
+    pub first: u64,
+    /// The last number that was given; 0: none was.
+    pub last: u64,
+}

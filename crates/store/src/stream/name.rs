@@ -1,0 +1,50 @@
+//! Names of streams.
+
+use std::fmt::Write;
+use std::path::Path;
+
+/// Name of the stream of a partition: `m.{tenant}.{collection}.p0.{life}.{generation}`.
+///
+/// `dir`: the partition's folder below the data folder.
+pub(crate) fn name_of(dir: &Path, life: u64, generation: u64) -> String {
+    format!("{}{generation}", prefix_of(dir, life))
+}
+
+/// What the names of all generations begin with.
+pub(crate) fn prefix_of(dir: &Path, life: u64) -> String {
+    let parts = dir.iter().filter_map(|part| part.to_str()).filter(|part| *part != "/");
+    let mut name = "m".to_owned();
+    for part in parts.enumerate().filter(|(at, part)| *at > 0 || *part != "tenants").map(|(_, part)| part) {
+        name.push('.');
+        token(part, &mut name);
+    }
+    // A `String` takes whatever is written.
+    let _ = write!(name, ".{life}.");
+    name
+}
+
+/// Writes a part of a path as a token of a subject: other characters than letters, digits, `-` and `_` as their bytes, `=2E`.
+fn token(part: &str, name: &mut String) {
+    for byte in part.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' => name.push(char::from(byte)),
+            other => {
+                let _ = write!(name, "={other:02X}");
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_partitions_have_one_stream() {
+        let of = |dir: &str, life, generation| name_of(Path::new(dir), life, generation);
+        assert_eq!(of("tenants/t/ships/p0", 0, 1), "m.t.ships.p0.0.1");
+        assert_eq!(of("tenants/t/sh.ips=2E*/p0", 0, 1), "m.t.sh=2Eips=3D2E=2A.p0.0.1");
+        assert_eq!(of("tenants/tenants/é >/p0", 2, 0), "m.tenants.=C3=A9=20=3E.p0.2.0");
+        assert_eq!(of("/p0", 0, 0), "m.p0.0.0");
+    }
+}

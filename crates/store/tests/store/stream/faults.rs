@@ -1,0 +1,130 @@
+//! Messages whose answers are lost, late, doubled or refused.
+
+use super::{Cluster, Fate, Writes, write_large};
+use crate::bucket::write;
+use crate::world::content;
+use meridian_store::WriteError;
+use meridian_store::stream::StreamFault;
+
+#[test]
+fn what_came_of_a_message_is_found_out() {
+    use StreamFault::{After, Before, Doubled, Stalled};
+    // Groups of one message, and of some ten.
+    for message_max in [0, 200] {
+        for fault in [Before, After, Doubled, Stalled] {
+            for after in 0..4 {
+                let cluster = Cluster::of(message_max);
+                let owner = cluster.first();
+                let mut writes = Writes::default();
+                cluster.streams.fail(fault, after);
+                for _ in 0..4 {
+                    assert_eq!(writes.write(&owner.collection), Fate::Stored, "{fault:?} after {after}");
+                }
+                cluster.streams.deliver();
+                assert_eq!(writes.write(&owner.collection), Fate::Stored, "{fault:?} after {after}");
+                assert!(!owner.store.is_outdated());
+                writes.compare(&cluster.next().collection);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_full_stream_refuses_and_a_group_that_it_took_in_part_counts_for_nothing() {
+    for after in 0..12 {
+        let cluster = Cluster::of(200);
+        let owner = cluster.first();
+        let mut writes = Writes::default();
+        writes.write(&owner.collection);
+        cluster.streams.fail(StreamFault::Full, after);
+        let full = write_large(&owner, "large", 2_000);
+        assert!(matches!(full, Err(WriteError::Full(_))), "full after {after}: {full:?}");
+        assert!(!owner.store.is_outdated());
+        // Whoever goes on: this process, or the next one.
+        let owner = if after % 2 == 0 { owner } else { cluster.next() };
+        assert_eq!(writes.write(&owner.collection), Fate::Stored);
+        writes.compare(&owner.collection);
+        let next = cluster.next();
+        writes.compare(&next.collection);
+        assert_eq!(writes.write(&next.collection), Fate::Stored);
+    }
+}
+
+#[test]
+fn a_stream_that_is_out_of_reach_leaves_the_outcome_open() {
+    let cluster = Cluster::default();
+    let owner = cluster.first();
+    let mut writes = Writes::default();
+    writes.write(&owner.collection);
+    cluster.streams.cut(true);
+    assert_eq!(writes.write(&owner.collection), Fate::Unknown);
+    assert_eq!(writes.write(&owner.collection), Fate::Refused);
+    assert!(owner.store.is_outdated(), "it does not know what the log holds");
+    assert!(
+        cluster.open().is_ok_and(|store| store.collection("t", "c").is_none()),
+        "a stream out of reach is no empty one"
+    );
+    cluster.streams.cut(false);
+    let next = cluster.next();
+    writes.compare(&next.collection);
+    assert_eq!(writes.write(&next.collection), Fate::Stored);
+}
+
+#[test]
+fn a_read_that_is_behind_is_no_end_of_the_stream() {
+    let cluster = Cluster::default();
+    let owner = cluster.first();
+    let mut writes = Writes::default();
+    (0..3).for_each(|_| assert_eq!(writes.write(&owner.collection), Fate::Stored));
+    drop(owner);
+    for messages in 1..5 {
+        cluster.streams.lag(messages);
+        assert!(cluster.open().is_ok_and(|store| store.collection("t", "c").is_none()), "{messages} behind");
+    }
+    cluster.streams.heal();
+    let next = cluster.next();
+    writes.compare(&next.collection);
+    assert_eq!(writes.write(&next.collection), Fate::Stored);
+}
+
+#[test]
+fn a_group_of_many_messages_is_there_whole() {
+    let cluster = Cluster::of(1 << 10);
+    let owner = cluster.first();
+    write_large(&owner, "large", 300_000).unwrap();
+    assert!(cluster.streams.messages().len() > 100, "{} messages", cluster.streams.messages().len());
+    let before = content(&owner.collection.snapshot());
+    assert_eq!(content(&cluster.next().collection.snapshot()), before);
+}
+
+#[test]
+fn what_a_manifest_covers_leaves_the_stream() {
+    let cluster = Cluster::default();
+    let owner = cluster.first();
+    (1..30).for_each(|number| assert_eq!(write(&owner.collection, number), Fate::Stored));
+    owner.collection.flush().unwrap();
+    assert_eq!(cluster.streams.messages().len(), 1, "the last message stays");
+    assert_eq!(write(&owner.collection, 30), Fate::Stored);
+    let before = content(&owner.collection.snapshot());
+    let next = cluster.next();
+    assert_eq!(content(&next.collection.snapshot()), before);
+    next.collection.flush().unwrap();
+    // A dropped collection takes its stream along, once nobody can be answered for it any more.
+    assert!(next.store.drop_collection("t", "c").unwrap());
+    drop((owner, next));
+    let store = cluster.open().unwrap();
+    assert!(store.collections().is_empty() && cluster.streams.messages().is_empty());
+}
+
+#[test]
+fn the_log_of_a_bucket_is_one_and_the_same() {
+    let cluster = Cluster::default();
+    drop(cluster.first());
+    let other = crate::bucket::open(&cluster.bucket).unwrap_err().to_string();
+    assert!(other.contains("--log nats"), "{other}");
+    let bucket = meridian_store::bucket::MemoryBucket::new();
+    drop(crate::bucket::Process::first(&bucket));
+    let cluster = Cluster { bucket, ..Cluster::default() };
+    let other = cluster.open().unwrap_err().to_string();
+    assert!(other.contains("--log bucket"), "{other}");
+}

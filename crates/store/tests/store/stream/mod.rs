@@ -1,0 +1,83 @@
+//! A store over a bucket with its log in streams: answers that are lost, takeovers, pauses at every call, and streams that lose what they
+//! acknowledged.
+
+mod bytes;
+mod faults;
+mod lies;
+mod pauses;
+mod takeover;
+mod wakes;
+
+use crate::bucket::{Fate, Writes, seams};
+use crate::world::{batch, options, schema};
+use meridian_model::IdRole;
+use meridian_store::bucket::MemoryBucket;
+use meridian_store::stream::MemoryStreams;
+use meridian_store::{Collection, Settings, SharedLog, Store, StoreError};
+use std::sync::Arc;
+
+/// What the processes of a cluster share.
+#[derive(Clone, Default)]
+pub struct Cluster {
+    pub bucket: MemoryBucket,
+    pub streams: MemoryStreams,
+}
+
+impl Cluster {
+    /// With messages of so many bytes at most.
+    pub fn of(message_max: usize) -> Cluster {
+        Cluster { bucket: MemoryBucket::new(), streams: MemoryStreams::new(message_max) }
+    }
+
+    pub fn log(&self, accept_loss: bool) -> SharedLog {
+        SharedLog::Streams { streams: Arc::new(self.streams.clone()), accept_loss }
+    }
+
+    /// Opens the collections as their owner.
+    pub fn open(&self) -> Result<Store, StoreError> {
+        self.open_with(false)
+    }
+
+    pub fn open_with(&self, accept_loss: bool) -> Result<Store, StoreError> {
+        Store::open_shared_over(options(), seams(), Arc::new(self.bucket.clone()), self.log(accept_loss))
+    }
+
+    /// Makes the collection.
+    pub fn first(&self) -> Process {
+        let store = self.open().unwrap();
+        let collection = store.create("t", "c", schema(IdRole::Given), Settings::default()).unwrap();
+        Process { store, collection }
+    }
+
+    /// Takes it over.
+    pub fn next(&self) -> Process {
+        let store = self.open().unwrap();
+        assert_eq!(store.problems(), []);
+        let collection = store.collection("t", "c").expect("the collection is there");
+        Process { store, collection }
+    }
+}
+
+/// A process that has the collection open.
+pub struct Process {
+    pub store: Store,
+    pub collection: Arc<Collection>,
+}
+
+/// Writes an event of so many bytes.
+pub fn write_large(process: &Process, name: &str, bytes: usize) -> Result<(), meridian_store::WriteError> {
+    let c = &process.collection;
+    // In the id, which is stored as it is.
+    let event = crate::world::Event::new(format!("{name}{}", noise(bytes)), 1);
+    c.write(meridian_store::Write::new(batch(&c.schema(), &[event]))).map(drop)
+}
+
+/// Letters that do not shrink.
+fn noise(bytes: usize) -> String {
+    let mut state = 7_u64;
+    let mut next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        char::from(b'a' + (state >> 60) as u8)
+    };
+    (0..bytes).map(|_| next()).collect()
+}

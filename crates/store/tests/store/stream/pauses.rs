@@ -1,0 +1,105 @@
+//! A process is paused at each of its calls to the streams in turn, for as long as others take to take over and to go on.
+
+use super::{Cluster, Fate, Writes};
+use crate::bucket::write;
+use parking_lot::Mutex;
+use std::sync::Arc;
+
+/// More calls than any of the runs makes.
+const CALLS: u64 = 500;
+
+/// Other owners take over, one after the other, write and flush.
+fn go_on(cluster: &Cluster, numbers: std::ops::Range<i64>) -> Vec<(i64, Fate)> {
+    let mut done = Vec::new();
+    for from in numbers.step_by(12) {
+        let other = cluster.next();
+        for number in from..from + 12 {
+            done.push((number, write(&other.collection, number)));
+            if number % 3 == 0 {
+                other.collection.flush().unwrap();
+            }
+        }
+    }
+    done
+}
+
+/// Whatever an owner is about to do when it is paused, and whatever happens meanwhile: nothing acknowledged is lost, and it changes
+/// nothing any more.
+#[test]
+fn an_owner_that_wakes_up_after_a_takeover_changes_nothing_and_knows_it() {
+    let mut paused = 0;
+    for after in 0..CALLS {
+        // Groups of several messages: a pause may come between two of them.
+        let cluster = Cluster::of(300);
+        let owner = cluster.first();
+        let mut writes = Writes::default();
+        (0..3).for_each(|_| assert_eq!(writes.write(&owner.collection), Fate::Stored));
+        owner.collection.flush().unwrap();
+        writes.write(&owner.collection);
+        let done = Arc::new(Mutex::new(Vec::new()));
+        let (others, meanwhile) = (cluster.clone(), done.clone());
+        cluster.streams.pause(after, move || *meanwhile.lock() = go_on(&others, 100..124));
+        // What was begun before the pause may come to an end, as if it had been in time.
+        writes.write(&owner.collection);
+        let _ = owner.collection.flush();
+        writes.write(&owner.collection);
+        let _ = owner.collection.flush();
+        if cluster.streams.take_pause() {
+            break;
+        }
+        paused += 1;
+        let done = std::mem::take(&mut *done.lock());
+        assert_eq!(done.len(), 24, "pause after {after}: the takeover failed");
+        done.into_iter().for_each(|(number, fate)| {
+            assert_eq!(fate, Fate::Stored, "pause after {after}: the new owner takes no writes");
+            writes.note(number, fate);
+        });
+        let before = (cluster.bucket.objects().len(), cluster.streams.messages());
+        assert_ne!(writes.write(&owner.collection), Fate::Stored, "pause after {after}: it acknowledges");
+        let _ = owner.collection.flush();
+        assert!(owner.store.is_outdated(), "pause after {after}: it does not know");
+        let after_it = (cluster.bucket.objects().len(), cluster.streams.messages());
+        assert_eq!(after_it, before, "pause after {after}: it still writes");
+        let third = cluster.next();
+        writes.compare(&third.collection);
+        assert_eq!(writes.write(&third.collection), Fate::Stored);
+        assert!(!third.store.is_outdated());
+    }
+    assert!((8..CALLS).contains(&paused), "{paused} calls were paused at");
+}
+
+/// Two candidates at once, and an owner that is gone: one of the two has the collection in the end, and nothing is lost.
+#[test]
+fn of_two_candidates_one_has_the_collection() {
+    let mut paused = 0;
+    for after in 0..CALLS {
+        let cluster = Cluster::of(300);
+        let owner = cluster.first();
+        let mut writes = Writes::default();
+        (0..3).for_each(|_| assert_eq!(writes.write(&owner.collection), Fate::Stored));
+        owner.collection.flush().unwrap();
+        writes.write(&owner.collection);
+        drop(owner);
+        let rival = Arc::new(Mutex::new(None));
+        let (others, meanwhile) = (cluster.clone(), rival.clone());
+        cluster.streams.pause(after, move || {
+            let other = others.next();
+            let fate = write(&other.collection, 100);
+            other.collection.flush().unwrap();
+            *meanwhile.lock() = Some((other, fate));
+        });
+        let store = cluster.open().unwrap();
+        if cluster.streams.take_pause() {
+            break;
+        }
+        paused += 1;
+        let (rival, fate) = rival.lock().take().unwrap();
+        writes.note(100, fate);
+        let collection = store.collection("t", "c").unwrap();
+        let fates = [writes.write(&collection), writes.write(&rival.collection)];
+        let stored = fates.iter().filter(|fate| **fate == Fate::Stored).count();
+        assert_eq!(stored, 1, "pause after {after}: {fates:?}");
+        writes.compare(&cluster.next().collection);
+    }
+    assert!((3..CALLS).contains(&paused), "{paused} calls were paused at");
+}
