@@ -8,6 +8,7 @@ use meridian_model::{RecordChange, RecordNews};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
 /// The kind of the records.
@@ -35,6 +36,10 @@ impl Vault for InRecords {
     fn commit(&self, follows: u64, changes: &[RecordChange]) -> Result<Option<u64>, VaultError> {
         self.0.commit(follows, changes).map_err(error_of)
     }
+
+    fn is_shared(&self) -> bool {
+        self.0.is_shared()
+    }
 }
 
 fn error_of(error: StoreError) -> VaultError {
@@ -52,6 +57,7 @@ pub async fn follow(state: AppState) {
     let mut ticks = interval(LOOK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let (mut current, mut failing) = (Instant::now(), false);
+    let (mut uncounted, mut counting) = (BTreeSet::new(), None::<JoinHandle<()>>);
     loop {
         ticks.tick().await;
         let (registry, begun) = (state.registry.clone(), Instant::now());
@@ -68,9 +74,8 @@ pub async fn follow(state: AppState) {
                 // As of its beginning: that is what the answer knows.
                 (current, failing) = (begun, false);
                 if !tenants.is_empty() {
-                    let state = state.clone();
-                    // Not awaited: it asks the owner about each of them, and the next revocation must not wait for that.
-                    drop(tokio::task::spawn_blocking(move || apply(&state, &tenants)));
+                    apply(&state, &tenants);
+                    uncounted.extend(tenants);
                 }
             }
             Ok(Err(error)) if !failing => {
@@ -81,6 +86,13 @@ pub async fn follow(state: AppState) {
             Err(error) => tracing::error!(%error, "reading changes of tokens, tenants and users failed"),
         }
         judge(&state, current);
+        if !uncounted.is_empty() && counting.as_ref().is_none_or(JoinHandle::is_finished) {
+            // Not awaited: it asks the owner about each of them, and the next revocation must not wait for that. One at a time: an owner
+            // that is slow is not asked by more and more threads.
+            let (state, tenants) = (state.clone(), std::mem::take(&mut uncounted));
+            let count = move || tenants.iter().for_each(|name| quota::count_of(&state, name));
+            counting = Some(tokio::task::spawn_blocking(count));
+        }
     }
 }
 
@@ -94,18 +106,14 @@ fn judge(state: &AppState, current: Instant) {
     state.registry.set_behind(behind);
 }
 
-/// What changes of tenants mean beyond the registry.
+/// What changes of tenants mean beyond the registry, but for what they have stored.
 fn apply(state: &AppState, tenants: &BTreeSet<String>) {
     state.share_out();
     for name in tenants {
         match state.registry.tenant(name) {
             None => state.searches.stop_of(name, true),
-            Some(tenant) => {
-                if tenant.suspended {
-                    state.searches.stop_of(name, false);
-                }
-                quota::count_of(state, name);
-            }
+            Some(tenant) if tenant.suspended => state.searches.stop_of(name, false),
+            Some(_) => {}
         }
     }
 }

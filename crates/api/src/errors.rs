@@ -146,7 +146,7 @@ pub fn access_problem(fault: Fault) -> Problem {
     match fault {
         Fault::Invalid(invalid) => Problem::invalid_body(invalid),
         absent @ Fault::Absent(..) => Problem::not_found(absent.to_string()),
-        conflict @ (Fault::Exists(..) | Fault::Changed(_)) => Problem::new(Kind::Conflict, conflict.to_string()),
+        conflict @ (Fault::Exists(..) | Fault::Changed(..)) => Problem::new(Kind::Conflict, conflict.to_string()),
         busy @ Fault::Moved => Problem::new(Kind::Overloaded, busy.to_string()),
         Fault::Unknown(why) => {
             tracing::error!(%why, "tokens, tenants, users or sessions may have been written, or not");

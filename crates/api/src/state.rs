@@ -1,5 +1,6 @@
 //! The state that all requests share.
 
+use crate::access;
 use crate::audit::Audit;
 use crate::background::GatedBackground;
 use crate::backup;
@@ -50,6 +51,9 @@ pub struct Callers {
     pub nobody: Caller,
 }
 
+/// The name of [`Callers::local`].
+pub const LOCAL: &str = "local";
+
 impl Callers {
     fn new(registry: &Registry) -> Callers {
         let default = registry.ledger(DEFAULT_TENANT).unwrap_or_else(|| Arc::new(Ledger::new(DEFAULT_TENANT)));
@@ -57,10 +61,16 @@ impl Callers {
         let nothing = Grant { role: Role::Reader, collections: Pattern::none() };
         Callers {
             socket: caller(Grant::over_all(Role::Operator), "socket"),
-            local: caller(Grant::over_all(Role::Operator), "local"),
+            local: caller(Grant::over_all(Role::Operator), LOCAL),
             // Not charged to a tenant: no tenant is behind these requests.
             nobody: Arc::new(Identity::new(DEFAULT_TENANT, nothing, "nobody")),
         }
+    }
+
+    /// Whether a caller is what it is whatever the records say.
+    fn is_fixed(&self, caller: &Identity) -> bool {
+        // By name: one that works in another tenant is a copy.
+        [&self.socket, &self.nobody].iter().any(|fixed| fixed.name == caller.name)
     }
 }
 
@@ -72,6 +82,10 @@ pub struct StateInner {
     pub audit: Audit,
     /// Tokens, tenants, users and sessions.
     pub registry: Arc<Registry>,
+    /// Whether other servers change them too.
+    pub shares_registry: bool,
+    /// Permits for changes of the registry.
+    pub changes: Arc<Semaphore>,
     /// The callers that show no token.
     pub callers: Callers,
     /// Work on passwords.
@@ -149,7 +163,9 @@ impl AppState {
         config: ServerConfig,
         tracer: Tracer,
     ) -> Result<AppState, Fault> {
-        let registry = Registry::open(Arc::new(InRecords(backend.records(RECORDS))))?;
+        let records = backend.records(RECORDS);
+        let shares_registry = records.is_shared();
+        let registry = Registry::open(Arc::new(InRecords(records)))?;
         let registry = Arc::new(registry.trusting(Issuers::new(config.issuers.clone())));
         issuers::read_files(registry.issuers(), seams.disk.as_ref())?;
         let tenants = registry.clone();
@@ -165,7 +181,7 @@ impl AppState {
             seams.clock.clone(),
             seams.random.clone(),
         );
-        let keeper = InCollections::new(seams.clock.clone());
+        let keeper = InCollections::new(registry.clone(), seams.clock.clone());
         let own = LocalProvider::new(seams.clock.clone()).admitted_by(gate.clone());
         let searches = searches.traced(tracer.clone());
         let searches = Arc::new(searches.keeping(Arc::new(keeper)).with(Arc::new(own)));
@@ -179,6 +195,8 @@ impl AppState {
             throttle: Throttle::default(),
             audit: Audit::new(backend.audit(), seams.clock.clone()),
             registry,
+            shares_registry,
+            changes: Arc::new(Semaphore::new(access::CHANGES_MAX)),
             gate,
             // A gate of its own: a full server must still answer health checks and operators.
             reserved: Gate::new(Settings {
@@ -268,9 +286,15 @@ impl AppState {
         self.clock.now()
     }
 
-    /// Whether a caller's credential was revoked or has expired since it was checked, or that cannot be known.
+    /// Whether a caller's credential was revoked or has expired since it was checked, or that cannot be known. Of one without a credential
+    /// it cannot be known whether it is still served.
     pub fn is_void(&self, caller: &Identity) -> bool {
-        caller.is_void(self.now()) || caller.is_revocable() && self.registry.is_behind()
+        caller.is_void(self.now()) || self.registry.is_behind() && !self.callers.is_fixed(caller)
+    }
+
+    /// Whether a caller may become void: by its credential, or where other servers may have changed who is served.
+    pub fn may_become_void(&self, caller: &Identity) -> bool {
+        caller.is_revocable() || self.shares_registry && !self.callers.is_fixed(caller)
     }
 
     /// An id for a request that came without one, unique in this process.

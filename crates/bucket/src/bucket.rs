@@ -11,7 +11,7 @@ use object_store::path::Path as Name;
 use object_store::{ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload};
 use std::fs::{DirBuilder, File};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -24,15 +24,31 @@ pub(crate) struct FolderBucket {
 }
 
 impl FolderBucket {
-    /// Opens the folder, making it if it is not there, for this user alone: it holds secrets of webhooks and digests of tokens.
+    /// Opens the folder, making it if it is not there, for this user alone.
     pub(crate) fn open(folder: &Path, calls: Calls) -> Result<FolderBucket, StoreError> {
         let failed = |action, source| StoreError::Io { action, path: folder.to_owned(), source };
         DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(|e| failed("create", e))?;
+        make_private(folder).map_err(|e| failed("create", e))?;
         let store = LocalFileSystem::new_with_prefix(folder).map_err(|e| failed("open", crate::calls::error_of(e)))?;
         // Content and name are on disk before a create is answered.
         let store = Arc::new(store.with_fsync(true));
         Ok(FolderBucket { store, calls, folder: folder.to_owned() })
     }
+}
+
+/// Makes the folders of records and of the audit log, which hold secrets of webhooks and digests of tokens: closed to others even where an
+/// older version has made the bucket for all to read. A group that shares the bucket keeps its rights.
+#[allow(clippy::disallowed_methods, reason = "object_store knows no rights of folders")]
+fn make_private(bucket: &Path) -> io::Result<()> {
+    let rights = std::fs::metadata(bucket)?.permissions().mode() & 0o770;
+    for name in ["records", "audit"] {
+        match DirBuilder::new().mode(rights).create(bucket.join(name)) {
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
+            _ => {}
+        }
+    }
+    // A create syncs only the folders that it makes itself.
+    File::open(bucket)?.sync_all()
 }
 
 /// The name of an object as `object_store` has it.

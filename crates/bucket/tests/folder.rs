@@ -51,6 +51,25 @@ fn a_new_folder_is_for_its_user_alone_and_one_that_is_there_stays_as_it_is() {
 }
 
 #[test]
+fn records_are_closed_to_others_in_a_bucket_that_all_may_read() {
+    use std::os::unix::fs::PermissionsExt as _;
+    for (bucket, most) in [(0o755, 0o750), (0o770, 0o770), (0o700, 0o700)] {
+        let world = World::new();
+        std::fs::create_dir(world.path("bucket")).unwrap();
+        std::fs::set_permissions(world.path("bucket"), std::fs::Permissions::from_mode(bucket)).unwrap();
+        let opened = world.bucket();
+        for folder in ["records", "audit"] {
+            assert_eq!(opened.put(&format!("{folder}/access/1"), b"secret").unwrap(), Put::Created);
+            let path = world.path(&format!("bucket/{folder}"));
+            let mode = std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+            // The umask of the tests may take more.
+            assert_eq!((mode & !most, mode & 0o700), (0, 0o700), "{folder} in {bucket:o}: {mode:o}");
+        }
+        assert!(opened.list("audit/").unwrap().len() == 1 && world.bucket().list("records/").unwrap().len() == 1);
+    }
+}
+
+#[test]
 fn objects_are_created_once_read_in_ranges_and_deleted() {
     let world = World::new();
     let (one, two) = (world.bucket(), world.bucket());

@@ -7,7 +7,7 @@ mod common;
 
 use common::batches::{Batches, SPEC};
 use common::owners::{Cluster, answered};
-use common::{PATIENCE, Random, Run, Server, agent, as_holder, counted, data, meridian, token};
+use common::{PATIENCE, Random, Run, Server, agent, as_holder, counted, data, meridian, post_with, token};
 use serde_json::Value;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -223,6 +223,24 @@ fn tokens_lie_in_the_bucket_and_count_at_every_server_and_after_a_takeover() {
     last.says("owns");
     becomes(200, &servers[0], &operator, "/collections");
     assert_eq!(status(&servers[0], &stranger, "/collections"), 401);
+}
+
+#[test]
+fn tokens_in_the_folder_of_a_server_that_only_reads_do_not_count_and_do_not_leave_it_open() {
+    let cluster = Cluster::new();
+    let stranger = token(Path::new(&cluster.path("scan")), &["--role", "operator"]);
+    let arguments = cluster.arguments("scan", "scan");
+    let serve = ["serve", "--listen", "127.0.0.1:0"].into_iter().chain(arguments.iter().map(String::as_str));
+    meridian(&serve.collect::<Vec<_>>()).ended(2).says(&["--data", "the bucket has none", "token create"]);
+    let bucket = format!("file://{}", cluster.path("bucket"));
+    let operator = made(meridian(&["token", "create", "--role", "operator", "--bucket", &bucket]));
+    let scan = cluster.server("scan");
+    scan.said("are not used: those in the bucket count");
+    assert_eq!((status(&scan, &operator, "/collections"), status(&scan, &stranger, "/collections")), (200, 401));
+    // A backup of its store would have no tokens.
+    let bearer = [("Authorization", format!("Bearer {operator}"))];
+    let (status, said) = post_with(&scan.url, "/backup", "application/json", &bearer, b"{}").unwrap();
+    assert!((400..500).contains(&status) && said.contains("copy the bucket"), "{status} {said}");
 }
 
 #[test]

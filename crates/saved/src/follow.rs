@@ -2,11 +2,11 @@
 //!
 //! Each server matches all of them, for its own readers. What another server creates is matched here from when it is heard of.
 
-use super::poll;
+use super::poll::{self, SEEN};
 use super::recovery::is_id;
 use super::registry::SavedSearches;
 use meridian_backend::StoreError;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use tokio::time::{Duration, MissedTickBehavior, interval};
 
@@ -41,22 +41,35 @@ impl SavedSearches {
     /// Those of the records.
     pub(super) fn follow(&self) -> Result<(), StoreError> {
         let mut version = self.followed.lock();
-        let Some(news) = self.records.since(*version)? else { return Ok(()) };
-        let mut there = BTreeSet::new();
+        let Some(mut news) = self.records.since(*version)? else { return Ok(()) };
+        let mut known: Vec<String> = Vec::new();
+        if news.whole {
+            // Read again after the list of those in use: their records were written before. One that was just created here would be missing
+            // from what was read before the list.
+            known = self.registry.lock().all.keys().cloned().collect();
+            let Some(later) = self.records.since(*version)? else { return Ok(()) };
+            news = later;
+        }
+        let mut seen = HashMap::new();
         for change in &news.changes {
-            match change.content {
-                _ if !is_id(&change.name) => {}
-                Some(_) => {
-                    there.insert(change.name.as_str());
-                    self.take_up(&change.name);
+            if let (Some(id), Some(content)) = (change.name.strip_suffix(SEEN), &change.content) {
+                seen.insert(id, content.as_slice());
+            }
+        }
+        let mut there = BTreeSet::new();
+        for change in news.changes.iter().filter(|change| is_id(&change.name)) {
+            let id = change.name.as_str();
+            match &change.content {
+                Some(content) => {
+                    there.insert(id);
+                    self.take_up(id, content, seen.get(id).copied().unwrap_or_default());
                 }
                 None => {
-                    self.leave(&change.name);
+                    self.leave(id);
                 }
             }
         }
         if news.whole {
-            let known: Vec<String> = self.registry.lock().all.keys().cloned().collect();
             for id in known.iter().filter(|id| !there.contains(id.as_str())) {
                 self.leave(id);
             }
@@ -65,8 +78,9 @@ impl SavedSearches {
         Ok(())
     }
 
-    /// Enters a saved search of another server.
-    fn take_up(&self, id: &str) {
+    /// Enters a saved search of another server, by its record and the results that its polls have seen. It reads nothing more: a bucket that
+    /// does not answer at this moment must not lose it.
+    fn take_up(&self, id: &str, content: &[u8], seen: &[u8]) {
         {
             let registry = self.registry.lock();
             // One's own is entered by the request that creates it.
@@ -74,14 +88,14 @@ impl SavedSearches {
                 return;
             }
         }
-        match self.read(id, None) {
+        match self.read_from(id, content, seen, None) {
             Ok((search, _)) => {
                 let search = self.enter(search);
                 if let Some(pause) = search.definition.poll {
                     self.polls_due.add(poll::spread(pause, self.random.next_u64()), &search);
                 }
             }
-            // It was deleted since, or says what this version cannot read.
+            // It says what this version cannot read.
             Err(why) => tracing::warn!(record = id, why, "a saved search of another server is not taken up"),
         }
     }

@@ -130,7 +130,19 @@ impl SavedSearches {
     /// A saved search, and the positions of collections at its creation.
     pub(super) fn read(&self, id: &str, kept: Option<SearchState>) -> Result<(SavedSearch, Option<Positions>), String> {
         let bytes = self.records.get(id).map_err(|e| e.to_string())?.ok_or("it is gone")?;
-        let mut members: Map<String, Value> = serde_json::from_slice(&bytes).map_err(|e| e.to_string())?;
+        let seen = self.records.get(&seen_of(id)).map_err(|e| e.to_string())?.unwrap_or_default();
+        self.read_from(id, &bytes, &seen, kept)
+    }
+
+    /// The same, from its record and that of the results that its polls have seen.
+    pub(super) fn read_from(
+        &self,
+        id: &str,
+        bytes: &[u8],
+        seen: &[u8],
+        kept: Option<SearchState>,
+    ) -> Result<(SavedSearch, Option<Positions>), String> {
+        let mut members: Map<String, Value> = serde_json::from_slice(bytes).map_err(|e| e.to_string())?;
         let created =
             members.shift_remove("created").and_then(|created| created.as_i64()).ok_or("it has no created")?;
         let since = members.shift_remove("since").map(serde_json::from_value).transpose().map_err(|e| e.to_string())?;
@@ -145,12 +157,11 @@ impl SavedSearches {
             .map_err(|e| e.to_string())?;
         definition.tenant = tenant.into();
         definition.collections = collections;
-        let seen = self.records.get(&seen_of(id)).map_err(|e| e.to_string())?.unwrap_or_default();
         // After a crash numbers continue above all assigned before.
         let kept =
             kept.unwrap_or_else(|| SearchState { first: self.clock.now().max(0) as u64, ..SearchState::default() });
         let search = self.search(id.to_owned(), created, definition, kept);
-        search.polled.lock().seen = Seen::of(&seen);
+        search.polled.lock().seen = Seen::of(seen);
         Ok((search, since))
     }
 

@@ -57,7 +57,7 @@ pub mod stream;
 
 pub use audit::{Act, AuditLog, AuditPage, Audited, SharedAudit};
 pub use backup::{Backup, BackupFolder, BackupKey, BackupScope, Received, Saved, restore};
-pub use bucket::{Bucket, ControlPlane, Lease, Moved, SharedRecords, Standing, Statement, Term, Terms};
+pub use bucket::{Bucket, ControlPlane, InFolder, Lease, Moved, SharedRecords, Standing, Statement, Term, Terms};
 pub use catalog::manifest::Manifest;
 pub use collection::stats::CollectionStats;
 pub use collection::{Collection, Deleted, KEY_BYTES_MAX, OnConflict, Work, Write, Written};

@@ -16,6 +16,10 @@ impl Vault for Kept {
     fn commit(&self, _: u64, _: &[RecordChange]) -> Result<Option<u64>, VaultError> {
         Ok(Some(1))
     }
+
+    fn is_shared(&self) -> bool {
+        false
+    }
 }
 
 /// A token's record: that of `mrd_0123456789abcdef_` and 64 zeros.

@@ -34,11 +34,12 @@ struct Ends {
     gone: BTreeSet<String>,
     suspended: BTreeSet<String>,
     logins: BTreeSet<Login>,
+    /// Tenants that are not what they were, those above among them.
+    changed: BTreeSet<String>,
 }
 
 impl Registry {
-    /// Takes up what other processes have changed. Returns the names of tenants that were changed or removed since the last call, by whichever
-    /// process.
+    /// Takes up what other processes have changed. Returns the names of tenants that they have changed or removed since the last call.
     ///
     /// # Errors
     /// [`Fault::Vault`] where the records cannot be read, or one of them is not a token, tenant or user: then nothing changes here.
@@ -73,15 +74,25 @@ impl Registry {
     pub(super) fn write(&self, seen: &mut u64, changes: Vec<RecordChange>) -> Result<(), Fault> {
         // Read before they are written: afterwards nothing may fail, or a valid token would exist that nobody holds.
         let read = Changes::read(changes.clone())?;
-        *seen = self.vault.commit(*seen, &changes)?.ok_or(Fault::Moved)?;
-        let ended = self.take_up(read);
-        // A record that stays is stale, and removed at the next start.
+        self.commit(seen, &changes)?;
+        let (ended, _) = self.take_up(read);
+        // A record that stays is removed when sessions are tended.
         let _ = self.forget(seen, &ended);
+        Ok(())
+    }
+
+    /// Makes changes of the records of the version `seen`, which the caller takes up.
+    ///
+    /// # Errors
+    /// Those of [`Registry::write`].
+    pub(super) fn commit(&self, seen: &mut u64, changes: &[RecordChange]) -> Result<(), Fault> {
+        *seen = self.vault.commit(*seen, changes)?.ok_or(Fault::Moved)?;
         Ok(())
     }
 
     /// Removes the records of sessions that have ended.
     pub(super) fn forget(&self, seen: &mut u64, ended: &[Arc<Session>]) -> Result<(), Fault> {
+        self.sessions.keep_stale(ended);
         let recorded = ended.iter().filter(|session| session.is_recorded());
         self.remove(seen, recorded.map(|session| record(KINDS.session, session.id())).collect())
     }
@@ -95,6 +106,11 @@ impl Registry {
         for _ in 0..TURNS {
             match self.write(seen, changes.clone()) {
                 Err(Fault::Moved) => self.follow_on(seen)?,
+                // In a folder each is a file of its own: one that stays must not keep the others.
+                Err(_) if changes.len() > 1 && !self.vault.is_shared() => {
+                    let each = changes.into_iter().map(|change| self.write(seen, vec![change]));
+                    return each.fold(Ok(()), Result::and);
+                }
                 done => return done,
             }
         }
@@ -104,16 +120,19 @@ impl Registry {
     /// Takes up what is newer than the version `seen`.
     pub(super) fn follow_on(&self, seen: &mut u64) -> Result<(), Fault> {
         let Some(news) = self.vault.since(*seen)? else { return Ok(()) };
-        let mut changes = news.changes;
+        let mut changes = Vec::new();
         if news.whole {
-            let there: HashSet<&str> = changes.iter().map(|change| change.name.as_str()).collect();
-            let gone: Vec<String> = self.names().into_iter().filter(|name| !there.contains(name.as_str())).collect();
-            changes.extend(gone.into_iter().map(RecordChange::remove));
+            let there: HashSet<&str> = news.changes.iter().map(|change| change.name.as_str()).collect();
+            let gone = self.names().into_iter().filter(|name| !there.contains(name.as_str()));
+            // First: a user that is gone may have left its login to another.
+            changes.extend(gone.map(RecordChange::remove));
         }
+        changes.extend(news.changes);
         let changes = Changes::read(changes)?;
         *seen = news.version;
-        // Their records are for the process to remove that ended them.
-        drop(self.take_up(changes));
+        // The process that ended sessions removes their records. Where it cannot, they go when sessions are tended.
+        let (_, changed) = self.take_up(changes);
+        self.changed_tenants.lock().extend(changed);
         Ok(())
     }
 
@@ -128,11 +147,16 @@ impl Registry {
         tokens.chain(tenants).chain(users).chain(sessions).collect()
     }
 
-    /// Puts changes in their place, and ends what they end. Returns sessions that have ended, and have records yet. The caller holds
-    /// `changing`.
-    fn take_up(&self, changes: Changes) -> Vec<Arc<Session>> {
+    /// Puts changes in their place, and ends what they end. Returns sessions that have ended, and have records yet, and the names of tenants
+    /// that have changed. The caller holds `changing`.
+    fn take_up(&self, changes: Changes) -> (Vec<Arc<Session>>, BTreeSet<String>) {
+        let shared = self.vault.is_shared();
+        if changes.tenants.is_empty() && changes.users.is_empty() && changes.tokens.is_empty() {
+            // Sessions begin and end often: that copies nothing, and ends nothing else.
+            self.sessions.take_changes(&self.now.load(), changes.sessions, shared);
+            return (Vec::new(), BTreeSet::new());
+        }
         let (mut state, mut ends) = (State::clone(&self.now.load()), Ends::default());
-        self.changed_tenants.lock().extend(changes.tenants.iter().map(|(name, _)| name.clone()));
         // In this order: users, and callers of tokens, belong to tenants; sessions to users.
         for (name, tenant) in changes.tenants {
             state.take_tenant(name, tenant, &mut ends);
@@ -149,8 +173,10 @@ impl Registry {
         ends.ledgers.iter().for_each(|ledger| ledger.close());
         ends.suspended.iter().for_each(|tenant| self.issuers.end(tenant));
         let ended = if ends.of_sessions() { self.sessions.take(|session| ends.ends(session)) } else { Vec::new() };
-        self.sessions.take_changes(&state, changes.sessions);
-        ended
+        // Before changes of sessions, which may say that a record is gone already.
+        self.sessions.keep_stale(&ended);
+        self.sessions.take_changes(&state, changes.sessions, shared);
+        (ended, ends.changed)
     }
 }
 
@@ -197,25 +223,28 @@ impl Ends {
 
 impl State {
     fn take_tenant(&mut self, name: String, tenant: Option<Tenant>, ends: &mut Ends) {
+        // The default one is there without a record too, and does not end.
+        let tenant = tenant.or_else(|| (name == DEFAULT_TENANT).then(|| Tenant::new(DEFAULT_TENANT)));
+        let before = self.tenants.get(&name).map(|member| &member.tenant);
+        // Where all records are taken up, most are as they were: that ends nothing.
+        if before == tenant.as_ref() {
+            return;
+        }
+        ends.changed.insert(name.clone());
         let created = tenant.as_ref().map(|tenant| tenant.created);
-        let other = self.tenants.get(&name).is_some_and(|member| Some(member.tenant.created) != created);
-        // A later tenant of the name is another. The default one is there without a record too, and does not end.
-        if other && name != DEFAULT_TENANT {
+        // A later tenant of the name is another.
+        if before.is_some_and(|before| Some(before.created) != created) && name != DEFAULT_TENANT {
             if let Some(member) = self.tenants.remove(&name) {
                 // Also for operators who work in it.
                 ends.ledgers.push(member.ledger);
             }
             ends.gone.insert(name.clone());
         }
-        match tenant {
-            Some(tenant) => {
-                if tenant.suspended {
-                    ends.suspended.insert(name);
-                }
-                self.enter(tenant);
+        if let Some(tenant) = tenant {
+            if tenant.suspended {
+                ends.suspended.insert(name);
             }
-            None if name == DEFAULT_TENANT => self.enter(Tenant::new(DEFAULT_TENANT)),
-            None => {}
+            self.enter(tenant);
         }
     }
 
@@ -227,6 +256,8 @@ impl State {
         let mut by_id: HashMap<String, Login> = by_id.collect();
         for (id, user) in changes {
             if let Some(login) = by_id.remove(&id)
+                // Another user may have it by now.
+                && self.users.get(&login).is_some_and(|user| user.id == id)
                 && let Some(before) = self.users.remove(&login)
                 && user.as_ref().is_none_or(|user| user.stamp != before.stamp)
             {

@@ -39,6 +39,9 @@ pub trait Vault: Send + Sync {
     /// Makes changes in their order, durable when it returns, and returns the version that has them. `None`: another process changed the
     /// records after `follows`, and nothing was done.
     fn commit(&self, follows: u64, changes: &[RecordChange]) -> Result<Option<u64>, VaultError>;
+
+    /// Whether other processes change the records too. Then all changes of a commit are made, or none.
+    fn is_shared(&self) -> bool;
 }
 
 /// Why records were not read or changed.
@@ -59,8 +62,8 @@ pub enum Fault {
     Absent(&'static str, String),
     /// There is such a tenant or user already; its kind and name.
     Exists(&'static str, String),
-    /// The user of this name was changed since the caller saw it.
-    Changed(String),
+    /// The user or tenant of this name was changed since the caller saw it; its kind and name.
+    Changed(&'static str, String),
     /// Other processes change the records faster than this one can.
     Moved,
     /// The records could not be read or written.
@@ -75,7 +78,9 @@ impl fmt::Display for Fault {
             Fault::Invalid(invalid) => invalid.fmt(f),
             Fault::Absent(kind, name) => write!(f, "there is no {kind} {name:?}"),
             Fault::Exists(kind, name) => write!(f, "there is a {kind} {name:?} already"),
-            Fault::Changed(name) => write!(f, "the user {name:?} was changed meanwhile: read it, and try again"),
+            Fault::Changed(kind, name) => {
+                write!(f, "the {kind} {name:?} was changed meanwhile: read it, and try again")
+            }
             Fault::Moved => write!(f, "other servers change tokens, tenants and users too fast: try again later"),
             Fault::Unknown(why) => f.write_str(why),
             Fault::Vault(why) => write!(f, "the records of tokens, tenants and users: {why}"),
@@ -140,7 +145,7 @@ pub struct Registry {
     /// The version of the records that is applied. Held over a change, from reading the old state to replacing it: of two
     /// concurrent changes one would be lost.
     pub(super) changing: Mutex<u64>,
-    /// Tenants that were changed or removed, for [`Registry::follow`].
+    /// Tenants that others have changed or removed, for [`Registry::follow`].
     pub(super) changed_tenants: Mutex<BTreeSet<String>>,
     /// Whether the records could not be followed for too long, so that no credential is accepted.
     pub(super) behind: AtomicBool,
@@ -190,8 +195,7 @@ impl Registry {
         let mut seen = registry.changing.lock();
         registry.follow_on(&mut seen)?;
         // Of users that were changed since, or are gone.
-        let stale = registry.sessions.take_stale().into_iter().map(|id| record(KINDS.session, &id)).collect();
-        registry.remove(&mut seen, stale)?;
+        registry.remove_stale(&mut seen)?;
         drop(seen);
         registry.changed_tenants.lock().clear();
         Ok(registry)

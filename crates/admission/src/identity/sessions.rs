@@ -3,17 +3,18 @@
 //! A session has a secret: the browser keeps it in a cookie, and this registry keeps its digest. A record lets it outlive a
 //! restart. It ends when its user signs out, changes or is removed, and when its tenant is suspended. It also ends after some
 //! time without a request, and at the latest after its lifetime. The time of the last request is in memory, and the record
-//! follows in large steps. If processes share the records, a session used at one of them may end that much earlier at
-//! another. A session of an issuer's user has no record: no other process knows it, and it ends with this one.
+//! follows in large steps. If processes share the records, a session used at one of them may be refused that much earlier at
+//! another, until it hears of the use; its record is removed later still. Their clocks should agree. A session of an issuer's user
+//! has no record: no other process knows it, and it ends with this one.
 
-use super::registry::{Fault, KINDS, Registry, State, Unknown, read};
+use super::registry::{Fault, KINDS, Registry, State, Unknown, read, record};
 use super::secret::{self, Digest, Parts};
 use super::{Caller, Identity, Login, PasswordDigest};
 use crate::ledger::Ledger;
-use meridian_model::Invalid;
+use meridian_model::{Invalid, RecordChange};
 use parking_lot::{Mutex, RwLock};
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
@@ -28,6 +29,12 @@ const SESSIONS_MAX: usize = 100_000;
 const SESSIONS_OF_USER_MAX: usize = 10;
 /// The record of a session may be behind by this part (1/n) of the idle time.
 const BEHIND: i64 = 8;
+/// How often sessions are tended, in microseconds.
+const TENDED: i64 = 60_000_000;
+/// Max records of sessions that are written together, where processes share them.
+const TOGETHER_MAX: usize = 256;
+/// Up to so many changes, users are found by going through all of them: a map of them costs more.
+const FEW: usize = 8;
 
 /// How long sessions last.
 #[derive(Debug, Clone, Copy)]
@@ -59,6 +66,12 @@ struct Record {
     expires: i64,
     /// SHA-256 of its secret, in hexadecimal.
     digest: String,
+}
+
+impl Record {
+    fn written(&self) -> Result<Vec<u8>, Fault> {
+        serde_json::to_vec(self).map_err(|e| Fault::Vault(e.to_string()))
+    }
 }
 
 /// A session in memory.
@@ -116,53 +129,67 @@ impl Session {
 #[derive(Default)]
 pub(super) struct Sessions {
     map: RwLock<HashMap<String, Arc<Session>>>,
-    /// Ids of records that are no session, as their users were changed since, or are gone.
-    stale: Mutex<Vec<String>>,
+    /// Ids of records that are to be removed: of sessions that have ended, and those that never were one, as their users were changed since
+    /// or are gone.
+    stale: Mutex<BTreeSet<String>>,
 }
 
 impl Sessions {
-    /// Takes up changes of records: by id, what a record holds, or that it was removed.
-    pub fn take_changes(&self, state: &State, changes: Vec<(String, Option<Vec<u8>>)>) {
+    /// Takes up changes of records, which processes may share: by id, what a record holds, or that it was removed.
+    pub fn take_changes(&self, state: &State, changes: Vec<(String, Option<Vec<u8>>)>, shared: bool) {
         if changes.is_empty() {
             return;
         }
-        let users: HashMap<&str, &Login> = state.users.iter().map(|(login, user)| (&*user.id, login)).collect();
+        let by_id = || state.users.iter().map(|(login, user)| (&*user.id, login)).collect::<HashMap<&str, &Login>>();
+        let by_id = (changes.len() > FEW).then(by_id);
         let (mut sessions, mut stale) = (self.map.write(), self.stale.lock());
         for (id, content) in changes {
             let Some(content) = content else {
-                stale.retain(|other| *other != id);
+                stale.remove(&id);
                 sessions.remove(&id).iter().for_each(|ended| ended.caller.revoke());
                 continue;
             };
-            // A record that cannot be read costs its user a sign-in, and opens nothing.
-            let record = read::<Record>(&id, &content).ok();
-            if let (Some(session), Some(record)) = (sessions.get(&id), &record) {
+            // It has ended, and its record could not be removed yet.
+            if stale.contains(&id) {
+                continue;
+            }
+            // A record that cannot be read costs its user a sign-in, and opens nothing. One that a newer process shares stays: it may be
+            // that only this one cannot read it.
+            let Ok(record) = read::<Record>(&id, &content) else {
+                if !shared {
+                    stale.insert(id);
+                }
+                continue;
+            };
+            if let Some(session) = sessions.get(&id) {
                 // Another process says when it was used there.
                 session.seen.fetch_max(record.seen, Ordering::Relaxed);
                 session.recorded.iter().for_each(|recorded| recorded.store(record.seen, Ordering::Relaxed));
                 continue;
             }
-            let session = record.and_then(|record| state.session(*users.get(&*record.user)?, record));
-            match session {
+            let login = login_of(state, by_id.as_ref(), &record.user);
+            match login.and_then(|login| state.session(login, record)) {
                 Some(session) => drop(sessions.insert(id, Arc::new(session))),
-                None => stale.push(id),
+                None => {
+                    stale.insert(id);
+                }
             }
         }
     }
 
-    /// The ids of records that are no session.
-    pub fn take_stale(&self) -> Vec<String> {
-        std::mem::take(&mut self.stale.lock())
+    /// Keeps in mind that the records of sessions that have ended are to be removed.
+    pub fn keep_stale(&self, ended: &[Arc<Session>]) {
+        let recorded = ended.iter().filter(|session| session.is_recorded());
+        self.stale.lock().extend(recorded.map(|session| session.record.id.clone()));
     }
 
-    /// The ids of all sessions that have a record.
+    /// The ids of all records that are known.
     pub fn ids(&self) -> Vec<String> {
-        self.map
-            .read()
-            .values()
-            .filter(|session| session.is_recorded())
-            .map(|session| session.record.id.clone())
-            .collect()
+        let mut ids: Vec<String> = self.stale.lock().iter().cloned().collect();
+        let sessions = self.map.read();
+        let recorded = sessions.values().filter(|session| session.is_recorded());
+        ids.extend(recorded.map(|session| session.record.id.clone()));
+        ids
     }
 
     fn get(&self, id: &str) -> Option<Arc<Session>> {
@@ -175,6 +202,14 @@ impl Sessions {
             self.map.write().extract_if(|_, session| which(session)).map(|(_, session)| session).collect();
         taken.iter().for_each(|session| session.caller.revoke());
         taken
+    }
+}
+
+/// What the user of this id signs in with.
+fn login_of<'s>(state: &'s State, by_id: Option<&HashMap<&str, &'s Login>>, id: &str) -> Option<&'s Login> {
+    match by_id {
+        Some(by_id) => by_id.get(id).copied(),
+        None => state.users.iter().find(|(_, user)| user.id == id).map(|(login, _)| login),
     }
 }
 
@@ -219,12 +254,19 @@ impl Registry {
             let secret::Made { id, text, digest } = secret::make(PREFIX).map_err(|e| Fault::Vault(e.to_string()))?;
             let expires = now.saturating_add(micros(limits.lifetime));
             let (user, stamp) = (user.id.clone(), user.stamp.clone());
-            let record = Record { id, user, stamp, created: now, seen: now, expires, digest };
-            let Some(session) = state.session(login, record.clone()) else { return Ok(None) };
+            let begun = Record { id, user, stamp, created: now, seen: now, expires, digest };
+            let put = RecordChange::put(record(KINDS.session, &begun.id), begun.written()?);
+            let Some(session) = state.session(login, begun) else { return Ok(None) };
             self.make_room(seen, &session.caller.name)?;
+            // Where another process was first, its changes were taken up, and the user may not be what it was.
+            if !Arc::ptr_eq(&state, &self.now.load_full()) {
+                return Err(Fault::Moved);
+            }
             // The record first: a session that works must survive a restart.
-            self.put(seen, KINDS.session, &record.id, &record)?;
-            Ok(self.sessions.get(&record.id).map(|session| (session, text)))
+            self.commit(seen, &[put])?;
+            let session = Arc::new(session);
+            self.sessions.map.write().insert(session.record.id.clone(), session.clone());
+            Ok(Some((session, text)))
         })
     }
 
@@ -288,36 +330,53 @@ impl Registry {
         let mut seen = self.changing.lock();
         // It may have begun elsewhere just now. Where that cannot be found out, what is known ends.
         let _ = self.follow_on(&mut seen);
-        // In memory first: it has ended even if its record stays, which the next start would load.
+        // In memory first: it has ended here even if its record stays. Elsewhere it is a session until that is gone, which is tried again
+        // when sessions are tended.
         let mut ended = self.sessions.take(|session| session.record.id == parts.id && parts.matches(&session.digest));
         self.forget(&mut seen, &ended)?;
         Ok(ended.pop())
     }
 
-    /// Removes sessions that are over. Records when the others were last used, if that has moved far enough. Called every
-    /// minute.
+    /// Removes sessions that are over, and records that could not be removed before. Records when the others were last used, if that
+    /// has moved far enough. Called every minute.
     pub fn tend_sessions(&self, limits: &SessionLimits, now: i64) -> Result<(), Fault> {
-        let over = self.sessions.take(|session| session.is_over(limits, now));
+        // Where others share the records, they may have used it since: what is removed ends everywhere.
+        let shared = self.vault.is_shared();
+        let slack = if shared { micros(limits.idle) / BEHIND + 2 * TENDED } else { 0 };
+        let is_over = |session: &Session| {
+            let slack = if session.is_recorded() { slack } else { 0 };
+            session.is_over(limits, now.saturating_sub(slack))
+        };
+        {
+            let mut seen = self.changing.lock();
+            self.sessions.keep_stale(&self.sessions.take(is_over));
+            self.remove_stale(&mut seen)?;
+        }
         let moved = |session: &&Arc<Session>| {
             let behind = |recorded: &AtomicI64| session.seen.load(Ordering::Relaxed) - recorded.load(Ordering::Relaxed);
             session.recorded.as_ref().is_some_and(|recorded| behind(recorded) >= micros(limits.idle) / BEHIND)
         };
         // Collected first: no request may wait for a disk under the lock of the map.
         let moved: Vec<_> = self.sessions.map.read().values().filter(moved).cloned().collect();
-        self.forget(&mut self.changing.lock(), &over)?;
-        for session in moved {
+        // In a folder each is synced by itself, and other changes go in between.
+        for some in moved.chunks(if shared { TOGETHER_MAX } else { 1 }) {
             self.change(|seen| {
-                let used = session.seen.load(Ordering::Relaxed);
+                let mut puts = Vec::new();
                 // A session that has ended meanwhile must not reappear.
-                match self.sessions.get(&session.record.id) {
-                    Some(_) => {
-                        self.put(seen, KINDS.session, session.id(), &Record { seen: used, ..session.record.clone() })
-                    }
-                    None => Ok(()),
+                for session in some.iter().filter(|session| self.sessions.get(session.id()).is_some()) {
+                    let used = Record { seen: session.seen.load(Ordering::Relaxed), ..session.record.clone() };
+                    puts.push(RecordChange::put(record(KINDS.session, session.id()), used.written()?));
                 }
+                if puts.is_empty() { Ok(()) } else { self.write(seen, puts) }
             })?;
         }
         Ok(())
+    }
+
+    /// Removes records that are no session any more. The holder of `changing` calls it.
+    pub(super) fn remove_stale(&self, seen: &mut u64) -> Result<(), Fault> {
+        let stale = self.sessions.stale.lock().iter().map(|id| record(KINDS.session, id)).collect();
+        self.remove(seen, stale)
     }
 
     /// The number of sessions.

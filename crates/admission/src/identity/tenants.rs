@@ -73,21 +73,27 @@ impl Registry {
         })
     }
 
-    /// Forgets a tenant with its users and revokes its tokens. Its data must be gone before.
-    pub fn remove_tenant(&self, name: &str) -> Result<(), Fault> {
+    /// Forgets a suspended tenant with its users and revokes its tokens. Its data must be gone before. `created` tells it from a later tenant
+    /// of the name.
+    ///
+    /// # Errors
+    /// [`Fault::Changed`] if it is not suspended, or another one has the name.
+    pub fn remove_tenant(&self, name: &str, created: i64) -> Result<(), Fault> {
         if name == DEFAULT_TENANT {
             return Err(Invalid::field("tenant", "the default tenant cannot be removed").into());
         }
         self.change(|seen| {
             let state = self.now.load_full();
-            if !state.tenants.contains_key(name) {
-                return Err(Fault::Absent("tenant", name.to_owned()));
+            let member = state.tenants.get(name).ok_or_else(|| Fault::Absent("tenant", name.to_owned()))?;
+            if member.tenant.created != created || !member.tenant.suspended {
+                return Err(Fault::Changed("tenant", name.to_owned()));
             }
             let tokens = state.tokens.values().filter(|known| known.token.tenant == name);
             let tokens = tokens.map(|known| record(KINDS.token, &known.token.id));
             let users = state.users.values().filter(|user| user.tenant == name);
             let users = users.map(|user| record(KINDS.user, &user.id));
-            // The tenant's own record goes last: after a fault or a crash, the removal can be repeated.
+            // The tenant's own record goes last: in a folder, the removal can then be repeated after a fault or a crash. Elsewhere all go
+            // at once.
             let names = tokens.chain(users).chain([record(KINDS.tenant, name)]);
             self.write(seen, names.map(RecordChange::remove).collect())
         })

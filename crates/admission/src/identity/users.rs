@@ -158,7 +158,7 @@ impl Registry {
 fn unchanged<'s>(state: &'s State, seen: &User) -> Result<&'s User, Fault> {
     let login = seen.login();
     let now = state.users.get(&login).ok_or_else(|| Fault::Absent("user", login.to_string()))?;
-    if now.stamp == seen.stamp { Ok(now) } else { Err(Fault::Changed(login.to_string())) }
+    if now.stamp == seen.stamp { Ok(now) } else { Err(Fault::Changed("user", login.to_string())) }
 }
 
 /// A value that no other has: 16 hexadecimal digits.

@@ -6,13 +6,18 @@ pub mod users;
 
 use crate::body;
 use crate::errors;
+use crate::overload;
 use crate::problem::{Kind, Problem, Result};
 use crate::request::Context;
 use crate::scope::Scope;
+use crate::state::AppState;
 use axum::body::Body;
 use meridian_admission::identity::Fault;
 use meridian_model::policy::access::Grant;
 use serde::de::DeserializeOwned;
+
+/// Max changes of the registry that run or wait on a thread.
+pub const CHANGES_MAX: usize = 64;
 
 /// Reads a small JSON body.
 async fn read<T: DeserializeOwned + Send + 'static>(
@@ -33,12 +38,41 @@ fn manages(state: &Scope, grant: &Grant) -> bool {
     caller.is_operator() || caller.grant.may_give(grant)
 }
 
-/// Runs a change of the registry, which syncs files, where blocking is allowed.
-async fn change<T: Send + 'static>(
+/// Runs a change of the registry for a caller.
+///
+/// # Errors
+/// Those of [`in_turn`] and of the change, and 401 if the caller's credential was revoked meanwhile.
+pub async fn change<T: Send + 'static>(
     state: &Scope,
     what: impl FnOnce(&Scope) -> Result<T, Fault> + Send + 'static,
 ) -> Result<T> {
-    state.still_valid()?;
-    let state = state.clone();
-    tokio::task::spawn_blocking(move || what(&state)).await.map_err(Problem::internal)?.map_err(errors::access_problem)
+    let scope = state.clone();
+    let run = move || {
+        // After the wait for its turn.
+        scope.still_valid()?;
+        what(&scope).map_err(errors::access_problem)
+    };
+    in_turn(state, run).await?
+}
+
+/// Runs a change of the registry where blocking is allowed: it syncs files, or calls a bucket. All others wait for it, and those that wait on a
+/// thread take it from all other work that blocks. So most wait before they have one.
+///
+/// # Errors
+/// 503 if it is not its turn in time.
+pub async fn in_turn<T: Send + 'static>(state: &AppState, change: impl FnOnce() -> T + Send + 'static) -> Result<T> {
+    let busy = |_| {
+        let detail = "too many changes of tokens, tenants, users and sessions wait: nothing was done, try again";
+        overload::overloaded(state, detail.to_owned(), CHANGES_MAX)
+    };
+    let turn = state.changes.clone().acquire_owned();
+    let turn = tokio::time::timeout(state.config.timeout_default, turn).await.map_err(busy)?;
+    let turn = turn.map_err(Problem::internal)?;
+    let run = move || {
+        let done = change();
+        // Held to the end of the change, also if its client disconnects.
+        drop(turn);
+        done
+    };
+    tokio::task::spawn_blocking(run).await.map_err(Problem::internal)
 }

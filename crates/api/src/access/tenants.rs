@@ -14,8 +14,8 @@ use crate::searches::refused;
 use axum::body::Body;
 use axum::http::StatusCode;
 use axum::response::Response;
-use meridian_admission::identity::{DEFAULT_TENANT, Tenant};
-use meridian_backend::Collection;
+use meridian_admission::identity::{DEFAULT_TENANT, Fault, Tenant};
+use meridian_backend::{Collection, StoreError};
 use meridian_model::Invalid;
 use meridian_model::policy::access::Pattern;
 use meridian_model::policy::quota::Quota;
@@ -23,6 +23,10 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
+
+/// Within this time all servers that share tenants hear of a suspension.
+const HEARD: Duration = Duration::from_secs(2);
 
 /// The given settings; absent ones stay.
 #[derive(Deserialize)]
@@ -125,7 +129,7 @@ pub async fn post(state: Scope, context: Context, body: Body) -> Result<Response
     state.share_out();
     tracing::info!(by = &*state.caller().name, tenant = name, "tenant created");
     // It has no collections yet. A backend that is asked could fail, and the tenant is there.
-    let mut response = respond::json("application/json", &described(&tenant, &[]))?;
+    let mut response = respond::json("application/json", &described(&tenant, Some(&[])))?;
     *response.status_mut() = StatusCode::CREATED;
     response.extensions_mut().insert(asked.note(&name));
     Ok(response)
@@ -134,9 +138,14 @@ pub async fn post(state: Scope, context: Context, body: Body) -> Result<Response
 /// `GET /tenants`
 pub async fn list(state: Scope, context: Context) -> Result<Response> {
     Params::parse(context.query.as_deref())?.finish()?;
-    let all = state.registry.tenants();
-    let tenants = all.iter().map(|tenant| Ok(described(tenant, &collections_of(&state, &tenant.name)?)));
-    respond::json("application/json", &TenantList { tenants: tenants.collect::<Result<_>>()? })
+    let (mut tenants, mut away) = (Vec::new(), false);
+    for tenant in state.registry.tenants() {
+        // Asked in vain once: each further attempt could take its time.
+        let collections = if away { None } else { collections_of(&state, &tenant.name)? };
+        away = collections.is_none();
+        tenants.push(described(&tenant, collections.as_deref()));
+    }
+    respond::json("application/json", &TenantList { tenants })
 }
 
 /// `PATCH /tenants/{t}`
@@ -147,18 +156,20 @@ pub async fn patch(state: Scope, Path(name): Path<String>, context: Context, bod
         return Err(Problem::invalid_body(Invalid::field("name", "a tenant keeps its name")));
     }
     let (change, of) = (asked.check(&name)?, name.clone());
-    // Before the change: what fails has no effect.
+    // Before the change: what fails has no effect. Only an owner that is away keeps no tenant from being suspended.
     let collections = collections_of(&state, &name)?;
     let tenant =
         super::change(&state, move |state| state.registry.change_tenant(&of, |tenant| change.make(tenant))).await?;
     state.share_out();
     // A new quota holds at once, not from the next round of counting.
-    quota::count_of(&state, &name);
+    if collections.is_some() {
+        quota::count_of(&state, &name);
+    }
     if tenant.suspended {
         state.searches.stop_of(&name, false);
     }
     tracing::info!(by = &*state.caller().name, tenant = name, suspended = tenant.suspended, "tenant changed");
-    let mut response = respond::json("application/json", &described(&tenant, &collections))?;
+    let mut response = respond::json("application/json", &described(&tenant, collections.as_deref()))?;
     response.extensions_mut().insert(asked.note(&name));
     Ok(response)
 }
@@ -176,6 +187,16 @@ pub async fn delete(state: Scope, Path(name): Path<String>, context: Context) ->
     if !tenant.suspended {
         return Err(Problem::new(Kind::Conflict, format!("the tenant {name:?} is in use: suspend it first")));
     }
+    // Before anything of it is gone.
+    if collections_of(&state, &name)?.is_none() {
+        let detail = "a tenant is removed with its collections, and no server that has them can be reached: try again";
+        return Err(Problem::new(Kind::Overloaded, detail));
+    }
+    if state.shares_registry {
+        // Other servers hear of a suspension within a second. What they make until then is removed, too.
+        tokio::time::sleep(HEARD).await;
+        is_leaving(&state, &name, tenant.created)?;
+    }
     state.searches.stop_of(&name, true);
     // Before the collections: nothing is matched or polled for a tenant that is half gone.
     state.saved.delete_all(&name).await.map_err(|e| refused(e, &state))?;
@@ -183,17 +204,21 @@ pub async fn delete(state: Scope, Path(name): Path<String>, context: Context) ->
         return Err(Problem::new(Kind::Conflict, "a saved search of the tenant is being created: try again"));
     }
     let (shared, of) = (state.clone(), name.clone());
-    let removed = tokio::task::spawn_blocking(move || {
+    let emptied = tokio::task::spawn_blocking(move || {
         for collection in shared.backend.list(&of).map_err(errors::store_problem)? {
+            is_leaving(&shared, &of, tenant.created)?;
             shared.backend.remove(&of, collection.name()).map_err(errors::store_problem)?;
         }
         // A damaged collection may hold events that a repair can save, so its tenant stays.
         match shared.backend.damaged(&of).map_err(errors::store_problem)?.first() {
             Some(damaged) => Err(errors::damaged_problem(damaged)),
-            None => shared.registry.remove_tenant(&of).map_err(errors::access_problem),
+            None => Ok(()),
         }
     });
-    removed.await.map_err(Problem::internal)??;
+    emptied.await.map_err(Problem::internal)??;
+    let (registry, of) = (state.registry.clone(), name.clone());
+    let removed = super::in_turn(&state, move || registry.remove_tenant(&of, tenant.created)).await?;
+    removed.map_err(errors::access_problem)?;
     state.share_out();
     tracing::info!(by = &*state.caller().name, tenant = name, "tenant removed");
     let mut response = respond::no_content();
@@ -201,19 +226,33 @@ pub async fn delete(state: Scope, Path(name): Path<String>, context: Context) ->
     Ok(response)
 }
 
-fn collections_of(state: &Scope, tenant: &str) -> Result<Vec<Arc<dyn Collection>>> {
-    state.backend.list(tenant).map_err(errors::store_problem)
+/// Checks that it is still this tenant, and suspended: another server may have resumed it, or made another of the name.
+fn is_leaving(state: &Scope, name: &str, created: i64) -> Result<()> {
+    let now = state.registry.tenant(name);
+    match now.is_some_and(|tenant| tenant.suspended && tenant.created == created) {
+        true => Ok(()),
+        false => Err(errors::access_problem(Fault::Changed("tenant", name.to_owned()))),
+    }
 }
 
-fn described(tenant: &Tenant, collections: &[Arc<dyn Collection>]) -> TenantInfo {
+/// The collections of a tenant; `None` while the server that has them cannot be reached.
+fn collections_of(state: &Scope, tenant: &str) -> Result<Option<Vec<Arc<dyn Collection>>>> {
+    match state.backend.list(tenant) {
+        Ok(collections) => Ok(Some(collections)),
+        Err(StoreError::Busy(_)) => Ok(None),
+        Err(error) => Err(errors::store_problem(error)),
+    }
+}
+
+fn described(tenant: &Tenant, collections: Option<&[Arc<dyn Collection>]>) -> TenantInfo {
     TenantInfo {
         name: tenant.name.clone(),
         weight: tenant.weight,
         suspended: tenant.suspended,
         anonymous: tenant.anonymous.as_ref().map(ToString::to_string),
         quotas: tenant.quotas.iter().map(|(quota, limit)| (quota.name(), limit)).collect(),
-        collections: collections.len() as u64,
-        events: collections.iter().map(|collection| collection.stats().events).sum(),
-        bytes: quota::stored(collections),
+        collections: collections.map(|collections| collections.len() as u64),
+        events: collections.map(|collections| collections.iter().map(|collection| collection.stats().events).sum()),
+        bytes: collections.map(quota::stored),
     }
 }

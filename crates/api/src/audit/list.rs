@@ -69,7 +69,7 @@ pub async fn get(state: Scope, context: Context) -> Result<Response> {
 }
 
 /// Whether a line is the caller's to read. Collections outside its pattern do not exist for it, and what is older than its tenant
-/// is of another tenant of the same name. Lines about tokens and users name the collections that those cover, so a caller with a
+/// is of another tenant of the same name: as far as clocks agree, where several servers write the log. Lines about tokens and users name the collections that those cover, so a caller with a
 /// narrower pattern sees only its own.
 fn may_see(caller: &Identity, created: i64, line: &Audited) -> bool {
     let pattern = &caller.grant.collections;

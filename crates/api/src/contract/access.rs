@@ -56,12 +56,15 @@ pub struct TenantInfo {
     pub anonymous: Option<String>,
     /// Limits on what it uses, by name; what is absent has no limit.
     pub quotas: BTreeMap<&'static str, u64>,
-    /// Its collections.
-    pub collections: u64,
+    /// Its collections; absent here and below while the server that has them cannot be reached.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub collections: Option<u64>,
     /// Its events.
-    pub events: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub events: Option<u64>,
     /// Bytes of its events, in files and in memory, as the quota `stored_bytes` counts them.
-    pub bytes: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
 }
 
 /// The tenants of the server.

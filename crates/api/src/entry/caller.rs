@@ -36,8 +36,12 @@ pub fn identify(
     access: Access,
     (method, uri, headers): (&Method, &Uri, &HeaderMap),
 ) -> Result<Caller> {
-    if state.registry.is_behind() && access != Access::Open && matches!(arrival.peer, Peer::Address(_)) {
-        return Err(Problem::new(Kind::Overloaded, BEHIND).retry_after(Duration::from_secs(1)));
+    if state.registry.is_behind() && matches!(arrival.peer, Peer::Address(_)) {
+        return match access {
+            // What everyone may see. Who asks cannot be known, also not that no credential exists.
+            Access::Open => Ok(state.callers.nobody.clone()),
+            Access::Needs(..) => Err(Problem::new(Kind::Overloaded, BEHIND).retry_after(Duration::from_secs(1))),
+        };
     }
     let nobody = |why| match access {
         Access::Open => Ok(state.callers.nobody.clone()),

@@ -39,7 +39,7 @@ pub fn charged(
     }
     let (caller, state) = (caller.clone(), state.clone());
     response.map(|body| {
-        let ticks = caller.is_revocable().then(ticks);
+        let ticks = state.may_become_void(&caller).then(ticks);
         let send = tracked.as_ref().map(Tracked::sending);
         Body::new(ChargedBody { body, caller, state, ticks, _place: place, _send: send, _tracked: tracked })
     })
@@ -59,7 +59,7 @@ struct ChargedBody {
     body: Body,
     caller: Caller,
     state: AppState,
-    /// When to check the credential, if there is one.
+    /// When to check whether the caller is void, if it may become so.
     ticks: Option<Interval>,
     _place: Option<Held>,
     /// Dropped before the request that contains the measurement.
@@ -75,7 +75,7 @@ impl HttpBody for ChargedBody {
         // Polled until it is pending, so that this task wakes at the next tick although the body has nothing to send.
         while self.ticks.as_mut().is_some_and(|ticks| ticks.poll_tick(cx).is_ready()) {
             if self.state.is_void(&self.caller) {
-                return Poll::Ready(Some(Err(axum::Error::new("the credential was revoked or has expired"))));
+                return Poll::Ready(Some(Err(axum::Error::new("the credential is void, or may be"))));
             }
         }
         let frame = Pin::new(&mut self.body).poll_frame(cx);

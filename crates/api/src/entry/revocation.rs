@@ -8,9 +8,9 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 /// How often a credential is checked again: streams end within a second of its revocation.
 const INTERVAL: Duration = Duration::from_millis(500);
 
-/// Completes when the caller's credential is void; never for a caller without one.
+/// Completes when the caller is void; never for one that cannot become so.
 pub async fn void(caller: Caller, state: AppState) {
-    if !caller.is_revocable() {
+    if !state.may_become_void(&caller) {
         return std::future::pending().await;
     }
     let mut ticks = ticks();

@@ -2,6 +2,7 @@
 
 use super::forms::Sent;
 use super::{acts, begin_session, checked, cookie, csrf, current, info, unstored};
+use crate::access;
 use crate::entry::Dispatch;
 use crate::errors;
 use crate::html;
@@ -68,11 +69,8 @@ async fn renew(state: &Scope, dispatch: &Dispatch, login: &Login, asked: &Asked)
     checked(state, dispatch.arrival.client, Some(login), &asked.password).await?;
     let hashed = state.passwords.run(state, &user.tenant, move || new.hash()).await?;
     let digest = hashed.map_err(Problem::internal)?;
-    state.still_valid()?;
-    let registry = state.registry.clone();
     let change = UserChange { password: Some(digest.clone()), ..UserChange::default() };
-    let changed = tokio::task::spawn_blocking(move || registry.change_user(&user, change)).await;
-    changed.map_err(Problem::internal)?.map_err(errors::access_problem)?;
+    access::change(state, move |state| state.registry.change_user(&user, change)).await?;
     tracing::info!(user = login.as_str(), "password changed");
     begin_session(state, login.clone(), digest).await
 }

@@ -23,6 +23,7 @@ pub use openid_absent as openid;
 pub use change::change;
 pub use passwords::Passwords;
 
+use crate::access;
 use crate::contract::Session as SessionInfo;
 use crate::entry::Dispatch;
 use crate::errors;
@@ -204,9 +205,9 @@ async fn checked(
 /// Begins a session of a user whose password was verified against this digest.
 async fn begin_session(state: &Scope, login: Login, digest: PasswordDigest) -> Result<(Arc<Session>, String)> {
     let (registry, limits, now) = (state.registry.clone(), state.config.session, state.now());
-    let begun = tokio::task::spawn_blocking(move || registry.begin_session(&login, &digest, &limits, now)).await;
+    let begun = access::in_turn(state, move || registry.begin_session(&login, &digest, &limits, now)).await?;
     // `None` if the user has changed meanwhile, or its tenant is suspended.
-    begun.map_err(Problem::internal)?.map_err(errors::access_problem)?.ok_or_else(wrong)
+    begun.map_err(errors::access_problem)?.ok_or_else(wrong)
 }
 
 fn wrong() -> Problem {
@@ -236,8 +237,8 @@ pub async fn logout(
 
 async fn end(state: &Scope, text: String) -> Result<()> {
     let registry = state.registry.clone();
-    let ended = tokio::task::spawn_blocking(move || registry.end_session(&text)).await;
-    ended.map_err(Problem::internal)?.map(drop).map_err(errors::access_problem)
+    let ended = access::in_turn(state, move || registry.end_session(&text)).await?;
+    ended.map(drop).map_err(errors::access_problem)
 }
 
 /// `GET /session`

@@ -48,3 +48,28 @@ fn files_and_backups_are_refused_with_a_sentence() {
     let backup = server.post("/backup", "application/json", "{}").problem(400);
     assert!(backup["detail"].as_str().unwrap().contains("a gateway makes no backup"), "{backup}");
 }
+
+#[test]
+fn without_an_owner_a_tenant_is_suspended_and_listed_and_not_removed() {
+    let server = server();
+    let asked = |method: &str, path: &str, body: &str| {
+        server.ask(method, path, &[("content-type", "application/json")], body.as_bytes())
+    };
+    assert_eq!(asked("POST", "/tenants", r#"{"name":"harbour"}"#).status, 201);
+    assert_eq!(server.json("/tenants")["tenants"][1]["collections"], 0);
+    let owner = server.owner.as_ref().unwrap();
+    owner.known(false);
+    let suspended = asked("PATCH", "/tenants/harbour", r#"{"suspended":true}"#);
+    assert_eq!(suspended.status, 200, "{}", suspended.text());
+    let listed = server.json("/tenants")["tenants"][1].clone();
+    for tenant in [suspended.json(), listed] {
+        assert_eq!((&tenant["name"], &tenant["suspended"]), (&json!("harbour"), &json!(true)));
+        for count in ["collections", "events", "bytes"] {
+            assert!(tenant.get(count).is_none(), "{tenant}");
+        }
+    }
+    let refused = asked("DELETE", "/tenants/harbour", "").problem(503);
+    assert!(refused["detail"].as_str().unwrap().contains("removed with its collections"), "{refused}");
+    owner.known(true);
+    assert_eq!(asked("DELETE", "/tenants/harbour", "").status, 204);
+}

@@ -10,7 +10,9 @@ use meridian_store::seams::Seams;
 use meridian_store::{ControlPlane, Options, Store};
 use serde_json::json;
 use std::io::BufReader;
+use std::net::TcpStream;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Max wait for what takes a second at most.
@@ -18,12 +20,16 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A server with a store of its own.
 fn server(bucket: &MemoryBucket) -> Result<Server, String> {
+    with_state(bucket).map(|(server, _)| server)
+}
+
+fn with_state(bucket: &MemoryBucket) -> Result<(Server, AppState), String> {
     let seams = Seams::real();
     let store = Arc::new(Store::open(Options::ephemeral(), seams.clone()).unwrap());
     let records = ControlPlane::new(Arc::new(bucket.clone()), &seams, 1 << 20);
     let backend = Embedded::with_records(store.clone(), records);
     let state = AppState::new(backend, &seams, ServerConfig::default()).map_err(|e| e.to_string())?;
-    Ok(Server::of("127.0.0.1:0", store, state, None, None))
+    Ok((Server::of("127.0.0.1:0", store, state.clone(), None, None), state))
 }
 
 /// Waits until something holds.
@@ -132,8 +138,26 @@ fn who_cannot_know_what_was_revoked_lets_nobody_in() {
     let store = Arc::new(Store::open(Options::ephemeral(), seams.clone()).unwrap());
     let state = AppState::new(Embedded::new(store.clone()), &seams, ServerConfig::default()).unwrap();
     let server = Server::of("127.0.0.1:0", store, state.clone(), None, None);
-    let operator = token(&server, None, json!({ "role": "operator" }));
+    server.create("zebras", "name:String,*geom:Point");
+    // Nor is it known whether there is still no token.
     state.registry.set_behind(true);
+    server.get("/collections").problem(503);
+    assert!(!server.get("/?f=html").text().contains("zebras"));
+    state.registry.set_behind(false);
+    let operator = token(&server, None, json!({ "role": "operator" }));
+    let shows = |path: &str| {
+        let answer = ask(&server, Some(&operator), "GET", path, b"");
+        assert_eq!(answer.status, 200, "{path}: {}", answer.text());
+        answer.text().contains("zebras")
+    };
+    let open = ["/?f=html", "/api?f=json", "/openapi.json"];
+    for path in open {
+        assert!(shows(path), "{path}");
+    }
+    state.registry.set_behind(true);
+    for path in open {
+        assert!(!shows(path), "{path}: what everyone may see, and no more");
+    }
     for path in ["/collections", "/audit", "/readyz"] {
         let problem = ask(&server, Some(&operator), "GET", path, b"").problem(503);
         assert!(problem["detail"].as_str().unwrap().contains("cannot read which tokens"), "{path}: {problem}");
@@ -141,4 +165,90 @@ fn who_cannot_know_what_was_revoked_lets_nobody_in() {
     assert_eq!(server.get("/healthz").status, 200);
     state.registry.set_behind(false);
     assert_eq!(ask(&server, Some(&operator), "GET", "/collections", b"").status, 200);
+}
+
+#[test]
+fn while_it_cannot_be_known_streams_without_a_credential_end_too() {
+    let (server, state) = with_state(&MemoryBucket::new()).unwrap();
+    server.create("ships", "name:String,*geom:Point");
+    let open = || {
+        let mut stream = server.connect();
+        send(&mut stream, "GET", "/collections/ships/stream", &[], b"");
+        let mut stream = BufReader::new(stream);
+        assert_eq!(read_head(&mut stream).unwrap().0, 200);
+        assert!(!read_chunk(&mut stream).unwrap().is_empty());
+        stream
+    };
+    let local = open();
+    let operator = token(&server, None, json!({ "role": "operator" }));
+    let allowed = ask(&server, Some(&operator), "PATCH", "/tenants/default", br#"{"anonymous":"ships"}"#);
+    assert_eq!(allowed.status, 200, "{}", allowed.text());
+    let anonymous = open();
+    // Said again and again: the server itself finds that it is not behind.
+    let ended = Arc::new(AtomicBool::new(false));
+    let behind = {
+        let ended = ended.clone();
+        std::thread::spawn(move || {
+            while !ended.load(Ordering::Relaxed) {
+                state.registry.set_behind(true);
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        })
+    };
+    let ends = |mut stream: BufReader<TcpStream>| {
+        let begun = Instant::now();
+        while let Ok(chunk) = read_chunk(&mut stream) {
+            assert!(!chunk.is_empty(), "the stream ended as if it were whole");
+            assert!(begun.elapsed() < PATIENCE, "it goes on");
+        }
+        assert!(begun.elapsed() < PATIENCE, "it went on");
+    };
+    ends(local);
+    ends(anonymous);
+    ended.store(true, Ordering::Relaxed);
+    behind.join().unwrap();
+}
+
+#[test]
+fn changes_that_wait_too_long_for_their_turn_are_refused_and_hold_no_thread() {
+    let seams = Seams::real();
+    let store = Arc::new(Store::open(Options::ephemeral(), seams.clone()).unwrap());
+    let config = ServerConfig { timeout_default: Duration::from_secs(1), ..ServerConfig::default() };
+    let state = AppState::new(Embedded::new(store.clone()), &seams, config).unwrap();
+    let server = Server::of("127.0.0.1:0", store, state.clone(), None, None);
+    let operator = token(&server, None, json!({ "role": "operator" }));
+    user(&server, Some(&operator), json!({ "name": "anna", "role": "reader" }));
+    let all = u32::try_from(state.changes.available_permits()).unwrap();
+    let turns = state.changes.clone().try_acquire_many_owned(all).unwrap();
+    for path in ["/tokens", "/login"] {
+        let body = match path {
+            "/login" => json!({ "name": "anna", "password": PASSWORD }),
+            _ => json!({ "role": "reader" }),
+        };
+        let problem = ask(&server, Some(&operator), "POST", path, body.to_string().as_bytes()).problem(503);
+        assert!(problem["detail"].as_str().unwrap().contains("too many changes"), "{path}: {problem}");
+    }
+    assert_eq!(ask(&server, Some(&operator), "GET", "/collections", b"").status, 200);
+    drop(turns);
+    assert_eq!(ask(&server, Some(&operator), "POST", "/tokens", br#"{"role":"reader"}"#).status, 201);
+}
+
+#[test]
+fn what_other_servers_make_of_a_tenant_until_they_hear_of_its_end_is_removed_too() {
+    let bucket = MemoryBucket::new();
+    let server = server(&bucket).unwrap();
+    let operator = token(&server, None, json!({ "role": "operator" }));
+    let tenant = |method: &str, path: &str, body: &str| ask(&server, Some(&operator), method, path, body.as_bytes());
+    assert_eq!(tenant("POST", "/tenants", r#"{"name":"harbour"}"#).status, 201);
+    assert_eq!(tenant("PATCH", "/tenants/harbour", r#"{"suspended":true}"#).status, 200);
+    // In the place of a server that has not heard yet.
+    let store = server.store.clone();
+    let late = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(700));
+        let schema = meridian_model::schema_spec::parse("name:String,*geom:Point").unwrap();
+        store.create("harbour", "late", schema, Default::default()).unwrap();
+    });
+    assert_eq!(tenant("DELETE", "/tenants/harbour", "").status, 204);
+    late.join().unwrap();
+    assert!(server.store.list("harbour").is_empty());
 }

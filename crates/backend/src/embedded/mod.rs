@@ -10,7 +10,7 @@ use crate::collection::Collection;
 use crate::records::{RecordSource, Records};
 use collection::Local;
 use commit::CommitExecutor;
-use meridian_model::{Background, Schema, Subscriber};
+use meridian_model::{Background, Invalid, Schema, Subscriber};
 use meridian_store::{Backup, BackupScope, Damaged, Settings, Store, StoreError};
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -23,18 +23,20 @@ pub struct Embedded {
     store: Arc<Store>,
     commits: Arc<CommitExecutor>,
     records: Arc<dyn RecordSource>,
+    /// Whether the records are elsewhere, so that a backup of the store lacks them.
+    lacks_records: bool,
 }
 
 impl Embedded {
     /// A backend over an open store, which has the records too.
     pub fn new(store: Arc<Store>) -> Arc<Embedded> {
         let records = store.clone();
-        Embedded::with_records(store, records)
+        Arc::new(Embedded { store, commits: Arc::default(), records, lacks_records: false })
     }
 
     /// A backend over an open store, with records that are elsewhere.
     pub fn with_records(store: Arc<Store>, records: Arc<dyn RecordSource>) -> Arc<Embedded> {
-        Arc::new(Embedded { store, commits: Arc::default(), records })
+        Arc::new(Embedded { store, commits: Arc::default(), records, lacks_records: true })
     }
 
     fn local(&self, collection: Arc<meridian_store::Collection>) -> Arc<dyn Collection> {
@@ -100,6 +102,11 @@ impl Backend for Embedded {
         out: &mut dyn Write,
         cancelled: &dyn Fn() -> bool,
     ) -> Result<Backup, StoreError> {
+        if self.lacks_records {
+            let detail = "the tokens, tenants, users and saved searches of this server are in the bucket of its cluster, and a backup would \
+                          lack them: copy the bucket";
+            return Err(Invalid::new(detail).into());
+        }
         self.store.backup(scope, have, out, cancelled)
     }
 
@@ -121,5 +128,29 @@ impl Backend for Embedded {
 
     fn full_disk(&self) -> Option<PathBuf> {
         self.store.full_disk()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use meridian_store::bucket::MemoryBucket;
+    use meridian_store::seams::{MemoryDisk, Seams};
+    use meridian_store::{ControlPlane, Options};
+
+    #[test]
+    fn a_backup_that_would_lack_the_records_is_refused() {
+        let seams = Seams { disk: Arc::new(MemoryDisk::new()), ..Seams::real() };
+        let options = Options { background: false, ..Options::at("/data") };
+        let store = Arc::new(Store::open(options, seams.clone()).unwrap());
+        let control = ControlPlane::new(Arc::new(MemoryBucket::new()), &seams, 1 << 20);
+        let have = BTreeMap::new();
+        let sent = |backend: &Embedded| {
+            let mut out = Vec::new();
+            backend.backup(&BackupScope::everything(), &have, &mut out, &|| false).map(|_| out.len())
+        };
+        let refused = sent(&Embedded::with_records(store.clone(), control)).unwrap_err().to_string();
+        assert!(refused.contains("copy the bucket"), "{refused}");
+        assert!(sent(&Embedded::new(store)).unwrap() > 0);
     }
 }

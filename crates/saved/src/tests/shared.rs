@@ -8,6 +8,14 @@ use meridian_store::bucket::MemoryBucket;
 use serde_json::json;
 use std::sync::Arc;
 
+/// A server over records that others share.
+fn server(bucket: &MemoryBucket) -> World {
+    let mut world = World::new(NEWS);
+    let records: Arc<dyn RecordSource> = ControlPlane::new(Arc::new(bucket.clone()), &Seams::real(), 1 << 20);
+    world.backend = Embedded::with_records(world.store.clone(), records);
+    world
+}
+
 fn follow(saved: &Arc<SavedSearches>) {
     saved.follow().unwrap();
 }
@@ -15,13 +23,7 @@ fn follow(saved: &Arc<SavedSearches>) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_one_server_saves_is_matched_at_the_other_until_it_is_deleted() {
     let bucket = MemoryBucket::new();
-    let server = || {
-        let mut world = World::new(NEWS);
-        let records: Arc<dyn RecordSource> = ControlPlane::new(Arc::new(bucket.clone()), &Seams::real(), 1 << 20);
-        world.backend = Embedded::with_records(world.store.clone(), records);
-        world
-    };
-    let (here, there) = (server(), server());
+    let (here, there) = (server(&bucket), server(&bucket));
     let (one, two) = (here.open(), there.open());
     let before = one.create(&json!({"keywords": "flood"}), &everything(&one)).await.expect("made");
     follow(&two);
@@ -41,10 +43,37 @@ async fn what_one_server_saves_is_matched_at_the_other_until_it_is_deleted() {
     assert!(one.get(&before.id).is_none() && one.count("default") == 0);
     // A server that starts has what the others have.
     let other = one.create(&json!({"keywords": "fire"}), &everything(&one)).await.expect("made");
-    let third = server();
+    let third = server(&bucket);
     let three = third.open();
     assert!(three.get(&other.id).is_some());
     for saved in [&one, &two, &three] {
+        stop(saved).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_bucket_that_does_not_answer_for_a_moment_loses_no_saved_search() {
+    let bucket = MemoryBucket::new();
+    let (here, there) = (server(&bucket), server(&bucket));
+    let (one, two) = (here.open(), there.open());
+    // What runs in the background must not call instead.
+    one.close();
+    two.close();
+    for calls in 0..500 {
+        let made = one.create(&json!({"keywords": "flood"}), &everything(&one)).await.expect("made");
+        let cut = bucket.clone();
+        bucket.pause(calls, move || cut.cut(true));
+        // It fails where it must read.
+        drop(two.follow());
+        let all_passed = bucket.take_pause();
+        bucket.cut(false);
+        follow(&two);
+        assert!(two.get(&made.id).is_some(), "after {calls} calls");
+        if all_passed {
+            break;
+        }
+    }
+    for saved in [&one, &two] {
         stop(saved).await;
     }
 }

@@ -126,9 +126,28 @@ impl Audited {
     }
 }
 
+/// What makes lines a chain.
+#[derive(Deserialize)]
+struct Chained<'a> {
+    n: u64,
+    previous: &'a str,
+}
+
+/// The number of a line, and the SHA-256 of the line before it in hexadecimal; `None` where it is no line.
+pub(super) fn chained(line: &[u8]) -> Option<(u64, &str)> {
+    let Chained { n, previous } = serde_json::from_slice(line).ok()?;
+    Some((n, previous))
+}
+
 /// The first of the lines that were synced with this one; `None` where it is the first itself, or no line.
 pub(super) fn group(line: &[u8]) -> Option<u64> {
     serde_json::from_slice::<Text>(line).ok()?.group
+}
+
+/// Whether a text is these bytes in hexadecimal.
+pub(super) fn is_hex(text: &str, bytes: &[u8]) -> bool {
+    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    text.chars().map(Some).eq(digits.map(|digit| char::from_digit(digit.into(), 16)))
 }
 
 /// Encodes bytes in hexadecimal.

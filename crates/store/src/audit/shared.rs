@@ -2,8 +2,10 @@
 //!
 //! A link holds the lines of one group. Once there are many, the next link holds them all as well, as a *chapter*, and they go. The
 //! newest chapter lists those before it that are still there. Over the limit the oldest goes, and a line says so.
+//!
+//! What is read is checked: each line has its number, and the hash of the line before it.
 
-use super::act::{Act, Audited, Line};
+use super::act::{Act, Audited, Line, chained, is_hex};
 use super::tail::hash;
 use super::{AuditPage, NO_LINE, PAGE_BYTES};
 use crate::bucket::Bucket;
@@ -116,39 +118,53 @@ impl SharedAudit {
         }
         content.extend_from_slice(&lines);
         let Some(end) = self.chain.append(&state.end, whole, &content)? else { return Ok(None) };
-        (state.end, state.next, state.previous) = (end, n, previous);
+        let before = std::mem::replace(&mut state.end, end);
+        (state.next, state.previous) = (n, previous);
         match whole {
             true => {
                 state.tail.clear();
                 state.first = n;
-                self.chain.sweep(&end, |number| chapters.iter().any(|chapter| chapter.number == number));
-                state.chapters = chapters;
+                let known = std::mem::replace(&mut state.chapters, chapters);
+                let keeps = |number: u64| state.chapters.iter().any(|chapter| chapter.number == number);
+                self.chain.sweep(&before, &end, known.iter().map(|chapter| chapter.number), keeps);
             }
             false => state.tail.extend_from_slice(&lines),
         }
+        self.chain.tidy();
         Ok(Some(first))
     }
 
     /// The lines after this number for which `wanted` is true, at most `limit` of them.
     ///
     /// # Errors
-    /// [`StoreError::Corrupt`] with the name of an object that is damaged, or what the bucket said.
+    /// [`StoreError::Corrupt`] with the name of an object that is damaged or missing, or what the bucket said.
     pub fn page(&self, after: u64, limit: usize, wanted: &dyn Fn(&Audited) -> bool) -> Result<AuditPage, StoreError> {
-        let (chapters, tail) = {
+        let (chapters, tail, end) = {
             let state = self.current()?;
-            (state.chapters.clone(), (state.first, state.tail.clone()))
+            (state.chapters.clone(), (state.first, state.tail.clone()), state.end.number)
         };
-        let mut page = Page { after, limit, wanted, lines: Vec::new(), read: 0 };
+        let corrupt = |number: u64, detail: String| StoreError::corrupt(&self.chain.path(number), detail);
+        let mut page = Page { after, limit, wanted, lines: Vec::new(), read: 0, before: None };
         let begin = chapters.partition_point(|chapter| chapter.first <= after.saturating_add(1)).saturating_sub(1);
         for chapter in &chapters[begin..] {
-            // The oldest may be gone since.
-            let Some(link) = self.chain.read(chapter.number)? else { continue };
+            let Some(link) = self.chain.read(chapter.number)? else {
+                // The oldest may be gone since. Another is lost.
+                if self.current()?.chapters.contains(chapter) {
+                    return Err(corrupt(chapter.number, "it is missing".to_owned()));
+                }
+                page.before = None;
+                continue;
+            };
             let Content { first, lines, .. } = self.decode(&link)?;
-            if let Some(next) = page.take(first, lines) {
+            if first != chapter.first {
+                let detail = format!("its first line is {first}, and {} is expected", chapter.first);
+                return Err(corrupt(chapter.number, detail));
+            }
+            if let Some(next) = page.take(first, lines).map_err(|detail| corrupt(chapter.number, detail))? {
                 return Ok(AuditPage { lines: page.lines, next: Some(next) });
             }
         }
-        let next = page.take(tail.0, &tail.1);
+        let next = page.take(tail.0, &tail.1).map_err(|detail| corrupt(end, detail))?;
         Ok(AuditPage { lines: page.lines, next })
     }
 
@@ -156,28 +172,35 @@ impl SharedAudit {
     fn current(&self) -> Result<MutexGuard<'_, State>, StoreError> {
         let mut state = self.state.lock();
         let Some((end, links)) = self.chain.follow(&state.end)? else { return Ok(state) };
-        // All of it is read before any of it counts.
+        // All of it is read and checked before any of it counts.
         let contents = links.iter().map(|link| self.decode(link)).collect::<Result<Vec<_>, _>>()?;
-        for (link, Content { chapters, first, lines }) in links.iter().zip(contents) {
-            let follows = if link.is_whole() { state.first } else { state.next };
-            if link.number == state.end.number + 1 && first != follows {
-                let detail = format!("its first line is {first}, and {follows} is expected");
-                return Err(StoreError::corrupt(&self.chain.path(link.number), detail));
+        let (mut number, mut first, mut next, mut previous) =
+            (state.end.number, state.first, state.next, state.previous);
+        for (link, content) in links.iter().zip(&contents) {
+            let wrong = |detail: String| StoreError::corrupt(&self.chain.path(link.number), detail);
+            let follows = link.number == number + 1;
+            let expected = if link.is_whole() { first } else { next };
+            if follows && content.first != expected {
+                return Err(wrong(format!("its first line is {}, and {expected} is expected", content.first)));
             }
-            state.next = first + count(lines);
-            if let Some(last) = lines.strip_suffix(b"\n").and_then(|lines| lines.rsplit(|byte| *byte == b'\n').next()) {
-                state.previous = hash(last);
+            // A link that does not follow stands for what is gone: nothing is known of the line before.
+            let known = follows.then_some((next, previous));
+            let last = check_lines(content.first, content.lines, known).map_err(wrong)?;
+            (number, next, previous) = (link.number, content.first + count(content.lines), last.unwrap_or(previous));
+            if link.is_whole() {
+                first = next;
             }
+        }
+        for (link, Content { chapters, lines, .. }) in links.iter().zip(contents) {
             match link.is_whole() {
                 true => {
                     state.chapters = chapters;
                     state.tail.clear();
-                    state.first = state.next;
                 }
                 false => state.tail.extend_from_slice(lines),
             }
         }
-        state.end = end;
+        (state.end, state.first, state.next, state.previous) = (end, first, next, previous);
         Ok(state)
     }
 
@@ -214,6 +237,35 @@ fn trim(chapters: &mut Vec<Chapter>, room: u64, next: u64) -> Option<Act> {
     })
 }
 
+/// Checks that lines follow from each other, the first of which has this number, and returns the SHA-256 of the last. `known`: the number of a
+/// line among them, or after the last of them, and the SHA-256 of the line before that one.
+fn check_lines(first: u64, lines: &[u8], known: Option<(u64, [u8; 32])>) -> Result<Option<[u8; 32]>, String> {
+    let (mut before, mut next): (Option<[u8; 32]>, u64) = (None, first);
+    let mut rest = lines;
+    while !rest.is_empty() {
+        let wrong = || format!("line {next} is not there whole, or does not follow from the line before it");
+        if let Some((known, previous)) = known
+            && known == next
+        {
+            if before.is_some_and(|before| before != previous) {
+                return Err(wrong());
+            }
+            before = Some(previous);
+        }
+        let length = rest.iter().position(|byte| *byte == b'\n').ok_or_else(wrong)?;
+        let line = &rest[..length];
+        let (n, previous) = chained(line).ok_or_else(wrong)?;
+        if n != next || before.is_some_and(|before| !is_hex(previous, &before)) {
+            return Err(wrong());
+        }
+        (before, next, rest) = (Some(hash(line)), next + 1, &rest[length + 1..]);
+    }
+    match known {
+        Some((known, _)) if next < known => Err(format!("it ends before line {known}")),
+        _ => Ok(before),
+    }
+}
+
 fn count(lines: &[u8]) -> u64 {
     lines.iter().filter(|byte| **byte == b'\n').count() as u64
 }
@@ -225,23 +277,87 @@ struct Page<'a> {
     wanted: &'a dyn Fn(&Audited) -> bool,
     lines: Vec<Audited>,
     read: u64,
+    /// SHA-256 of the line before, where that is known.
+    before: Option<[u8; 32]>,
 }
 
 impl Page<'_> {
-    /// Takes lines, of which the first has this number; returns where to read on once the page is full.
-    fn take(&mut self, first: u64, lines: &[u8]) -> Option<u64> {
+    /// Takes lines, of which the first has this number; returns where to read on once the page is full. What is wrong with them is an error.
+    fn take(&mut self, first: u64, lines: &[u8]) -> Result<Option<u64>, String> {
         for (n, line) in (first..).zip(lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty())) {
             self.read += line.len() as u64;
-            if n > self.after
-                && let Some(line) = Audited::read(n, line)
-                && (self.wanted)(&line)
-            {
-                self.lines.push(line);
+            if n > self.after {
+                let follows = |line: &Audited| self.before.is_none_or(|before| is_hex(&line.previous, &before));
+                let read = Audited::read(n, line).filter(follows);
+                let read = read.ok_or_else(|| format!("line {n} does not follow from the line before it"))?;
+                if (self.wanted)(&read) {
+                    self.lines.push(read);
+                }
+            }
+            if n >= self.after {
+                self.before = Some(hash(line));
             }
             if self.lines.len() >= self.limit || self.read >= PAGE_BYTES {
-                return Some(n);
+                return Ok(Some(n));
             }
         }
-        None
+        Ok(None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bucket::MemoryBucket;
+
+    fn log(bucket: &MemoryBucket) -> SharedAudit {
+        SharedAudit::new(Arc::new(bucket.clone()), &Seams::real(), 1 << 20)
+    }
+
+    #[test]
+    fn a_line_that_does_not_follow_is_named_and_nothing_is_built_on_it() {
+        let harms: [(&str, fn(&mut State)); 2] =
+            [("another line before", |state| state.previous = [7; 32]), ("another number", |state| state.next += 1)];
+        for (what, harm) in harms {
+            let bucket = MemoryBucket::new();
+            let (writer, reader) = (log(&bucket), log(&bucket));
+            let acts = [Act { act: "createToken".to_owned(), ..Act::default() }];
+            writer.append(&acts).unwrap();
+            assert_eq!(reader.page(0, 10, &|_| true).unwrap().lines.len(), 1, "{what}");
+            writer.append(&acts).unwrap();
+            // A writer that takes something else for the end of the log, with right checksums.
+            let mut state = writer.current().unwrap();
+            harm(&mut state);
+            writer.try_append(&mut state, &acts).unwrap().unwrap();
+            drop(state);
+            // The wrong link is the last of two that the one reads at once, and of three that the other does.
+            for log in [reader, log(&bucket)] {
+                for error in
+                    [log.page(0, 10, &|_| true).map(drop).unwrap_err(), log.append(&acts).map(drop).unwrap_err()]
+                {
+                    assert!(matches!(error, StoreError::Corrupt { .. }), "{what}: {error}");
+                    assert!(error.to_string().contains("audit/0000000000000003"), "{what}: {error}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_page_is_checked_against_the_line_before_it() {
+        let bucket = MemoryBucket::new();
+        let log = log(&bucket);
+        let acts = ["/1", "/2", "/3"].map(|target| Act { target: target.to_owned(), ..Act::default() });
+        // The first line of all is a chapter.
+        log.append(&[Act::default()]).unwrap();
+        log.append(&acts).unwrap();
+        let mut state = log.current().unwrap();
+        let changed = String::from_utf8(state.tail.clone()).unwrap().replace("\"/2\"", "\"/9\"");
+        state.tail = changed.into_bytes();
+        drop(state);
+        // The line after the changed one, which is the third, shows it.
+        for (after, whole) in [(0, false), (1, false), (2, false), (3, false), (4, true)] {
+            let page = log.page(after, 10, &|_| true).map(drop);
+            assert_eq!(page.is_ok(), whole, "after {after}: {page:?}");
+        }
     }
 }

@@ -5,9 +5,11 @@
 //!
 //! A number that was deleted looks like one that never was. So
 //! - the end is found as that of manifests is (`model::policy::owner`), and links from the newest whole one on are there, all of them;
-//! - the newest [`KEPT`] links stay. A process that was paused before its create, for so long that the number was deleted, finds after it
-//!   that the chain has gone on, and that nothing builds on its link, which is in nobody's way. Where that cannot be told any more, it
-//!   says that the outcome is not known.
+//! - the newest [`KEPT`] links stay. So a number as young as that, right after its create, was never there before: the link is in the chain.
+//!   A process that finds its link older than that was paused, before its create or after it. What it finds then may be the work of others
+//!   that were paused too, and proves nothing: it says that the outcome is not known. A link that is in no chain is in nobody's way.
+//!
+//! Old links are deleted a few at a time, as each change waits for it.
 
 use super::Bucket;
 use super::create::{Created, Failure, create};
@@ -15,6 +17,8 @@ use crate::codec::{Reader, frame, put_u32, put_u64, unframe};
 use crate::error::StoreError;
 use crate::seams::{Clock, Seams};
 use meridian_model::policy::owner::{Rules, newest, stays};
+use parking_lot::Mutex;
+use std::collections::BTreeSet;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -26,6 +30,8 @@ const VERSION: u32 = 1;
 const KEPT: u64 = 256;
 /// What a link weighs beside its bytes: a call, and a block of a disk.
 const WEIGHT: u64 = 4 << 10;
+/// Most links that are deleted with one change.
+const DELETES: usize = 64;
 /// How often a process reads on and tries again, while others write.
 const TURNS: usize = 64;
 
@@ -40,6 +46,16 @@ pub(crate) struct Chain {
     writer: u64,
     /// Links that this writer has tried to create.
     tried: AtomicU64,
+    old: Mutex<Old>,
+}
+
+/// Links that may have to go.
+#[derive(Debug, Default)]
+struct Old {
+    /// What was there when this process began: one that ended may have left old ones.
+    listed: Vec<u64>,
+    /// What is to be deleted.
+    goes: BTreeSet<u64>,
 }
 
 /// How far a process has read a chain; the default is its beginning.
@@ -76,7 +92,7 @@ impl Link {
 impl Chain {
     pub fn new(bucket: Arc<dyn Bucket>, seams: &Seams, folder: String) -> Chain {
         let (clock, writer) = (seams.clock.clone(), seams.random.next_u64());
-        Chain { bucket, clock, folder, writer, tried: AtomicU64::new(0) }
+        Chain { bucket, clock, folder, writer, tried: AtomicU64::new(0), old: Mutex::default() }
     }
 
     /// The path of a link, for messages.
@@ -100,7 +116,12 @@ impl Chain {
     fn newest(&self, from: u64) -> Result<u64, StoreError> {
         let hint = match from {
             // A listing that is behind costs a few more steps, and decides nothing.
-            0 => self.listed().map_err(StoreError::io("list", &self.path(0)))?.into_iter().max().unwrap_or(0),
+            0 => {
+                let listed = self.listed().map_err(StoreError::io("list", &self.path(0)))?;
+                let newest = listed.iter().max().copied().unwrap_or(0);
+                self.old.lock().listed = listed;
+                newest
+            }
             from => from,
         };
         newest(Rules::SERVER, hint, |number| self.exists(number))
@@ -226,16 +247,10 @@ impl Chain {
         }
         let crc = crc32c::crc32c(&bytes);
         let newest = self.newest(number).map_err(|error| self.unknown(number, &error))?;
-        // Mostly it is the newest, and so was never there before.
-        if newest > number {
-            match self.read(number + 1).map_err(|error| self.unknown(number, &error))? {
-                Some(next) if next.before == crc => {}
-                // The number was deleted, or lost: this link is not a part of the chain.
-                Some(_) => return Ok(None),
-                None if newest < number + KEPT => return Ok(None),
-                // So was the one after it. Whether this one was built on first, nobody knows any more.
-                None => return Err(self.unknown(number, &"this process was paused, and others have written since")),
-            }
+        // A number as young as this was never deleted: none was there before it, and who comes next builds on it. Of an older one, what is
+        // there now may be the work of others that were paused, and proves nothing.
+        if newest >= number.saturating_add(KEPT) {
+            return Err(self.unknown(number, &"this process was paused, and others have written since"));
         }
         Ok(Some(end.after(number, crc, base, content.len())))
     }
@@ -255,15 +270,33 @@ impl Chain {
         StoreError::Unknown(format!("whether {} was written is not known: {why}", self.path(number).display()))
     }
 
-    /// Deletes links before the newest whole one that need not stay, but for those of `keeps`. What cannot be deleted now is found at the next
-    /// time.
-    pub fn sweep(&self, end: &End, keeps: impl Fn(u64) -> bool) {
-        let goes = |number: u64| number + KEPT <= end.base && !stays(Rules::SERVER, number, end.base) && !keeps(number);
-        let swept = self.listed().and_then(|numbers| {
-            numbers.into_iter().filter(|number| goes(*number)).try_for_each(|n| self.bucket.delete(&self.name(n)))
-        });
-        if let Err(error) = swept {
-            tracing::warn!(%error, folder = self.folder, "old objects could not be removed");
+    /// Takes note of the links that need not stay after a whole one, but for those of `keeps`; [`Chain::tidy`] deletes them. `before`: where
+    /// the chain ended before it. `more`: links that had to stay until now.
+    ///
+    /// Who wrote the whole link before took note of all that went then. What a process that ended has left is in the listing of the next.
+    pub fn sweep(&self, before: &End, end: &End, more: impl IntoIterator<Item = u64>, keeps: impl Fn(u64) -> bool) {
+        // It never becomes one that has to stay: it can be deleted at any time from now on.
+        let goes = |number: &u64| {
+            let old = *number > 0 && number.saturating_add(KEPT) <= end.base;
+            old && !stays(Rules::SERVER, *number, end.base) && !keeps(*number)
+        };
+        let since = before.base.saturating_sub(KEPT)..=end.base.saturating_sub(KEPT);
+        let stayed = (0..u64::BITS).map(|low| before.base >> low << low);
+        let mut old = self.old.lock();
+        let listed = std::mem::take(&mut old.listed);
+        old.goes.extend(listed.into_iter().chain(since).chain(stayed).chain(more).filter(goes));
+    }
+
+    /// Deletes some of the links that need not stay. What cannot be deleted now is tried again with the next change.
+    pub fn tidy(&self) {
+        for _ in 0..DELETES {
+            let next = self.old.lock().goes.pop_first();
+            let Some(number) = next else { return };
+            if let Err(error) = self.bucket.delete(&self.name(number)) {
+                tracing::warn!(%error, folder = self.folder, "old objects could not be removed");
+                self.old.lock().goes.insert(number);
+                return;
+            }
         }
     }
 }

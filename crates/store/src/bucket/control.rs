@@ -31,6 +31,17 @@ pub enum Moved {
     Kept,
 }
 
+/// What a data folder holds of the records that a cluster has in its bucket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InFolder {
+    /// Nothing.
+    Nothing,
+    /// Some records, and the bucket never had any of the last kind: an owner moves them.
+    Alone,
+    /// Some records, and so has the bucket: these alone count.
+    Beside,
+}
+
 impl ControlPlane {
     /// That of a bucket. `audit_bytes`: how much of the audit log is kept.
     pub fn new(bucket: Arc<dyn Bucket>, seams: &Seams, audit_bytes: u64) -> Arc<ControlPlane> {
@@ -49,12 +60,34 @@ impl ControlPlane {
         &self.audit
     }
 
-    /// Moves the records of these kinds from a data folder, which keeps them, unless the bucket has some of the last kind. So that is moved last:
-    /// where a crash comes between, all of it is done again.
+    /// What a data folder holds of these kinds, beside what the bucket has.
     ///
     /// # Errors
-    /// A record that is damaged, or what the bucket said.
+    /// What the bucket said. A folder that cannot be read holds something.
+    pub fn in_folder(&self, store: &Store, kinds: &[&'static str]) -> Result<InFolder, StoreError> {
+        let has = |kind: &&'static str| !matches!(store.records(kind).names(), Ok(names) if names.is_empty());
+        match kinds.last() {
+            Some(last) if kinds.iter().any(has) => {
+                let beside = self.records(last).since(0)?.is_some();
+                Ok(if beside { InFolder::Beside } else { InFolder::Alone })
+            }
+            _ => Ok(InFolder::Nothing),
+        }
+    }
+
+    /// Moves the records of these kinds from a data folder, which keeps them, unless there ever were some of the last kind in the bucket. So that
+    /// is moved last: where a crash comes between, the rest is moved by the next owner. A record of another kind that is there already stays
+    /// as it is.
+    ///
+    /// # Errors
+    /// A record that is damaged, [`StoreError::Busy`] where another process makes records at the same time, or what the bucket said.
     pub fn move_in(&self, store: &Store, kinds: &[&'static str]) -> Result<Moved, StoreError> {
+        // First of all: damage in a folder that does not count keeps no owner from starting.
+        match self.in_folder(store, kinds)? {
+            InFolder::Nothing => return Ok(Moved::Nothing),
+            InFolder::Beside => return Ok(Moved::Kept),
+            InFolder::Alone => {}
+        }
         let read = |kind: &&'static str| {
             let records = store.records(kind);
             let put = |name: String| -> Result<Option<RecordChange>, StoreError> {
@@ -63,14 +96,7 @@ impl ControlPlane {
             records.names()?.into_iter().filter_map(|name| put(name).transpose()).collect::<Result<Vec<_>, _>>()
         };
         let of_folder = kinds.iter().map(read).collect::<Result<Vec<_>, _>>()?;
-        let count = of_folder.iter().map(Vec::len).sum();
-        if count == 0 {
-            return Ok(Moved::Nothing);
-        }
-        let Some(last) = kinds.last() else { return Ok(Moved::Nothing) };
-        if self.records(last).since(0)?.is_some() {
-            return Ok(Moved::Kept);
-        }
+        let mut count: usize = of_folder.iter().map(Vec::len).sum();
         let from = store.root().display();
         self.audit.append(&[Act {
             who: "server".to_owned(),
@@ -79,10 +105,35 @@ impl ControlPlane {
             change: Some(format!("{count} records of {from}, whose audit log has the acts before")),
             ..Act::default()
         }])?;
-        for (kind, changes) in kinds.iter().zip(of_folder) {
-            // Of two processes that do this at once, the second finds them there.
-            if !changes.is_empty() {
-                self.records(kind).commit(0, &changes)?;
+        // The next try finds what it was.
+        let changed = || StoreError::Busy("records were made in the bucket at the same moment".to_owned());
+        for (kind, mut changes) in kinds.iter().zip(of_folder) {
+            let (records, is_last) = (self.records(kind), Some(kind) == kinds.last());
+            let mut version = 0;
+            if let Some(news) = records.since(0)? {
+                if is_last {
+                    return Err(changed());
+                }
+                version = news.version;
+                let there: BTreeMap<_, _> = news.changes.into_iter().map(|there| (there.name, there.content)).collect();
+                // What an owner before has moved, or a server made, stays.
+                changes.retain(|change| match there.get(&change.name) {
+                    Some(content) if *content == change.content => false,
+                    Some(_) => {
+                        tracing::warn!(
+                            kind,
+                            record = change.name,
+                            "the bucket has another record of this name, which stays"
+                        );
+                        count -= 1;
+                        false
+                    }
+                    None => true,
+                });
+            }
+            // The last kind gets a link even where it has no record: that says that all are there.
+            if (is_last || !changes.is_empty()) && records.commit(version, &changes)?.is_none() {
+                return Err(changed());
             }
         }
         Ok(Moved::Records(count))

@@ -39,7 +39,7 @@ mod read_only;
 mod records;
 mod storage;
 
-pub use control::{ControlPlane, Moved};
+pub use control::{ControlPlane, InFolder, Moved};
 pub use lease::{Lease, Standing, Statement, Terms};
 pub use memory::{BucketFault, MemoryBucket};
 pub use meridian_model::policy::lease::Term;

@@ -152,10 +152,11 @@ impl SharedRecords {
         }
         let Some(end) = self.chain.append(&state.end, whole, &content)? else { return Ok(None) };
         state.take(end.number, changes.to_vec());
-        state.end = end;
+        let before = std::mem::replace(&mut state.end, end);
         if whole {
-            self.chain.sweep(&end, |_| false);
+            self.chain.sweep(&before, &end, [], |_| false);
         }
+        self.chain.tidy();
         Ok(Some(end.number))
     }
 

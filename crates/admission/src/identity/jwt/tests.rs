@@ -320,7 +320,7 @@ fn a_suspension_ends_the_callers_of_its_tenant_and_the_token_is_refused() {
     let after = registry.caller(&token, NOW).unwrap();
     assert!(before.is_void(NOW) && !after.is_void(NOW));
     suspend(true);
-    registry.remove_tenant("harbour").unwrap();
+    registry.remove_tenant("harbour", registry.tenant("harbour").unwrap().created).unwrap();
     assert!(after.is_void(NOW) && registry.caller(&token, NOW).is_err());
 }
 

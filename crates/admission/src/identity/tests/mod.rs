@@ -17,6 +17,8 @@ pub(super) struct Memory {
     /// All changes; the version is their number.
     changes: Mutex<Vec<RecordChange>>,
     full: AtomicBool,
+    /// Whether other processes change them.
+    shared: AtomicBool,
     /// A reader of an older version gets all records.
     forgets: AtomicBool,
     /// What another process does before the next change is made.
@@ -63,6 +65,38 @@ impl Vault for Memory {
         let newest = self.changes.lock().len() as u64;
         Ok((newest == follows).then(|| self.make(changes)))
     }
+
+    fn is_shared(&self) -> bool {
+        self.shared.load(Ordering::Relaxed)
+    }
+}
+
+/// Records that are files of their own, one of which cannot be removed.
+#[derive(Default)]
+struct Apart {
+    memory: Memory,
+    stuck: Mutex<String>,
+}
+
+impl Vault for Apart {
+    fn since(&self, version: u64) -> Result<Option<RecordNews>, VaultError> {
+        let news = if version == 0 { self.memory.since(0)? } else { None };
+        Ok(news.map(|news| RecordNews { version: 1, ..news }))
+    }
+
+    fn commit(&self, _: u64, changes: &[RecordChange]) -> Result<Option<u64>, VaultError> {
+        for change in changes {
+            if change.content.is_none() && change.name == *self.stuck.lock() {
+                return Err(VaultError::Failed("it cannot be removed".to_owned()));
+            }
+            self.memory.make(std::slice::from_ref(change));
+        }
+        Ok(Some(1))
+    }
+
+    fn is_shared(&self) -> bool {
+        false
+    }
 }
 
 const NOW: i64 = 1_000_000;
@@ -70,6 +104,15 @@ const NOW: i64 = 1_000_000;
 pub(super) fn registry() -> (Arc<Memory>, Registry) {
     let vault = Arc::new(Memory::default());
     (vault.clone(), Registry::open(vault).unwrap())
+}
+
+/// Suspends a tenant, and removes it.
+fn remove(registry: &Registry, name: &str) {
+    let suspended = registry.change_tenant(name, |tenant| {
+        tenant.suspended = true;
+        Ok(())
+    });
+    registry.remove_tenant(name, suspended.unwrap().created).unwrap();
 }
 
 fn reader(tenant: Option<&str>, expires: Option<i64>) -> NewToken {
@@ -131,6 +174,7 @@ fn what_cannot_be_written_is_not_done() {
     let (vault, registry) = registry();
     let (token, text) = registry.create_token(&reader(None, None), NOW).unwrap();
     registry.create_tenant(Tenant::new("other")).unwrap();
+    registry.create_tenant(Tenant { suspended: true, ..Tenant::new("leaving") }).unwrap();
     vault.full.store(true, Ordering::Relaxed);
     assert!(matches!(registry.create_token(&reader(None, None), NOW), Err(Fault::Vault(_))));
     assert!(matches!(registry.create_tenant(Tenant::new("third")), Err(Fault::Vault(_))));
@@ -142,7 +186,8 @@ fn what_cannot_be_written_is_not_done() {
         Err(Fault::Vault(_))
     ));
     assert!(matches!(registry.revoke_token(None, &token.id), Err(Fault::Vault(_))));
-    assert!(matches!(registry.remove_tenant("other"), Err(Fault::Vault(_))));
+    assert!(matches!(registry.remove_tenant("leaving", 0), Err(Fault::Vault(_))));
+    assert!(registry.tenant("leaving").is_some());
     assert_eq!(registry.tokens(None).len(), 1);
     assert!(registry.caller(&text, NOW).is_ok());
     assert_eq!(registry.tenants().iter().filter(|tenant| !tenant.suspended).count(), 2);
@@ -170,7 +215,7 @@ fn a_suspension_or_removal_ends_what_its_callers_do() {
         .unwrap();
     let after = registry.caller(&text, NOW).unwrap();
     assert!(!after.is_void(NOW) && before.is_void(NOW));
-    registry.remove_tenant("other").unwrap();
+    remove(&registry, "other");
     assert!(after.is_void(NOW));
     assert_eq!(registry.caller(&text, NOW).unwrap_err(), Unknown::Credential);
     assert_eq!(registry.create_token(&reader(Some("other"), None), NOW).map(drop).unwrap_err(), {
@@ -305,7 +350,7 @@ fn users_and_sessions_end_with_their_tenant() {
     suspend(false);
     assert_eq!(registry.session(&text, &LIMITS, NOW).unwrap_err(), Unknown::Credential, "it has ended for good");
     let (session, _) = begin().unwrap();
-    registry.remove_tenant("other").unwrap();
+    remove(&registry, "other");
     assert!(session.caller().is_void(NOW) && begin().is_none() && !registry.has_users());
     assert!(vault.records.lock().keys().all(|name| name.starts_with("tenant-")));
 }
@@ -326,4 +371,37 @@ fn a_user_that_cannot_be_written_does_not_change() {
     // Signing out works at once, and says that a restart may bring the session back.
     assert!(matches!(registry.end_session(&text), Err(Fault::Vault(_))));
     assert!(registry.session(&text, &LIMITS, NOW).is_err());
+}
+
+#[test]
+fn sessions_begin_and_end_without_a_copy_of_all_users_and_tokens() {
+    let (_, registry) = registry();
+    let (login, password) = user(&registry, None, "anna");
+    let before = registry.now.load_full();
+    let (_, text) = registry.begin_session(&login, &password, &LIMITS, NOW).unwrap().unwrap();
+    registry.session(&text, &LIMITS, NOW + 90).unwrap();
+    registry.tend_sessions(&LIMITS, NOW + 90).unwrap();
+    registry.end_session(&text).unwrap().unwrap();
+    assert!(Arc::ptr_eq(&before, &registry.now.load_full()));
+}
+
+#[test]
+fn a_record_that_cannot_be_removed_keeps_no_other() {
+    let vault = Arc::new(Apart::default());
+    let registry = Registry::open(vault.clone()).unwrap();
+    let (login, password) = user(&registry, None, "anna");
+    for _ in 0..8 {
+        registry.begin_session(&login, &password, &LIMITS, NOW).unwrap().unwrap();
+    }
+    let sessions = || -> Vec<String> {
+        vault.memory.records.lock().keys().filter(|name| name.starts_with("session-")).cloned().collect()
+    };
+    let stuck = sessions()[3].clone();
+    vault.stuck.lock().clone_from(&stuck);
+    registry.change_user(&registry.user(&login).unwrap(), UserChange::default()).unwrap();
+    assert_eq!((registry.count_sessions(), sessions()), (0, vec![stuck]));
+    assert!(registry.tend_sessions(&LIMITS, NOW).is_err());
+    vault.stuck.lock().clear();
+    registry.tend_sessions(&LIMITS, NOW).unwrap();
+    assert_eq!(sessions(), Vec::<String>::new());
 }

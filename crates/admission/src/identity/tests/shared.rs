@@ -1,11 +1,18 @@
 //! Two registries over one vault, as two servers share records.
 
 use super::*;
+use std::collections::BTreeSet;
+
+fn shared() -> (Arc<Memory>, Registry) {
+    let (vault, registry) = registry();
+    vault.shared.store(true, Ordering::Relaxed);
+    (vault, registry)
+}
 
 #[test]
 fn what_one_process_changes_counts_at_the_other() {
     for forgets in [false, true] {
-        let (vault, one) = registry();
+        let (vault, one) = shared();
         let two = Registry::open(vault.clone()).unwrap();
         vault.forgets.store(forgets, Ordering::Relaxed);
         one.create_tenant(Tenant::new("other")).unwrap();
@@ -39,7 +46,7 @@ fn what_one_process_changes_counts_at_the_other() {
         assert!(begun.caller().is_void(NOW) && two.count_sessions() == 0);
         assert!(two.tenant("other").unwrap().suspended);
         let ledger = two.ledger("other").unwrap();
-        one.remove_tenant("other").unwrap();
+        one.remove_tenant("other", 0).unwrap();
         assert!(two.follow().unwrap().contains("other"));
         assert!(ledger.is_closed() && two.tenant("other").is_none() && !two.has_users());
         assert!(!kept.is_void(NOW) && two.caller(&passing, NOW).is_ok(), "the rest goes on");
@@ -52,7 +59,7 @@ fn what_one_process_changes_counts_at_the_other() {
         one.create_tenant(Tenant { created: NOW, ..Tenant::new("third") }).unwrap();
         two.follow().unwrap();
         let before = two.ledger("third").unwrap();
-        one.remove_tenant("third").unwrap();
+        remove(&one, "third");
         one.create_tenant(Tenant { created: NOW + 1, ..Tenant::new("third") }).unwrap();
         two.follow().unwrap();
         assert!(before.is_closed() && !two.ledger("third").unwrap().is_closed());
@@ -61,7 +68,7 @@ fn what_one_process_changes_counts_at_the_other() {
 
 #[test]
 fn of_two_changes_at_once_the_second_is_made_of_what_the_first_left() {
-    let (vault, one) = registry();
+    let (vault, one) = shared();
     one.create_tenant(Tenant::new("other")).unwrap();
     let two = Arc::new(Registry::open(vault.clone()).unwrap());
     let between = |act: fn(&Registry)| {
@@ -82,7 +89,7 @@ fn of_two_changes_at_once_the_second_is_made_of_what_the_first_left() {
     let password = PasswordDigest::of_nobody();
     let new = NewUser { name: "anna".to_owned(), tenant: None, grant, password };
     assert_eq!(one.create_user(new, NOW).unwrap_err(), Fault::Exists("user", "anna".to_owned()));
-    between(|two| two.remove_tenant("other").unwrap());
+    between(|two| remove(two, "other"));
     assert!(matches!(one.create_token(&reader(Some("other"), None), NOW), Err(Fault::Invalid(_))));
     let (login, password) = user(&one, None, "berta");
     two.follow().unwrap();
@@ -93,10 +100,115 @@ fn of_two_changes_at_once_the_second_is_made_of_what_the_first_left() {
 
 #[test]
 fn a_record_of_another_process_that_does_not_read_changes_nothing() {
-    let (vault, one) = registry();
+    let (vault, one) = shared();
     let (_, text) = one.create_token(&reader(None, None), NOW).unwrap();
     vault.put("token-1", b"{");
     assert!(matches!(one.follow(), Err(Fault::Vault(why)) if why.contains("token-1")));
     assert!(one.caller(&text, NOW).is_ok());
     assert!(matches!(one.create_token(&reader(None, None), NOW), Err(Fault::Vault(_))), "nothing is built on it");
+}
+
+#[test]
+fn a_user_that_is_removed_and_made_again_is_found_where_all_records_are_taken_up() {
+    let (vault, one) = shared();
+    let two = Registry::open(vault.clone()).unwrap();
+    vault.forgets.store(true, Ordering::Relaxed);
+    let (login, _) = user(&one, None, "anna");
+    two.follow().unwrap();
+    one.remove_user(&one.user(&login).unwrap()).unwrap();
+    let (login, password) = user(&one, None, "anna");
+    two.follow().unwrap();
+    assert_eq!(two.user(&login).map(|user| user.id.clone()), one.user(&login).map(|user| user.id.clone()));
+    assert!(two.begin_session(&login, &password, &LIMITS, NOW).unwrap().is_some());
+    let grant = Grant { role: Role::Reader, collections: Pattern::all() };
+    assert!(matches!(two.check_user("anna", None, &grant), Err(Fault::Exists(..))), "no name is given twice");
+}
+
+#[test]
+fn records_that_are_taken_up_again_change_no_tenant() {
+    let (vault, one) = shared();
+    let two = Registry::open(vault.clone()).unwrap();
+    vault.forgets.store(true, Ordering::Relaxed);
+    one.create_tenant(Tenant { suspended: true, ..Tenant::new("other") }).unwrap();
+    assert_eq!(two.follow().unwrap(), BTreeSet::from(["other".to_owned()]));
+    one.create_tenant(Tenant::new("third")).unwrap();
+    assert_eq!(two.follow().unwrap(), BTreeSet::from(["third".to_owned()]));
+    assert!(one.follow().unwrap().is_empty(), "who makes a change knows of it");
+}
+
+#[test]
+fn a_session_whose_record_could_not_be_removed_ends_everywhere_once_it_can() {
+    let (vault, one) = shared();
+    let two = Registry::open(vault.clone()).unwrap();
+    let (login, password) = user(&one, None, "anna");
+    let (_, text) = one.begin_session(&login, &password, &LIMITS, NOW).unwrap().unwrap();
+    two.follow().unwrap();
+    vault.full.store(true, Ordering::Relaxed);
+    assert!(matches!(one.end_session(&text), Err(Fault::Vault(_))));
+    vault.full.store(false, Ordering::Relaxed);
+    // It does not come back where all records are taken up again.
+    vault.forgets.store(true, Ordering::Relaxed);
+    two.create_token(&reader(None, None), NOW).unwrap();
+    one.follow().unwrap();
+    assert!(one.session(&text, &LIMITS, NOW).is_err() && two.session(&text, &LIMITS, NOW).is_ok());
+    one.tend_sessions(&LIMITS, NOW).unwrap();
+    two.follow().unwrap();
+    assert!(two.session(&text, &LIMITS, NOW).is_err());
+    assert!(!vault.records.lock().keys().any(|name| name.starts_with("session-")));
+}
+
+#[test]
+fn a_session_is_not_removed_by_a_server_that_has_not_heard_of_its_use() {
+    let (vault, one) = shared();
+    let two = Registry::open(vault.clone()).unwrap();
+    let (login, password) = user(&one, None, "anna");
+    let (_, text) = one.begin_session(&login, &password, &LIMITS, NOW).unwrap().unwrap();
+    two.follow().unwrap();
+    one.session(&text, &LIMITS, NOW + 90).unwrap();
+    two.tend_sessions(&LIMITS, NOW + 100).unwrap();
+    one.follow().unwrap();
+    assert!(one.session(&text, &LIMITS, NOW + 150).is_ok());
+    assert_eq!(two.session(&text, &LIMITS, NOW + 150).unwrap_err(), Unknown::Expired);
+    one.tend_sessions(&LIMITS, NOW + 150).unwrap();
+    two.follow().unwrap();
+    assert!(two.session(&text, &LIMITS, NOW + 200).is_ok(), "it hears of the use");
+    // An eighth of the idle time and two minutes after its end.
+    two.tend_sessions(&LIMITS, NOW + 300 + 12 + 120_000_000).unwrap();
+    assert!(!vault.records.lock().keys().any(|name| name.starts_with("session-")));
+}
+
+#[test]
+fn a_tenant_that_another_process_has_resumed_or_made_again_is_not_removed() {
+    let (vault, one) = shared();
+    one.create_tenant(Tenant { suspended: true, created: NOW, ..Tenant::new("other") }).unwrap();
+    let two = Arc::new(Registry::open(vault.clone()).unwrap());
+    let between = |act: fn(&Registry)| {
+        let two = two.clone();
+        *vault.meanwhile.lock() = Some(Box::new(move || act(&two)));
+    };
+    let changed = Fault::Changed("tenant", "other".to_owned());
+    between(|two| {
+        let resumed = two.change_tenant("other", |tenant| {
+            tenant.suspended = false;
+            Ok(())
+        });
+        resumed.unwrap();
+    });
+    assert_eq!(one.remove_tenant("other", NOW).unwrap_err(), changed);
+    remove(&two, "other");
+    two.create_tenant(Tenant { suspended: true, created: NOW + 1, ..Tenant::new("other") }).unwrap();
+    assert_eq!(one.remove_tenant("other", NOW).unwrap_err(), changed);
+    one.remove_tenant("other", NOW + 1).unwrap();
+}
+
+#[test]
+fn a_session_that_only_this_process_cannot_read_stays() {
+    for is_shared in [true, false] {
+        let (vault, _) = registry();
+        vault.shared.store(is_shared, Ordering::Relaxed);
+        vault.put("session-1", br#"{"of":"a newer version"}"#);
+        let registry = Registry::open(vault.clone()).unwrap();
+        registry.tend_sessions(&LIMITS, NOW).unwrap();
+        assert_eq!(vault.records.lock().contains_key("session-1"), is_shared);
+    }
 }

@@ -9,6 +9,7 @@ mod exchange;
 pub use exchange::Exchanges;
 
 use super::{CHALLENGE, acts, cookie, forms, next, see_other, take_over, unstored, ways};
+use crate::access;
 use crate::entry::{Dispatch, Path};
 use crate::errors;
 use crate::html;
@@ -137,8 +138,8 @@ async fn begin_session(
     let (registry, limits, now) = (state.registry.clone(), state.config.session, state.now());
     let (name, nonce) = (settings.name.clone(), attempt.nonce());
     let begin = move || registry.begin_session_at(&name, &token, &nonce, &limits, now);
-    // On a blocking thread: it waits for changes of the registry, which sync files.
-    let begun = tokio::task::spawn_blocking(begin).await.map_err(Problem::internal)?;
+    // It waits for changes of the registry.
+    let begun = access::in_turn(state, begin).await?;
     begun.map_err(errors::access_problem)?.map_err(|why| {
         tracing::warn!(issuer = &*settings.name, ?why, "an ID token is refused");
         refused(match why {

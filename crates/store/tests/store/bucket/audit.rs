@@ -1,7 +1,7 @@
 //! The audit log that processes share: one chain of lines, whoever writes, of which the oldest go.
 
 use super::records::control;
-use meridian_store::bucket::{BucketFault, MemoryBucket};
+use meridian_store::bucket::{Bucket, BucketFault, MemoryBucket};
 use meridian_store::{Act, Audited, SharedAudit, StoreError};
 use sha2::{Digest, Sha256};
 
@@ -91,4 +91,42 @@ fn a_line_that_cannot_be_written_is_an_error_and_a_damaged_object_is_named() {
     {
         assert!(matches!(error, StoreError::Corrupt { .. }) && error.to_string().contains(&newest), "{error}");
     }
+}
+
+#[test]
+fn a_chapter_that_is_missing_is_named_and_one_that_went_meanwhile_is_not() {
+    let bucket = MemoryBucket::new();
+    let log = control(&bucket).audit().clone();
+    let fill = |log: &SharedAudit, count: u32, bytes: usize| {
+        for n in 0..count {
+            log.append(&[act(format!("/{n}/{}", "x".repeat(bytes)))]).unwrap();
+        }
+    };
+    fill(&log, 550, 0);
+    let is_chapter = |(name, bytes): &(String, usize)| name.starts_with("audit/") && *bytes > 20 << 10;
+    let chapters: Vec<_> = bucket.objects().into_iter().filter(is_chapter).map(|(name, _)| name).collect();
+    assert!(chapters.len() >= 2, "{chapters:?}");
+    for chapter in &chapters {
+        let held = bucket.get(chapter).unwrap();
+        bucket.harm(chapter, None);
+        let error = log.page(0, 1_000, &|_| true).map(drop).unwrap_err();
+        assert!(matches!(error, StoreError::Corrupt { .. }) && error.to_string().contains(chapter), "{error}");
+        bucket.harm(chapter, Some(held));
+    }
+    // While the oldest is read, others write so much that it goes.
+    let before = log.page(0, 1_000, &|_| true).unwrap().lines[0].n;
+    let mut gone = 0;
+    for after in 20..80 {
+        let bucket = MemoryBucket::new();
+        let log = control(&bucket).audit().clone();
+        fill(&log, 300, 300);
+        let others = bucket.clone();
+        bucket.pause(after, move || fill(control(&others).audit(), 600, 300));
+        let page = log.page(0, 1_000, &|_| true).unwrap();
+        if bucket.take_pause() {
+            break;
+        }
+        gone += u32::from(page.lines.first().is_none_or(|line| line.n > before));
+    }
+    assert!(gone > 0, "no chapter went while it was read");
 }

@@ -4,6 +4,7 @@ use super::seams;
 use crate::world::options;
 use meridian_model::{RecordChange, RecordNews};
 use meridian_store::bucket::{BucketFault, MemoryBucket};
+use meridian_store::seams::OpenMode;
 use meridian_store::{ControlPlane, Moved, SharedRecords, Store, StoreError};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -110,6 +111,68 @@ fn a_writer_that_wakes_up_changes_what_there_is_then_or_says_that_it_is_not_know
     }
     assert!((20..CALLS).contains(&paused), "{paused} calls were paused at");
     assert!(stray > 0, "no create met a number that was deleted");
+}
+
+#[test]
+fn a_change_that_was_made_is_not_called_undone_by_a_writer_that_pauses_twice() {
+    // Another process appends before a call of the writer, and many append before a later one.
+    let run = |first: u64, second: Option<u64>| {
+        let bucket = MemoryBucket::new();
+        let writer = process(&bucket);
+        (0..3).for_each(|n| writer.put(&format!("w{n}"), b"before").unwrap());
+        let (version, _) = all(&writer);
+        let others = bucket.clone();
+        bucket.pause(first, move || {
+            process(&others).put("next", b"").unwrap();
+            if let Some(second) = second {
+                let many = others.clone();
+                others.pause(second, move || go_on(&many));
+            }
+        });
+        let done = writer.commit(version, &[RecordChange::put("paused", "here")]);
+        let ended = bucket.take_pause();
+        (done, ended, all(&process(&bucket)).1.contains_key("paused"))
+    };
+    // The first call after the create: from there on the change is made whatever others do.
+    let created = (0..CALLS).find(|first| matches!(run(*first, None).0, Ok(Some(_)))).unwrap();
+    let (mut paused, mut unknown) = (0, 0);
+    for second in 0..CALLS {
+        let (done, ended, there) = run(created, Some(second));
+        if ended {
+            break;
+        }
+        paused += 1;
+        match done {
+            Ok(Some(_)) => assert!(there, "pause after {second}: it was made and is gone"),
+            Ok(None) => assert!(!there, "pause after {second}: it was made and is called undone"),
+            Err(StoreError::Unknown(_)) => unknown += 1,
+            Err(error) => panic!("pause after {second}: {error}"),
+        }
+    }
+    assert!((10..CALLS).contains(&paused) && unknown > 0, "{paused} calls were paused at, {unknown} unknown");
+}
+
+#[test]
+fn old_links_are_deleted_a_few_at_a_time_also_those_that_a_process_has_left() {
+    const DELETES: usize = 64;
+    let bucket = MemoryBucket::new();
+    // So much that all records are written again with every 500th change.
+    let mut writer = process(&bucket);
+    writer.put("much", &vec![0; 2 << 20]).unwrap();
+    let (mut before, mut ended) = (1, false);
+    for n in 0..1_700 {
+        writer.put("busy", &[n as u8]).unwrap();
+        let now = links(&bucket).len();
+        assert!(now + DELETES > before, "{} links were deleted with change {n}", before + 1 - now);
+        if now < before && !ended {
+            // It ends with most of what it was to delete.
+            writer = process(&bucket);
+            ended = true;
+        }
+        before = now;
+    }
+    assert!(ended && before < 520, "{before} links");
+    assert_eq!(all(&process(&bucket)).1["busy"], [1_699u32 as u8]);
 }
 
 #[test]
@@ -242,9 +305,68 @@ fn records_of_a_folder_move_once_and_those_of_the_bucket_count() {
     other.records("access").put_twice("token-2", b"theirs").unwrap();
     assert_eq!(control(&bucket).move_in(&other, &kinds).unwrap(), Moved::Kept);
     assert_eq!(process(&bucket).names().unwrap(), ["token-1"]);
+    // Saved searches alone move once too.
+    let alone = MemoryBucket::new();
+    let looked = open();
+    looked.records("saved").put("looked", b"here").unwrap();
+    assert_eq!(control(&alone).move_in(&looked, &kinds).unwrap(), Moved::Records(1));
+    assert_eq!(control(&alone).move_in(&looked, &kinds).unwrap(), Moved::Kept, "once");
+    assert_eq!(control(&alone).audit().page(0, 10, &|_| true).unwrap().lines.len(), 1);
     // A process that was cut off between the two kinds does the rest.
     let half = MemoryBucket::new();
     control(&half).records("saved").put("looked", b"here").unwrap();
     assert_eq!(control(&half).move_in(&store, &kinds).unwrap(), Moved::Records(2));
     assert_eq!(process(&half).names().unwrap(), ["token-1"]);
+    // So does one with another folder, whose records come beside those that are there.
+    let mixed = MemoryBucket::new();
+    control(&mixed).records("saved").put("looked", b"elsewhere").unwrap();
+    control(&mixed).records("saved").put("theirs", b"here").unwrap();
+    looked.records("saved").put("more", b"here").unwrap();
+    looked.records("access").put("token-3", b"mine").unwrap();
+    assert_eq!(control(&mixed).move_in(&looked, &kinds).unwrap(), Moved::Records(2));
+    let saved = control(&mixed).records("saved");
+    assert_eq!(saved.names().unwrap(), ["looked", "more", "theirs"]);
+    assert_eq!(saved.get("looked").unwrap().unwrap(), b"elsewhere");
+    assert_eq!(process(&mixed).names().unwrap(), ["token-3"]);
+}
+
+#[test]
+fn records_of_a_folder_are_said_to_be_moved_only_where_they_count() {
+    let mut paused = 0;
+    for after in 0..CALLS {
+        let bucket = MemoryBucket::new();
+        // Over a bucket of its own: only calls of the move are paused at.
+        let store = Store::open_shared(options(), seams(), Arc::new(MemoryBucket::new())).unwrap();
+        store.records("saved").put("looked", b"here").unwrap();
+        store.records("access").put("token-1", b"mine").unwrap();
+        let others = bucket.clone();
+        bucket.pause(after, move || process(&others).put("token-2", b"theirs").unwrap());
+        let moved = control(&bucket).move_in(&store, &["saved", "access"]);
+        if bucket.take_pause() {
+            break;
+        }
+        paused += 1;
+        let there = process(&bucket).names().unwrap();
+        match moved {
+            Ok(Moved::Records(2)) => assert_eq!(there, ["token-1", "token-2"], "pause after {after}"),
+            Ok(Moved::Kept) | Err(StoreError::Busy(_)) => assert_eq!(there, ["token-2"], "pause after {after}"),
+            other => panic!("pause after {after}: {other:?}"),
+        }
+    }
+    assert!((20..CALLS).contains(&paused), "{paused} calls were paused at");
+}
+
+#[test]
+fn damage_in_a_folder_that_does_not_count_keeps_no_owner_from_starting() {
+    let bucket = MemoryBucket::new();
+    let seams = seams();
+    let store = Store::open_shared(options(), seams.clone(), Arc::new(bucket.clone())).unwrap();
+    store.records("access").put("token-1", b"mine").unwrap();
+    let path = store.root().join("access").join("token-1");
+    seams.disk.open(&path, OpenMode::Create).unwrap().write_at(0, &[7; 300]).unwrap();
+    let refused = control(&bucket).move_in(&store, &["saved", "access"]);
+    assert!(matches!(refused, Err(StoreError::Corrupt { .. })), "{refused:?}");
+    assert_eq!(control(&bucket).audit().page(0, 10, &|_| true).unwrap().lines, [], "nothing was moved");
+    process(&bucket).put("token-2", b"theirs").unwrap();
+    assert_eq!(control(&bucket).move_in(&store, &["saved", "access"]).unwrap(), Moved::Kept);
 }

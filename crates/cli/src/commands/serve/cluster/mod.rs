@@ -20,8 +20,8 @@ use crate::config::{Cluster, Config};
 use crate::failure::Failure;
 use meridian_store::Bucket;
 use meridian_store::seams::Seams;
-use std::sync::Arc;
-use tokio::runtime::Handle;
+use std::sync::{Arc, OnceLock};
+use tokio::runtime::{Builder, Handle, Runtime};
 
 /// Name of the lease of the process that writes.
 const OWNER: &str = "owner";
@@ -45,16 +45,46 @@ impl Opened {
 
 /// Opens the bucket that all processes of the cluster share.
 async fn open_bucket(cluster: &Cluster, seams: &Seams) -> Result<Arc<dyn Bucket>, Failure> {
-    let (address, random, runtime) = (cluster.bucket.clone(), seams.random.clone(), Handle::current());
-    blocking("opening the bucket", move || meridian_bucket::open(&address, &runtime, &random)).await?.map_err(|e| {
-        match Failure::from(e) {
-            Failure::Usage(what) => Failure::Usage(format!("--bucket {}: {what}", cluster.bucket)),
-            other => other,
-        }
+    let (address, random) = (cluster.bucket.clone(), seams.random.clone());
+    let open = move || -> Result<Arc<dyn Bucket>, Failure> { Ok(meridian_bucket::open(&address, &calls()?, &random)?) };
+    blocking("opening the bucket", open).await?.map_err(|failure| match failure {
+        Failure::Usage(what) => Failure::Usage(format!("--bucket {}: {what}", cluster.bucket)),
+        other => other,
     })
+}
+
+/// The runtime on which calls to the bucket run, for as long as the process does. The server's own has a bounded number of threads for what
+/// blocks. Changes that wait for each other could take all of them, and the call that the first one waits for would get none.
+///
+/// Called on a thread that may block: one of two runtimes made at once is dropped.
+fn calls() -> Result<Handle, Failure> {
+    static CALLS: OnceLock<Runtime> = OnceLock::new();
+    if let Some(runtime) = CALLS.get() {
+        return Ok(runtime.handle().clone());
+    }
+    let made = Builder::new_multi_thread().worker_threads(2).thread_name("bucket").enable_all().build();
+    let made = made.map_err(|e| Failure::Refused(format!("cannot start threads: {e}")))?;
+    Ok(CALLS.get_or_init(|| made).handle().clone())
 }
 
 /// Runs what may block on a thread for it.
 async fn blocking<T: Send + 'static>(what: &str, work: impl FnOnce() -> T + Send + 'static) -> Result<T, Failure> {
     tokio::task::spawn_blocking(work).await.map_err(|e| Failure::Refused(format!("{what} failed: {e}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_to_the_bucket_needs_no_thread_of_those_that_wait_for_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let runtime =
+            Builder::new_multi_thread().worker_threads(1).max_blocking_threads(1).enable_all().build().unwrap();
+        let cluster = Cluster { bucket: format!("file://{}", folder.path().display()), ..Cluster::default() };
+        // The bucket is opened on the only thread for what blocks, and tested by calls that wait for an answer.
+        let bucket = runtime.block_on(open_bucket(&cluster, &Seams::real())).unwrap();
+        let read = move || bucket.list("probe/").map(|names| names.len());
+        assert_eq!(runtime.block_on(blocking("reading", read)).unwrap().unwrap(), 0);
+    }
 }

@@ -1,4 +1,4 @@
-//! Records that an owner has in its data folder, from before there was a bucket or from an older version, move into the bucket.
+//! Records in the data folder of a process, from before there was a bucket or from an older version: those of an owner move into the bucket.
 
 use super::blocking;
 use super::keeper::Keeper;
@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::output::say;
 use meridian_api::RECORD_KINDS;
 use meridian_store::seams::Seams;
-use meridian_store::{Bucket, ControlPlane, Moved, Store, StoreError};
+use meridian_store::{Bucket, ControlPlane, InFolder, Moved, Store, StoreError};
 use std::sync::Arc;
 
 /// Moves the records of an owner into the bucket, unless that has some. `false`: the lease ended before.
@@ -38,7 +38,7 @@ pub(super) async fn move_in(
                 return Ok(true);
             }
             // The bucket may answer again while the lease holds.
-            Err(error @ (StoreError::Io { .. } | StoreError::Busy(_))) => {
+            Err(error @ (StoreError::Io { .. } | StoreError::Busy(_) | StoreError::Unknown(_))) => {
                 tracing::warn!(%error, "the records of this process cannot be moved into the bucket now: trying again");
                 tokio::time::sleep(RETRY).await;
             }
@@ -46,4 +46,24 @@ pub(super) async fn move_in(
         }
     }
     Ok(false)
+}
+
+/// Says what the tokens in the folder of a server that only reads mean: nothing. A server that would be open without them does not start.
+pub(super) async fn compare(config: &Config, records: &Arc<ControlPlane>, store: &Arc<Store>) -> Result<(), Failure> {
+    let folder = config.store.data.display();
+    let (records, store) = (records.clone(), store.clone());
+    // The last kind is that of tokens. Saved searches do not run here.
+    let tokens = RECORD_KINDS.last().copied();
+    match blocking("looking for records", move || records.in_folder(&store, tokens.as_slice())).await?? {
+        InFolder::Nothing => Ok(()),
+        InFolder::Beside => {
+            say(&format!("the tokens, tenants and users in {folder} are not used: those in the bucket count"));
+            Ok(())
+        }
+        InFolder::Alone => Err(Failure::Usage(format!(
+            "--data {folder}: its tokens, tenants and users do not count in a cluster, and the bucket has none: start an owner with this \
+             folder, which moves them into the bucket, or make a token with `meridian token create --role operator --bucket {}`",
+            config.cluster.bucket
+        ))),
+    }
 }

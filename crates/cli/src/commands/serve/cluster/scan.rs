@@ -1,7 +1,7 @@
 //! `--role scan`: answers from what the owner has flushed to the bucket, and refuses writes.
 
 use super::super::http::{self, Source};
-use super::{Opened, blocking};
+use super::{Opened, blocking, records};
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::output::say;
@@ -20,7 +20,7 @@ pub(in super::super) async fn scan(
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), Failure> {
     let Opened { doors, seams, bucket } = Opened::open(&mut config).await?;
-    let records = ControlPlane::new(bucket.clone(), &seams, config.store.audit_bytes);
+    let control = ControlPlane::new(bucket.clone(), &seams, config.store.audit_bytes);
     // Gateways match, poll and send them. Here each event would be matched once more, and late.
     config.server.saved.enabled = false;
     config.store.skew = config.cluster.skew;
@@ -30,12 +30,13 @@ pub(in super::super) async fn scan(
     for problem in store.problems() {
         tracing::error!("{problem}");
     }
+    records::compare(&config, &control, &store).await?;
     // Its task ends with this function.
     let mut following = JoinSet::new();
     following.spawn(follow(store.clone()));
     let place = format!("read only, as flushed to {}", config.cluster.bucket);
     let folder = Some(config.store.data.clone());
-    let backend = Embedded::with_records(store.clone(), records);
+    let backend = Embedded::with_records(store.clone(), control);
     let source = Source { backend, place, folder, bucket: Some(config.cluster.bucket.clone()) };
     let served = http::serve(doors, config, source, &seams, stop).await;
     following.shutdown().await;
