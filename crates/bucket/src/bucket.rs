@@ -29,6 +29,12 @@ impl FolderBucket {
         let failed = |action, source| StoreError::Io { action, path: folder.to_owned(), source };
         DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(|e| failed("create", e))?;
         make_private(folder).map_err(|e| failed("create", e))?;
+        FolderBucket::open_existing(folder, calls)
+    }
+
+    /// Opens the folder, which has to be there.
+    pub(crate) fn open_existing(folder: &Path, calls: Calls) -> Result<FolderBucket, StoreError> {
+        let failed = |action, source| StoreError::Io { action, path: folder.to_owned(), source };
         let store = LocalFileSystem::new_with_prefix(folder).map_err(|e| failed("open", crate::calls::error_of(e)))?;
         // Content and name are on disk before a create is answered.
         let store = Arc::new(store.with_fsync(true));
@@ -132,6 +138,12 @@ impl Bucket for FolderBucket {
                 .map_err(|source| object_store::Error::JoinError { source })?
                 .map_err(|source| object_store::Error::Generic { store: "folder", source: Box::new(source) })
         })
+    }
+
+    fn modified(&self, name: &str) -> io::Result<Option<i64>> {
+        let (store, name) = (self.store.clone(), name_of(name)?);
+        let written = self.calls.wait(SMALL, async move { store.head(&name).await.map(|meta| meta.last_modified) })?;
+        Ok(Some(written.timestamp_micros()))
     }
 
     fn place(&self) -> String {

@@ -27,6 +27,15 @@ use meridian_store::{Bucket, StoreError};
 use std::sync::Arc;
 use tokio::runtime::Handle;
 
+/// Opens the bucket at an address to look at it: no folder is made, and nothing is probed.
+///
+/// # Errors
+/// [`StoreError::Invalid`] of an address that names no bucket; [`StoreError::Io`] where there is no such folder.
+pub fn open_to_look(address: &str, handle: &Handle) -> Result<Arc<dyn Bucket>, StoreError> {
+    let folder = address::folder_of(address)?;
+    Ok(Arc::new(FolderBucket::open_existing(&folder, Calls::new(handle.clone()))?))
+}
+
 /// Opens the bucket at an address, `file://DIR`; the folder is made if it is not there.
 ///
 /// `handle`: the runtime on which calls run. `random`: names of the objects of the probe.

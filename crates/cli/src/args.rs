@@ -83,6 +83,14 @@ pub fn folder_exists(folder: &Path, otherwise: &str) -> Result<(), Failure> {
     Err(Failure::Usage(format!("there is no data folder {}: name one with --data{otherwise}", folder.display())))
 }
 
+/// Refuses the address of a bucket whose folder is missing, for commands that only look. Other addresses are refused where they are opened.
+pub fn bucket_exists(address: &str) -> Result<(), Failure> {
+    match address.strip_prefix("file://").map(Path::new).filter(|folder| !folder.is_dir()) {
+        Some(missing) => Err(Failure::Usage(format!("--bucket {address}: there is no folder {}", missing.display()))),
+        None => Ok(()),
+    }
+}
+
 /// Which events.
 #[derive(Args, Debug, Clone, Default)]
 pub struct SelectionArgs {

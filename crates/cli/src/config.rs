@@ -28,8 +28,6 @@ use meridian_api::{BATCH_TIMES, ServerConfig};
 use meridian_federation::provider::shipped;
 use meridian_federation::{Classifier, ImageSettings};
 use meridian_store::{Durability, Options};
-#[cfg(feature = "nats")]
-pub use nats::Address;
 pub use observe::Traces;
 use setting::Setting;
 use std::net::SocketAddr;

@@ -27,8 +27,8 @@ mod upload;
 
 use clap::{Parser, Subcommand};
 use commands::{
-    aggregate, audit, backup, check, create, export, files, lab, provider, query, restore, search, serve, tenant,
-    token, user,
+    aggregate, audit, backup, check, cluster, create, export, files, lab, provider, query, restore, search, serve,
+    tenant, token, user,
 };
 use std::process::ExitCode;
 
@@ -68,6 +68,7 @@ enum Command {
     Export(export::ExportArgs),
     Files(files::FilesArgs),
     Check(check::CheckArgs),
+    Cluster(cluster::ClusterArgs),
     Lab(lab::LabArgs),
     Backup(backup::BackupArgs),
     Restore(restore::RestoreArgs),
@@ -89,6 +90,7 @@ fn main() -> ExitCode {
         Command::Export(args) => export::run(&args),
         Command::Files(args) => files::run(&args),
         Command::Check(args) => check::run(&args),
+        Command::Cluster(args) => cluster::run(&args),
         Command::Lab(args) => lab::run(&args),
         Command::Backup(args) => backup::run(&args),
         Command::Restore(args) => restore::run(&args),

@@ -38,6 +38,7 @@ fn help_has_examples_for_every_command() {
         "export",
         "files",
         "check",
+        "cluster",
         "backup",
         "restore",
     ] {

@@ -213,7 +213,10 @@ fn tokens_lie_in_the_bucket_and_count_at_every_server_and_after_a_takeover() {
         becomes(200, server, &while_away, "/collections");
         assert_eq!((status(server, &operator, "/collections"), status(server, "", "/collections")), (200, 401));
     }
-    meridian(&["audit", "--bucket", &bucket]).ended(0).says(&["moveRecords", "createToken", "revokeToken"]);
+    let acts = meridian(&["audit", "--bucket", &bucket]).ended(0).out;
+    for act in ["moveRecords", "createToken", "revokeToken"] {
+        assert!(acts.contains(act), "{act}: {acts}");
+    }
     // Records in the folder of a later owner do not count beside those of the bucket.
     let stranger = token(Path::new(&cluster.path("o2")), &["--role", "operator"]);
     let last = cluster.owner("o2");
@@ -249,7 +252,8 @@ fn the_owner_of_a_bucket_gets_in_before_there_is_a_server() {
     let bucket = format!("file://{}", folder.path().join("b").display());
     meridian(&["token", "list", "--bucket", &bucket]).ended(2).says(&["there is no folder"]);
     let operator = made(meridian(&["token", "create", "--role", "operator", "--bucket", &bucket]));
-    meridian(&["token", "list", "--bucket", &bucket]).ended(0).says(&[operator.split('_').nth(1).unwrap(), "operator"]);
+    let listed = meridian(&["token", "list", "--bucket", &bucket]).ended(0).out;
+    assert!(listed.contains(operator.split('_').nth(1).unwrap()) && listed.contains("operator"), "{listed}");
     meridian(&["tenant", "create", "harbour", "--bucket", &bucket]).ended(0);
     meridian(&["tenant", "suspend", "harbour", "--bucket", &bucket]).ended(0);
     meridian(&["tenant", "delete", "harbour", "--bucket", &bucket]).ended(0);

@@ -7,7 +7,8 @@ mod common;
 use common::batches::{Batches, SPEC};
 use common::nats::Nats;
 use common::owners::{Cluster, answered};
-use common::{PATIENCE, Random, command};
+use common::up::Up;
+use common::{PATIENCE, Random, command, meridian, send};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -104,4 +105,26 @@ fn a_server_that_does_not_sync_each_message_is_refused_unless_that_is_allowed() 
         let log = std::fs::read_to_string(cluster.path("allowed.log")).unwrap();
         assert!(log.contains("a power failure may lose acknowledged writes"), "{log}");
     }
+}
+
+#[test]
+fn a_cluster_for_trial_has_its_log_in_three_servers() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = common::nats::program().display().to_string();
+    let more = ["--log", "nats", "--nats-server", &program];
+    let up = Up::start(folder.path(), 3, &more);
+    assert_eq!(up.of("log").len(), 3);
+    meridian(&["create", "events", "--schema", SPEC, "--url", &up.url]).ended(0);
+    let batches = Batches::default();
+    up.write(&batches, "b1");
+    // One of three servers is not needed, and is started again.
+    let server = &up.of("log")[0];
+    send(u32::try_from(server["pid"].as_u64().unwrap()).unwrap(), "KILL");
+    up.write(&batches, "b2");
+    up.of("scan").iter().for_each(|scan| up.finds(scan, 2));
+    let status = up.becomes("flushed", |status| status["collections"][0]["tail"]["entries"] == 0);
+    assert_eq!((status["log"].as_str(), status["log_error"].as_str()), (Some("nats"), None));
+    up.stop("TERM");
+    let at = folder.path().display().to_string();
+    meridian(&["cluster", "up", "--nodes", "1", "--dir", &at]).ended(2).says(&["their number stays: expected 3"]);
 }

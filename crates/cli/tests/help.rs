@@ -8,9 +8,9 @@ use common::{MERIDIAN, Run, Server, meridian, root};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Commands whose examples need files of the user's own or outside sources; `guide.rs`, `provider.rs` and `search.rs`
-/// run those.
-const OTHERS: [&str; 3] = ["lab", "provider", "search"];
+/// Commands whose examples need files of the user's own, outside sources or other processes; `guide.rs`, `provider.rs`,
+/// `search.rs` and `cluster_up.rs` run those.
+const OTHERS: [&str; 4] = ["cluster", "lab", "provider", "search"];
 
 /// The id of a token in examples.
 const SOME_TOKEN: &str = "8f1d0c2a9be34f55";

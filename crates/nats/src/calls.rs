@@ -8,12 +8,14 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 use std::time::Duration;
 use tokio::runtime::{EnterGuard, Handle};
+use tokio::task::coop::unconstrained;
 use tokio::time::timeout;
 
 /// How long a call may take.
 pub(crate) const CALL: Duration = Duration::from_secs(10);
 
-/// Runs calls with the help of a runtime, which has timers, while the calling thread waits.
+/// Runs calls with the help of a runtime, which has timers and the tasks of the connection, while the calling thread waits. No thread of
+/// that runtime may call: a task that it wakes waits for this thread.
 #[derive(Debug, Clone)]
 pub(crate) struct Calls {
     handle: Handle,
@@ -38,7 +40,8 @@ impl Calls {
     pub(crate) fn within<T>(&self, most: Duration, call: impl Future<Output = io::Result<T>>) -> io::Result<T> {
         // Polled on this thread and not by `Handle::block_on`, which panics on a thread of the runtime.
         let _runtime = self.handle.enter();
-        let mut call = pin!(timeout(most, call));
+        // The budget of the task that this thread may run is not renewed here: once it is used up, each poll would ask for another.
+        let mut call = pin!(unconstrained(timeout(most, call)));
         let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
         let mut context = Context::from_waker(&waker);
         loop {
@@ -75,9 +78,14 @@ mod tests {
         let calls = Calls::new(runtime.handle().clone());
         let late = calls.within(Duration::from_millis(20), std::future::pending::<io::Result<()>>());
         assert_eq!(late.unwrap_err().kind(), ErrorKind::TimedOut);
-        // On a thread of the runtime as well.
-        let hop = async { tokio::task::spawn_blocking(|| 7).await.map_err(io::Error::other) };
-        let inside = runtime.block_on(async move { tokio::spawn(async move { calls.wait(hop) }).await });
-        assert_eq!(inside.unwrap().unwrap(), 7);
+        // On a thread of another runtime as well, and more often than a task may poll.
+        let other = Builder::new_multi_thread().worker_threads(2).build().unwrap();
+        let many = async move {
+            for n in 0..500 {
+                let hop = async move { tokio::task::spawn_blocking(move || n).await.map_err(io::Error::other) };
+                assert_eq!(calls.within(Duration::from_millis(500), hop).unwrap(), n);
+            }
+        };
+        other.block_on(async move { tokio::spawn(many).await }).unwrap();
     }
 }

@@ -1,13 +1,12 @@
 //! Shared parts of the commands for tokens, users and tenants.
 
-use crate::args::{OwnerArgs, OwnerTarget, Target, folder_exists};
+use crate::args::{OwnerArgs, OwnerTarget, Target, bucket_exists, folder_exists};
 use crate::client::Client;
 use crate::failure::Failure;
 use crate::output::{say, unwritable, with_stdout};
 use crate::table::Table;
 use clap::Args;
 use serde_json::{Value, json};
-use std::path::Path;
 
 /// The rights of a new token or user.
 #[derive(Args, Debug)]
@@ -55,12 +54,7 @@ pub fn as_owner<T>(
         // A mistyped folder must not be created, only to report that it is empty.
         OwnerTarget::Target(Target::Folder(folder)) => folder_exists(folder, ", or a server with --url")?,
         OwnerTarget::Target(Target::Server(_)) => {}
-        OwnerTarget::Bucket(address) => {
-            let folder = address.strip_prefix("file://").map(Path::new);
-            if let Some(missing) = folder.filter(|folder| !folder.is_dir()) {
-                return Err(Failure::Usage(format!("--bucket {address}: there is no folder {}", missing.display())));
-            }
-        }
+        OwnerTarget::Bucket(address) => bucket_exists(address)?,
     }
     ask_of(&target, tenant, ask)
 }

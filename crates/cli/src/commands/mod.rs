@@ -5,6 +5,8 @@ pub mod aggregate;
 pub mod audit;
 pub mod backup;
 pub mod check;
+#[cfg_attr(not(feature = "cluster"), path = "cluster_absent.rs")]
+pub mod cluster;
 pub mod copied;
 pub mod create;
 pub mod export;

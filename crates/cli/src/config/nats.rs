@@ -65,6 +65,25 @@ impl Default for Nats {
     }
 }
 
+#[cfg(feature = "nats")]
+impl Nats {
+    /// The same as the log takes it.
+    pub fn options(&self) -> meridian_nats::NatsOptions {
+        let texts = |list: &[Address]| list.iter().map(|one| one.0.clone()).collect();
+        meridian_nats::NatsOptions {
+            urls: texts(&self.urls),
+            monitor: texts(&self.monitor),
+            credentials: self.credentials.clone(),
+            tls_ca: self.tls_ca.clone(),
+            tls_cert: self.tls_cert.clone(),
+            tls_key: self.tls_key.clone(),
+            replicas: self.replicas,
+            stream_bytes: self.stream_bytes,
+            allow_unsynced: self.allow_unsynced,
+        }
+    }
+}
+
 fn truth(value: &Value) -> Result<bool, String> {
     value.as_bool().ok_or_else(|| "expected true or false".to_owned())
 }

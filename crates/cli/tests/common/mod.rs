@@ -8,6 +8,7 @@ pub mod nats;
 pub mod owners;
 pub mod relay;
 pub mod source;
+pub mod up;
 
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 /// Where the program is; built where it is not.
 #[track_caller]
-fn program() -> PathBuf {
+pub fn program() -> PathBuf {
     let made = Command::new(root().join("scripts/nats.sh")).stderr(Stdio::inherit()).output().unwrap();
     let said = String::from_utf8_lossy(&made.stdout).trim().to_owned();
     assert!(

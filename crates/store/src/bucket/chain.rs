@@ -252,6 +252,14 @@ impl Chain {
         if newest >= number.saturating_add(KEPT) {
             return Err(self.unknown(number, &"this process was paused, and others have written since"));
         }
+        // Unless the bucket has lost a link. What stands there then builds on the lost one.
+        if newest > number
+            && let Some(next) = self.read(number + 1).map_err(|error| self.unknown(number, &error))?
+            && next.before != crc
+        {
+            let detail = "it does not follow from the object before it, which was lost";
+            return Err(StoreError::corrupt(&self.path(number + 1), detail));
+        }
         Ok(Some(end.after(number, crc, base, content.len())))
     }
 

@@ -42,6 +42,15 @@ pub(crate) fn check_log(bucket: &dyn Bucket, clock: &dyn Clock, log: &SharedLog)
     }
 }
 
+/// Which log the collections of a bucket have, as far as an owner has said.
+pub(super) fn kind_of(bucket: &dyn Bucket) -> Result<String, StoreError> {
+    match bucket.get(NAME) {
+        Ok(found) => Ok(String::from_utf8_lossy(&found).into_owned()),
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(SharedLog::Bucket.kind().to_owned()),
+        Err(e) => Err(StoreError::io("read", &Path::new(&bucket.place()).join(NAME))(e)),
+    }
+}
+
 fn other(found: &str, wanted: &str) -> StoreError {
     let detail =
         format!("the collections in this bucket have the log {found:?}, not {wanted:?}: expected --log {found}");

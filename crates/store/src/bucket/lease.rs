@@ -76,6 +76,19 @@ impl Terms {
         }
     }
 
+    /// When a term was written, by the bucket's clock, in microseconds since 1970; `None`: the bucket does not say, or the term is gone.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] where the bucket does not answer.
+    pub fn written(&self, number: u64) -> Result<Option<i64>, StoreError> {
+        let name = self.name(number);
+        match self.bucket.modified(&name) {
+            Ok(written) => Ok(written),
+            Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(StoreError::io("read", &self.path(&name))(e)),
+        }
+    }
+
     fn read(&self, number: u64) -> Result<Option<Term>, StoreError> {
         let name = self.name(number);
         let path = self.path(&name);

@@ -295,11 +295,11 @@ pub(super) fn clear(bucket: &dyn Bucket, folder: &str) -> io::Result<()> {
 }
 
 /// All places that a listing shows.
-fn listed(bucket: &dyn Bucket, folder: &str) -> io::Result<Vec<LogPlace>> {
+pub(super) fn listed(bucket: &dyn Bucket, folder: &str) -> io::Result<Vec<LogPlace>> {
     Ok(bucket.list(folder)?.iter().filter_map(|name| place_of(name)).collect())
 }
 
-fn name_of(folder: &str, place: LogPlace) -> String {
+pub(super) fn name_of(folder: &str, place: LogPlace) -> String {
     format!("{folder}{:08x}-{:016x}", place.epoch, place.number)
 }
 

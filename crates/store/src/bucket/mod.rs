@@ -10,6 +10,7 @@
 //! on purpose.
 //!
 //! Records and the audit log (`control.rs`) are chains to which every process appends (`chain.rs`).
+//! `survey.rs` reads all of it for people, and writes nothing.
 //!
 //! | name | holds |
 //! |---|---|
@@ -38,6 +39,7 @@ mod pins;
 mod read_only;
 mod records;
 mod storage;
+mod survey;
 
 pub use control::{ControlPlane, InFolder, Moved};
 pub use lease::{Lease, Standing, Statement, Terms};
@@ -45,6 +47,7 @@ pub use memory::{BucketFault, MemoryBucket};
 pub use meridian_model::policy::lease::Term;
 pub use records::SharedRecords;
 pub use storage::BucketStorage;
+pub use survey::{Flushed, PIN_HELD, PinUse, ReaderPin, Survey, Surveyed, Tail};
 
 pub(crate) use kind::check_log;
 pub(crate) use pins::{InUse, Pin, TTL as PIN_TTL};
@@ -87,6 +90,13 @@ pub trait Bucket: Send + Sync + std::fmt::Debug {
     fn settle(&self, name: &str) -> io::Result<()> {
         let _ = name;
         Ok(())
+    }
+
+    /// When an object was written, by the bucket's clock, in microseconds since 1970; `None`: the bucket does not say. For people to read:
+    /// nothing is decided by it.
+    fn modified(&self, name: &str) -> io::Result<Option<i64>> {
+        let _ = name;
+        Ok(None)
     }
 
     /// How messages name the bucket.

@@ -23,13 +23,13 @@ use std::time::Duration;
 
 const MAGIC: &[u8; 8] = b"MRDNPINS";
 const VERSION: u32 = 1;
-const FOLDER: &str = "pins/";
+pub(super) const FOLDER: &str = "pins/";
 /// How long a pin holds without being renewed.
 pub(crate) const TTL: Duration = Duration::from_secs(60);
 /// A reader renews its pin after this part of its time.
 const RENEW_PART: i64 = 3;
 /// An owner waits longer than a pin's time by this part of it: clocks of two machines differ in rate.
-const MARGIN_PART: i64 = 4;
+pub(super) const MARGIN_PART: i64 = 4;
 /// Interval at which an owner reads the pins, in microseconds.
 const LOOK_US: i64 = 10_000_000;
 /// Most numbers of earlier pins that a reader remembers to delete.
@@ -205,7 +205,7 @@ impl Pins {
             if known.as_ref().is_some_and(|known| known.number == *number) {
                 continue;
             }
-            match self.read(reader, *number) {
+            match read(self.bucket.as_ref(), reader, *number) {
                 Ok(in_use) => {
                     let found = Reader { number: *number, since: now, in_use };
                     board.readers.insert((*reader).to_owned(), found);
@@ -242,18 +242,24 @@ impl Pins {
         }
         Ok(())
     }
+}
 
-    fn read(&self, reader: &str, number: u64) -> Result<Vec<InUse>, StoreError> {
-        let name = format!("{FOLDER}{reader}/{number:016x}");
-        let path = Path::new(&self.bucket.place()).join(&name);
-        let bytes = self.bucket.get(&name).map_err(StoreError::io("read", &path))?;
-        let content = unframe(&path, MAGIC, VERSION, &bytes)?;
-        serde_json::from_slice(content).map_err(|e| StoreError::corrupt(&path, format!("it does not read: {e}")))
-    }
+/// Name of a pin.
+pub(super) fn name_of(reader: &str, number: u64) -> String {
+    format!("{FOLDER}{reader}/{number:016x}")
+}
+
+/// What a reader's pin of this number says.
+pub(super) fn read(bucket: &dyn Bucket, reader: &str, number: u64) -> Result<Vec<InUse>, StoreError> {
+    let name = name_of(reader, number);
+    let path = Path::new(&bucket.place()).join(&name);
+    let bytes = bucket.get(&name).map_err(StoreError::io("read", &path))?;
+    let content = unframe(&path, MAGIC, VERSION, &bytes)?;
+    serde_json::from_slice(content).map_err(|e| StoreError::corrupt(&path, format!("it does not read: {e}")))
 }
 
 /// The reader and the number in the name of a pin.
-fn parse(name: &str) -> Option<(&str, u64)> {
+pub(super) fn parse(name: &str) -> Option<(&str, u64)> {
     let (reader, number) = name.strip_prefix(FOLDER)?.split_once('/')?;
     Some((reader, u64::from_str_radix(number, 16).ok()?))
 }

@@ -41,6 +41,10 @@ impl Bucket for ReadOnly {
         Err(refused())
     }
 
+    fn modified(&self, name: &str) -> io::Result<Option<i64>> {
+        self.0.modified(name)
+    }
+
     fn place(&self) -> String {
         self.0.place()
     }

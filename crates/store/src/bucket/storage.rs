@@ -103,7 +103,8 @@ impl BucketStorage {
         format!("{}/{life:08x}", parts.join("/"))
     }
 
-    fn life(&self, dir: &Path) -> u64 {
+    /// The life of a collection that was listed.
+    pub(super) fn life(&self, dir: &Path) -> u64 {
         self.lives.lock().get(dir).copied().unwrap_or(0)
     }
 

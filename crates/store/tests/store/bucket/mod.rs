@@ -7,6 +7,7 @@ mod freshness;
 mod harm;
 mod pauses;
 mod records;
+mod survey;
 mod takeover;
 mod wakes;
 

@@ -95,7 +95,8 @@ fn of_two_candidates_one_has_the_collection() {
         paused += 1;
         let (rival, fate) = rival.lock().take().unwrap();
         writes.note(100, fate);
-        let collection = store.collection("t", "c").unwrap();
+        let collection =
+            store.collection("t", "c").unwrap_or_else(|| panic!("pause after {after}: {:?}", store.problems()));
         let fates = [writes.write(&collection), writes.write(&rival.collection)];
         let stored = fates.iter().filter(|fate| **fate == Fate::Stored).count();
         assert_eq!(stored, 1, "pause after {after}: {fates:?}");

@@ -53,8 +53,8 @@ async fn open_bucket(cluster: &Cluster, seams: &Seams) -> Result<Arc<dyn Bucket>
     })
 }
 
-/// The runtime on which calls to the bucket run, for as long as the process does. The server's own has a bounded number of threads for what
-/// blocks. Changes that wait for each other could take all of them, and the call that the first one waits for would get none.
+/// The runtime on which calls to the bucket and to NATS run, for as long as the process does. The server's own has a bounded number of
+/// threads. Changes that wait for each other could take all of them, and the call that the first one waits for would get none.
 ///
 /// Called on a thread that may block: one of two runtimes made at once is dropped.
 fn calls() -> Result<Handle, Failure> {
@@ -62,7 +62,7 @@ fn calls() -> Result<Handle, Failure> {
     if let Some(runtime) = CALLS.get() {
         return Ok(runtime.handle().clone());
     }
-    let made = Builder::new_multi_thread().worker_threads(2).thread_name("bucket").enable_all().build();
+    let made = Builder::new_multi_thread().worker_threads(2).thread_name("calls").enable_all().build();
     let made = made.map_err(|e| Failure::Refused(format!("cannot start threads: {e}")))?;
     Ok(CALLS.get_or_init(|| made).handle().clone())
 }

@@ -1,0 +1,120 @@
+//! `meridian cluster status`: what a bucket says of its cluster, and whether its processes answer. Nothing is written.
+//!
+//! `document.rs` is what was found, and the JSON of it; `look.rs` finds it; `show.rs` prints it for people.
+
+mod document;
+mod look;
+mod show;
+
+use super::FOLDER;
+use super::nodes::Nodes;
+use crate::args::bucket_exists;
+use crate::config::Config;
+use crate::failure::Failure;
+use crate::output::{unwritable, with_stdout};
+use clap::Args;
+use look::Looker;
+use std::io::{IsTerminal as _, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tokio::runtime::Builder;
+
+/// How often `--watch` looks.
+const WATCH: Duration = Duration::from_secs(2);
+/// Clears a terminal.
+const CLEAR: &str = "\x1b[2J\x1b[H";
+
+/// Show the owner, the collections and the readers of a cluster, from its bucket
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  meridian cluster status                                of the cluster in ./meridian-cluster
+  meridian cluster status --dir /srv/trial --watch
+  meridian cluster status --bucket file:///srv/bucket
+  meridian cluster status --bucket file:///srv/bucket --json
+
+Exits with 0, or with 1 if something in the bucket or in the log does not read. Ages are by the clocks of this machine and of the bucket.
+With --config, or with --dir, it also shows how far a log in NATS is ahead. docs/cluster.md describes the JSON.")]
+pub(super) struct StatusArgs {
+    /// Bucket of the cluster: file://DIR
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "dir")]
+    bucket: Option<String>,
+    /// Folder of `meridian cluster up`: its bucket, and its processes [default: ./meridian-cluster, without --bucket]
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// Settings of a process of the cluster, in TOML: they name the servers of a log in NATS
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Print a JSON object; with --watch one a line
+    #[arg(long)]
+    json: bool,
+    /// Look again every 2 seconds, until Ctrl-C
+    #[arg(long)]
+    watch: bool,
+}
+
+/// Runs the command.
+pub(super) fn run(args: &StatusArgs) -> Result<(), Failure> {
+    let (bucket, folder) = match &args.bucket {
+        Some(bucket) => (bucket.clone(), None),
+        None => {
+            let folder = args.dir.clone().unwrap_or_else(|| PathBuf::from(FOLDER));
+            (nodes_of(&folder)?.bucket, Some(folder))
+        }
+    };
+    bucket_exists(&bucket)?;
+    let config = config_of(args.config.as_deref(), folder.as_deref())?;
+    // Calls to the bucket run on threads of their own; this one waits for them.
+    let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let runtime = runtime.map_err(|e| Failure::Refused(format!("cannot start threads: {e}")))?;
+    let mut looker = Looker::open(&bucket, folder, config, runtime.handle())?;
+    with_stdout(|out| {
+        loop {
+            let found = match looker.look() {
+                // A bucket that does not answer may do so again.
+                Err(failure) if args.watch => {
+                    eprintln!("meridian: {failure}");
+                    std::thread::sleep(WATCH);
+                    continue;
+                }
+                found => found?,
+            };
+            if args.watch && !args.json && std::io::stdout().is_terminal() {
+                write!(out, "{CLEAR}").map_err(|e| unwritable(&e))?;
+            }
+            let printed = match (args.json, args.watch) {
+                (true, true) => writeln!(out, "{}", found.json()?),
+                (true, false) => writeln!(out, "{:#}", found.json()?),
+                (false, _) => show::print(&found, &mut *out),
+            };
+            printed.and_then(|()| out.flush()).map_err(|e| unwritable(&e))?;
+            match args.watch {
+                true => std::thread::sleep(WATCH),
+                false => return found.verdict(),
+            }
+        }
+    })
+}
+
+/// The processes of a folder.
+fn nodes_of(folder: &Path) -> Result<Nodes, Failure> {
+    Nodes::read(folder)?.ok_or_else(|| {
+        Failure::Usage(format!(
+            "--dir {}: no cluster was started there by `meridian cluster up`; name it, or a bucket with --bucket file://DIR",
+            folder.display()
+        ))
+    })
+}
+
+/// Settings that name the servers of a log in NATS.
+fn config_of(named: Option<&Path>, folder: Option<&Path>) -> Result<Option<Config>, Failure> {
+    match (named, folder) {
+        (Some(file), _) => Config::read(file).map(Some),
+        // As `meridian cluster up` has written them.
+        (None, Some(folder)) => {
+            let file = folder.join("owner-1").join("settings.toml");
+            file.is_file().then(|| Config::read(&file)).transpose()
+        }
+        (None, None) => Ok(None),
+    }
+}

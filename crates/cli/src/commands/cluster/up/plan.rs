@@ -1,0 +1,308 @@
+//! Who runs where: names, ports and settings of the processes of a cluster.
+
+use super::super::nodes::{Kind, Node, Nodes};
+use super::super::probe;
+use super::{UpArgs, server};
+use crate::config::Config;
+use crate::failure::Failure;
+use crate::output::say;
+use meridian_store::seams::{DiskLock, Seams};
+use std::fs::DirBuilder;
+use std::io::ErrorKind;
+use std::net::TcpListener;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use toml::{Table, Value};
+
+/// How long processes of a start that was killed may take to end.
+const LEFT_MAX: Duration = Duration::from_secs(30);
+/// How often that is looked at.
+const LEFT_LOOK: Duration = Duration::from_millis(100);
+/// Two servers of the log stop once one of them does, so fewer than three are one.
+const SERVERS_MIN: u8 = 3;
+/// Least memory for cached blocks of a process.
+const CACHE_MIN: u64 = 64 << 20;
+
+/// What is to run.
+#[derive(Debug)]
+pub(super) struct Plan {
+    /// The folder of all.
+    pub(super) folder: PathBuf,
+    pub(super) nodes: Nodes,
+    /// The NATS server, if the log is there.
+    pub(super) server: Option<PathBuf>,
+    /// Held until the end: no second one runs in the folder.
+    _lock: Box<dyn DiskLock>,
+}
+
+impl Plan {
+    /// Chooses names and ports, and writes the settings of each process.
+    pub(super) fn make(args: &UpArgs) -> Result<Plan, Failure> {
+        let base = base(args.config.as_deref())?;
+        let named = args.folder();
+        let failed = |what: &str, e: std::io::Error| Failure::Usage(format!("--dir {}: {what}: {e}", named.display()));
+        // For this user alone, as the bucket: settings may hold secrets.
+        DirBuilder::new().recursive(true).mode(0o700).create(&named).map_err(|e| failed("cannot be made", e))?;
+        // The bucket's address is the same wherever a process runs.
+        let folder = named.canonicalize().map_err(|e| failed("cannot be opened", e))?;
+        let lock = Seams::real().disk.lock(&folder.join("lock")).map_err(|e| match e.kind() {
+            ErrorKind::WouldBlock => Failure::Refused(format!(
+                "--dir {}: another `meridian cluster up` runs there: stop that one, or name another folder",
+                named.display()
+            )),
+            _ => failed("its file lock cannot be locked", e),
+        })?;
+        let before = Nodes::read(&folder)?;
+        let log = log_of(args, before.as_ref())?;
+        let servers = match log.as_str() {
+            "nats" if args.nodes < SERVERS_MIN => 1,
+            "nats" => args.nodes,
+            _ => 0,
+        };
+        if let Some(before) = before.as_ref().filter(|before| before.log == "nats") {
+            let there = before.count(Kind::Log);
+            if there != usize::from(servers) {
+                return Err(Failure::Usage(format!(
+                    "--nodes {}: the log in {} is of {there} NATS servers, and their number stays: expected {}",
+                    args.nodes,
+                    named.display(),
+                    if there == 1 { "1 or 2".to_owned() } else { there.to_string() }
+                )));
+            }
+        }
+        let server = (servers > 0).then(|| server::find(args.nats_server.as_deref())).transpose()?;
+        before.iter().try_for_each(wait_for_the_last)?;
+        let mut ports = Ports { before: before.as_ref(), held: Vec::new() };
+        let mut nodes = Vec::new();
+        for (role, count) in
+            [(Kind::Gateway, args.nodes), (Kind::Owner, args.nodes), (Kind::Scan, args.nodes), (Kind::Log, servers)]
+        {
+            for number in 1..=count {
+                nodes.push(ports.node(&folder, role, number)?);
+            }
+        }
+        drop(ports);
+        let urls = |node: &Node| (node.role == Kind::Gateway).then(|| format!("http://{}", node.address));
+        let gateways = nodes.iter().filter_map(urls).collect();
+        let bucket = format!("file://{}", folder.join("bucket").display());
+        let plan = Plan { nodes: Nodes { gateways, bucket, log, nodes }, folder, server, _lock: lock };
+        plan.write_settings(&base)?;
+        plan.nodes.write(&plan.folder)?;
+        Ok(plan)
+    }
+
+    /// Folder of a process.
+    pub(super) fn folder_of(&self, node: &Node) -> PathBuf {
+        self.folder.join(&node.name)
+    }
+
+    /// Settings of a process.
+    pub(super) fn settings_of(&self, node: &Node) -> PathBuf {
+        self.folder_of(node).join(if node.role == Kind::Log { "nats.conf" } else { "settings.toml" })
+    }
+
+    fn write_settings(&self, base: &Table) -> Result<(), Failure> {
+        let failed =
+            |path: &Path, e: &std::io::Error| Failure::Refused(format!("{} cannot be written: {e}", path.display()));
+        let logs = self.folder.join("logs");
+        std::fs::create_dir_all(&logs).map_err(|e| failed(&logs, &e))?;
+        for node in &self.nodes.nodes {
+            let (folder, path) = (self.folder_of(node), self.settings_of(node));
+            std::fs::create_dir_all(&folder).map_err(|e| failed(&folder, &e))?;
+            let text = match node.role {
+                Kind::Log => self.of_server(node, &folder),
+                _ => self.of_process(node, &folder, base).to_string(),
+            };
+            std::fs::write(&path, text).map_err(|e| failed(&path, &e))?;
+            if node.role != Kind::Log {
+                let config = Config::read(&path)?;
+                config.cluster.check(config.role, config.store.ephemeral)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Settings of a process of this program: those of the user, and what makes it a part of this cluster.
+    fn of_process(&self, node: &Node, folder: &Path, base: &Table) -> Table {
+        let mut table = base.clone();
+        let text = |text: &str| Value::String(text.to_owned());
+        set(&mut table, &["server", "role"], text(node.role.name()));
+        set(&mut table, &["store", "data"], text(&folder.join("data").display().to_string()));
+        set(&mut table, &["cluster", "log"], text(&self.nodes.log));
+        set(&mut table, &["cluster", "bucket"], text(&self.nodes.bucket));
+        set(&mut table, &["cluster", "node"], text(&node.name));
+        let listen = if node.role == Kind::Owner { ["cluster", "flight"] } else { ["server", "listen"] };
+        set(&mut table, &listen, text(&node.address));
+        if base.get("store").is_none_or(|store| store.get("cache_bytes").is_none()) {
+            // By default each takes a quarter of the machine's memory. Owners and scan servers share that.
+            let sharers = 2 * self.nodes.count(Kind::Owner).max(1) as u64;
+            let bytes = (Config::default().store.cache_bytes / sharers).max(CACHE_MIN);
+            set(&mut table, &["store", "cache_bytes"], Value::Integer(i64::try_from(bytes).unwrap_or(i64::MAX)));
+        }
+        if self.nodes.log == "nats" {
+            let servers = || self.nodes.nodes.iter().filter(|node| node.role == Kind::Log);
+            let urls = servers().map(|node| text(&format!("nats://{}", node.address))).collect();
+            let monitors = servers().filter_map(|node| node.monitor.as_ref());
+            let monitors = monitors.map(|monitor| text(&format!("http://{monitor}"))).collect();
+            set(&mut table, &["cluster", "nats", "urls"], Value::Array(urls));
+            set(&mut table, &["cluster", "nats", "monitor"], Value::Array(monitors));
+            let replicas = if servers().count() < usize::from(SERVERS_MIN) { 1 } else { 3 };
+            set(&mut table, &["cluster", "nats", "replicas"], Value::Integer(replicas));
+        }
+        table
+    }
+
+    /// Settings of a server of the log.
+    fn of_server(&self, node: &Node, folder: &Path) -> String {
+        let mut text = format!(
+            "server_name: {:?}\nlisten: {:?}\nhttp: {:?}\njetstream {{ store_dir: {:?}, sync_interval: always }}\n",
+            node.name,
+            node.address,
+            node.monitor.as_deref().unwrap_or_default(),
+            folder.join("jetstream").display().to_string()
+        );
+        let routes: Vec<String> = self.nodes.nodes.iter().filter_map(|node| node.routes.clone()).collect();
+        if let Some(own) = node.routes.as_ref().filter(|_| routes.len() > 1) {
+            let urls: Vec<String> = routes.iter().map(|route| format!("nats://{route}")).collect();
+            text.push_str(&format!("cluster {{ name: \"meridian\", listen: {own:?}, routes: {urls:?} }}\n"));
+        }
+        text
+    }
+}
+
+/// Which log the cluster has.
+fn log_of(args: &UpArgs, before: Option<&Nodes>) -> Result<String, Failure> {
+    match (&args.log, before) {
+        (Some(log), Some(before)) if *log != before.log => Err(Failure::Usage(format!(
+            "--log {log}: the cluster in {} has its log in {}, and it stays there: expected --log {}, or another folder",
+            args.folder().display(),
+            if before.log == "nats" { "NATS" } else { "the bucket" },
+            before.log
+        ))),
+        (Some(log), _) => Ok(log.clone()),
+        (None, Some(before)) => Ok(before.log.clone()),
+        (None, None) => Ok("bucket".to_owned()),
+    }
+}
+
+/// The user's settings, checked: an error then names the user's file.
+fn base(file: Option<&Path>) -> Result<Table, Failure> {
+    let Some(file) = file else { return Ok(Table::new()) };
+    let config = Config::read(file)?;
+    let refuse = |why: &str| Err(Failure::Usage(format!("--config: {}: {why}", file.display())));
+    if config.tls.certificate.is_some() || config.tls.key.is_some() {
+        return refuse("[tls]: a cluster for trial speaks plain HTTP on 127.0.0.1: leave the section out");
+    }
+    if config.metrics_listen.is_some() {
+        return refuse("metrics.listen: its processes cannot share one address: leave the setting out");
+    }
+    let text = std::fs::read_to_string(file);
+    let text = text.map_err(|e| Failure::Usage(format!("--config: {} cannot be read: {e}", file.display())))?;
+    text.parse::<Table>().map_err(|e| Failure::Usage(format!("--config: {}: {e}", file.display())))
+}
+
+/// Sets a setting in its section.
+fn set(table: &mut Table, path: &[&str], value: Value) {
+    match path {
+        [] => {}
+        [key] => drop(table.insert((*key).to_owned(), value)),
+        [section, rest @ ..] => {
+            let inner = table.entry(*section).or_insert_with(|| Value::Table(Table::new()));
+            // Anything else was refused when the user's file was read.
+            if let Value::Table(inner) = inner {
+                set(inner, rest, value);
+            }
+        }
+    }
+}
+
+/// Waits for processes of a start whose supervisor was killed: they end by themselves, and hold ports and folders until then.
+fn wait_for_the_last(before: &Nodes) -> Result<(), Failure> {
+    let begun = Instant::now();
+    for node in before.nodes.iter().filter(|node| node.pid.is_some()) {
+        while probe::takes_connections(&node.address) {
+            if begun.elapsed() > LEFT_MAX {
+                return Err(Failure::Refused(format!(
+                    "{} of the last start, process {}, still listens on {}, or another program does: stop it first",
+                    node.name,
+                    node.pid.unwrap_or_default(),
+                    node.address
+                )));
+            }
+            std::thread::sleep(LEFT_LOOK);
+        }
+    }
+    Ok(())
+}
+
+/// Ports: those of the last start where they are free, others as the system chooses.
+struct Ports<'a> {
+    before: Option<&'a Nodes>,
+    /// Bound until all are chosen: none is chosen twice.
+    held: Vec<TcpListener>,
+}
+
+impl Ports<'_> {
+    fn node(&mut self, folder: &Path, role: Kind, number: u8) -> Result<Node, Failure> {
+        let name = format!("{role}-{number}");
+        let before = self.before.and_then(|before| before.named(&name)).cloned();
+        let (before, monitor, routes) =
+            before.map_or((None, None, None), |node| (Some(node.address), node.monitor, node.routes));
+        let address = self.choose(&name, before)?;
+        let more = role == Kind::Log;
+        let monitor = more.then(|| self.choose(&name, monitor)).transpose()?;
+        let routes = more.then(|| self.choose(&name, routes)).transpose()?;
+        let log_file = folder.join("logs").join(format!("{name}.log"));
+        Ok(Node { name, role, pid: None, address, monitor, routes, log_file })
+    }
+
+    fn choose(&mut self, name: &str, before: Option<String>) -> Result<String, Failure> {
+        if let Some(listener) = before.as_ref().and_then(|before| TcpListener::bind(before).ok()) {
+            self.held.push(listener);
+            return Ok(before.unwrap_or_default());
+        }
+        let failed = |e: std::io::Error| Failure::Refused(format!("no port of 127.0.0.1 is free: {e}"));
+        let listener = TcpListener::bind("127.0.0.1:0").map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?.to_string();
+        self.held.push(listener);
+        if let Some(before) = before {
+            say(&format!("{name}: another program listens on {before}, so it is on {address} now"));
+        }
+        Ok(address)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_of_the_user_stay_but_for_those_of_the_cluster() {
+        let mut table: Table = "[cluster]\nlease = \"1s\"\nlog = \"nats\"\n[log]\nformat = \"json\"".parse().unwrap();
+        set(&mut table, &["cluster", "log"], Value::String("bucket".to_owned()));
+        set(&mut table, &["cluster", "nats", "replicas"], Value::Integer(3));
+        set(&mut table, &["server", "role"], Value::String("owner".to_owned()));
+        let back: Table = table.to_string().parse().unwrap();
+        assert_eq!(back, table);
+        assert_eq!(back["cluster"]["lease"].as_str(), Some("1s"));
+        assert_eq!(back["cluster"]["log"].as_str(), Some("bucket"));
+        assert_eq!(back["cluster"]["nats"]["replicas"].as_integer(), Some(3));
+        assert_eq!(back["log"]["format"].as_str(), Some("json"));
+    }
+
+    #[test]
+    fn a_port_stays_unless_it_is_taken() {
+        let mut ports = Ports { before: None, held: Vec::new() };
+        let first = ports.node(Path::new("/f"), Kind::Log, 1).unwrap();
+        drop(ports);
+        let nodes =
+            Nodes { gateways: Vec::new(), bucket: String::new(), log: "nats".to_owned(), nodes: vec![first.clone()] };
+        let taken = TcpListener::bind(&first.address).unwrap();
+        let mut ports = Ports { before: Some(&nodes), held: Vec::new() };
+        let second = ports.node(Path::new("/f"), Kind::Log, 1).unwrap();
+        assert_ne!(second.address, first.address);
+        assert_eq!((second.monitor, second.routes), (first.monitor, first.routes));
+        drop(taken);
+    }
+}

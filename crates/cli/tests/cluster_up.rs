@@ -1,0 +1,146 @@
+//! `meridian cluster up` and `meridian cluster status`, as a user and a script have them.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
+
+mod common;
+
+use common::batches::{Batches, SPEC};
+use common::up::Up;
+use common::{meridian, send};
+use serde_json::{Value, json};
+
+fn named<'a>(all: &'a [Value], name: &Value) -> &'a Value {
+    all.iter().find(|one| one["name"] == *name).unwrap()
+}
+
+#[test]
+fn a_cluster_for_trial_starts_takes_over_stops_and_starts_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let up = Up::start(folder.path(), 2, &[]);
+    let before = up.nodes();
+    assert_eq!(before["gateways"].as_array().unwrap().len(), 2);
+    assert_eq!(before["gateways"][0], json!(up.url));
+    for role in ["gateway", "owner", "scan"] {
+        assert_eq!(up.of(role).len(), 2, "{role}: {before:#}");
+    }
+    let status = up.becomes("held", |status| status["owner"]["state"] == "held");
+    assert_eq!(status["collections"], json!([]));
+    let states = status["processes"].as_array().unwrap().iter().map(|one| one["answers"].clone());
+    // One owner stands by, and is not asked.
+    assert_eq!(states.filter(|answers| *answers != json!(true)).collect::<Vec<_>>(), [Value::Null]);
+
+    meridian(&["create", "events", "--schema", SPEC, "--url", &up.url]).ended(0);
+    let batches = Batches::default();
+    up.write(&batches, "b1");
+    up.of("scan").iter().for_each(|scan| up.finds(scan, 1));
+    let status = up.becomes("flushed", |status| {
+        let one = &status["collections"][0];
+        one["tail"]["entries"] == 0 && one["complete"].is_string()
+    });
+    let one = &status["collections"][0];
+    assert_eq!(
+        (&one["tenant"], &one["collection"], &one["error"]),
+        (&json!("default"), &json!("events"), &Value::Null)
+    );
+    assert_eq!((&one["rows"], &one["segments"]), (&json!(1), &json!(1)));
+    assert!(one["bytes"].as_u64().unwrap() > 0 && one["manifest"].as_str().unwrap().len() == 16, "{one:#}");
+    assert_eq!(status["readers"].as_array().unwrap().len(), 2);
+
+    // The owner is killed: the other one takes over, and the first one stands by.
+    let (epoch, name) = (status["owner"]["epoch"].as_u64().unwrap(), &status["owner"]["node"]);
+    let owners = up.of("owner");
+    let killed = named(&owners, name);
+    send(u32::try_from(killed["pid"].as_u64().unwrap()).unwrap(), "KILL");
+    up.says(&format!("{} (pid {}) ended: signal: 9", name.as_str().unwrap(), killed["pid"]));
+    up.says(&format!("{} is started again", name.as_str().unwrap()));
+    let status = up.becomes("taken over", |status| {
+        status["owner"]["epoch"].as_u64() > Some(epoch) && status["owner"]["state"] == "held"
+    });
+    assert_eq!(status["owner"]["reachable"], json!(true), "{status:#}");
+    up.write(&batches, "b2");
+    up.of("gateway").iter().for_each(|gateway| up.finds(gateway, 2));
+    up.of("scan").iter().for_each(|scan| up.finds(scan, 2));
+    assert_ne!(named(&up.of("owner"), name)["pid"], killed["pid"]);
+
+    // Stopped by a signal, or killed: its processes end, and the next start has its ports and its data.
+    let addresses = |up: &Up| -> Vec<Value> {
+        up.nodes()["nodes"].as_array().unwrap().iter().map(|node| node["address"].clone()).collect()
+    };
+    let chosen = addresses(&up);
+    let mut up = up;
+    for signal in ["TERM", "KILL"] {
+        up.stop(signal);
+        if signal == "TERM" {
+            let shown = meridian(&["cluster", "status", "--dir", folder.path().to_str().unwrap()]).ended(0).out;
+            assert!(shown.contains("no owner: ") && shown.contains("gave its lease up"), "{shown}");
+            assert!(shown.contains("does not run") && shown.contains("no readers"), "{shown}");
+        }
+        up = Up::start(folder.path(), 2, &[]);
+        assert_eq!(addresses(&up), chosen);
+        up.of("gateway").iter().for_each(|gateway| up.finds(gateway, 2));
+        let status = up.becomes("pinned", |status| status["collections"][0]["pinned"]["readers"] == 2);
+        assert_eq!(status["readers"].as_array().unwrap().len(), 2, "{status:#}");
+    }
+    up.stop("TERM");
+}
+
+#[test]
+fn a_folder_has_one_cluster_and_its_log_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path().to_str().unwrap();
+    let up = Up::start(folder.path(), 1, &[]);
+    let again = meridian(&["cluster", "up", "--nodes", "1", "--dir", at]).ended(3);
+    again.says(&["another `meridian cluster up` runs there"]);
+    up.stop("INT");
+    meridian(&["cluster", "up", "--nodes", "1", "--dir", at, "--log", "nats"])
+        .ended(2)
+        .says(&["expected --log bucket"]);
+    meridian(&["cluster", "up", "--nodes", "0", "--dir", at]).ended(2);
+    meridian(&["cluster", "up", "--nodes", "1", "--dir", at, "--log", "disk"]).ended(2);
+    let settings = folder.path().join("wrong.toml");
+    std::fs::write(&settings, "[cluster]\nlease = \"soon\"\n").unwrap();
+    let wrong = meridian(&["cluster", "up", "--nodes", "1", "--dir", at, "--config", settings.to_str().unwrap()]);
+    wrong.ended(2).says(&["wrong.toml", "cluster.lease"]);
+}
+
+#[test]
+fn the_status_of_a_bucket_is_read_and_nothing_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let bucket = folder.path().join("b");
+    let address = format!("file://{}", bucket.display());
+    meridian(&["cluster", "status", "--bucket", &address]).ended(2).says(&["there is no folder", "--bucket"]);
+    assert!(!bucket.is_dir(), "a look makes no folder");
+    let at = folder.path().to_str().unwrap();
+    meridian(&["cluster", "status", "--dir", at]).ended(2).says(&["no cluster was started there", "--bucket"]);
+    meridian(&["cluster", "status", "--bucket", "s3://b"]).ended(2).says(&["--bucket s3://b"]);
+    meridian(&["cluster", "status", "--bucket", &address, "--dir", at]).ended(2);
+
+    std::fs::create_dir(&bucket).unwrap();
+    let run = meridian(&["cluster", "status", "--bucket", &address, "--json"]).ended(0);
+    let status: Value = serde_json::from_str(&run.out).unwrap();
+    assert!(status["time"].is_string(), "{status:#}");
+    for (name, expected) in [
+        ("version", json!(1)),
+        ("bucket", json!(address)),
+        ("log", json!("bucket")),
+        ("log_error", Value::Null),
+        ("owner", Value::Null),
+        ("collections", json!([])),
+        ("readers", json!([])),
+        ("processes", Value::Null),
+    ] {
+        assert_eq!(status.get(name), Some(&expected), "{name}");
+    }
+    let shown = meridian(&["cluster", "status", "--bucket", &address]).ended(0).out;
+    for words in ["no owner: nobody has had the lease yet", "no collections", "no readers", "does not name them"] {
+        assert!(shown.contains(words), "{words:?} in:\n{shown}");
+    }
+    assert_eq!(std::fs::read_dir(&bucket).unwrap().count(), 0, "a look writes nothing");
+    // Damage is the answer, and is bad.
+    let pins = bucket.join("pins/000000000000000a");
+    std::fs::create_dir_all(&pins).unwrap();
+    std::fs::write(pins.join("0000000000000001"), "damaged").unwrap();
+    let run = meridian(&["cluster", "status", "--bucket", &address, "--json"]).ended(1).says(&["1 objects"]);
+    let status: Value = serde_json::from_str(&run.out).unwrap();
+    assert!(status["readers"][0]["error"].as_str().unwrap().contains("damaged"), "{status:#}");
+}

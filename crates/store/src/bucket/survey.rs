@@ -1,0 +1,233 @@
+//! What a bucket says of its cluster, for people to read. Nothing is written, not even a pin.
+//!
+//! It is no snapshot: each object is read as it is then. So a count may be behind the manifest beside it by what an owner did meanwhile.
+
+use super::storage::BucketStorage;
+use super::{Bucket, ReadOnly, Terms, kind, log, pins};
+use crate::error::StoreError;
+use crate::seams::{LogPlace, Registry, Seams, Storage};
+use crate::store::Store;
+use crate::stream::{SharedLog, Streams, name_of};
+use meridian_model::policy::lease::Term;
+use meridian_model::policy::owner::epoch_of;
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Name of the lease of the process that writes.
+const OWNER: &str = "owner";
+/// Stands for the data folder, which there is none of: names in the bucket do not have it.
+const ROOT: &str = "/";
+/// Most objects of a log whose lengths are asked for.
+const LENGTHS_MAX: usize = 1_000;
+/// How often a pin is looked for under the next number, as its reader has renewed it since the listing.
+const TRIES: u64 = 3;
+
+/// How long an owner counts a pin that is not renewed.
+pub const PIN_HELD: Duration =
+    Duration::from_secs(pins::TTL.as_secs() + pins::TTL.as_secs() / pins::MARGIN_PART.unsigned_abs());
+
+/// Looks at a bucket.
+#[derive(Debug)]
+pub struct Survey {
+    bucket: Arc<dyn Bucket>,
+    storage: BucketStorage,
+}
+
+/// A collection that was made and not dropped.
+#[derive(Debug)]
+pub struct Surveyed {
+    /// Its tenant.
+    pub tenant: String,
+    /// Its name.
+    pub name: String,
+    /// The folder of its partition in the bucket, as pins name it.
+    pub folder: String,
+    /// What its newest manifest says, or why that does not read.
+    pub flushed: Result<Flushed, StoreError>,
+}
+
+/// What the newest manifest of a collection says.
+#[derive(Debug)]
+pub struct Flushed {
+    /// Its version.
+    pub version: u64,
+    /// The epoch of its writer.
+    pub epoch: u64,
+    /// Position up to which it covers the log.
+    pub position: u64,
+    /// When the collection was made, in microseconds since 1970.
+    pub made: i64,
+    /// Live segments.
+    pub segments: u64,
+    /// Their rows, dead ones included.
+    pub rows: u64,
+    /// Their bytes, and those of their archives.
+    pub bytes: u64,
+    /// What the log holds beyond it, or why that cannot be read; `None`: where the log is was not said.
+    pub tail: Option<Result<Tail, StoreError>>,
+}
+
+/// The part of a log that no manifest covers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tail {
+    /// Objects in the bucket, or messages of the stream. Those in which a new owner ended the part of the one before are among them.
+    pub entries: u64,
+    /// Bytes of the objects; `None` of messages, and of very many objects.
+    pub bytes: Option<u64>,
+}
+
+/// The newest pin of a reader.
+#[derive(Debug)]
+pub struct ReaderPin {
+    /// The reader, a random number: a process has another one after each start.
+    pub reader: String,
+    /// When the pin was written, by the bucket's clock, in microseconds since 1970; `None`: the bucket does not say.
+    pub written: Option<i64>,
+    /// What it uses, or why that does not read.
+    pub uses: Result<Vec<PinUse>, StoreError>,
+}
+
+/// What a reader uses of one collection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PinUse {
+    /// The folder of its partition in the bucket.
+    pub folder: String,
+    /// Version of the oldest manifest of which an object is read.
+    pub manifest: u64,
+    /// The least sequence number of a snapshot that may be asked for.
+    pub seq: u64,
+}
+
+impl Survey {
+    /// Of this bucket.
+    pub fn new(bucket: &Arc<dyn Bucket>, seams: &Seams) -> Survey {
+        let bucket: Arc<dyn Bucket> = Arc::new(ReadOnly(bucket.clone()));
+        let storage = BucketStorage::new(bucket.clone(), seams.clone(), ROOT, 0, Duration::ZERO);
+        Survey { bucket, storage }
+    }
+
+    /// Which log the collections have: `bucket` or `nats`. A bucket that no owner has opened yet has the former.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] where the bucket does not answer.
+    pub fn log(&self) -> Result<String, StoreError> {
+        kind::kind_of(self.bucket.as_ref())
+    }
+
+    /// The newest term of the owner's lease, and when it was written, by the bucket's clock. Read it before the collections: then what it
+    /// says of them holds for the manifests that are found.
+    ///
+    /// # Errors
+    /// As of [`Terms::newest`].
+    pub fn owner(&self) -> Result<Option<(Term, Option<i64>)>, StoreError> {
+        let terms = Terms::new(&self.bucket, OWNER);
+        let Some((number, term)) = terms.newest()? else { return Ok(None) };
+        Ok(Some((term, terms.written(number)?)))
+    }
+
+    /// All collections, by tenant and name. `log`: where their log is, if that is known.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] where the bucket does not answer. What is wrong with one collection is in its [`Surveyed::flushed`].
+    pub fn collections(&self, log: Option<&SharedLog>) -> Result<Vec<Surveyed>, StoreError> {
+        let mut found = Vec::new();
+        for (tenant, name) in self.storage.collections()? {
+            let dir = Store::partition_dir(Path::new(ROOT), &tenant, &name);
+            if let Some(flushed) = self.flushed(&dir, log).transpose() {
+                found.push(Surveyed { folder: self.storage.place_of(&dir), tenant, name, flushed });
+            }
+        }
+        Ok(found)
+    }
+
+    /// The newest pin of each reader.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] where the bucket does not answer. A damaged pin says so in its [`ReaderPin::uses`].
+    pub fn readers(&self) -> Result<Vec<ReaderPin>, StoreError> {
+        let names = self.bucket.list(pins::FOLDER).map_err(self.failed("list", pins::FOLDER))?;
+        let mut newest: BTreeMap<&str, u64> = BTreeMap::new();
+        for (reader, number) in names.iter().filter_map(|name| pins::parse(name)) {
+            let known = newest.entry(reader).or_default();
+            *known = number.max(*known);
+        }
+        let mut found = Vec::new();
+        for (reader, number) in newest {
+            for number in number..number + TRIES {
+                let read = pins::read(self.bucket.as_ref(), reader, number);
+                // Renewed since the listing, or let go of.
+                if matches!(&read, Err(StoreError::Io { source, .. }) if source.kind() == ErrorKind::NotFound) {
+                    continue;
+                }
+                let written = self.bucket.modified(&pins::name_of(reader, number)).ok().flatten();
+                let one = |pins::InUse { folder, manifest, seq }| PinUse { folder, manifest, seq };
+                let uses = read.map(|all| all.into_iter().map(one).collect());
+                found.push(ReaderPin { reader: reader.to_owned(), written, uses });
+                break;
+            }
+        }
+        Ok(found)
+    }
+
+    /// What the newest manifest of the partition in a folder says; `None`: the collection was dropped, or only begun.
+    fn flushed(&self, dir: &Path, log: Option<&SharedLog>) -> Result<Option<Flushed>, StoreError> {
+        let Some(newest) = self.storage.partition(dir, 0).catalog.newest()? else { return Ok(None) };
+        let manifest = newest.manifest;
+        let tail = log.map(|log| match log {
+            SharedLog::Bucket => self.objects(&format!("{}/wal/", self.storage.place_of(dir)), manifest.log),
+            SharedLog::Streams { streams, .. } => self.messages(streams.as_ref(), dir, manifest.log),
+        });
+        let archives = manifest.segments.iter().filter_map(|segment| segment.archive.map(|archive| archive.bytes));
+        Ok(Some(Flushed {
+            version: manifest.version(),
+            epoch: epoch_of(manifest.version()),
+            position: manifest.flushed,
+            made: manifest.created,
+            segments: manifest.segments.len() as u64,
+            rows: manifest.segments.iter().map(|segment| u64::from(segment.rows)).sum(),
+            bytes: manifest.segments.iter().map(|segment| segment.bytes).sum::<u64>() + archives.sum::<u64>(),
+            tail,
+        }))
+    }
+
+    /// The objects of a log from a place on, as a listing shows them.
+    fn objects(&self, folder: &str, from: Option<LogPlace>) -> Result<Tail, StoreError> {
+        let from = from.unwrap_or(LogPlace::FIRST);
+        let mut places = log::listed(self.bucket.as_ref(), folder).map_err(self.failed("list", folder))?;
+        // Numbers and epochs both grow along the chain.
+        places.retain(|place| place.number >= from.number && place.epoch >= from.epoch);
+        let (mut entries, mut bytes) = (places.len() as u64, 0);
+        if places.len() > LENGTHS_MAX {
+            return Ok(Tail { entries, bytes: None });
+        }
+        for place in places {
+            let name = log::name_of(folder, place);
+            match self.bucket.len(&name) {
+                Ok(len) => bytes += len,
+                // Flushed since.
+                Err(e) if e.kind() == ErrorKind::NotFound => entries -= 1,
+                Err(e) => return Err(self.failed("read", &name)(e)),
+            }
+        }
+        Ok(Tail { entries, bytes: Some(bytes) })
+    }
+
+    /// The messages of a stream from a place on.
+    fn messages(&self, streams: &dyn Streams, dir: &Path, from: Option<LogPlace>) -> Result<Tail, StoreError> {
+        let (generation, number) = from.map_or((0, 0), |place| (place.epoch, place.number));
+        let below = dir.strip_prefix(ROOT).unwrap_or(dir);
+        let name = name_of(below, self.storage.life(dir), generation);
+        let failed = |source| StoreError::Io { action: "read", path: Path::new(&streams.place()).join(&name), source };
+        let stream = streams.open(&name).map_err(failed)?.ok_or_else(|| failed(ErrorKind::NotFound.into()))?;
+        let bounds = stream.bounds().map_err(failed)?;
+        Ok(Tail { entries: (bounds.last + 1).saturating_sub(number.max(bounds.first)), bytes: None })
+    }
+
+    fn failed(&self, action: &'static str, name: &str) -> impl FnOnce(std::io::Error) -> StoreError + use<> {
+        let path = Path::new(&self.bucket.place()).join(name);
+        move |source| StoreError::Io { action, path, source }
+    }
+}
