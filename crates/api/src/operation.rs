@@ -11,8 +11,9 @@ use crate::state::AppState;
 use crate::tenant_metrics;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
-use meridian_backend::CollectionStats;
+use meridian_backend::{Collection, CollectionStats};
 use meridian_model::policy::queue::Class;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -212,8 +213,10 @@ pub async fn ready(state: Scope) -> Result<Response> {
         }
     }
     let collections = state.all_collections().map_err(errors::store_problem)?;
+    // A server that only reads is ready for what it is there for.
+    let refuses = |c: &Arc<dyn Collection>| c.stats().refuses.map(|why| format!("{}: {why}", c.name()));
     let refusing: Vec<String> =
-        collections.iter().filter_map(|c| c.stats().refuses.map(|why| format!("{}: {why}", c.name()))).collect();
+        if state.backend.follows() { Vec::new() } else { collections.iter().filter_map(refuses).collect() };
     let damaged: Vec<String> =
         state.all_damaged().map_err(errors::store_problem)?.iter().map(ToString::to_string).collect();
     let problem = match (damaged.len(), refusing.len()) {

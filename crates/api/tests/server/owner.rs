@@ -56,7 +56,7 @@ fn records(store: &Arc<Store>, seams: &Seams) -> Arc<dyn RecordSource> {
     }
     let root = store.root();
     let bucket = match root.is_dir() {
-        true => BUCKETS.lock().unwrap().entry(root.to_owned()).or_insert_with(MemoryBucket::new).clone(),
+        true => BUCKETS.lock().unwrap().entry(root.to_owned()).or_default().clone(),
         false => MemoryBucket::new(),
     };
     ControlPlane::new(Arc::new(bucket), seams, 256 << 20)

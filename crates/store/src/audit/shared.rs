@@ -316,7 +316,8 @@ mod tests {
 
     #[test]
     fn a_line_that_does_not_follow_is_named_and_nothing_is_built_on_it() {
-        let harms: [(&str, fn(&mut State)); 2] =
+        type Harm = fn(&mut State);
+        let harms: [(&str, Harm); 2] =
             [("another line before", |state| state.previous = [7; 32]), ("another number", |state| state.next += 1)];
         for (what, harm) in harms {
             let bucket = MemoryBucket::new();

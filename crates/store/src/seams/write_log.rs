@@ -33,11 +33,9 @@ pub trait WriteLog: Send + Sync + std::fmt::Debug {
         None
     }
 
-    /// When the oldest write after `flushed` was taken, in microseconds since 1970. `None`: there is none, or the log does not know.
-    fn oldest(&self, flushed: u64) -> Option<i64> {
-        let _ = flushed;
-        None
-    }
+    /// When the oldest write after `flushed` was taken, in microseconds since 1970; `None`: there is none. By this an owner
+    /// states up to when what is flushed is complete, so a log that processes share has to know it.
+    fn oldest(&self, flushed: u64) -> Option<i64>;
 
     /// Bytes of records that a replay would read.
     fn tail_bytes(&self) -> u64;

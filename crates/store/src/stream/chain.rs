@@ -15,6 +15,8 @@ pub(super) struct Held {
     /// Number of the first message of the group.
     pub(super) sequence: u64,
     pub(super) last_position: u64,
+    /// When its first write was taken, in microseconds since 1970.
+    pub(super) time: i64,
     pub(super) bytes: u64,
 }
 
@@ -142,9 +144,10 @@ impl Chain {
         if last > self.flushed {
             match group.content.map(|content| records_of(&group.header, &content)) {
                 Some(Ok(records)) => {
-                    let flushed = self.flushed;
+                    let (flushed, time) = (self.flushed, records.first().map_or(0, |record| record.time));
                     self.found.records.extend(records.into_iter().filter(|record: &Record| record.position > flushed));
-                    self.held.push(Held { sequence: group.sequence, last_position: last, bytes: group.bytes });
+                    let (sequence, bytes) = (group.sequence, group.bytes);
+                    self.held.push(Held { sequence, last_position: last, time, bytes });
                 }
                 Some(Err(detail)) => self.damaged(sequence, detail),
                 None => self.missing(sequence, self.flushed.saturating_add(1), last),

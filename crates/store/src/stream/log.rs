@@ -141,7 +141,8 @@ impl StreamLog {
                 self.state = State::Writing(Writer { stream, epoch, sequence: last + 1, before: hash_of(&record) });
                 Ok(true)
             }
-            Ok(Published::Theirs | Published::GoneBack) => Ok(false),
+            // Where what stood there was released, this record may have been there: another process has gone on after it all the same.
+            Ok(Published::Theirs | Published::Released | Published::GoneBack) => Ok(false),
             Err(Failure::Clean(error, _) | Failure::Unknown(error)) => Err(self.failed("publish to")(error)),
         }
     }
@@ -225,6 +226,11 @@ impl StreamLog {
                 Err(AppendError::Fenced(self.fenced()))
             }
             Ok(Published::Theirs | Published::GoneBack) => Err(AppendError::Clean(self.breaks(writer))),
+            Ok(Published::Released) => {
+                self.state = State::Stopped(writer);
+                let detail = "another process has gone on, and released what stood here";
+                Err(AppendError::Unknown(self.failed("publish to")(io::Error::other(detail))))
+            }
             // Nobody takes messages: it may have been removed, and its leader may be away.
             Err(Failure::Clean(error, 0)) if error.kind() == io::ErrorKind::NotConnected && self.is_gone() => {
                 Err(AppendError::Clean(self.breaks(writer)))
@@ -357,7 +363,7 @@ impl WriteLog for StreamLog {
         let sequence = writer.sequence + 1;
         self.send(writer, messages)?;
         self.position = last.position;
-        self.held.push_back(Held { sequence, last_position: last.position, bytes });
+        self.held.push_back(Held { sequence, last_position: last.position, time: first.time, bytes });
         Ok(bytes)
     }
 
@@ -394,6 +400,11 @@ impl WriteLog for StreamLog {
         };
         let held = self.held.iter().find(|held| held.last_position > flushed);
         Some(LogPlace { epoch: self.generation, number: held.map_or(next, |held| held.sequence) })
+    }
+
+    fn oldest(&self, flushed: u64) -> Option<i64> {
+        // The clock may have been set back between two groups.
+        self.held.iter().filter(|held| held.last_position > flushed).map(|held| held.time).min()
     }
 
     fn tail_bytes(&self) -> u64 {

@@ -15,10 +15,12 @@
 //! | 44 | 2 | number of the chunk, from 0 |
 //! | 46 | 2 | chunks of the group |
 //!
-//! The group's records follow as a file of the log holds them, cut into chunks where they do not fit into one message.
+//! The group's records follow, cut into chunks where they do not fit into one message. A record is its kind (1 byte), its time (8 bytes), its
+//! number of events, the lengths of key and body, then key and body. The three numbers have seven bits a byte, the lowest first. What a
+//! record in a file of the log has beside (`log/record.rs`) would be there twice: header, checksum and hash say it for the whole group.
 
-use crate::codec::{Reader, put_u16, put_u32, put_u64};
-use crate::log::{Record, read_record};
+use crate::codec::{Reader, put_i64, put_u8, put_u16, put_u32, put_u64};
+use crate::log::{Kind as RecordKind, Record};
 use bytes::Bytes;
 
 pub(super) const HEADER_BYTES: usize = 48;
@@ -139,7 +141,7 @@ fn crc_of(message: &[u8]) -> u32 {
 pub(super) fn group_of(head: Header, records: &[Record], message_max: usize) -> Option<Vec<Bytes>> {
     let mut content = Vec::with_capacity(records.iter().map(Record::stored_len).sum());
     for record in records {
-        record.encode(u64::from(head.epoch), 0, &mut content);
+        put_record(record, &mut content);
     }
     let part = message_max.saturating_sub(HEADER_BYTES).max(1);
     let chunks = u16::try_from(content.len().div_ceil(part)).ok()?;
@@ -153,18 +155,70 @@ pub(super) fn group_of(head: Header, records: &[Record], message_max: usize) -> 
     Some(messages)
 }
 
+fn put_record(record: &Record, content: &mut Vec<u8>) {
+    put_u8(content, code_of(record.kind));
+    put_i64(content, record.time);
+    put_number(content, u64::from(record.events));
+    put_number(content, record.key.len() as u64);
+    put_number(content, record.body.len() as u64);
+    content.extend_from_slice(&record.key);
+    content.extend_from_slice(&record.body);
+}
+
+fn code_of(kind: RecordKind) -> u8 {
+    match kind {
+        RecordKind::Write => 1,
+        RecordKind::Replace => 2,
+        RecordKind::Delete => 3,
+        RecordKind::Expire => 4,
+    }
+}
+
+/// A number in seven bits a byte, the lowest first; all bytes but the last have the high bit.
+fn put_number(content: &mut Vec<u8>, mut n: u64) {
+    while n >= 0x80 {
+        put_u8(content, n as u8 | 0x80);
+        n >>= 7;
+    }
+    put_u8(content, n as u8);
+}
+
+/// Reads what [`put_number`] wrote.
+fn number(reader: &mut Reader<'_>) -> Result<u64, String> {
+    let mut n = 0;
+    for shift in (0..u64::BITS).step_by(7) {
+        let byte = reader.u8()?;
+        let bits = u64::from(byte & 0x7f);
+        if bits << shift >> shift != bits {
+            break;
+        }
+        n |= bits << shift;
+        if byte < 0x80 {
+            return Ok(n);
+        }
+    }
+    Err("a number passes 64 bits".to_owned())
+}
+
+fn record_of(reader: &mut Reader<'_>, position: u64) -> Result<Record, String> {
+    let code = reader.u8()?;
+    let kinds = [RecordKind::Write, RecordKind::Replace, RecordKind::Delete, RecordKind::Expire];
+    let kind = kinds.into_iter().find(|kind| code_of(*kind) == code).ok_or_else(|| format!("its kind is {code}"))?;
+    let time = reader.i64()?;
+    let events = number(reader)?;
+    let events = u32::try_from(events).map_err(|_| format!("it has {events} events"))?;
+    let (key, body) = (number(reader)?, number(reader)?);
+    let mut take = |len: u64| reader.take(usize::try_from(len).unwrap_or(usize::MAX)).map(<[u8]>::to_vec);
+    Ok(Record { position, kind, time, events, key: take(key)?, body: take(body)? })
+}
+
 /// The records of a whole group.
 pub(super) fn records_of(header: &Header, content: &[u8]) -> Result<Vec<Record>, String> {
-    let (mut records, mut at) = (Vec::new(), 0);
-    while at < content.len() {
-        let stored = read_record(content, at, u64::from(header.epoch))
-            .ok_or_else(|| format!("no record stands at byte {at} of its group"))?;
-        let expected = header.position + records.len() as u64;
-        if stored.position != expected {
-            return Err(format!("it has write {} in the place of write {expected}", stored.position));
-        }
-        at += stored.stored_len();
-        records.push(stored.to_record());
+    let (mut reader, mut records) = (Reader::new(content), Vec::new());
+    while reader.left() > 0 {
+        let position = header.position.saturating_add(records.len() as u64);
+        let record = record_of(&mut reader, position);
+        records.push(record.map_err(|detail| format!("write {position} of its group does not read: {detail}"))?);
     }
     match records.len() as u64 == u64::from(header.records) {
         true => Ok(records),
@@ -175,7 +229,6 @@ pub(super) fn records_of(header: &Header, content: &[u8]) -> Result<Vec<Record>,
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::log::Kind as RecordKind;
 
     fn head() -> Header {
         let (generation, epoch, position) = (3, 7, 41);
@@ -222,12 +275,49 @@ mod tests {
     }
 
     #[test]
-    fn records_that_do_not_follow_one_another_are_refused() {
+    fn a_group_of_many_small_writes_takes_less_than_in_a_folder() {
+        // What a server puts around a message is some 95 bytes (`tests/store/stream/bytes.rs`).
+        for (writes, body) in [(8, 70), (64, 70), (64, 700)] {
+            let records: Vec<Record> = records(body).into_iter().cycle().take(writes).collect();
+            let folder: usize = records.iter().map(Record::stored_len).sum();
+            let messages = group_of(Header { records: writes as u32, ..head() }, &records, 1 << 20).unwrap();
+            let stream: usize = messages.iter().map(|message| message.len() + 95).sum();
+            assert!(stream < folder, "{writes} writes of {body} bytes: {folder} in a folder, {stream} in a stream");
+        }
+    }
+
+    #[test]
+    fn a_record_comes_back_and_a_group_of_other_records_is_refused() {
+        let (kinds, lens) = ([RecordKind::Replace, RecordKind::Delete, RecordKind::Expire], [0, 127, 128, 70_000]);
+        for (kind, len) in kinds.into_iter().flat_map(|kind| lens.map(|len| (kind, len))) {
+            let record = Record {
+                position: 41,
+                kind,
+                time: -1,
+                events: u32::MAX,
+                key: vec![1; len.min(1_000)],
+                body: vec![2; len],
+            };
+            let mut content = Vec::new();
+            put_record(&record, &mut content);
+            assert_eq!(records_of(&Header { records: 1, ..head() }, &content).unwrap(), [record]);
+            for cut in 1..content.len().min(1_000) {
+                assert!(
+                    records_of(&Header { records: 1, ..head() }, &content[..cut]).is_err(),
+                    "{kind:?} cut at {cut}"
+                );
+            }
+        }
         let mut content = Vec::new();
-        records(9).iter().for_each(|record| record.encode(7, 0, &mut content));
-        assert!(records_of(&Header { position: 40, ..head() }, &content).is_err());
-        assert!(records_of(&Header { records: 3, ..head() }, &content).is_err());
-        assert!(records_of(&Header { epoch: 8, ..head() }, &content).is_err());
+        records(9).iter().for_each(|record| put_record(record, &mut content));
         assert!(records_of(&head(), &content).is_ok());
+        assert!(records_of(&Header { records: 3, ..head() }, &content).is_err());
+        assert!(records_of(&Header { records: 1, ..head() }, &content).is_err());
+        assert!(records_of(&head(), &[&content[..], &[0]].concat()).is_err(), "a kind that there is not");
+        // Nothing is allocated for a length that is not there.
+        let endless = [&[1][..], &[0; 8], &[1, 0], &[0xff; 9], &[1]].concat();
+        assert!(records_of(&Header { records: 1, ..head() }, &endless).is_err());
+        let mut reader = Reader::new(&[0xff; 20]);
+        assert!(number(&mut reader).is_err());
     }
 }

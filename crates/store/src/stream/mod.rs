@@ -78,7 +78,8 @@ pub trait Streams: Send + Sync + std::fmt::Debug {
 ///   moment after the stream's leader was replaced.
 pub trait Stream: Send + Sync + std::fmt::Debug {
     /// Publishes messages one after another without waiting between them: the first expects `expected`, each further one the number of the
-    /// one before. Gives an answer for each.
+    /// one before. Gives an answer for each. The log publishes one at a time, as a further one may be stored where the one before was refused
+    /// (`publish.rs`).
     fn publish(&self, expected: u64, messages: &[Bytes]) -> Vec<Answer>;
 
     /// The numbers that it holds.

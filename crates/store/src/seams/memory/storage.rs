@@ -236,6 +236,11 @@ impl WriteLog for MemoryLog {
         Ok(())
     }
 
+    fn oldest(&self, flushed: u64) -> Option<i64> {
+        let state = self.state.lock();
+        state.records.iter().filter(|record| record.position > flushed).map(|record| record.time).min()
+    }
+
     fn tail_bytes(&self) -> u64 {
         self.state.lock().records.iter().map(bytes_of).sum()
     }

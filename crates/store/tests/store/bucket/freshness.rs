@@ -5,7 +5,8 @@ use crate::world::{content, options, schema};
 use meridian_model::IdRole;
 use meridian_store::bucket::{Bucket, MemoryBucket};
 use meridian_store::seams::{Clock, ManualClock, Seams};
-use meridian_store::{Collection, Lease, Options, Settings, Standing, Store};
+use meridian_store::stream::MemoryStreams;
+use meridian_store::{Collection, Lease, Options, Settings, SharedLog, Standing, Store};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,12 +15,17 @@ const SECOND: i64 = 1_000_000;
 /// The processes of a cluster, all with one clock.
 struct Cluster {
     bucket: MemoryBucket,
+    log: SharedLog,
     clock: Arc<ManualClock>,
 }
 
 impl Cluster {
     fn new() -> Cluster {
-        Cluster { bucket: MemoryBucket::new(), clock: Arc::new(ManualClock::new(crate::world::START)) }
+        Cluster::over(SharedLog::Bucket)
+    }
+
+    fn over(log: SharedLog) -> Cluster {
+        Cluster { bucket: MemoryBucket::new(), log, clock: Arc::new(ManualClock::new(crate::world::START)) }
     }
 
     fn seams(&self) -> Seams {
@@ -39,7 +45,7 @@ impl Cluster {
         }
         assert!(lease.holds());
         let options = Options { staleness_max: Some(Duration::from_secs(60)), ..options() };
-        let store = Arc::new(Store::open_shared(options, seams, bucket).unwrap());
+        let store = Arc::new(Store::open_shared_over(options, seams, bucket, self.log.clone()).unwrap());
         let says = Arc::downgrade(&store);
         let epoch = lease.term().unwrap().epoch;
         lease.say(epoch, Some(Arc::new(move || says.upgrade()?.complete())));
@@ -71,7 +77,12 @@ impl Owner {
 
 #[test]
 fn an_idle_collection_is_fresh_and_one_behind_says_how_far() {
-    let cluster = Cluster::new();
+    idle_and_behind(&Cluster::new());
+    let streams = Arc::new(MemoryStreams::default());
+    idle_and_behind(&Cluster::over(SharedLog::Streams { streams, accept_loss: false }));
+}
+
+fn idle_and_behind(cluster: &Cluster) {
     let owner = cluster.owner();
     let c = owner.collection();
     assert_eq!(write(&c, 1), Fate::Stored);

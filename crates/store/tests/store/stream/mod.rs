@@ -9,7 +9,7 @@ mod takeover;
 mod wakes;
 
 use crate::bucket::{Fate, Writes, seams};
-use crate::world::{batch, options, schema};
+use crate::world::{Event, batch, options, schema};
 use meridian_model::IdRole;
 use meridian_store::bucket::MemoryBucket;
 use meridian_store::stream::MemoryStreams;
@@ -64,12 +64,13 @@ pub struct Process {
     pub collection: Arc<Collection>,
 }
 
-/// Writes an event of so many bytes.
+/// Writes so many bytes at once: in ids, which are stored as they are, and have 1024 bytes at most.
 pub fn write_large(process: &Process, name: &str, bytes: usize) -> Result<(), meridian_store::WriteError> {
     let c = &process.collection;
-    // In the id, which is stored as it is.
-    let event = crate::world::Event::new(format!("{name}{}", noise(bytes)), 1);
-    c.write(meridian_store::Write::new(batch(&c.schema(), &[event]))).map(drop)
+    let letters = noise(bytes);
+    let ids = letters.as_bytes().chunks(1_000).map(String::from_utf8_lossy);
+    let events: Vec<Event> = (1..).zip(ids).map(|(n, id)| Event::new(format!("{name}{n}{id}"), n)).collect();
+    c.write(meridian_store::Write::new(batch(&c.schema(), &events))).map(drop)
 }
 
 /// Letters that do not shrink.

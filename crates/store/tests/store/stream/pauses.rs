@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 /// More calls than any of the runs makes.
 const CALLS: u64 = 500;
+/// Max bytes of a message: a write is a group of several.
+const MESSAGE_MAX: usize = 100;
 
 /// Other owners take over, one after the other, write and flush.
 fn go_on(cluster: &Cluster, numbers: std::ops::Range<i64>) -> Vec<(i64, Fate)> {
@@ -30,12 +32,14 @@ fn an_owner_that_wakes_up_after_a_takeover_changes_nothing_and_knows_it() {
     let mut paused = 0;
     for after in 0..CALLS {
         // Groups of several messages: a pause may come between two of them.
-        let cluster = Cluster::of(300);
+        let cluster = Cluster::of(MESSAGE_MAX);
         let owner = cluster.first();
         let mut writes = Writes::default();
         (0..3).for_each(|_| assert_eq!(writes.write(&owner.collection), Fate::Stored));
         owner.collection.flush().unwrap();
+        let before = cluster.streams.messages().len();
         writes.write(&owner.collection);
+        assert!(cluster.streams.messages().len() > before + 2, "a group is of fewer messages than meant");
         let done = Arc::new(Mutex::new(Vec::new()));
         let (others, meanwhile) = (cluster.clone(), done.clone());
         cluster.streams.pause(after, move || *meanwhile.lock() = go_on(&others, 100..124));
@@ -65,7 +69,50 @@ fn an_owner_that_wakes_up_after_a_takeover_changes_nothing_and_knows_it() {
         assert_eq!(writes.write(&third.collection), Fate::Stored);
         assert!(!third.store.is_outdated());
     }
+    // Two groups of three messages at least, and what two flushes release.
     assert!((8..CALLS).contains(&paused), "{paused} calls were paused at");
+}
+
+/// When the former owner wakes up in the middle of a group, the new one has published its owner record, and perhaps a few messages more. The
+/// rest of the group expects numbers that these may have: nothing of it may follow them.
+#[test]
+fn of_a_group_that_a_takeover_cuts_off_nothing_more_arrives() {
+    for others in 0..3 {
+        let mut paused = 0;
+        for after in 0..CALLS {
+            let cluster = Cluster::of(MESSAGE_MAX);
+            let owner = cluster.first();
+            let mut writes = Writes::default();
+            assert_eq!(writes.write(&owner.collection), Fate::Stored);
+            let next = Arc::new(Mutex::new(None));
+            let (other, meanwhile) = (cluster.clone(), next.clone());
+            cluster.streams.pause(after, move || {
+                let process = other.next();
+                let fates: Vec<Fate> = (0..others).map(|n| write(&process.collection, 100 + n)).collect();
+                *meanwhile.lock() = Some((process, fates, other.streams.messages()));
+            });
+            let fate = writes.write(&owner.collection);
+            if cluster.streams.take_pause() {
+                break;
+            }
+            paused += 1;
+            assert_ne!(fate, Fate::Stored, "pause after {after}: it acknowledges");
+            let (next, fates, messages) = next.lock().take().unwrap();
+            (100..).zip(fates).for_each(|(number, fate)| {
+                assert_eq!(fate, Fate::Stored, "pause after {after}");
+                writes.note(number, fate);
+            });
+            assert_eq!(cluster.streams.messages(), messages, "pause after {after}: it still writes");
+            assert!(owner.store.is_outdated(), "pause after {after}: it does not know");
+            // The new owner goes on, and finds nothing of another's in its log.
+            assert_eq!(write(&next.collection, 200), Fate::Stored, "pause after {after}");
+            writes.note(200, Fate::Stored);
+            assert!(!next.store.is_outdated());
+            writes.compare(&next.collection);
+            writes.compare(&cluster.next().collection);
+        }
+        assert!((3..CALLS).contains(&paused), "{paused} calls were paused at");
+    }
 }
 
 /// Two candidates at once, and an owner that is gone: one of the two has the collection in the end, and nothing is lost.
@@ -73,7 +120,7 @@ fn an_owner_that_wakes_up_after_a_takeover_changes_nothing_and_knows_it() {
 fn of_two_candidates_one_has_the_collection() {
     let mut paused = 0;
     for after in 0..CALLS {
-        let cluster = Cluster::of(300);
+        let cluster = Cluster::of(MESSAGE_MAX);
         let owner = cluster.first();
         let mut writes = Writes::default();
         (0..3).for_each(|_| assert_eq!(writes.write(&owner.collection), Fate::Stored));

@@ -22,7 +22,8 @@ struct Takeovers {
 
 impl Takeovers {
     fn new(seed: u64) -> Takeovers {
-        let cluster = Cluster::of(if seed % 2 == 0 { 0 } else { 250 });
+        // A group is one message, two of them, or several.
+        let cluster = Cluster::of([0, 250, 100][(seed % 3) as usize]);
         let process = cluster.first();
         let (old, writes, log) = (Vec::new(), Writes::default(), Vec::new());
         Takeovers { cluster, random: SeededRandom::new(seed), process, old, writes, log }
@@ -77,9 +78,11 @@ impl Takeovers {
             }
             _ if !self.old.is_empty() => {
                 let at = self.below(self.old.len() as u64) as usize;
+                let before = streams.messages();
                 let flushed = self.old[at].collection.flush().is_ok();
                 self.log.push(format!("an old process flushes: {flushed}"));
                 self.write(Some(at));
+                assert_eq!(streams.messages(), before, "a process that was taken over changed the stream");
             }
             _ => {}
         }

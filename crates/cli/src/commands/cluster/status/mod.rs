@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::output::{unwritable, with_stdout};
 use clap::Args;
 use look::Looker;
-use std::io::{IsTerminal as _, Write};
+use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::runtime::Builder;
