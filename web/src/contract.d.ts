@@ -1366,17 +1366,17 @@ export interface TenantInfo {
     [k: string]: number;
   };
   /**
-   * Its collections.
+   * Its collections; absent here and below while the server that has them cannot be reached.
    */
-  collections: number;
+  collections?: number;
   /**
    * Its events.
    */
-  events: number;
+  events?: number;
   /**
    * Bytes of its events, in files and in memory, as the quota `stored_bytes` counts them.
    */
-  bytes: number;
+  bytes?: number;
 }
 /**
  * The tenants of the server.
