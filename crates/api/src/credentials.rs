@@ -22,6 +22,8 @@ pub const BEHIND: &str =
 
 /// How often shared records are looked at. With the interval of `entry::revocation`, a stream ends within a second of a revocation elsewhere.
 const LOOK: Duration = Duration::from_millis(250);
+/// Time in which other servers have heard of a change, if they can read the records.
+pub const HEARD: Duration = Duration::from_millis(300);
 /// For how long callers are served by what is known, while the shared records cannot be read.
 const BEHIND_MAX: Duration = Duration::from_secs(30);
 

@@ -3,6 +3,8 @@
 //! Both answer the same requests with the same code, so that `--data` and `--url` cannot differ.
 
 use crate::args::{OwnerTarget, Target, folder_exists};
+#[cfg(feature = "cluster")]
+use crate::calls::calls;
 use crate::control;
 use crate::failure::Failure;
 use crate::http::{Parameter, Server};
@@ -70,7 +72,7 @@ impl Client {
     #[cfg(feature = "cluster")]
     fn of_bucket(address: &str) -> Result<Client, Failure> {
         let (seams, runtime) = (Seams::real(), Own::runtime()?);
-        let bucket = meridian_bucket::open(address, runtime.handle(), &seams.random).map_err(|e| match e {
+        let bucket = meridian_bucket::open(address, &calls()?, &seams.random).map_err(|e| match e {
             StoreError::Invalid(what) => Failure::Usage(format!("--bucket {address}: {what}")),
             other => other.into(),
         })?;

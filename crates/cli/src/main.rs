@@ -5,6 +5,8 @@
 //! store in a data folder, refused or cannot be reached.
 
 mod args;
+#[cfg(feature = "cluster")]
+mod calls;
 mod certificates;
 mod client;
 mod collection;

@@ -321,6 +321,10 @@ fn a_server_that_only_reads_says_how_old_its_answers_are_and_waits_for_a_write()
         assert_eq!(counted(&scan.json(aggregate)), n);
     }
     assert_eq!(scan.get("/readyz").0, 200, "it is ready for reads");
+    let (status, said) = scan
+        .post("/saved-searches", "application/json", None, br#"{"name":"n","question":{"keywords":"flood"}}"#)
+        .unwrap();
+    assert!(status == 400 && said.contains("at a gateway"), "{status} {said}");
     let ages_to = |right: &dyn Fn(u64) -> bool| {
         let begun = Instant::now();
         loop {

@@ -9,6 +9,9 @@ use common::nats::Nats;
 use common::owners::{Cluster, answered};
 use common::up::Up;
 use common::{PATIENCE, Random, command, meridian, send};
+use std::io::{BufRead as _, BufReader};
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -114,6 +117,16 @@ fn a_cluster_for_trial_has_its_log_in_three_servers() {
     let more = ["--log", "nats", "--nats-server", &program];
     let up = Up::start(folder.path(), 3, &more);
     assert_eq!(up.of("log").len(), 3);
+    for server in up.of("log") {
+        // For clients of this machine that know the password.
+        let (mut said, address) = (String::new(), server["address"].as_str().unwrap().to_owned());
+        BufReader::new(TcpStream::connect(&address).unwrap()).read_line(&mut said).unwrap();
+        assert!(address.starts_with("127.0.0.1:") && said.contains("\"auth_required\":true"), "{address}: {said}");
+        let settings = folder.path().join(server["name"].as_str().unwrap()).join("nats.conf");
+        assert_eq!(settings.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    }
+    let password = folder.path().join("nats-password");
+    assert_eq!(password.metadata().unwrap().permissions().mode() & 0o777, 0o600);
     meridian(&["create", "events", "--schema", SPEC, "--url", &up.url]).ended(0);
     let batches = Batches::default();
     up.write(&batches, "b1");

@@ -8,6 +8,10 @@ use common::batches::{Batches, SPEC};
 use common::up::Up;
 use common::{meridian, send};
 use serde_json::{Value, json};
+use std::fs::Permissions;
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt as _;
+use std::time::Duration;
 
 fn named<'a>(all: &'a [Value], name: &Value) -> &'a Value {
     all.iter().find(|one| one["name"] == *name).unwrap()
@@ -88,7 +92,20 @@ fn a_cluster_for_trial_starts_takes_over_stops_and_starts_again() {
 fn a_folder_has_one_cluster_and_its_log_stays() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path().to_str().unwrap();
+    // Open to others, as one that a user has made.
+    std::fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
     let up = Up::start(folder.path(), 1, &[]);
+    for (name, expected) in [
+        ("cluster.json", 0o600),
+        ("owner-1", 0o700),
+        ("owner-1/settings.toml", 0o600),
+        ("logs", 0o700),
+        ("logs/owner-1.log", 0o600),
+        ("bucket", 0o700),
+    ] {
+        let mode = folder.path().join(name).metadata().unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode, expected, "{name}: {mode:o}");
+    }
     let again = meridian(&["cluster", "up", "--nodes", "1", "--dir", at]).ended(3);
     again.says(&["another `meridian cluster up` runs there"]);
     up.stop("INT");
@@ -101,6 +118,45 @@ fn a_folder_has_one_cluster_and_its_log_stays() {
     std::fs::write(&settings, "[cluster]\nlease = \"soon\"\n").unwrap();
     let wrong = meridian(&["cluster", "up", "--nodes", "1", "--dir", at, "--config", settings.to_str().unwrap()]);
     wrong.ended(2).says(&["wrong.toml", "cluster.lease"]);
+}
+
+#[test]
+fn a_start_waits_for_processes_of_a_killed_one_and_for_no_other_program() {
+    let folder = tempfile::tempdir().unwrap();
+    let up = Up::start(folder.path(), 1, &[]);
+    let before = up.nodes();
+    let pid = |all: &Value, role: &str| {
+        let nodes = all["nodes"].as_array().unwrap();
+        u32::try_from(nodes.iter().find(|node| node["role"] == role).unwrap()["pid"].as_u64().unwrap()).unwrap()
+    };
+    let scan = pid(&before, "scan");
+    let address = up.of("gateway")[0]["address"].as_str().unwrap().to_owned();
+    // It cannot end yet. The others do.
+    send(scan, "STOP");
+    drop(up);
+    let taken = std::thread::scope(|scope| {
+        let begun = scope.spawn(|| Up::start(folder.path(), 1, &[]));
+        std::thread::sleep(Duration::from_secs(2));
+        let text = std::fs::read_to_string(folder.path().join("cluster.json")).unwrap();
+        let now: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(now, before, "it did not wait");
+        // Another program has a port by then.
+        let tries = std::iter::repeat_with(|| {
+            std::thread::sleep(Duration::from_millis(100));
+            TcpListener::bind(&address).ok()
+        });
+        let taken = tries.take(200).flatten().next().unwrap();
+        send(scan, "CONT");
+        let up = begun.join().unwrap();
+        assert_ne!(pid(&up.nodes(), "scan"), scan);
+        assert_ne!(up.of("gateway")[0]["address"], json!(address));
+        up.stop("KILL");
+        taken
+    });
+    // Process ids are written down yet, and nothing of that start runs.
+    let up = Up::start(folder.path(), 1, &[]);
+    up.stop("TERM");
+    drop(taken);
 }
 
 #[test]

@@ -5,12 +5,16 @@ use crate::options::NatsOptions;
 use async_nats::{Client, ConnectOptions, Event};
 use meridian_model::Invalid;
 use meridian_store::StoreError;
-use std::io;
+use std::fs::File;
+use std::io::{self, BufRead as _, BufReader, Read as _};
 use std::path::PathBuf;
 use std::time::Duration;
 
 /// How long one server may take to be connected to.
 const SERVER: Duration = Duration::from_secs(5);
+
+/// Max bytes of a password that are read.
+const PASSWORD_MAX: u64 = 4 << 10;
 
 /// Connects. From then on a lost connection is made again without end, while calls time out.
 pub(crate) fn connect(options: &NatsOptions, calls: &Calls) -> Result<Client, StoreError> {
@@ -27,6 +31,14 @@ pub(crate) fn connect(options: &NatsOptions, calls: &Calls) -> Result<Client, St
             let detail = format!("{:?}: {error}: expected a file that `nsc` makes", options.credentials);
             Invalid::field("cluster.nats.credentials", detail)
         })?;
+    }
+    if !options.user.is_empty() {
+        let password = password_of(&options.password_file).map_err(|error| {
+            let detail =
+                format!("{:?}: {error}: expected a file whose first line is the password", options.password_file);
+            Invalid::field("cluster.nats.password_file", detail)
+        })?;
+        connection = connection.user_and_password(options.user.clone(), password);
     }
     if !options.tls_ca.is_empty() {
         connection = connection.add_root_certificates(PathBuf::from(&options.tls_ca)).require_tls(true);
@@ -51,6 +63,19 @@ pub(crate) fn connect(options: &NatsOptions, calls: &Calls) -> Result<Client, St
     Ok(client)
 }
 
+/// The first line of a file. White space within it belongs to the password.
+#[allow(clippy::disallowed_methods, reason = "a file of the operator, and none of the store")]
+fn password_of(file: &str) -> io::Result<String> {
+    let mut line = String::new();
+    // Bounded, since the file may be a device without an end.
+    BufReader::new(File::open(file)?.take(PASSWORD_MAX)).read_line(&mut line)?;
+    let password = line.trim_end_matches(['\r', '\n']);
+    match password.is_empty() {
+        true => Err(io::Error::new(io::ErrorKind::InvalidData, "its first line is empty")),
+        false => Ok(password.to_owned()),
+    }
+}
+
 async fn tell(event: Event) {
     match event {
         Event::Connected => tracing::info!("connected to NATS"),
@@ -60,5 +85,23 @@ async fn tell(event: Event) {
         }
         Event::ServerError(error) => tracing::warn!(%error, "NATS refused something"),
         Event::ClientError(error) => tracing::warn!(%error, "a call to NATS failed"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[allow(clippy::disallowed_methods, reason = "a file of the test")]
+    fn a_password_is_the_first_line_of_its_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("password");
+        let file = file.to_str().unwrap();
+        assert_eq!(password_of(file).unwrap_err().kind(), io::ErrorKind::NotFound);
+        for (text, expected) in [("a b \r\nc", Some("a b ")), ("abc", Some("abc")), ("", None), ("\nabc", None)] {
+            std::fs::write(file, text).unwrap();
+            assert_eq!(password_of(file).ok().as_deref(), expected, "{text:?}");
+        }
     }
 }

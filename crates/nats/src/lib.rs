@@ -43,6 +43,15 @@ use tokio::runtime::Handle;
 pub fn open(options: &NatsOptions, handle: &Handle) -> Result<Arc<dyn Streams>, StoreError> {
     options.check()?;
     synced::check(options)?;
+    open_to_look(options, handle)
+}
+
+/// The same for a caller that writes nothing: whether the servers sync each message is not its concern.
+///
+/// # Errors
+/// [`StoreError::Invalid`] of a setting, by its name; [`StoreError::Io`] where the servers do not answer.
+pub fn open_to_look(options: &NatsOptions, handle: &Handle) -> Result<Arc<dyn Streams>, StoreError> {
+    options.check()?;
     let calls = Calls::new(handle.clone());
     let client = connect::connect(options, &calls)?;
     Ok(Arc::new(NatsStreams::new(client, calls, options)))

@@ -11,6 +11,10 @@ pub struct NatsOptions {
     pub urls: Vec<String>,
     /// File with a user's credentials (`.creds`); empty: none.
     pub credentials: String,
+    /// Name of a user with a password; empty: none.
+    pub user: String,
+    /// File whose first line is that password.
+    pub password_file: String,
     /// File with the certificates of the authorities that servers are trusted by; empty: those of the system.
     pub tls_ca: String,
     /// File with the certificate of this process; empty: none.
@@ -32,6 +36,8 @@ impl Default for NatsOptions {
         NatsOptions {
             urls: vec!["nats://127.0.0.1:4222".to_owned()],
             credentials: String::new(),
+            user: String::new(),
+            password_file: String::new(),
             tls_ca: String::new(),
             tls_cert: String::new(),
             tls_key: String::new(),
@@ -68,7 +74,7 @@ impl NatsOptions {
                 return wrong(
                     "urls",
                     "a password in an address is shown to others: put it into a file, and name that in \
-                     cluster.nats.credentials"
+                     cluster.nats.password_file or cluster.nats.credentials"
                         .to_owned(),
                 );
             }
@@ -86,6 +92,7 @@ impl NatsOptions {
         }
         for (field, file) in [
             ("credentials", &self.credentials),
+            ("password_file", &self.password_file),
             ("tls_ca", &self.tls_ca),
             ("tls_cert", &self.tls_cert),
             ("tls_key", &self.tls_key),
@@ -96,6 +103,21 @@ impl NatsOptions {
                     format!("{file:?} is no file: expected the name of one that this process can read"),
                 );
             }
+        }
+        match (self.user.is_empty(), self.password_file.is_empty()) {
+            (false, true) => {
+                return wrong(
+                    "password_file",
+                    "it is empty, and cluster.nats.user is not: expected the file with its password".to_owned(),
+                );
+            }
+            (true, false) => {
+                return wrong("user", "it is empty, and cluster.nats.password_file is not: expected a name".to_owned());
+            }
+            (false, false) if !self.credentials.is_empty() => {
+                return wrong("user", "cluster.nats.credentials names a user as well: expected one of both".to_owned());
+            }
+            _ => {}
         }
         match (self.tls_cert.is_empty(), self.tls_key.is_empty()) {
             (false, true) => {
@@ -123,6 +145,8 @@ mod tests {
         let good = NatsOptions::default();
         assert_eq!(good.check(), Ok(()));
         let urls = |url: &str| NatsOptions { urls: vec![url.to_owned()], ..good.clone() };
+        // Any file that is there.
+        let here = || concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml").to_owned();
         for (options, words) in [
             (NatsOptions { urls: Vec::new(), ..good.clone() }, "cluster.nats.urls"),
             (urls("http://here"), "nats://"),
@@ -131,7 +155,14 @@ mod tests {
             (urls("nats://:secret@here"), "cluster.nats.credentials"),
             (NatsOptions { replicas: 2, ..good.clone() }, "expected 1, 3 or 5"),
             (NatsOptions { credentials: "/no/such".to_owned(), ..good.clone() }, "cluster.nats.credentials"),
-            (NatsOptions { tls_cert: file!().to_owned(), ..good.clone() }, "cluster.nats.tls_"),
+            (NatsOptions { user: "u".to_owned(), ..good.clone() }, "cluster.nats.password_file: it is empty"),
+            (NatsOptions { password_file: "/no/such".to_owned(), ..good.clone() }, "cluster.nats.password_file"),
+            (NatsOptions { password_file: here(), ..good.clone() }, "cluster.nats.user: it is empty"),
+            (
+                NatsOptions { user: "u".to_owned(), password_file: here(), credentials: here(), ..good.clone() },
+                "expected one of both",
+            ),
+            (NatsOptions { tls_cert: here(), ..good.clone() }, "cluster.nats.tls_key"),
             (NatsOptions { monitor: vec!["here:8222".to_owned()], ..good.clone() }, "cluster.nats.monitor"),
         ] {
             let said = options.check().unwrap_err().to_string();

@@ -2,7 +2,7 @@
 
 use crate::calls::Calls;
 use crate::fault::answer_of;
-use crate::streams::ACK;
+use crate::streams::{ACK, bytes_max};
 use async_nats::jetstream::consumer::{AckPolicy, Consumer, DeliverPolicy, ReplayPolicy, pull};
 use async_nats::jetstream::context::Context;
 use async_nats::jetstream::message::PublishMessage;
@@ -147,5 +147,9 @@ impl Stream for NatsStream {
 
     fn purge(&self, below: u64) -> io::Result<()> {
         self.calls.wait(async { self.stream.purge().sequence(below).await.map(drop).map_err(io::Error::other) })
+    }
+
+    fn bytes_max(&self) -> u64 {
+        bytes_max(&self.stream.cached_info().config)
     }
 }

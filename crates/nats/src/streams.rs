@@ -20,6 +20,8 @@ use std::time::Duration;
 const MESSAGE_MAX: usize = 1 << 20;
 /// Bytes of a message beside its payload: what expects a number, with room to spare.
 const HEADERS: usize = 512;
+/// Room of a stream for owner records, beyond what groups may take: a full stream can be taken over thousands of times.
+const RESERVE: u64 = 1 << 20;
 /// How long an acknowledgement may take.
 pub(crate) const ACK: Duration = Duration::from_secs(5);
 
@@ -53,7 +55,10 @@ impl NatsStreams {
             num_replicas: self.replicas,
             // With `old` writes would go that are in no segment yet.
             discard: DiscardPolicy::New,
-            max_bytes: i64::try_from(self.stream_bytes).ok().filter(|bytes| *bytes > 0).unwrap_or(-1),
+            max_bytes: match self.stream_bytes {
+                0 => -1,
+                bytes => i64::try_from(bytes.saturating_add(RESERVE)).unwrap_or(-1),
+            },
             max_messages: -1,
             max_messages_per_subject: -1,
             max_consumers: -1,
@@ -68,6 +73,15 @@ impl NatsStreams {
 /// Name of the stream of a subject: it may have no dots.
 fn stream_of(subject: &str) -> String {
     subject.replace('.', ":")
+}
+
+/// Max bytes of what groups take of a stream. Its own limit counts: it may be of an earlier version, or an operator's.
+pub(crate) fn bytes_max(config: &Config) -> u64 {
+    match u64::try_from(config.max_bytes) {
+        Ok(0) | Err(_) => u64::MAX,
+        // A small one shares its room.
+        Ok(bytes) => bytes - RESERVE.min(bytes / 2),
+    }
 }
 
 /// A setting that a stream has to have, and does not: with another it drops messages, or acknowledges them before they
@@ -153,6 +167,13 @@ impl Streams for NatsStreams {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn groups_leave_room_for_owner_records() {
+        let of = |max_bytes| bytes_max(&Config { max_bytes, ..Config::default() });
+        let expected = [(-1, u64::MAX), (0, u64::MAX), (1, 1), (1 << 20, 1 << 19), (65 << 20, 64 << 20)];
+        expected.into_iter().for_each(|(max_bytes, expected)| assert_eq!(of(max_bytes), expected, "{max_bytes}"));
+    }
 
     #[test]
     fn a_stream_that_would_drop_messages_is_not_opened() {

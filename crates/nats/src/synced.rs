@@ -37,13 +37,43 @@ struct Meta {
     cluster_size: usize,
 }
 
-/// Checks every server, where that can be seen.
+/// What came of asking the servers.
+#[derive(Debug, Default)]
+struct Heard {
+    /// What each one said that answered, by its monitoring address.
+    said: Vec<(String, Said)>,
+    /// Why each of the others did not, by its monitoring address.
+    silent: Vec<(String, String)>,
+}
+
+impl Heard {
+    /// All reasons of those that did not answer.
+    fn silence(&self) -> String {
+        let one = |(address, error): &(String, String)| {
+            format!("{address} does not say whether the server syncs each message: {error}")
+        };
+        self.silent.iter().map(one).collect::<Vec<_>>().join("; ")
+    }
+}
+
+/// Checks every server that answers. Streams go on without a minority of their servers, so an owner does too.
 ///
 /// # Errors
 /// What is wrong, unless the operator allows it: then that is logged as a warning.
 pub(crate) fn check(options: &NatsOptions) -> Result<(), Invalid> {
-    let said = look(options).and_then(|said| judge(&options.monitor, &said));
-    let Err(why) = said else { return Ok(()) };
+    let heard = look(options).and_then(|heard| judge(&heard).map(|()| heard));
+    let why = match heard {
+        Ok(heard) => {
+            if !heard.silent.is_empty() {
+                tracing::warn!(
+                    "{}; the NATS servers that answer sync each message; the others are not checked before the next start",
+                    heard.silence()
+                );
+            }
+            return Ok(());
+        }
+        Err(why) => why,
+    };
     if options.allow_unsynced {
         tracing::warn!(
             "{why}; taken all the same, as cluster.nats.allow_unsynced says: a power failure may lose acknowledged writes"
@@ -56,33 +86,50 @@ pub(crate) fn check(options: &NatsOptions) -> Result<(), Invalid> {
     Err(Invalid::field("cluster.nats.monitor", detail))
 }
 
-/// Asks all servers.
-fn look(options: &NatsOptions) -> Result<Vec<Said>, String> {
+/// Asks all servers. An answer that no NATS server gives is an error: its address is wrong.
+fn look(options: &NatsOptions) -> Result<Heard, String> {
     let agent =
         ureq::Agent::new_with_config(ureq::Agent::config_builder().timeout_global(Some(ANSWER)).proxy(None).build());
-    let one = |address: &String| {
+    let mut heard = Heard::default();
+    for address in &options.monitor {
         let url = format!("{}/jsz?config=true", address.trim_end_matches('/'));
-        let text = agent.get(&url).call().and_then(|mut answer| answer.body_mut().read_to_string());
-        let text =
-            text.map_err(|error| format!("{url} does not say whether the server syncs each message: {error}"))?;
-        serde_json::from_str(&text).map_err(|error| format!("{url} does not answer as a NATS server does: {error}"))
-    };
-    options.monitor.iter().map(one).collect()
+        match agent.get(&url).call().and_then(|mut answer| answer.body_mut().read_to_string()) {
+            Ok(text) => {
+                let said = serde_json::from_str(&text)
+                    .map_err(|error| format!("{url} does not answer as a NATS server does: {error}"))?;
+                heard.said.push((address.clone(), said));
+            }
+            Err(error) if is_silence(&error) => heard.silent.push((address.clone(), error.to_string())),
+            Err(error) => return Err(format!("{url} does not say whether the server syncs each message: {error}")),
+        }
+    }
+    Ok(heard)
+}
+
+/// Whether nobody answered, as when a server is away.
+fn is_silence(error: &ureq::Error) -> bool {
+    use ureq::Error;
+    matches!(error, Error::Io(_) | Error::Timeout(_) | Error::HostNotFound | Error::ConnectionFailed)
 }
 
 /// What is wrong with the servers.
-fn judge(monitor: &[String], said: &[Said]) -> Result<(), String> {
-    if said.is_empty() {
+fn judge(heard: &Heard) -> Result<(), String> {
+    if heard.said.is_empty() && heard.silent.is_empty() {
         return Err(format!(
             "whether the NATS servers sync each message cannot be seen: name the monitoring address of each (`http_port`), and {SYNC}"
         ));
     }
-    if let Some((address, _)) = monitor.iter().zip(said).find(|(_, said)| !said.config.sync_always) {
+    if let Some((address, _)) = heard.said.iter().find(|(_, said)| !said.config.sync_always) {
         return Err(format!("the NATS server of {address} does not sync each message: {SYNC}"));
     }
-    let servers = said.iter().map(|said| said.server_id.as_str()).collect::<BTreeSet<_>>().len();
-    let size =
-        said.iter().filter_map(|said| said.meta_cluster.as_ref()).map(|meta| meta.cluster_size).max().unwrap_or(1);
+    if heard.said.is_empty() {
+        return Err(format!("{}: at least one NATS server has to answer, and {SYNC}", heard.silence()));
+    }
+    let ids: BTreeSet<&str> = heard.said.iter().map(|(_, said)| said.server_id.as_str()).collect();
+    let silent: BTreeSet<&str> = heard.silent.iter().map(|(address, _)| address.as_str()).collect();
+    let servers = ids.len() + silent.len();
+    let sizes = heard.said.iter().filter_map(|(_, said)| said.meta_cluster.as_ref()).map(|meta| meta.cluster_size);
+    let size = sizes.max().unwrap_or(1);
     match servers < size {
         true => {
             Err(format!("of {size} NATS servers {servers} are named: name the monitoring address of each, and {SYNC}"))
@@ -94,10 +141,56 @@ fn judge(monitor: &[String], said: &[Said]) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::{BufRead as _, BufReader, Write as _};
+    use std::net::TcpListener;
+
+    const SYNCED: &str = r#"{"server_id":"A","config":{"sync_always":true},"meta_cluster":{"cluster_size":3}}"#;
 
     fn judged(texts: &[&str]) -> Result<(), String> {
-        let monitor: Vec<String> = (0..texts.len()).map(|n| format!("http://n{n}")).collect();
-        judge(&monitor, &texts.iter().map(|text| serde_json::from_str(text).unwrap()).collect::<Vec<_>>())
+        let said = texts.iter().map(|text| serde_json::from_str(text).unwrap());
+        let said = said.enumerate().map(|(n, said)| (format!("http://n{n}"), said)).collect();
+        judge(&Heard { said, silent: Vec::new() })
+    }
+
+    /// The monitoring address of a server, which gives one answer.
+    fn monitor(status: &'static str, body: &'static str) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = format!("http://{}", listener.local_addr().unwrap());
+        std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            // The question ends with an empty line.
+            let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+            while lines.next().is_some_and(|line| line.is_ok_and(|line| !line.is_empty())) {}
+            let bytes = body.len();
+            write!(stream, "HTTP/1.1 {status}\r\nContent-Length: {bytes}\r\nConnection: close\r\n\r\n{body}").unwrap();
+        });
+        address
+    }
+
+    fn checked(monitor: &[&str]) -> Result<(), String> {
+        let monitor = monitor.iter().map(|address| (*address).to_owned()).collect();
+        check(&NatsOptions { monitor, ..NatsOptions::default() }).map_err(|wrong| wrong.to_string())
+    }
+
+    #[test]
+    fn servers_that_do_not_answer_are_left_out_while_one_does() {
+        // Nothing listens there.
+        let (away, other) = ("http://127.0.0.1:1", "http://127.0.0.1:2");
+        assert_eq!(checked(&[away, &monitor("200 OK", SYNCED), other]), Ok(()));
+        // One that is named twice is one.
+        let said = checked(&[away, &monitor("200 OK", SYNCED), away]).unwrap_err();
+        assert!(said.contains("of 3 NATS servers 2 are named"), "{said}");
+        let said = checked(&[away, other]).unwrap_err();
+        assert!([away, other, "does not say", "at least one"].iter().all(|words| said.contains(words)), "{said}");
+        let lazy = monitor("200 OK", r#"{"server_id":"D","config":{"sync_interval":120000000000}}"#);
+        let said = checked(&[away, &lazy]).unwrap_err();
+        assert!(said.contains(&format!("{lazy} does not sync each message")), "{said}");
+        // Something answers, and it is no NATS server.
+        for (status, body) in [("200 OK", "hello"), ("404 Not Found", "")] {
+            let wrong = monitor(status, body);
+            let said = checked(&[&wrong, &monitor("200 OK", SYNCED)]).unwrap_err();
+            assert!(said.contains(&wrong), "{said}");
+        }
     }
 
     #[test]

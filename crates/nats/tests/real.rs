@@ -192,9 +192,19 @@ fn a_stream_that_is_full_refuses_until_a_flush_makes_room() {
         }
     }
     assert!(full && (1..20).contains(&stored), "{stored} stored");
+    // What is left would not do for a write of one event.
+    while write(&c, 1_000 + stored..1_001 + stored, 10).is_ok() {
+        stored += 1;
+    }
+    // Full as it is, another owner takes it over.
+    let next = world.open("two", &nats).unwrap();
+    assert_eq!(next.problems(), []);
+    let c = next.collection("t", "c").unwrap();
+    assert_eq!(c.stats().events, stored);
+    assert!(matches!(write(&c, 100..101, 200_000), Err(WriteError::Full(_))));
     c.flush().unwrap();
     write(&c, 100..101, 200_000).unwrap();
-    let next = world.open("two", &nats).unwrap();
+    let next = world.open("three", &nats).unwrap();
     assert_eq!(next.collection("t", "c").unwrap().stats().events, stored + 1);
 }
 

@@ -101,6 +101,15 @@ impl StoreError {
         }
     }
 
+    /// Whether a later try to open may succeed: nothing is known to be damaged.
+    pub(crate) fn may_pass(&self) -> bool {
+        match self {
+            StoreError::Io { .. } => !self.is_damage(),
+            StoreError::Busy(_) | StoreError::Unknown(_) | StoreError::Fenced(_) => true,
+            _ => false,
+        }
+    }
+
     pub(crate) fn corrupt(path: &Path, detail: impl Into<String>) -> StoreError {
         StoreError::Corrupt { path: path.to_owned(), detail: detail.into() }
     }

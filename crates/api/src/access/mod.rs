@@ -5,6 +5,7 @@ pub mod tokens;
 pub mod users;
 
 use crate::body;
+use crate::credentials::HEARD;
 use crate::errors;
 use crate::overload;
 use crate::problem::{Kind, Problem, Result};
@@ -74,5 +75,10 @@ pub async fn in_turn<T: Send + 'static>(state: &AppState, change: impl FnOnce() 
         drop(turn);
         done
     };
-    tokio::task::spawn_blocking(run).await.map_err(Problem::internal)
+    let done = tokio::task::spawn_blocking(run).await.map_err(Problem::internal);
+    if state.shares_registry {
+        // A client may send its next request to another server, which must know of the change by then.
+        tokio::time::sleep(HEARD).await;
+    }
+    done
 }

@@ -26,6 +26,11 @@ const PAGE_MAX: usize = 10_000;
 /// `POST /saved-searches`
 pub async fn post(state: Scope, context: Context, body: Body) -> Result<Response> {
     Params::parse(context.query.as_deref())?.finish()?;
+    // It would match each event once more, and late.
+    if state.backend.follows() {
+        let detail = "this server only reads, and runs no saved searches: save the search at a gateway";
+        return Err(Problem::new(Kind::InvalidBody, detail));
+    }
     // Held until the question is taken or refused, as for a search.
     let mut received = body::receive(&state, &context.headers, body).await?;
     let deadline = context.deadline(None, state.config.timeout_default)?;

@@ -30,6 +30,10 @@ pub struct Nats {
     pub urls: Vec<Address>,
     /// File with a user's credentials; empty: none.
     pub credentials: String,
+    /// Name of a user with a password; empty: none.
+    pub user: String,
+    /// File whose first line is that password.
+    pub password_file: String,
     /// File with the certificates of authorities; empty: those of the system.
     pub tls_ca: String,
     /// File with the certificate of this process; empty: none.
@@ -53,6 +57,8 @@ impl Default for Nats {
         Nats {
             urls: vec![Address("nats://127.0.0.1:4222".to_owned())],
             credentials: String::new(),
+            user: String::new(),
+            password_file: String::new(),
             tls_ca: String::new(),
             tls_cert: String::new(),
             tls_key: String::new(),
@@ -74,6 +80,8 @@ impl Nats {
             urls: texts(&self.urls),
             monitor: texts(&self.monitor),
             credentials: self.credentials.clone(),
+            user: self.user.clone(),
+            password_file: self.password_file.clone(),
             tls_ca: self.tls_ca.clone(),
             tls_cert: self.tls_cert.clone(),
             tls_key: self.tls_key.clone(),
@@ -98,6 +106,16 @@ pub(super) const SETTINGS: &[Setting] = &[
         "cluster.nats.credentials",
         "File with the credentials of a NATS user, as `nsc` makes it.",
         cluster.nats.credentials
+    ),
+    plain!(
+        "cluster.nats.user",
+        "Name of a NATS user with a password, in place of cluster.nats.credentials.",
+        cluster.nats.user
+    ),
+    plain!(
+        "cluster.nats.password_file",
+        "File whose first line is the password of cluster.nats.user.",
+        cluster.nats.password_file
     ),
     plain!(
         "cluster.nats.tls_ca",
@@ -140,7 +158,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     },
     Setting {
         key: "cluster.nats.accept_loss",
-        help: "Give up writes that NATS has lost: collections that miss some take writes again. For one start.",
+        help: "Give up writes that NATS has lost: collections that miss some take writes again. For the first takeover of a process.",
         get: |c| Value::Boolean(c.cluster.nats.accept_loss),
         set: |c, v| truth(v).map(|b| c.cluster.nats.accept_loss = b),
     },

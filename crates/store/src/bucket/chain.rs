@@ -168,7 +168,17 @@ impl Chain {
         for _ in 0..TURNS {
             let newest = self.newest(from.number)?;
             if newest == from.number {
-                return Ok(None);
+                // The newest link is never deleted. Without it, what came after cannot be found either.
+                if newest == 0 || self.exists(newest)? {
+                    return Ok(None);
+                }
+                if gap.replace((newest, newest)) == Some((newest, newest)) {
+                    return Err(StoreError::corrupt(
+                        &self.path(newest),
+                        "it was there, and is gone: is the bucket mounted?",
+                    ));
+                }
+                continue;
             }
             // Deleted since, as newer ones were made.
             let Some(last) = self.read(newest)? else { continue };

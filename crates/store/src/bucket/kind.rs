@@ -1,58 +1,130 @@
 //! Which log the collections of a bucket have: two owners with different ones would each miss what the other has acknowledged.
+//!
+//! Of a log elsewhere the object also holds a random id of the bucket. Names of streams have it, so that several buckets can share an account.
 
 use super::Bucket;
 use super::create::{Created, create};
 use crate::error::StoreError;
-use crate::seams::Clock;
+use crate::seams::{Random, Seams};
 use crate::stream::SharedLog;
 use meridian_model::Invalid;
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-/// Holds the log's kind, unless that is the bucket.
+/// Holds the log's kind and the bucket's id, as `nats abcd2345`, unless the log is in the bucket.
 const NAME: &str = "log";
+/// Letters of an id, each 5 bits: each message of a stream has them in its subject, and few buckets share an account.
+const ID_LEN: u32 = 8;
+const LETTERS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 
-/// Checks that the collections have this log. The first owner with another one than the bucket says so there.
+/// Checks that the collections have this log. The first owner with another one than the bucket says so there. Gives the id of the bucket, which is
+/// empty where the log is in it.
 ///
 /// # Errors
-/// [`StoreError::Invalid`]: they have another; [`StoreError::Io`]: the bucket does not answer.
-pub(crate) fn check_log(bucket: &dyn Bucket, clock: &dyn Clock, log: &SharedLog) -> Result<(), StoreError> {
+/// [`StoreError::Invalid`]: they have another; [`StoreError::Corrupt`]: the object does not read; [`StoreError::Io`]: the bucket does not answer.
+pub(crate) fn check_log(bucket: &dyn Bucket, seams: &Seams, log: &SharedLog) -> Result<String, StoreError> {
     let kind = log.kind();
-    let path = || Path::new(&bucket.place()).join(NAME);
     let found = match bucket.get(NAME) {
-        Ok(found) => found,
-        Err(e) if e.kind() == ErrorKind::NotFound && matches!(log, SharedLog::Bucket) => return Ok(()),
+        Ok(found) => {
+            // Without it the streams are those of no bucket. Who made it may have ended before it was durable.
+            bucket.settle(NAME).map_err(StoreError::io("sync", &path(bucket)))?;
+            found
+        }
+        Err(e) if e.kind() == ErrorKind::NotFound && matches!(log, SharedLog::Bucket) => return Ok(String::new()),
         Err(e) if e.kind() == ErrorKind::NotFound => {
             // Collections that were made before anything was said have their log in the bucket.
-            let made = bucket.list("collections/").map_err(StoreError::io("list", &path()))?;
+            let made = bucket.list("collections/").map_err(StoreError::io("list", &path(bucket)))?;
             if !made.is_empty() {
                 return Err(other("bucket", kind));
             }
-            match create(bucket, clock, NAME, kind.as_bytes()) {
-                Ok(Created::Ours) => return Ok(()),
+            let id = new_id(seams.random.as_ref());
+            match create(bucket, seams.clock.as_ref(), NAME, format!("{kind} {id}").as_bytes()) {
+                Ok(Created::Ours) => return Ok(id),
+                // Another owner was first: its id is the bucket's.
                 Ok(Created::Theirs(found)) => found,
-                Err(failure) => return Err(StoreError::io("create", &path())(failure.into_error())),
+                Err(failure) => return Err(StoreError::io("create", &path(bucket))(failure.into_error())),
             }
         }
-        Err(e) => return Err(StoreError::io("read", &path())(e)),
+        Err(e) => return Err(StoreError::io("read", &path(bucket))(e)),
     };
-    match found == kind.as_bytes() {
-        true => Ok(()),
-        false => Err(other(&String::from_utf8_lossy(&found), kind)),
+    let (found, id) = parse(&found);
+    match log {
+        _ if found != kind => Err(other(&found, kind)),
+        SharedLog::Streams { .. } if !is_id(&id) => {
+            let detail =
+                format!("it has the id {id:?}: expected {ID_LEN} letters and digits after the kind of the log");
+            Err(StoreError::corrupt(&path(bucket), detail))
+        }
+        SharedLog::Streams { .. } => Ok(id),
+        SharedLog::Bucket => Ok(String::new()),
     }
 }
 
-/// Which log the collections of a bucket have, as far as an owner has said.
-pub(super) fn kind_of(bucket: &dyn Bucket) -> Result<String, StoreError> {
+/// Which log the collections of a bucket have, as far as an owner has said, and the bucket's id.
+pub(super) fn said(bucket: &dyn Bucket) -> Result<(String, String), StoreError> {
     match bucket.get(NAME) {
-        Ok(found) => Ok(String::from_utf8_lossy(&found).into_owned()),
-        Err(e) if e.kind() == ErrorKind::NotFound => Ok(SharedLog::Bucket.kind().to_owned()),
-        Err(e) => Err(StoreError::io("read", &Path::new(&bucket.place()).join(NAME))(e)),
+        Ok(found) => Ok(parse(&found)),
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok((SharedLog::Bucket.kind().to_owned(), String::new())),
+        Err(e) => Err(StoreError::io("read", &path(bucket))(e)),
     }
+}
+
+fn path(bucket: &dyn Bucket) -> PathBuf {
+    Path::new(&bucket.place()).join(NAME)
+}
+
+/// The kind and the id.
+fn parse(found: &[u8]) -> (String, String) {
+    let text = String::from_utf8_lossy(found);
+    let (kind, id) = text.split_once(' ').unwrap_or((&*text, ""));
+    (kind.to_owned(), id.to_owned())
+}
+
+/// Whether it can stand in the name of a stream.
+fn is_id(id: &str) -> bool {
+    id.len() == ID_LEN as usize && id.bytes().all(|byte| LETTERS.contains(&byte))
+}
+
+fn new_id(random: &dyn Random) -> String {
+    let bits = random.next_u64();
+    (0..ID_LEN).map(|at| char::from(LETTERS[(bits >> (5 * at)) as usize % LETTERS.len()])).collect()
 }
 
 fn other(found: &str, wanted: &str) -> StoreError {
     let detail =
         format!("the collections in this bucket have the log {found:?}, not {wanted:?}: expected --log {found}");
     Invalid::field("log", detail).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bucket::MemoryBucket;
+    use crate::seams::{ManualClock, MemoryDisk, SeededRandom};
+    use crate::stream::MemoryStreams;
+    use std::sync::Arc;
+
+    fn seams(seed: u64) -> Seams {
+        Seams {
+            disk: Arc::new(MemoryDisk::new()),
+            clock: Arc::new(ManualClock::new(0)),
+            random: Arc::new(SeededRandom::new(seed)),
+        }
+    }
+
+    #[test]
+    fn the_first_owner_gives_a_bucket_its_id() {
+        let log = SharedLog::Streams { streams: Arc::new(MemoryStreams::default()), accept_loss: false };
+        let (one, two) = (MemoryBucket::new(), MemoryBucket::new());
+        let id = check_log(&one, &seams(1), &log).unwrap();
+        assert!(is_id(&id), "{id}");
+        assert_eq!(check_log(&one, &seams(2), &log).unwrap(), id);
+        assert_eq!(said(&one).unwrap(), ("nats".to_owned(), id.clone()));
+        assert_ne!(check_log(&two, &seams(2), &log).unwrap(), id);
+        assert!(matches!(check_log(&one, &seams(1), &SharedLog::Bucket), Err(StoreError::Invalid(_))));
+        for bytes in ["nats", "nats m.>", "nats ABCDEFGH"] {
+            one.harm(NAME, Some(bytes.as_bytes().to_vec()));
+            assert!(matches!(check_log(&one, &seams(1), &log), Err(StoreError::Corrupt { .. })), "{bytes}");
+        }
+    }
 }

@@ -16,6 +16,8 @@ use std::time::Duration;
 
 const MAGIC: &[u8; 8] = b"MRDNLEAS";
 const VERSION: u32 = 1;
+/// Name of the lease of the process that writes.
+pub(crate) const OWNER: &str = "owner";
 /// How many terms stay: a reader of the chain needs the newest alone.
 const KEPT: u64 = 8;
 /// How often a look is repeated while others write.
@@ -59,7 +61,13 @@ impl Terms {
         }
         let names = self.bucket.list(&self.folder).map_err(StoreError::io("list", &self.path(&self.folder)))?;
         let number = |name: &String| u64::from_str_radix(name.rsplit('/').next()?, 16).ok();
-        let hint = names.iter().filter_map(number).max().unwrap_or(0).max(known);
+        let listed = names.iter().filter_map(number).max();
+        if known > 0 && listed.is_none() {
+            // Terms are replaced by newer ones, and never all deleted.
+            let gone = std::io::Error::new(ErrorKind::NotFound, "it was there, and is gone: is the bucket mounted?");
+            return Err(StoreError::io("read", &self.path(&self.name(known)))(gone));
+        }
+        let hint = listed.unwrap_or(0).max(known);
         let (mut at, mut found) = (hint, None);
         // The listing may be behind: the terms after the last one listed are found by name.
         loop {

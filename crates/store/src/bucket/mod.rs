@@ -22,7 +22,7 @@
 //! | `records/{kind}/{number}` | a change of records, or all of them |
 //! | `audit/{number}` | lines of the audit log |
 //! | `pins/{reader}/{number}` | what a reader uses |
-//! | `log` | that the log of the collections is not in the bucket, and where it is |
+//! | `log` | that the log of the collections is not in the bucket, where it is, and the bucket's id there |
 
 mod ahead;
 mod catalog;
@@ -50,6 +50,7 @@ pub use storage::BucketStorage;
 pub use survey::{Flushed, PIN_HELD, PinUse, ReaderPin, Survey, Surveyed, Tail};
 
 pub(crate) use kind::check_log;
+pub(crate) use lease::OWNER;
 pub(crate) use pins::{InUse, Pin, TTL as PIN_TTL};
 pub(crate) use read_only::ReadOnly;
 

@@ -1,12 +1,12 @@
 //! Partitions in a bucket, and which collections there are.
 
-use super::Bucket;
 use super::catalog::BucketCatalog;
 use super::create::create;
 use super::log::{self, BucketLog};
 use super::objects::{BucketObjects, Grace};
 use super::patches::Patches;
 use super::pins::Pins;
+use super::{Bucket, OWNER, Terms};
 use crate::error::StoreError;
 use crate::seams::{Objects, PartitionStorage, Registry, Seams, Storage, WriteLog};
 use crate::store::Store;
@@ -32,6 +32,8 @@ pub struct BucketStorage {
     /// The epoch that the lease has given to this process; 0: it has none.
     term: u64,
     log: SharedLog,
+    /// The bucket's id in names of streams.
+    id: String,
     /// What readers elsewhere use.
     pins: Arc<Pins>,
     grace: Arc<Grace>,
@@ -59,6 +61,7 @@ impl BucketStorage {
             root: root.into(),
             term,
             log: SharedLog::Bucket,
+            id: String::new(),
             pins,
             grace,
             patches: Arc::default(),
@@ -66,10 +69,10 @@ impl BucketStorage {
         }
     }
 
-    /// The same with another log.
+    /// The same with another log. `id`: the bucket's, as its object `log` says; names of streams have it.
     #[must_use]
-    pub fn with_log(self, log: SharedLog) -> BucketStorage {
-        BucketStorage { log, ..self }
+    pub fn with_log(self, log: SharedLog, id: impl Into<String>) -> BucketStorage {
+        BucketStorage { log, id: id.into(), ..self }
     }
 
     /// The folder of a partition in the bucket, by its folder below the data folder.
@@ -90,8 +93,8 @@ impl BucketStorage {
                 Box::new(BucketLog::new(self.bucket.clone(), clock, folder, writer, self.term))
             }
             SharedLog::Streams { streams, accept_loss } => {
-                let below = self.below(dir);
-                Box::new(StreamLog::new(streams.clone(), *accept_loss, &self.seams, below, life, self.term))
+                let prefix = prefix_of(&self.id, self.below(dir), life);
+                Box::new(StreamLog::new(streams.clone(), *accept_loss, &self.seams, prefix, self.term))
             }
         }
     }
@@ -199,7 +202,7 @@ impl Registry for BucketStorage {
         };
         if let SharedLog::Streams { streams, .. } = &self.log {
             // Before the first manifest: a collection whose stream is not there has lost it.
-            let name = name_of(self.below(&dir), life, 0);
+            let name = name_of(&self.id, self.below(&dir), life, 0);
             streams.create(&name).map_err(|source| {
                 let path = Path::new(&streams.place()).join(&name);
                 StoreError::Io { action: "create", path, source }
@@ -215,6 +218,10 @@ impl Registry for BucketStorage {
 
     fn clear(&self, dir: &Path) -> Result<(), StoreError> {
         let life = self.life(dir);
+        // Without a manifest there is nothing but a stream. Another process may be about to commit the first one, and needs it.
+        if !self.catalog(dir, life).is_ended()? {
+            return Ok(());
+        }
         // No manifest names them any more: whatever a reader has pinned is older.
         let objects = self.objects(dir, life, Arc::new(AtomicU64::new(u64::MAX)));
         let names = objects.list().map_err(self.failed("list", &self.folder(dir, life)))?;
@@ -225,12 +232,17 @@ impl Registry for BucketStorage {
         // The log goes at once, as nobody replays it, but for its fences. These and the manifests stay: no former owner can write to the
         // collection or revive it.
         if let SharedLog::Streams { streams, .. } = &self.log {
-            let prefix = prefix_of(self.below(dir), life);
+            let prefix = prefix_of(&self.id, self.below(dir), life);
             let names = streams.names(&prefix).and_then(|names| names.iter().try_for_each(|name| streams.delete(name)));
             let path = Path::new(&streams.place()).join(&prefix);
             return names.map_err(StoreError::io("remove", &path));
         }
         let folder = format!("{}/wal/", self.folder(dir, life));
         log::clear(self.bucket.as_ref(), &folder).map_err(self.failed("remove", &folder))
+    }
+
+    fn is_current(&self) -> Result<bool, StoreError> {
+        let newest = Terms::new(&self.bucket, OWNER).newest()?;
+        Ok(newest.is_none_or(|(_, term)| term.epoch <= self.term))
     }
 }

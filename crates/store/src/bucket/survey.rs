@@ -3,11 +3,11 @@
 //! It is no snapshot: each object is read as it is then. So a count may be behind the manifest beside it by what an owner did meanwhile.
 
 use super::storage::BucketStorage;
-use super::{Bucket, ReadOnly, Terms, kind, log, pins};
+use super::{Bucket, OWNER, ReadOnly, Terms, kind, log, pins};
 use crate::error::StoreError;
 use crate::seams::{LogPlace, Registry, Seams, Storage};
 use crate::store::Store;
-use crate::stream::{SharedLog, Streams, name_of};
+use crate::stream::{SharedLog, Streams, prefix_of};
 use meridian_model::policy::lease::Term;
 use meridian_model::policy::owner::epoch_of;
 use std::collections::BTreeMap;
@@ -16,8 +16,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Name of the lease of the process that writes.
-const OWNER: &str = "owner";
 /// Stands for the data folder, which there is none of: names in the bucket do not have it.
 const ROOT: &str = "/";
 /// Most objects of a log whose lengths are asked for.
@@ -114,7 +112,7 @@ impl Survey {
     /// # Errors
     /// [`StoreError::Io`] where the bucket does not answer.
     pub fn log(&self) -> Result<String, StoreError> {
-        kind::kind_of(self.bucket.as_ref())
+        Ok(kind::said(self.bucket.as_ref())?.0)
     }
 
     /// The newest term of the owner's lease, and when it was written, by the bucket's clock. Read it before the collections: then what it
@@ -134,9 +132,13 @@ impl Survey {
     /// [`StoreError::Io`] where the bucket does not answer. What is wrong with one collection is in its [`Surveyed::flushed`].
     pub fn collections(&self, log: Option<&SharedLog>) -> Result<Vec<Surveyed>, StoreError> {
         let mut found = Vec::new();
+        let id = match log {
+            Some(SharedLog::Streams { .. }) => kind::said(self.bucket.as_ref())?.1,
+            Some(SharedLog::Bucket) | None => String::new(),
+        };
         for (tenant, name) in self.storage.collections()? {
             let dir = Store::partition_dir(Path::new(ROOT), &tenant, &name);
-            if let Some(flushed) = self.flushed(&dir, log).transpose() {
+            if let Some(flushed) = self.flushed(&dir, log, &id).transpose() {
                 found.push(Surveyed { folder: self.storage.place_of(&dir), tenant, name, flushed });
             }
         }
@@ -172,13 +174,18 @@ impl Survey {
         Ok(found)
     }
 
-    /// What the newest manifest of the partition in a folder says; `None`: the collection was dropped, or only begun.
-    fn flushed(&self, dir: &Path, log: Option<&SharedLog>) -> Result<Option<Flushed>, StoreError> {
+    /// What the newest manifest of the partition in a folder says; `None`: the collection was dropped, or only begun. `id`: the bucket's, in
+    /// names of streams.
+    fn flushed(&self, dir: &Path, log: Option<&SharedLog>, id: &str) -> Result<Option<Flushed>, StoreError> {
         let Some(newest) = self.storage.partition(dir, 0).catalog.newest()? else { return Ok(None) };
         let manifest = newest.manifest;
         let tail = log.map(|log| match log {
             SharedLog::Bucket => self.objects(&format!("{}/wal/", self.storage.place_of(dir)), manifest.log),
-            SharedLog::Streams { streams, .. } => self.messages(streams.as_ref(), dir, manifest.log),
+            SharedLog::Streams { streams, .. } => {
+                let below = dir.strip_prefix(ROOT).unwrap_or(dir);
+                let prefix = prefix_of(id, below, self.storage.life(dir));
+                self.messages(streams.as_ref(), &prefix, manifest.log)
+            }
         });
         let archives = manifest.segments.iter().filter_map(|segment| segment.archive.map(|archive| archive.bytes));
         Ok(Some(Flushed {
@@ -215,11 +222,10 @@ impl Survey {
         Ok(Tail { entries, bytes: Some(bytes) })
     }
 
-    /// The messages of a stream from a place on.
-    fn messages(&self, streams: &dyn Streams, dir: &Path, from: Option<LogPlace>) -> Result<Tail, StoreError> {
+    /// The messages from a place on, in streams whose names begin with `prefix`.
+    fn messages(&self, streams: &dyn Streams, prefix: &str, from: Option<LogPlace>) -> Result<Tail, StoreError> {
         let (generation, number) = from.map_or((0, 0), |place| (place.epoch, place.number));
-        let below = dir.strip_prefix(ROOT).unwrap_or(dir);
-        let name = name_of(below, self.storage.life(dir), generation);
+        let name = format!("{prefix}{generation}");
         let failed = |source| StoreError::Io { action: "read", path: Path::new(&streams.place()).join(&name), source };
         let stream = streams.open(&name).map_err(failed)?.ok_or_else(|| failed(ErrorKind::NotFound.into()))?;
         let bounds = stream.bounds().map_err(failed)?;

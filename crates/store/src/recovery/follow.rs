@@ -14,7 +14,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// Why a followed collection refuses writes.
-const READ_ONLY: &str = "this server only reads it: send writes to the owner";
+const READ_ONLY: &str = "this server only reads it: send writes to a gateway";
 /// How often the newest manifest is read again because its objects were removed meanwhile.
 const TRIES: usize = 4;
 

@@ -45,8 +45,14 @@ pub trait Registry {
     /// Prepares the creation of a collection: a dropped one of this name is moved out of its way.
     fn enroll(&self, tenant: &str, name: &str) -> Result<(), StoreError>;
 
-    /// Removes what is left of a collection that was dropped, by the folder of its partition.
+    /// Removes what is left of a collection that was dropped, by the folder of its partition. One that was only begun stays as it is: another
+    /// process may be making it.
     fn clear(&self, dir: &Path) -> Result<(), StoreError>;
+
+    /// Whether no other process has become the owner since the storage was opened, as far as is known.
+    fn is_current(&self) -> Result<bool, StoreError> {
+        Ok(true)
+    }
 }
 
 /// The three seams of one partition.

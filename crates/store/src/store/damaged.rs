@@ -5,6 +5,9 @@ use std::borrow::Cow;
 use std::fmt;
 use std::io::ErrorKind;
 
+/// The cure of what may pass.
+pub(crate) const RETRIED: &str = "this server tries again by itself";
+
 /// A collection that is not served, because its content cannot be determined.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damaged {
@@ -33,6 +36,7 @@ impl Damaged {
 
 impl fmt::Display for Damaged {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the collection {} is damaged and not served: {}; {}", self.name, self.problem, self.cure)
+        let what = if self.cure == RETRIED { "cannot be opened now" } else { "is damaged and not served" };
+        write!(f, "the collection {} {what}: {}; {}", self.name, self.problem, self.cure)
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::bucket::{Bucket, BucketStorage, InUse, Pin, Terms};
 use crate::collection::Collection;
+use crate::error::StoreError;
 use crate::seams::Seams;
 use meridian_model::Seq;
 use meridian_model::policy::complete::Complete;
@@ -41,19 +42,14 @@ impl Following {
     }
 
     /// What the owner has said last. Manifests that are read after this hold what it says.
-    pub(crate) fn statement(&self) -> Option<Complete> {
+    ///
+    /// # Errors
+    /// If the owner's lease cannot be read, or is gone since: nothing else may be concluded from the bucket then.
+    pub(crate) fn statement(&self) -> Result<Option<Complete>, StoreError> {
         // Relaxed: a hint where to read on.
-        match self.terms.newest_from(self.term.load(Ordering::Relaxed)) {
-            Ok(newest) => {
-                let (number, term) = newest?;
-                self.term.store(number, Ordering::Relaxed);
-                term.complete
-            }
-            Err(error) => {
-                tracing::warn!(%error, "the owner's lease could not be read: answers grow older meanwhile");
-                None
-            }
-        }
+        let Some((number, term)) = self.terms.newest_from(self.term.load(Ordering::Relaxed))? else { return Ok(None) };
+        self.term.store(number, Ordering::Relaxed);
+        Ok(term.complete)
     }
 
     /// Up to when a collection that was just taken up is complete, by a statement read before.

@@ -1,7 +1,7 @@
 //! The store: a folder of collections, locked by one process.
 //!
 //! Start here. `folder.rs` knows the layout of a data folder, `opening.rs` opens it, `damaged.rs` names collections
-//! that do not open, `records.rs` keeps small things for others.
+//! that do not open, `retrying.rs` tries them again, `records.rs` keeps small things for others.
 
 mod closing;
 pub(crate) mod damaged;
@@ -13,6 +13,7 @@ mod making;
 mod naming;
 mod opening;
 pub(crate) mod records;
+mod retrying;
 mod shared;
 mod threads;
 
@@ -30,6 +31,7 @@ use crate::store::folder::{LOCK, MARKER, check_marker, make_root};
 use crate::store::following::Following;
 use crate::store::full::{Full, Watched};
 use crate::store::records::{COPIES, Mended, Records};
+use crate::store::retrying::Retries;
 use meridian_model::{Background, Subscriber};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
@@ -61,6 +63,10 @@ pub(crate) struct Inner {
     pub(crate) changing: Mutex<()>,
     /// Collections that could not be opened.
     pub(crate) damaged: Mutex<BTreeMap<(String, String), Damaged>>,
+    /// Those of them that are tried again.
+    retries: Mutex<Retries>,
+    /// Held while they are.
+    retrying: Mutex<()>,
     /// Problems of the folder itself.
     problems: Vec<Problem>,
     /// Records that were damaged and are repaired.
@@ -148,6 +154,8 @@ impl Store {
             collections: Directory::default(),
             changing: Mutex::default(),
             damaged: Mutex::default(),
+            retries: Mutex::default(),
+            retrying: Mutex::default(),
             problems,
             mended: Mended::default(),
             audit,

@@ -4,11 +4,12 @@ use crate::collection::Collection;
 use crate::error::StoreError;
 use crate::recovery;
 use crate::store::Inner;
-use crate::store::damaged::Damaged;
+use crate::store::damaged::{Damaged, RETRIED};
 use crate::store::folder::{Standing, clear, names, standing};
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::Arc;
 use std::thread::Builder;
 
 /// Collections of a bucket that are opened at a time: each waits for some eighty calls, most of them one after the other.
@@ -21,26 +22,36 @@ impl Inner {
             // What failed is set apart, and tried again with each refresh.
             return self.follow_all().map(drop);
         }
-        let there = self.there()?;
+        self.for_each_of(self.there()?.into_iter(), |tenant, name| match self.open_one(tenant, name) {
+            Ok(Some(collection)) => self.collections.insert(tenant, name, collection),
+            Ok(None) => {}
+            // One damaged collection must not keep the server from serving the others.
+            Err(e) => drop(self.set_apart(tenant, name, &e)),
+        });
+        Ok(())
+    }
+
+    /// Does something for each collection, for several at a time where that pays.
+    pub(super) fn for_each_of(
+        &self,
+        all: impl ExactSizeIterator<Item = (String, String)> + Send,
+        act: impl Fn(&str, &str) + Sync,
+    ) {
         let together = self.common.options.background && self.common.storage.is_shared();
-        let openers = if together { OPENERS.min(there.len()) } else { 1 };
-        let next = Mutex::new(there.into_iter());
+        let openers = if together { OPENERS.min(all.len()) } else { 1 };
+        let next = Mutex::new(all);
         // A call of its own: the lock is free while a collection is opened.
         let take = || next.lock().next();
-        let open = || {
+        let work = || {
             while let Some((tenant, name)) = take() {
-                if let Err(e) = self.open_one(&tenant, &name) {
-                    // One damaged collection must not keep the server from serving the others.
-                    self.set_apart(&tenant, &name, &e);
-                }
+                act(&tenant, &name);
             }
         };
         std::thread::scope(|scope| {
             // Without a thread, or with fewer of them, the others open the rest.
-            (1..openers).for_each(|_| drop(Builder::new().spawn_scoped(scope, open)));
-            open();
+            (1..openers).for_each(|_| drop(Builder::new().spawn_scoped(scope, work)));
+            work();
         });
-        Ok(())
     }
 
     /// Collections that exist, by tenant and name, and remains of others.
@@ -67,14 +78,14 @@ impl Inner {
         }
     }
 
-    /// Opens a collection, or ends its removal.
-    fn open_one(&self, tenant: &str, name: &str) -> Result<(), StoreError> {
+    /// Opens a collection, or ends its removal. It is not listed yet.
+    pub(super) fn open_one(&self, tenant: &str, name: &str) -> Result<Option<Arc<Collection>>, StoreError> {
         let disk = self.common.seams.disk.as_ref();
         let dir = self.partition_dir(tenant, name);
         if let Some(registry) = self.common.storage.registry() {
             return match self.common.storage_of(&dir).catalog.newest()? {
-                Some(_) => self.open_made(tenant, name, &dir),
-                None => registry.clear(&dir),
+                Some(_) => self.open_made(tenant, name, &dir).map(Some),
+                None => registry.clear(&dir).map(|()| None),
             };
         }
         let standing = match standing(disk, &dir)? {
@@ -83,25 +94,33 @@ impl Inner {
             standing => standing,
         };
         match standing {
-            Standing::Empty | Standing::Dropped => self.clear_leftovers(&dir),
+            Standing::Empty | Standing::Dropped => self.clear_leftovers(&dir).map(|()| None),
             // Never cleared: the files may be all that is left of acknowledged events.
             Standing::Lost(problem) => Err(StoreError::corrupt(&problem.path, problem.detail)),
-            Standing::Made => self.open_made(tenant, name, &dir),
+            Standing::Made => self.open_made(tenant, name, &dir).map(Some),
         }
     }
 
-    fn open_made(&self, tenant: &str, name: &str, dir: &Path) -> Result<(), StoreError> {
+    fn open_made(&self, tenant: &str, name: &str, dir: &Path) -> Result<Arc<Collection>, StoreError> {
         let partition = recovery::open(&self.common, dir)?;
-        let collection = Collection::new(tenant, name, partition, self.wake.clone());
-        self.collections.insert(tenant, name, collection);
-        Ok(())
+        Ok(Collection::new(tenant, name, partition, self.wake.clone()))
     }
 
-    /// Notes that a collection cannot be opened: from now on its name is taken and its files are left alone.
+    /// Notes that a collection cannot be opened: from now on its name is taken and its files are left alone. In a bucket what may pass is tried
+    /// again.
     pub(crate) fn set_apart(&self, tenant: &str, name: &str, error: &StoreError) -> Damaged {
         tracing::error!(%tenant, collection = %name, %error, "a collection could not be opened");
-        let damaged = Damaged::of(tenant, name, error);
-        self.damaged.lock().insert((tenant.to_owned(), name.to_owned()), damaged.clone());
+        let (mut damaged, at) = (Damaged::of(tenant, name, error), (tenant.to_owned(), name.to_owned()));
+        if self.common.storage.registry().is_some() {
+            if error.may_pass() {
+                damaged.cure = RETRIED.into();
+            }
+            // Who only reads tries with each refresh.
+            if !self.common.read_only {
+                self.retry_later(at.clone(), error);
+            }
+        }
+        self.damaged.lock().insert(at, damaged.clone());
         damaged
     }
 

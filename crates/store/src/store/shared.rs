@@ -1,6 +1,6 @@
 //! A store whose collections lie in a bucket: the owner's, and those of servers that only read.
 
-use crate::bucket::{Bucket, BucketStorage, PIN_TTL, ReadOnly, Terms, check_log};
+use crate::bucket::{Bucket, BucketStorage, OWNER, PIN_TTL, ReadOnly, Terms, check_log};
 use crate::collection::Collection;
 use crate::error::StoreError;
 use crate::options::Options;
@@ -15,8 +15,6 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Name of the lease of the process that writes.
-const OWNER: &str = "owner";
 /// Most bytes of log that an owner leaves unflushed in a collection: what the next one reads before it serves.
 const TAIL_BYTES: u64 = 64 << 20;
 
@@ -44,10 +42,10 @@ impl Store {
         log: SharedLog,
     ) -> Result<Store, StoreError> {
         check(&options)?;
-        check_log(bucket.as_ref(), seams.clock.as_ref(), &log)?;
+        let id = check_log(bucket.as_ref(), &seams, &log)?;
         options.log_bytes = options.log_bytes.min(TAIL_BYTES);
         let term = Terms::new(&bucket, OWNER).newest()?.map_or(0, |(_, term)| term.epoch);
-        let storage = Arc::new(storage(&options, &seams, bucket, term).with_log(log));
+        let storage = Arc::new(storage(&options, &seams, bucket, term).with_log(log, id));
         Store::open_as(options, seams, |_| storage, None)
     }
 
@@ -91,14 +89,17 @@ impl Store {
             let (tenant, collection) = (tenant.to_owned(), name.to_owned());
             Behind { tenant, collection, time }
         };
-        // No later than now: the clock may have been set back since a write was accepted.
-        let mut behind: Vec<Behind> = self
-            .collections()
-            .iter()
-            .filter_map(|c| Some(of(c.tenant(), c.name(), c.state().behind?.min(now))))
-            .collect();
-        // Nobody knows what the log of one holds that could not be opened.
-        behind.extend(inner.damaged.lock().values().map(|damaged| of(&damaged.tenant, &damaged.name, i64::MIN)));
+        // Nobody knows what the log of one holds that could not be opened. Before the others: one that is opened meanwhile is among those.
+        let unopened: Vec<(String, String)> = inner.damaged.lock().keys().cloned().collect();
+        let mut behind: Vec<Behind> = unopened.iter().map(|(tenant, name)| of(tenant, name, i64::MIN)).collect();
+        behind.extend(self.collections().iter().filter_map(|c| {
+            let state = c.state();
+            // What is missing was acknowledged nobody knows when.
+            let hurt = state.refuses.is_some() || !state.missing.is_empty();
+            // No later than now: the clock may have been set back since a write was accepted.
+            let time = if hurt { i64::MIN } else { state.behind?.min(now) };
+            Some(of(c.tenant(), c.name(), time))
+        }));
         // Last: a store that closes has let go of its collections by the time that it has flushed them.
         let known = !inner.common.read_only && !self.is_outdated() && !inner.closed.load(Ordering::Acquire);
         known.then(|| Complete::at(now, behind))
@@ -133,7 +134,7 @@ impl Inner {
     /// Whether collections may be made and dropped here.
     pub(crate) fn check_writable(&self) -> Result<(), StoreError> {
         match self.common.read_only {
-            true => Err(Invalid::new("this server only reads: make and drop collections at the owner").into()),
+            true => Err(Invalid::new("this server only reads: create and drop collections at a gateway").into()),
             false => Ok(()),
         }
     }
@@ -141,7 +142,9 @@ impl Inner {
     /// Loads what the owner has committed, in every collection. Returns whether anything changed, and the last error.
     pub(crate) fn follow_all(&self) -> Result<(bool, Option<StoreError>), StoreError> {
         // Before the manifests are looked at: what it says holds for those that are found then.
-        let said = self.following.as_ref().and_then(Following::statement);
+        // A lease that is gone means a bucket that is gone, for example a folder that is not mounted any more. Its collections
+        // were not dropped, and stay as they were.
+        let said = self.following.as_ref().map(Following::statement).transpose()?.flatten();
         let note = |collection: &Collection| {
             let time =
                 self.following.as_ref().zip(said.as_ref()).map(|(following, said)| following.time_of(said, collection));

@@ -1,4 +1,4 @@
-//! The threads of a store: one flushes, one merges.
+//! The threads of a store: one flushes, one merges. Over a bucket a third one opens what did not open for now.
 
 use super::Inner;
 use crate::collection::Collection;
@@ -19,7 +19,12 @@ type Step = fn(&Inner) -> bool;
 impl Inner {
     pub(super) fn start_threads(self: &Arc<Self>) -> Result<Vec<JoinHandle<()>>, StoreError> {
         // One thread for flushes and one for merges: a long merge never keeps a flush waiting.
-        let lanes: [(&str, Step); 2] = [("meridian-flush", Inner::flush_step), ("meridian-merge", Inner::merge_step)];
+        let lanes: [(&str, Step); 3] = [
+            ("meridian-flush", Inner::flush_step),
+            ("meridian-merge", Inner::merge_step),
+            ("meridian-open", Inner::open_step),
+        ];
+        let used = if self.common.storage.registry().is_some() { 3 } else { 2 };
         let start = |(name, step): (&str, Step)| {
             let inner = self.clone();
             std::thread::Builder::new().name(name.to_owned()).spawn(move || {
@@ -33,7 +38,12 @@ impl Inner {
                 }
             })
         };
-        lanes.into_iter().map(start).collect::<Result<_, _>>().map_err(StoreError::io("start threads for", &self.root))
+        lanes
+            .into_iter()
+            .take(used)
+            .map(start)
+            .collect::<Result<_, _>>()
+            .map_err(StoreError::io("start threads for", &self.root))
     }
 
     fn all(&self) -> Vec<Arc<Collection>> {
@@ -58,6 +68,10 @@ impl Inner {
             worked |= self.attempt(&collection, "flush", || collection.maintain_memory(flush));
         }
         worked
+    }
+
+    fn open_step(&self) -> bool {
+        self.open_due() > 0
     }
 
     fn merge_step(&self) -> bool {

@@ -18,6 +18,7 @@ pub(super) struct Held {
     /// When its first write was taken, in microseconds since 1970.
     pub(super) time: i64,
     pub(super) bytes: u64,
+    pub(super) messages: u64,
 }
 
 /// The state of a reader between two messages.
@@ -45,6 +46,7 @@ struct Open {
     /// `None`: its first chunks are gone, as a manifest covers it.
     content: Option<Vec<u8>>,
     bytes: u64,
+    messages: u64,
 }
 
 impl Chain {
@@ -96,7 +98,14 @@ impl Chain {
 
     fn owner(&mut self, sequence: u64, header: &Header) {
         // A group without its end was never acknowledged.
-        self.found.torn_bytes += self.open.take().map_or(0, |cut| cut.bytes);
+        if let Some(cut) = self.open.take() {
+            self.found.torn_bytes += cut.bytes;
+            // It takes room until the group before it is flushed.
+            if let Some(held) = self.held.last_mut() {
+                held.bytes += cut.bytes;
+                held.messages += cut.messages;
+            }
+        }
         self.follows(sequence, header.position);
         self.last = Some(header.position);
     }
@@ -109,13 +118,14 @@ impl Chain {
             }
             self.follows(sequence, header.position.saturating_sub(1));
             self.last = self.last.or(Some(header.position.saturating_sub(1)));
-            self.open = Some(Open { header, sequence, content: Some(part.to_vec()), bytes });
+            self.open = Some(Open { header, sequence, content: Some(part.to_vec()), bytes, messages: 1 });
         } else {
             let next = |open: &Open| open.header.group == header.group && open.header.chunk + 1 == header.chunk;
             match &mut self.open {
                 Some(open) if next(open) => {
                     open.header = header;
                     open.bytes += bytes;
+                    open.messages += 1;
                     if let Some(content) = &mut open.content {
                         content.extend_from_slice(part);
                     }
@@ -123,7 +133,7 @@ impl Chain {
                 // A stream may begin in the middle of a group that is flushed.
                 None if self.last.is_none() => {
                     self.last = Some(header.position.saturating_sub(1));
-                    self.open = Some(Open { header, sequence, content: None, bytes });
+                    self.open = Some(Open { header, sequence, content: None, bytes, messages: 1 });
                 }
                 _ => {
                     self.open = None;
@@ -146,8 +156,8 @@ impl Chain {
                 Some(Ok(records)) => {
                     let (flushed, time) = (self.flushed, records.first().map_or(0, |record| record.time));
                     self.found.records.extend(records.into_iter().filter(|record: &Record| record.position > flushed));
-                    let (sequence, bytes) = (group.sequence, group.bytes);
-                    self.held.push(Held { sequence, last_position: last, time, bytes });
+                    let (sequence, bytes, messages) = (group.sequence, group.bytes, group.messages);
+                    self.held.push(Held { sequence, last_position: last, time, bytes, messages });
                 }
                 Some(Err(detail)) => self.damaged(sequence, detail),
                 None => self.missing(sequence, self.flushed.saturating_add(1), last),

@@ -12,7 +12,7 @@
 use super::chain::{Chain, End, Held};
 use super::message::{Header, Kind, group_of, hash_of};
 use super::publish::{Failure, Published, publish};
-use super::{Stream, Streams, name_of};
+use super::{Stream, Streams};
 use crate::error::StoreError;
 use crate::log::Record;
 use crate::seams::{AppendError, LogPlace, Replayed, Seams, WriteLog};
@@ -26,15 +26,18 @@ use std::sync::Arc;
 
 /// Max searches for the end of the stream, while others publish to it.
 const TURNS: usize = 32;
+/// Gaps in a read that are looked at one by one: more of them are no batch that went missing.
+const GAPS_MAX: usize = 64;
+/// Bytes that a server puts around a message at most, beside its subject: its own 34, and a header with the expectation.
+const FRAME: u64 = 128;
 
 /// The log of one partition in a stream.
 #[derive(Debug)]
 pub(crate) struct StreamLog {
     streams: Arc<dyn Streams>,
     seams: Seams,
-    /// The partition's folder below the data folder.
-    dir: PathBuf,
-    life: u64,
+    /// What the names of the streams of all generations begin with.
+    prefix: String,
     /// The epoch that the lease has given to this process; 0: it has none.
     term: u64,
     accept_loss: bool,
@@ -83,20 +86,18 @@ struct Writer {
 }
 
 impl StreamLog {
-    /// The log of the partition in the folder `dir` below the data folder. `life`: of the collection; `term`: the lease's epoch, 0 without one.
+    /// The log in streams whose names begin with `prefix`. `term`: the lease's epoch, 0 without one.
     pub(crate) fn new(
         streams: Arc<dyn Streams>,
         accept_loss: bool,
         seams: &Seams,
-        dir: &Path,
-        life: u64,
+        prefix: String,
         term: u64,
     ) -> StreamLog {
         StreamLog {
             streams,
             seams: seams.clone(),
-            dir: dir.to_owned(),
-            life,
+            prefix,
             term,
             accept_loss,
             id: seams.random.next_u64(),
@@ -108,7 +109,7 @@ impl StreamLog {
     }
 
     fn name(&self, generation: u64) -> String {
-        name_of(&self.dir, self.life, generation)
+        format!("{}{generation}", self.prefix)
     }
 
     fn path(&self) -> PathBuf {
@@ -124,7 +125,8 @@ impl StreamLog {
     fn make(&self, name: &str) -> Result<Arc<dyn Stream>, StoreError> {
         self.streams.create(name).map_err(self.failed("create"))?;
         let made = self.streams.open(name).map_err(self.failed("open"))?;
-        made.ok_or_else(|| self.failed("open")(io::ErrorKind::NotFound.into()))
+        // No loss: a server that does not know of it yet has answered.
+        made.ok_or_else(|| self.failed("open")(io::Error::other("it was just made, and is not there: try again later")))
     }
 
     fn header(&self, kind: Kind, epoch: u32, position: u64, before: u64) -> Result<Header, StoreError> {
@@ -238,6 +240,11 @@ impl StreamLog {
             Err(Failure::Clean(error, stored)) => {
                 if stored > 0 {
                     self.state = State::Cut(after(stored));
+                    // It takes room until the group before it is flushed.
+                    if let Some(held) = self.held.back_mut() {
+                        held.bytes += messages.iter().take(stored).map(|message| message.len() as u64).sum::<u64>();
+                        held.messages += stored as u64;
+                    }
                 }
                 Err(AppendError::Clean(self.failed("publish to")(error)))
             }
@@ -277,10 +284,12 @@ impl StreamLog {
         let bounds = stream.bounds().map_err(self.failed("read"))?;
         let mut chain = Chain::new(&self.path(), number_of(self.generation)?, flushed);
         if bounds.first <= bounds.last {
-            // The next number to come, and the first one that did not.
-            let (mut next, mut left_out) = (bounds.first, None);
+            // The next number to come, and the last one of each gap: what another process has purged meanwhile is before it.
+            let (mut next, mut left_out) = (bounds.first, Vec::new());
             let mut take = |sequence: u64, message: Bytes| {
-                left_out = left_out.or((sequence > next).then_some(next));
+                if sequence > next && left_out.len() < GAPS_MAX {
+                    left_out.push(sequence - 1);
+                }
                 next = sequence + 1;
                 chain.take(sequence, &message);
             };
@@ -295,6 +304,15 @@ impl StreamLog {
         }
         let (found, end) = chain.end(new, bounds.last > 0);
         Ok((bounds.last, found, end))
+    }
+
+    /// Whether groups may take so much more of the stream.
+    fn has_room(&self, stream: &dyn Stream, bytes: u64, messages: u64) -> bool {
+        let max = stream.bytes_max();
+        let frame = FRAME + self.prefix.len() as u64 + 20;
+        let taken = |bytes: u64, messages: u64| bytes.saturating_add(messages.saturating_mul(frame));
+        let held = self.held.iter().map(|held| taken(held.bytes, held.messages));
+        max == u64::MAX || held.fold(taken(bytes, messages), u64::saturating_add) <= max
     }
 
     /// Gives up what is missing, where the operator has decided so.
@@ -360,10 +378,14 @@ impl WriteLog for StreamLog {
             return Err(AppendError::Clean(Invalid::new(detail).into()));
         };
         let bytes = messages.iter().map(|message| message.len() as u64).sum();
-        let sequence = writer.sequence + 1;
+        let (sequence, count) = (writer.sequence + 1, messages.len() as u64);
+        // The server has room beyond this one, and keeps it for whoever takes over.
+        if !self.has_room(writer.stream.as_ref(), bytes, count) {
+            return Err(AppendError::Clean(self.failed("publish to")(io::ErrorKind::StorageFull.into())));
+        }
         self.send(writer, messages)?;
         self.position = last.position;
-        self.held.push_back(Held { sequence, last_position: last.position, time: first.time, bytes });
+        self.held.push_back(Held { sequence, last_position: last.position, time: first.time, bytes, messages: count });
         Ok(bytes)
     }
 

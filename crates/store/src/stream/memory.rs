@@ -35,11 +35,20 @@ struct State {
     cut: bool,
     /// Messages before the last one that is asked for at which reads end.
     behind: u64,
+    /// Numbers that reads leave out.
+    skipped: Vec<u64>,
     /// Calls to let pass, and then what happens before the next one.
     pause: Option<(u64, Meanwhile)>,
     /// Max bytes of a message; 0: 1 MiB.
     message_max: usize,
+    /// Max bytes of what groups take of a stream; `None`: any number.
+    bytes_max: Option<u64>,
 }
+
+/// Bytes around a message beside its subject, as a server counts them.
+const FRAME: u64 = 79;
+/// Room of a stream beyond what groups may take.
+const RESERVE: u64 = 16 << 10;
 
 #[derive(Debug, Default)]
 struct Messages {
@@ -69,6 +78,11 @@ impl MemoryStreams {
         self.0.lock().faults.push((after, fault));
     }
 
+    /// Limits each stream to so many bytes, frames included, and some room for owner records.
+    pub fn limit(&self, bytes: u64) {
+        self.0.lock().bytes_max = Some(bytes);
+    }
+
     /// Cuts every call off, or lets them through again.
     pub fn cut(&self, cut: bool) {
         self.0.lock().cut = cut;
@@ -79,12 +93,18 @@ impl MemoryStreams {
         self.0.lock().behind = messages;
     }
 
+    /// Lets reads of ranges leave a number out, as they do where a batch is lost on its way.
+    pub fn skip(&self, number: u64) {
+        self.0.lock().skipped.push(number);
+    }
+
     /// Takes all faults away, but for messages that are stalled already.
     pub fn heal(&self) {
         let mut state = self.0.lock();
         state.faults.clear();
         state.cut = false;
         state.behind = 0;
+        state.skipped.clear();
     }
 
     /// Lets stalled messages arrive, in order.
@@ -158,6 +178,11 @@ impl MemoryStreams {
 }
 
 impl Messages {
+    /// Bytes that it takes at a server.
+    fn bytes(&self, name: &str) -> u64 {
+        self.messages.values().map(|message| framed(name, message)).sum()
+    }
+
     fn store(&mut self, expected: u64, message: &Bytes) -> Answer {
         if self.last != expected {
             return Answer::Refused;
@@ -166,6 +191,10 @@ impl Messages {
         self.messages.insert(self.last, message.clone());
         Answer::Stored(self.last)
     }
+}
+
+fn framed(name: &str, message: &Bytes) -> u64 {
+    FRAME + name.len() as u64 + message.len() as u64
 }
 
 impl State {
@@ -185,7 +214,11 @@ impl State {
         let fault = self.fault();
         // Nobody takes it.
         let Some(stream) = self.streams.get_mut(name) else { return Answer::Denied(ErrorKind::NotConnected.into()) };
+        let max = self.bytes_max.map_or(u64::MAX, |max| max + RESERVE);
         match fault {
+            None if max < u64::MAX && stream.bytes(name) + framed(name, message) > max => {
+                Answer::Denied(ErrorKind::StorageFull.into())
+            }
             None => stream.store(expected, message),
             Some(StreamFault::Before) => lost(),
             Some(StreamFault::After) => {
@@ -271,9 +304,13 @@ impl Stream for MemoryStream {
     }
 
     fn read(&self, from: u64, to: u64, each: &mut dyn FnMut(u64, Bytes)) -> io::Result<()> {
-        let to = to.saturating_sub(self.streams.0.lock().behind);
+        let (to, skipped) = {
+            let state = self.streams.0.lock();
+            (to.saturating_sub(state.behind), state.skipped.clone())
+        };
         let messages = self.with(|stream| {
             let range = stream.messages.range(from..).take_while(|(number, _)| **number <= to);
+            let range = range.filter(|(number, _)| !skipped.contains(*number));
             range.map(|(number, message)| (*number, message.clone())).collect::<Vec<_>>()
         })?;
         messages.into_iter().for_each(|(number, message)| each(number, message));
@@ -282,5 +319,9 @@ impl Stream for MemoryStream {
 
     fn purge(&self, below: u64) -> io::Result<()> {
         self.with(|stream| stream.messages.retain(|number, _| *number >= below))
+    }
+
+    fn bytes_max(&self) -> u64 {
+        self.streams.0.lock().bytes_max.unwrap_or(u64::MAX)
     }
 }

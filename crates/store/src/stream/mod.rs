@@ -45,6 +45,13 @@ impl SharedLog {
             SharedLog::Streams { .. } => "nats",
         }
     }
+
+    /// Notes that the collections were opened: what a stream loses from here on nobody has decided to give up.
+    pub fn opened(&mut self) {
+        if let SharedLog::Streams { accept_loss, .. } = self {
+            *accept_loss = false;
+        }
+    }
 }
 
 /// Streams that several processes share. Calls block, and each has a deadline.
@@ -93,6 +100,12 @@ pub trait Stream: Send + Sync + std::fmt::Debug {
 
     /// Removes messages below a number.
     fn purge(&self, below: u64) -> io::Result<()>;
+
+    /// Max bytes of the messages of groups, with what a server puts around each. There is room for owner records beyond it: a stream that groups
+    /// have filled can still be taken over.
+    fn bytes_max(&self) -> u64 {
+        u64::MAX
+    }
 }
 
 /// What came of the publish of one message.

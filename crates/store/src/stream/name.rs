@@ -3,17 +3,17 @@
 use std::fmt::Write;
 use std::path::Path;
 
-/// Name of the stream of a partition: `m.{tenant}.{collection}.p0.{life}.{generation}`.
+/// Name of the stream of a partition: `m.{bucket}.{tenant}.{collection}.p0.{life}.{generation}`.
 ///
-/// `dir`: the partition's folder below the data folder.
-pub(crate) fn name_of(dir: &Path, life: u64, generation: u64) -> String {
-    format!("{}{generation}", prefix_of(dir, life))
+/// `bucket`: the bucket's id, as several buckets may share an account. `dir`: the partition's folder below the data folder.
+pub(crate) fn name_of(bucket: &str, dir: &Path, life: u64, generation: u64) -> String {
+    format!("{}{generation}", prefix_of(bucket, dir, life))
 }
 
 /// What the names of all generations begin with.
-pub(crate) fn prefix_of(dir: &Path, life: u64) -> String {
+pub(crate) fn prefix_of(bucket: &str, dir: &Path, life: u64) -> String {
     let parts = dir.iter().filter_map(|part| part.to_str()).filter(|part| *part != "/");
-    let mut name = "m".to_owned();
+    let mut name = format!("m.{bucket}");
     for part in parts.enumerate().filter(|(at, part)| *at > 0 || *part != "tenants").map(|(_, part)| part) {
         name.push('.');
         token(part, &mut name);
@@ -41,10 +41,10 @@ mod tests {
 
     #[test]
     fn no_two_partitions_have_one_stream() {
-        let of = |dir: &str, life, generation| name_of(Path::new(dir), life, generation);
-        assert_eq!(of("tenants/t/ships/p0", 0, 1), "m.t.ships.p0.0.1");
-        assert_eq!(of("tenants/t/sh.ips=2E*/p0", 0, 1), "m.t.sh=2Eips=3D2E=2A.p0.0.1");
-        assert_eq!(of("tenants/tenants/é >/p0", 2, 0), "m.tenants.=C3=A9=20=3E.p0.2.0");
-        assert_eq!(of("/p0", 0, 0), "m.p0.0.0");
+        let of = |dir: &str, life, generation| name_of("b", Path::new(dir), life, generation);
+        assert_eq!(of("tenants/t/ships/p0", 0, 1), "m.b.t.ships.p0.0.1");
+        assert_eq!(of("tenants/t/sh.ips=2E*/p0", 0, 1), "m.b.t.sh=2Eips=3D2E=2A.p0.0.1");
+        assert_eq!(of("tenants/tenants/é >/p0", 2, 0), "m.b.tenants.=C3=A9=20=3E.p0.2.0");
+        assert_eq!(of("/p0", 0, 0), "m.b.p0.0.0");
     }
 }

@@ -33,8 +33,8 @@ fn implementations() -> Vec<(&'static str, Arc<dyn Storage>)> {
     // Small messages: groups take several.
     let streams = Arc::new(MemoryStreams::new(300));
     // A collection has its stream from its making on.
-    streams.create("m.p0.0.0").unwrap();
-    let stream = of_bucket(seams).with_log(SharedLog::Streams { streams, accept_loss: false });
+    streams.create("m.b.p0.0.0").unwrap();
+    let stream = of_bucket(seams).with_log(SharedLog::Streams { streams, accept_loss: false }, "b");
     vec![
         ("disk", Arc::new(DiskStorage(Arc::new(disk)))),
         ("memory", Arc::new(MemoryStorage::new())),

@@ -1,6 +1,7 @@
 //! `meridian cluster`: a cluster for trial on this machine, and what a bucket says of any cluster.
 
 mod nodes;
+mod private;
 mod probe;
 mod status;
 mod up;

@@ -1,5 +1,6 @@
 //! `cluster.json`: the processes of a folder, for scripts, for `meridian cluster status` and for the next start.
 
+use super::private;
 use crate::failure::Failure;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -90,7 +91,7 @@ impl Nodes {
         let (path, beside) = (folder.join(FILE), folder.join(format!("{FILE}.new")));
         let text = serde_json::to_string_pretty(self);
         let text = text.map_err(|e| Failure::Refused(format!("{} cannot be written: {e}", path.display())))?;
-        std::fs::write(&beside, text + "\n")
+        private::write(&beside, &(text + "\n"))
             .and_then(|()| std::fs::rename(&beside, &path))
             .map_err(|e| Failure::Refused(format!("{} cannot be written: {e}", path.display())))
     }

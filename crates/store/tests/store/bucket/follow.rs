@@ -35,9 +35,9 @@ fn a_reader_sees_what_was_flushed_and_changes_nothing() {
     // Refused, with who takes them.
     assert_eq!(write(&c, 5), Fate::Refused);
     let refused = c.delete(&["w1-0".to_owned()]).unwrap_err();
-    assert!(matches!(&refused, WriteError::Refused(why) if why.contains("owner")), "{refused}");
+    assert!(matches!(&refused, WriteError::Refused(why) if why.contains("gateway")), "{refused}");
     let made = reader.create("t", "d", schema(IdRole::Made), Settings::default()).unwrap_err();
-    assert!(matches!(&made, StoreError::Invalid(_)) && made.to_string().contains("owner"), "{made}");
+    assert!(matches!(&made, StoreError::Invalid(_)) && made.to_string().contains("gateway"), "{made}");
     assert!(reader.drop_collection("t", "c").is_err());
     assert!(c.set_settings(Settings { retention: Some(Duration::from_secs(1)), ..Settings::default() }).is_err());
     let _ = c.flush();

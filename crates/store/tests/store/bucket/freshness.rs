@@ -121,6 +121,28 @@ fn idle_and_behind(cluster: &Cluster) {
     assert!((39..=42).contains(&cluster.age(&seen)), "{}", cluster.age(&seen));
 }
 
+/// As a folder is that is not mounted any more.
+#[test]
+fn a_reader_of_a_bucket_that_is_empty_all_at_once_keeps_what_it_has_and_writes_nothing() {
+    let cluster = Cluster::new();
+    let owner = cluster.owner();
+    let c = owner.collection();
+    write(&c, 1);
+    c.flush().unwrap();
+    let reader = cluster.reader();
+    cluster.clock.advance(SECOND);
+    reader.refresh().unwrap();
+    let names: Vec<String> = cluster.bucket.objects().into_iter().map(|(name, _)| name).collect();
+    names.iter().for_each(|name| cluster.bucket.harm(name, None));
+    for _ in 0..40 {
+        cluster.clock.advance(SECOND);
+        let error = reader.refresh().unwrap_err().to_string();
+        assert!(error.contains("mounted"), "{error}");
+    }
+    assert!(reader.collection("t", "c").is_some(), "it was not dropped");
+    assert!(cluster.bucket.objects().is_empty(), "{:?}", cluster.bucket.objects());
+}
+
 #[test]
 fn a_reader_of_a_collection_of_which_nothing_was_said_does_not_call_it_fresh() {
     let cluster = Cluster::new();

@@ -256,6 +256,20 @@ fn a_create_that_goes_wrong_is_made_once() {
     assert_eq!(writer.get("a").unwrap().unwrap(), b"4");
 }
 
+/// For example in a folder that is not mounted any more.
+#[test]
+fn records_that_are_gone_are_not_taken_for_unchanged() {
+    let bucket = MemoryBucket::new();
+    let reader = process(&bucket);
+    process(&bucket).put("token", b"1").unwrap();
+    let (version, _) = all(&reader);
+    assert!(reader.since(version).unwrap().is_none());
+    links(&bucket).iter().for_each(|link| bucket.harm(link, None));
+    let error = reader.since(version).unwrap_err();
+    assert!(matches!(error, StoreError::Corrupt { .. }) && error.to_string().contains("mounted"), "{error}");
+    assert!(matches!(reader.put("more", b""), Err(StoreError::Corrupt { .. })), "nothing is begun anew");
+}
+
 #[test]
 fn a_link_that_is_damaged_or_missing_is_named_and_not_served_around() {
     for gone in [true, false] {

@@ -1,10 +1,11 @@
 //! Messages whose answers are lost, late, doubled or refused.
 
-use super::{Cluster, Fate, Writes, write_large};
+use super::{Cluster, Fate, Process, Writes, write_large};
 use crate::bucket::write;
-use crate::world::content;
-use meridian_store::WriteError;
+use crate::world::{Event, batch, content};
+use meridian_store::bucket::MemoryBucket;
 use meridian_store::stream::StreamFault;
+use meridian_store::{Write, WriteError};
 
 #[test]
 fn what_came_of_a_message_is_found_out() {
@@ -51,6 +52,44 @@ fn a_full_stream_refuses_and_a_group_that_it_took_in_part_counts_for_nothing() {
 }
 
 #[test]
+fn a_stream_that_groups_have_filled_is_taken_over() {
+    // Groups of one message, and of several.
+    for message_max in [0, 100] {
+        let cluster = Cluster::of(message_max);
+        cluster.streams.limit(20_000);
+        let mut owner = cluster.first();
+        let mut writes = Writes::default();
+        let filled = |owner: &Process| {
+            let full = (0..1_000).any(|number| match owner.collection.write(single(owner, number)) {
+                Ok(_) => false,
+                Err(WriteError::Full(_)) => true,
+                Err(other) => panic!("{other}"),
+            });
+            assert!(full, "the stream never fills up");
+        };
+        assert_eq!(writes.write(&owner.collection), Fate::Stored);
+        filled(&owner);
+        let before = content(&owner.collection.snapshot());
+        // One owner after another is killed before it can flush.
+        for _ in 0..10 {
+            drop(owner);
+            owner = cluster.next();
+            assert_eq!(content(&owner.collection.snapshot()), before);
+            let full = owner.collection.write(single(&owner, 1_000));
+            assert!(matches!(full, Err(WriteError::Full(_))), "{full:?}");
+        }
+        owner.collection.flush().unwrap();
+        owner.collection.write(single(&owner, 1_000)).unwrap();
+        assert_eq!(content(&cluster.next().collection.snapshot()).len(), before.len() + 1);
+    }
+}
+
+/// A write of one event: of such writes the last one that fits leaves less room than an owner record takes.
+fn single(process: &Process, number: i64) -> Write {
+    Write::new(batch(&process.collection.schema(), &[Event::new(format!("single{number}"), number)]))
+}
+
+#[test]
 fn a_stream_that_is_out_of_reach_leaves_the_outcome_open() {
     let cluster = Cluster::default();
     let owner = cluster.first();
@@ -88,6 +127,26 @@ fn a_read_that_is_behind_is_no_end_of_the_stream() {
 }
 
 #[test]
+fn a_batch_that_a_read_leaves_out_is_no_loss() {
+    let cluster = Cluster::default();
+    let owner = cluster.first();
+    let mut writes = Writes::default();
+    (0..8).for_each(|_| assert_eq!(writes.write(&owner.collection), Fate::Stored));
+    drop(owner);
+    // Message 3, the second write, is lost, and that is to be given up. Message 6 is there, and was not read.
+    cluster.streams.harm(3, None);
+    cluster.streams.skip(6);
+    for accept_loss in [false, true] {
+        let store = cluster.open_with(accept_loss).unwrap();
+        assert!(store.collection("t", "c").is_none(), "accept_loss {accept_loss}: {:?}", store.problems());
+    }
+    cluster.streams.heal();
+    let store = cluster.open_with(true).unwrap();
+    writes.note(2, Fate::Refused);
+    writes.compare(&store.collection("t", "c").unwrap());
+}
+
+#[test]
 fn a_group_of_many_messages_is_there_whole() {
     let cluster = Cluster::of(1 << 10);
     let owner = cluster.first();
@@ -117,12 +176,37 @@ fn what_a_manifest_covers_leaves_the_stream() {
 }
 
 #[test]
+fn two_buckets_share_an_account_and_know_nothing_of_each_other() {
+    let one = Cluster::default();
+    let two = Cluster { bucket: MemoryBucket::new(), streams: one.streams.clone() };
+    let first = one.first();
+    let mut writes = Writes::default();
+    (0..3).for_each(|_| assert_eq!(writes.write(&first.collection), Fate::Stored));
+    // A collection of the same name.
+    let second = two.first();
+    assert_eq!((second.store.problems(), content(&second.collection.snapshot()).len()), (Vec::new(), 0));
+    assert_eq!(write(&second.collection, 1_000), Fate::Stored);
+    second.collection.flush().unwrap();
+    assert_eq!(writes.write(&first.collection), Fate::Stored, "the other one's owner has fenced it");
+    assert!(!first.store.is_outdated());
+    // Dropped and made again.
+    assert!(second.store.drop_collection("t", "c").unwrap());
+    drop((first, second));
+    let next = one.next();
+    writes.compare(&next.collection);
+    assert_eq!(writes.write(&next.collection), Fate::Stored);
+    let other = two.first();
+    assert_eq!((other.store.problems(), content(&other.collection.snapshot()).len()), (Vec::new(), 0));
+    writes.compare(&one.next().collection);
+}
+
+#[test]
 fn the_log_of_a_bucket_is_one_and_the_same() {
     let cluster = Cluster::default();
     drop(cluster.first());
     let other = crate::bucket::open(&cluster.bucket).unwrap_err().to_string();
     assert!(other.contains("--log nats"), "{other}");
-    let bucket = meridian_store::bucket::MemoryBucket::new();
+    let bucket = MemoryBucket::new();
     drop(crate::bucket::Process::first(&bucket));
     let cluster = Cluster { bucket, ..Cluster::default() };
     let other = cluster.open().unwrap_err().to_string();

@@ -1,8 +1,10 @@
 //! Streams that lose what they had acknowledged.
 
 use super::{Cluster, Fate, Writes};
-use crate::world::content;
-use meridian_store::WriteError;
+use crate::bucket::seams;
+use crate::world::{content, options};
+use meridian_store::{SharedLog, Store, WriteError};
+use std::sync::Arc;
 
 #[test]
 fn what_a_live_owner_holds_is_flushed_and_it_goes_on_in_a_new_stream() {
@@ -77,6 +79,27 @@ fn a_loss_is_given_up_without_a_further_write() {
         drop(next);
         assert_eq!(content(&cluster.next().collection.snapshot()).len(), flushed.len() + 3);
     }
+}
+
+#[test]
+fn a_loss_is_given_up_once() {
+    let cluster = Cluster::default();
+    let mut log = cluster.log(true);
+    let open = |log: &SharedLog| {
+        Store::open_shared_over(options(), seams(), Arc::new(cluster.bucket.clone()), log.clone()).unwrap()
+    };
+    drop(cluster.first());
+    cluster.streams.lose_all();
+    let store = open(&log);
+    log.opened();
+    assert_eq!(store.problems(), []);
+    assert_eq!(crate::bucket::write(&store.collection("t", "c").unwrap(), 1), Fate::Stored);
+    drop(store);
+    // The same process takes over again, and the streams have lost something else.
+    cluster.streams.lose_all();
+    let store = open(&log);
+    assert!(!store.problems().is_empty());
+    assert_eq!(crate::bucket::write(&store.collection("t", "c").unwrap(), 2), Fate::Refused);
 }
 
 #[test]
@@ -157,12 +180,15 @@ fn what_nobody_holds_any_more_is_named_and_stops_the_collection_until_it_is_give
             assert!(problems.iter().any(|problem| problem.to_string().contains(words)), "{words}: {problems:?}");
             let c = store.collection("t", "c").unwrap();
             assert_eq!(content(&c.snapshot()).len(), left, "{words}: what is there is served");
+            let complete = store.complete().unwrap();
+            assert_eq!(complete.time_of("t", "c"), i64::MIN, "{words}: readers are told that it is complete");
             let refused = crate::bucket::write(&c, 100);
             assert_eq!(refused, Fate::Refused, "{words}");
             assert!(matches!(c.delete(&["w1-0".to_owned()]), Err(WriteError::Refused(_))), "{words}");
         }
         // An operator gives it up. From the next flush on it is as if it had never been.
         let store = cluster.open_with(true).unwrap();
+        assert!(store.complete().unwrap().time_of("t", "c") > i64::MIN, "{words}");
         let c = store.collection("t", "c").unwrap();
         assert_eq!(crate::bucket::write(&c, 100), Fate::Stored, "{words}");
         c.flush().unwrap();

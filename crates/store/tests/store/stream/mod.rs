@@ -5,6 +5,7 @@ mod bytes;
 mod faults;
 mod lies;
 mod pauses;
+mod retries;
 mod takeover;
 mod wakes;
 

@@ -82,9 +82,7 @@ impl Looker {
                 "where its servers are is in the settings of a process: name them with --config".to_owned(),
             ));
         };
-        // Whoever only looks need not know whether they sync.
-        let options = meridian_nats::NatsOptions { allow_unsynced: true, ..config.cluster.nats.options() };
-        let streams = meridian_nats::open(&options, &self.runtime)?;
+        let streams = meridian_nats::open_to_look(&config.cluster.nats.options(), &self.runtime)?;
         self.streams = Some(SharedLog::Streams { streams, accept_loss: false });
         Ok(())
     }

@@ -1,39 +1,42 @@
 //! Who runs where: names, ports and settings of the processes of a cluster.
 
 use super::super::nodes::{Kind, Node, Nodes};
-use super::super::probe;
+use super::super::private;
 use super::{UpArgs, server};
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::output::say;
-use meridian_store::seams::{DiskLock, Seams};
-use std::fs::DirBuilder;
-use std::io::ErrorKind;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
 use std::net::TcpListener;
-use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use toml::{Table, Value};
 
-/// How long processes of a start that was killed may take to end.
-const LEFT_MAX: Duration = Duration::from_secs(30);
+/// How long processes of a start that was killed may take to end: an owner flushes, the others end their requests.
+const LEFT_MAX: Duration = Duration::from_secs(60);
 /// How often that is looked at.
 const LEFT_LOOK: Duration = Duration::from_millis(100);
 /// Two servers of the log stop once one of them does, so fewer than three are one.
 const SERVERS_MIN: u8 = 3;
+/// The user of the log's servers.
+const USER: &str = "meridian";
 /// Least memory for cached blocks of a process.
 const CACHE_MIN: u64 = 64 << 20;
 
 /// What is to run.
-#[derive(Debug)]
 pub(super) struct Plan {
     /// The folder of all.
     pub(super) folder: PathBuf,
     pub(super) nodes: Nodes,
     /// The NATS server, if the log is there.
     pub(super) server: Option<PathBuf>,
-    /// Held until the end: no second one runs in the folder.
-    _lock: Box<dyn DiskLock>,
+    /// The password of the log's servers, new at each start.
+    password: String,
+    /// File that is locked as long as a process of the folder runs: each of them inherits it.
+    pub(super) running: File,
+    /// Locked until the end: no second one runs in the folder.
+    _lock: File,
 }
 
 impl Plan {
@@ -42,17 +45,19 @@ impl Plan {
         let base = base(args.config.as_deref())?;
         let named = args.folder();
         let failed = |what: &str, e: std::io::Error| Failure::Usage(format!("--dir {}: {what}: {e}", named.display()));
-        // For this user alone, as the bucket: settings may hold secrets.
-        DirBuilder::new().recursive(true).mode(0o700).create(&named).map_err(|e| failed("cannot be made", e))?;
+        // One that was there may be open to others; settings and logs in it are not.
+        private::missing_folder(&named).map_err(|e| failed("cannot be made", e))?;
         // The bucket's address is the same wherever a process runs.
         let folder = named.canonicalize().map_err(|e| failed("cannot be opened", e))?;
-        let lock = Seams::real().disk.lock(&folder.join("lock")).map_err(|e| match e.kind() {
-            ErrorKind::WouldBlock => Failure::Refused(format!(
+        let lock = lock_file(&folder.join("lock")).map_err(|e| failed("its file lock cannot be opened", e))?;
+        lock.try_lock().map_err(|e| match e {
+            TryLockError::WouldBlock => Failure::Refused(format!(
                 "--dir {}: another `meridian cluster up` runs there: stop that one, or name another folder",
                 named.display()
             )),
-            _ => failed("its file lock cannot be locked", e),
+            TryLockError::Error(e) => failed("its file lock cannot be locked", e),
         })?;
+        let running = lock_file(&folder.join("running")).map_err(|e| failed("its file running cannot be opened", e))?;
         let before = Nodes::read(&folder)?;
         let log = log_of(args, before.as_ref())?;
         let servers = match log.as_str() {
@@ -72,7 +77,7 @@ impl Plan {
             }
         }
         let server = (servers > 0).then(|| server::find(args.nats_server.as_deref())).transpose()?;
-        before.iter().try_for_each(wait_for_the_last)?;
+        wait_for_the_last(&running, before.as_ref(), &named, LEFT_MAX)?;
         let mut ports = Ports { before: before.as_ref(), held: Vec::new() };
         let mut nodes = Vec::new();
         for (role, count) in
@@ -86,7 +91,8 @@ impl Plan {
         let urls = |node: &Node| (node.role == Kind::Gateway).then(|| format!("http://{}", node.address));
         let gateways = nodes.iter().filter_map(urls).collect();
         let bucket = format!("file://{}", folder.join("bucket").display());
-        let plan = Plan { nodes: Nodes { gateways, bucket, log, nodes }, folder, server, _lock: lock };
+        let nodes = Nodes { gateways, bucket, log, nodes };
+        let plan = Plan { folder, nodes, server, password: password()?, running, _lock: lock };
         plan.write_settings(&base)?;
         plan.nodes.write(&plan.folder)?;
         Ok(plan)
@@ -102,19 +108,28 @@ impl Plan {
         self.folder_of(node).join(if node.role == Kind::Log { "nats.conf" } else { "settings.toml" })
     }
 
+    /// File with the password of the log's servers.
+    fn password_file(&self) -> PathBuf {
+        self.folder.join("nats-password")
+    }
+
     fn write_settings(&self, base: &Table) -> Result<(), Failure> {
         let failed =
             |path: &Path, e: &std::io::Error| Failure::Refused(format!("{} cannot be written: {e}", path.display()));
         let logs = self.folder.join("logs");
-        std::fs::create_dir_all(&logs).map_err(|e| failed(&logs, &e))?;
+        private::folder(&logs).map_err(|e| failed(&logs, &e))?;
+        if self.nodes.log == "nats" {
+            let path = self.password_file();
+            private::write(&path, &format!("{}\n", self.password)).map_err(|e| failed(&path, &e))?;
+        }
         for node in &self.nodes.nodes {
             let (folder, path) = (self.folder_of(node), self.settings_of(node));
-            std::fs::create_dir_all(&folder).map_err(|e| failed(&folder, &e))?;
+            private::folder(&folder).map_err(|e| failed(&folder, &e))?;
             let text = match node.role {
                 Kind::Log => self.of_server(node, &folder),
                 _ => self.of_process(node, &folder, base).to_string(),
             };
-            std::fs::write(&path, text).map_err(|e| failed(&path, &e))?;
+            private::write(&path, &text).map_err(|e| failed(&path, &e))?;
             if node.role != Kind::Log {
                 let config = Config::read(&path)?;
                 config.cluster.check(config.role, config.store.ephemeral)?;
@@ -147,16 +162,25 @@ impl Plan {
             let monitors = monitors.map(|monitor| text(&format!("http://{monitor}"))).collect();
             set(&mut table, &["cluster", "nats", "urls"], Value::Array(urls));
             set(&mut table, &["cluster", "nats", "monitor"], Value::Array(monitors));
+            set(&mut table, &["cluster", "nats", "user"], text(USER));
+            set(&mut table, &["cluster", "nats", "password_file"], text(&self.password_file().display().to_string()));
+            // Those of the user's settings are for other servers.
+            for key in ["credentials", "tls_ca", "tls_cert", "tls_key"] {
+                set(&mut table, &["cluster", "nats", key], text(""));
+            }
             let replicas = if servers().count() < usize::from(SERVERS_MIN) { 1 } else { 3 };
             set(&mut table, &["cluster", "nats", "replicas"], Value::Integer(replicas));
         }
         table
     }
 
-    /// Settings of a server of the log.
+    /// Settings of a server of the log. It listens on this machine alone, whose other users do not know the password.
     fn of_server(&self, node: &Node, folder: &Path) -> String {
+        let password = &self.password;
+        let authorization = format!("authorization {{ user: {USER:?}, password: {password:?} }}");
         let mut text = format!(
-            "server_name: {:?}\nlisten: {:?}\nhttp: {:?}\njetstream {{ store_dir: {:?}, sync_interval: always }}\n",
+            "server_name: {:?}\nlisten: {:?}\nhttp: {:?}\n{authorization}\n\
+             jetstream {{ store_dir: {:?}, sync_interval: always }}\n",
             node.name,
             node.address,
             node.monitor.as_deref().unwrap_or_default(),
@@ -164,8 +188,10 @@ impl Plan {
         );
         let routes: Vec<String> = self.nodes.nodes.iter().filter_map(|node| node.routes.clone()).collect();
         if let Some(own) = node.routes.as_ref().filter(|_| routes.len() > 1) {
-            let urls: Vec<String> = routes.iter().map(|route| format!("nats://{route}")).collect();
-            text.push_str(&format!("cluster {{ name: \"meridian\", listen: {own:?}, routes: {urls:?} }}\n"));
+            let urls: Vec<String> = routes.iter().map(|route| format!("nats://{USER}:{password}@{route}")).collect();
+            text.push_str(&format!(
+                "cluster {{\n  name: \"meridian\"\n  listen: {own:?}\n  {authorization}\n  routes: {urls:?}\n}}\n"
+            ));
         }
         text
     }
@@ -217,23 +243,47 @@ fn set(table: &mut Table, path: &[&str], value: Value) {
     }
 }
 
-/// Waits for processes of a start whose supervisor was killed: they end by themselves, and hold ports and folders until then.
-fn wait_for_the_last(before: &Nodes) -> Result<(), Failure> {
+/// Opens a file that is locked.
+fn lock_file(path: &Path) -> io::Result<File> {
+    private::open(path, OpenOptions::new().read(true).write(true).create(true).truncate(false))
+}
+
+/// A random password.
+fn password() -> Result<String, Failure> {
+    let mut random = [0; 16];
+    getrandom::fill(&mut random).map_err(|e| Failure::Refused(format!("the system gives no random numbers: {e}")))?;
+    Ok(format!("{:032x}", u128::from_ne_bytes(random)))
+}
+
+/// Locks the file that processes inherit. Those of a start whose supervisor was killed end by themselves, and hold it, their ports and
+/// their folders until then. Their numbers tell nothing: others may have them by now.
+fn wait_for_the_last(running: &File, before: Option<&Nodes>, named: &Path, max: Duration) -> Result<(), Failure> {
     let begun = Instant::now();
-    for node in before.nodes.iter().filter(|node| node.pid.is_some()) {
-        while probe::takes_connections(&node.address) {
-            if begun.elapsed() > LEFT_MAX {
-                return Err(Failure::Refused(format!(
-                    "{} of the last start, process {}, still listens on {}, or another program does: stop it first",
-                    node.name,
-                    node.pid.unwrap_or_default(),
-                    node.address
-                )));
+    let mut told = false;
+    loop {
+        match running.try_lock() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::WouldBlock) => {}
+            Err(TryLockError::Error(e)) => {
+                let named = named.display();
+                return Err(Failure::Usage(format!("--dir {named}: its file running cannot be locked: {e}")));
             }
-            std::thread::sleep(LEFT_LOOK);
         }
+        if begun.elapsed() >= max {
+            let with_pid = |node: &Node| node.pid.map(|pid| format!("{} (pid {pid})", node.name));
+            let last: Vec<String> = before.iter().flat_map(|before| &before.nodes).filter_map(with_pid).collect();
+            let last = if last.is_empty() { String::new() } else { format!("; they were {}", last.join(", ")) };
+            return Err(Failure::Refused(format!(
+                "--dir {}: processes of the last start run yet: expected that they end{last}",
+                named.display()
+            )));
+        }
+        if !told {
+            say(&format!("waiting for processes of the last start, {} s at most", max.as_secs()));
+            told = true;
+        }
+        std::thread::sleep(LEFT_LOOK);
     }
-    Ok(())
 }
 
 /// Ports: those of the last start where they are free, others as the system chooses.
@@ -289,6 +339,75 @@ mod tests {
         assert_eq!(back["cluster"]["log"].as_str(), Some("bucket"));
         assert_eq!(back["cluster"]["nats"]["replicas"].as_integer(), Some(3));
         assert_eq!(back["log"]["format"].as_str(), Some("json"));
+    }
+
+    #[test]
+    fn processes_of_the_last_start_are_awaited_and_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("running");
+        let wait = |max: u64| {
+            let node = Node {
+                name: "owner-1".to_owned(),
+                role: Kind::Owner,
+                pid: Some(7),
+                address: "127.0.0.1:1".to_owned(),
+                monitor: None,
+                routes: None,
+                log_file: PathBuf::from("x"),
+            };
+            let before =
+                Nodes { gateways: Vec::new(), bucket: String::new(), log: "bucket".to_owned(), nodes: vec![node] };
+            let file = lock_file(&path).unwrap();
+            wait_for_the_last(&file, Some(&before), folder.path(), Duration::from_millis(max))
+        };
+        let mut child = {
+            let held = lock_file(&path).unwrap();
+            held.try_lock().unwrap();
+            // As a process of the cluster inherits it.
+            std::process::Command::new("sleep").arg("60").stdin(held).spawn().unwrap()
+        };
+        let refused = wait(150).unwrap_err();
+        assert_eq!(refused.code(), 3);
+        assert!(
+            refused.to_string().contains("run yet") && refused.to_string().contains("owner-1 (pid 7)"),
+            "{refused}"
+        );
+        child.kill().unwrap();
+        child.wait().unwrap();
+        wait(60_000).unwrap();
+    }
+
+    #[test]
+    fn servers_of_the_log_listen_on_this_machine_and_ask_for_the_password() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut ports = Ports { before: None, held: Vec::new() };
+        let nodes: Vec<Node> = (1..=3).map(|n| ports.node(folder.path(), Kind::Log, n).unwrap()).collect();
+        drop(ports);
+        let nodes = Nodes { gateways: Vec::new(), bucket: "file:///b".to_owned(), log: "nats".to_owned(), nodes };
+        let lock = || lock_file(&folder.path().join("lock")).unwrap();
+        let plan = Plan {
+            folder: folder.path().to_owned(),
+            nodes,
+            server: None,
+            password: password().unwrap(),
+            running: lock(),
+            _lock: lock(),
+        };
+        assert!(plan.password.len() == 32 && plan.password != password().unwrap());
+        let text = plan.of_server(&plan.nodes.nodes[0], Path::new("/f"));
+        let listening: Vec<&str> = text.lines().map(str::trim).filter(|line| line.starts_with("listen:")).collect();
+        assert_eq!(listening.len(), 2, "{text}");
+        assert!(listening.iter().all(|line| line.starts_with("listen: \"127.0.0.1:")), "{text}");
+        assert!(text.contains("http: \"127.0.0.1:"), "{text}");
+        // For clients and for the other servers.
+        let asks = format!("authorization {{ user: \"meridian\", password: \"{}\" }}", plan.password);
+        assert_eq!(text.matches(&asks).count(), 2, "{text}");
+        plan.write_settings(&Table::new()).unwrap();
+        let node = Node { role: Kind::Owner, name: "owner-1".to_owned(), ..plan.nodes.nodes[0].clone() };
+        let table = plan.of_process(&node, Path::new("/f"), &Table::new());
+        let file = table["cluster"]["nats"]["password_file"].as_str().unwrap();
+        assert_eq!(std::fs::read_to_string(file).unwrap().trim(), plan.password);
+        assert!(!table.to_string().contains(&plan.password));
     }
 
     #[test]

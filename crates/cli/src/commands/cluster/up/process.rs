@@ -1,12 +1,13 @@
 //! One process: how it starts, how it is asked to end, and what it said last.
 
 use super::super::nodes::{Kind, Node};
+use super::super::private;
 use super::plan::Plan;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus};
 
 /// A log of this size is set aside at the next start of its process.
 const LOG_MAX: u64 = 16 << 20;
@@ -35,7 +36,8 @@ impl Process {
             }
         };
         let log = log_of(&node.log_file)?;
-        command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
+        // An empty file. Its lock is inherited with it, and ends with the last process that has it.
+        command.stdin(plan.running.try_clone()?).stdout(log.try_clone()?).stderr(log);
         // Ctrl-C at a terminal is for this program alone, which stops the others in order.
         command.process_group(0);
         end_with_parent(&mut command);
@@ -48,13 +50,18 @@ impl Process {
 
     /// How it ended; `None`: it runs.
     pub(super) fn ended(&mut self) -> Option<ExitStatus> {
-        // The only error is that it was waited for before.
+        // Once it was waited for, its status stays.
         self.0.try_wait().ok().flatten()
     }
 
-    /// Asks it to end.
-    pub(super) fn terminate(&self) {
-        terminate(&self.0);
+    /// Asks it to end; says whether it ran.
+    pub(super) fn terminate(&mut self) -> bool {
+        // One that was waited for has given its number back, and another process may have it by now.
+        let runs = self.ended().is_none();
+        if runs {
+            terminate(&self.0);
+        }
+        runs
     }
 
     /// Ends it at once.
@@ -74,9 +81,17 @@ impl Drop for Process {
 #[cfg(target_os = "linux")]
 #[allow(unsafe_code, reason = "the standard library has no other door to what happens between fork and exec")]
 fn end_with_parent(command: &mut Command) {
-    use rustix::process::{Signal, set_parent_process_death_signal};
-    let ask = || set_parent_process_death_signal(Some(Signal::TERM)).map_err(io::Error::from);
-    // Sound: between fork and exec there is one system call, and nothing is allocated.
+    use rustix::process::{Signal, getpid, getppid, set_parent_process_death_signal};
+    let parent = getpid();
+    let ask = move || -> io::Result<()> {
+        set_parent_process_death_signal(Some(Signal::TERM))?;
+        // A parent that ended before the call sends no signal.
+        match getppid() == Some(parent) {
+            true => Ok(()),
+            false => Err(io::ErrorKind::NotFound.into()),
+        }
+    };
+    // Sound: between fork and exec there are two system calls, and nothing is allocated.
     unsafe {
         command.pre_exec(ask);
     }
@@ -104,7 +119,7 @@ fn log_of(path: &Path) -> io::Result<File> {
         old.push(".1");
         std::fs::rename(path, PathBuf::from(old))?;
     }
-    OpenOptions::new().create(true).append(true).open(path)
+    private::open(path, OpenOptions::new().create(true).append(true))
 }
 
 /// The last lines of a log, each behind a bar.
@@ -128,6 +143,25 @@ pub(super) fn last_lines(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::process::Stdio;
+
+    #[test]
+    fn a_process_that_ended_gets_no_signal() {
+        let start = |program: &str| Process(Command::new(program).arg("60").stdin(Stdio::null()).spawn().unwrap());
+        let end = |process: &mut Process| {
+            while process.ended().is_none() {
+                std::thread::sleep(std::time::Duration::from_millis(5));
+            }
+        };
+        let mut process = start("sleep");
+        assert!(process.terminate());
+        end(&mut process);
+        assert!(!process.ended().unwrap().success());
+        assert!(!process.terminate());
+        let mut process = start("true");
+        end(&mut process);
+        assert!(!process.terminate() && process.ended().unwrap().success());
+    }
 
     #[test]
     fn the_end_of_a_log_is_shown() {

@@ -1,12 +1,17 @@
 //! Where the NATS server is.
 
 use crate::failure::Failure;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 const NAME: &str = "nats-server";
 /// The oldest version that will do.
 const OLDEST: (u32, u32) = (2, 15);
+/// How long a program may take to say its version, and how often that is looked at.
+const ANSWER: Duration = Duration::from_secs(10);
+const LOOK: Duration = Duration::from_millis(5);
 /// What the operator can do.
 const HOW: &str = "name one with --nats-server, put one into PATH, or build one from Go modules with scripts/nats.sh of the \
     sources, or with `go install github.com/nats-io/nats-server/v2@latest`";
@@ -48,7 +53,8 @@ fn built() -> impl Iterator<Item = PathBuf> {
     // target/release/meridian
     let of_program = program.as_deref().and_then(Path::parent).and_then(Path::parent).map(Path::to_owned);
     let of_variable = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
-    let targets = of_variable.into_iter().chain(of_program).chain([PathBuf::from("target")]);
+    // Not one of the current folder, which may be another's.
+    let targets = of_variable.into_iter().chain(of_program);
     let tools = targets.filter_map(|target| std::fs::read_dir(target.join("tools")).ok());
     let entries = tools.flat_map(|entries| entries.flatten());
     let folders = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("nats-"));
@@ -57,8 +63,22 @@ fn built() -> impl Iterator<Item = PathBuf> {
 
 /// Major and minor version of a program; `None`: it does not say, as a NATS server does.
 fn version(program: &Path) -> Option<(u32, u32)> {
-    let said = Command::new(program).arg("--version").stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
-    parse(&String::from_utf8_lossy(&said.stdout))
+    let mut command = Command::new(program);
+    command.arg("--version").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let (mut child, begun) = (command.spawn().ok()?, Instant::now());
+    // One that says more than a pipe holds waits for a reader, and is no NATS server.
+    while child.try_wait().ok()?.is_none() {
+        if begun.elapsed() > ANSWER {
+            let _ = child.kill();
+            let _ = child.wait();
+            return None;
+        }
+        std::thread::sleep(LOOK);
+    }
+    // One read: what it may have started keeps the pipe open.
+    let mut said = [0; 256];
+    let bytes = child.stdout.take()?.read(&mut said).ok()?;
+    parse(&String::from_utf8_lossy(&said[..bytes]))
 }
 
 fn parse(said: &str) -> Option<(u32, u32)> {

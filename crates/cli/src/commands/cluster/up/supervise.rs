@@ -40,6 +40,8 @@ struct Supervised {
 struct Supervisor {
     plan: Plan,
     all: Vec<Supervised>,
+    /// Whether what runs could not be written down.
+    is_stale: bool,
 }
 
 /// Ctrl-C and SIGTERM.
@@ -67,13 +69,16 @@ pub(super) async fn run(plan: Plan) -> Result<(), Failure> {
     let now = Instant::now();
     let new = |_: &Node| Supervised { running: None, started: now, pause: PAUSE_MIN, due: None };
     let all = plan.nodes.nodes.iter().map(new).collect();
-    let mut supervisor = Supervisor { plan, all };
+    let mut supervisor = Supervisor { plan, all, is_stale: false };
     let started = tokio::select! {
         () = signals.next() => Ok(false),
         started = supervisor.start() => started.map(|()| true),
     };
     let outcome = match started {
-        Ok(true) => supervisor.watch(&mut signals).await,
+        Ok(true) => {
+            supervisor.watch(&mut signals).await;
+            Ok(())
+        }
         Ok(false) => Ok(()),
         Err(failure) => Err(failure),
     };
@@ -150,16 +155,16 @@ impl Supervisor {
     }
 
     /// Starts again what ends, until a signal.
-    async fn watch(&mut self, signals: &mut Signals) -> Result<(), Failure> {
+    async fn watch(&mut self, signals: &mut Signals) {
         loop {
             tokio::select! {
-                () = signals.next() => return Ok(()),
-                () = sleep(LOOK) => self.look()?,
+                () = signals.next() => return,
+                () = sleep(LOOK) => self.look(),
             }
         }
     }
 
-    fn look(&mut self) -> Result<(), Failure> {
+    fn look(&mut self) {
         let mut changed = false;
         for place in 0..self.all.len() {
             let one = &mut self.all[place];
@@ -176,7 +181,16 @@ impl Supervisor {
                 changed = true;
             }
         }
-        if changed { self.note() } else { Ok(()) }
+        if changed || self.is_stale {
+            let noted = self.note();
+            // The processes go on without it, as on a full disk.
+            if let Err(failure) = &noted
+                && !self.is_stale
+            {
+                say(&format!("{failure}; that is tried again"));
+            }
+            self.is_stale = noted.is_err();
+        }
     }
 
     /// Reports that a process does not run, and lets it start again later.
@@ -215,8 +229,11 @@ impl Supervisor {
         for role in Kind::ALL.into_iter().rev() {
             let places = self.places(role);
             for place in &places {
-                self.all[*place].due = None;
-                self.all[*place].running.iter().for_each(Process::terminate);
+                let one = &mut self.all[*place];
+                one.due = None;
+                if let Some(process) = &mut one.running {
+                    process.terminate();
+                }
             }
             let until = Instant::now() + STOP_MAX;
             while !at_once && self.is_any_left(&places) && Instant::now() < until {

@@ -7,7 +7,8 @@ use meridian_store::SharedLog;
 /// Opens the log.
 #[cfg(feature = "nats")]
 pub(super) async fn open_log(cluster: &Cluster) -> Result<SharedLog, Failure> {
-    use super::{blocking, calls};
+    use super::blocking;
+    use crate::calls::calls;
 
     if cluster.log != "nats" {
         return Ok(SharedLog::Bucket);

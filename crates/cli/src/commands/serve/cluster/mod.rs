@@ -16,12 +16,12 @@ pub(super) use owner::owner;
 pub(super) use scan::scan;
 
 use super::http::Doors;
+use crate::calls::calls;
 use crate::config::{Cluster, Config};
 use crate::failure::Failure;
 use meridian_store::Bucket;
 use meridian_store::seams::Seams;
-use std::sync::{Arc, OnceLock};
-use tokio::runtime::{Builder, Handle, Runtime};
+use std::sync::Arc;
 
 /// Name of the lease of the process that writes.
 const OWNER: &str = "owner";
@@ -53,20 +53,6 @@ async fn open_bucket(cluster: &Cluster, seams: &Seams) -> Result<Arc<dyn Bucket>
     })
 }
 
-/// The runtime on which calls to the bucket and to NATS run, for as long as the process does. The server's own has a bounded number of
-/// threads. Changes that wait for each other could take all of them, and the call that the first one waits for would get none.
-///
-/// Called on a thread that may block: one of two runtimes made at once is dropped.
-fn calls() -> Result<Handle, Failure> {
-    static CALLS: OnceLock<Runtime> = OnceLock::new();
-    if let Some(runtime) = CALLS.get() {
-        return Ok(runtime.handle().clone());
-    }
-    let made = Builder::new_multi_thread().worker_threads(2).thread_name("calls").enable_all().build();
-    let made = made.map_err(|e| Failure::Refused(format!("cannot start threads: {e}")))?;
-    Ok(CALLS.get_or_init(|| made).handle().clone())
-}
-
 /// Runs what may block on a thread for it.
 async fn blocking<T: Send + 'static>(what: &str, work: impl FnOnce() -> T + Send + 'static) -> Result<T, Failure> {
     tokio::task::spawn_blocking(work).await.map_err(|e| Failure::Refused(format!("{what} failed: {e}")))
@@ -75,6 +61,7 @@ async fn blocking<T: Send + 'static>(what: &str, work: impl FnOnce() -> T + Send
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tokio::runtime::Builder;
 
     #[test]
     fn a_call_to_the_bucket_needs_no_thread_of_those_that_wait_for_it() {

@@ -54,7 +54,7 @@ pub(in super::super) async fn owner(
         )));
     }
     let bucket = open_bucket(&config.cluster, &seams).await?;
-    let log = open_log(&config.cluster).await?;
+    let mut log = open_log(&config.cluster).await?;
     let (told, mut stopping) = watch::channel(false);
     tokio::spawn(async move {
         stop.await;
@@ -76,7 +76,7 @@ pub(in super::super) async fn owner(
             Some(listener) => listener,
             None => listen(address.to_string()).await?,
         };
-        let owned = own(&config, &keeper, (&bucket, &log), epoch, taken, &seams, stopping.clone()).await;
+        let owned = own(&config, &keeper, (&bucket, &mut log), epoch, taken, &seams, stopping.clone()).await;
         if !matches!(owned, Ok(Ended::Stopped)) {
             keeper.say(epoch, None);
         }
@@ -99,13 +99,15 @@ pub(in super::super) async fn owner(
 async fn own(
     config: &Config,
     keeper: &Keeper,
-    (bucket, log): (&Arc<dyn Bucket>, &SharedLog),
+    (bucket, log): (&Arc<dyn Bucket>, &mut SharedLog),
     epoch: u64,
     listener: TcpListener,
     seams: &Seams,
     mut stopping: watch::Receiver<bool>,
 ) -> Result<Ended, Failure> {
-    let Some(store) = open(config, keeper, epoch, (bucket, log), seams).await? else { return Ok(Ended::Lost) };
+    let Some(store) = open(config, keeper, epoch, (bucket, &*log), seams).await? else { return Ok(Ended::Lost) };
+    // A loss is given up once, and not what is found missing when this process takes over again.
+    log.opened();
     // Before gateways can reach this process: they read the records once they do.
     if !records::move_in(config, keeper, epoch, bucket, &store, seams).await? {
         return Ok(Ended::Lost);
