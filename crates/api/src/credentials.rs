@@ -1,4 +1,4 @@
-//! Where tokens, tenants, users and sessions are kept: in records beside the collections, or in those that the servers of a cluster share.
+//! Where tokens, tenants, users and sessions are kept: in records beside the collections, or in records that the servers of a cluster share.
 
 use crate::quota;
 use crate::state::AppState;
@@ -20,7 +20,7 @@ pub const RECORD_KINDS: [&str; 2] = [meridian_saved::RECORDS, RECORDS];
 pub const BEHIND: &str =
     "the server cannot read which tokens, tenants and users there are, and lets nobody in until it can";
 
-/// How often shared records are looked at. With the interval of `entry::revocation`, a stream ends within a second of a revocation elsewhere.
+/// Interval between reads of shared records. With the interval of `entry::revocation`, a stream ends within a second of a revocation elsewhere.
 const LOOK: Duration = Duration::from_millis(250);
 /// Time in which other servers have heard of a change, if they can read the records.
 pub const HEARD: Duration = Duration::from_millis(300);

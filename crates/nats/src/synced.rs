@@ -47,7 +47,7 @@ struct Heard {
 }
 
 impl Heard {
-    /// All reasons of those that did not answer.
+    /// The reasons of all silent servers.
     fn silence(&self) -> String {
         let one = |(address, error): &(String, String)| {
             format!("{address} does not say whether the server syncs each message: {error}")

@@ -10,7 +10,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use tokio::time::{Duration, MissedTickBehavior, interval};
 
-/// How often the records are looked at.
+/// Interval between reads of the records.
 const LOOK: Duration = Duration::from_millis(500);
 
 /// Follows the records, until dropped.

@@ -80,7 +80,7 @@ pub(super) struct Registry {
     pub(super) damaged: BTreeMap<String, String>,
     /// Records without a copy.
     pub(super) uncopied: Vec<String>,
-    /// Ids of those that are being created here.
+    /// Ids of searches that are being created here.
     pub(super) creating: BTreeSet<String>,
     running: bool,
     /// The tasks for polls and the checkpoint.

@@ -30,7 +30,7 @@ struct Changes {
 struct Ends {
     callers: Vec<Caller>,
     ledgers: Vec<Arc<Ledger>>,
-    /// Tenants that are gone, and those that are suspended.
+    /// Removed and suspended tenants.
     gone: BTreeSet<String>,
     suspended: BTreeSet<String>,
     logins: BTreeSet<Login>,

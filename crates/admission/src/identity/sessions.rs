@@ -129,7 +129,7 @@ impl Session {
 #[derive(Default)]
 pub(super) struct Sessions {
     map: RwLock<HashMap<String, Arc<Session>>>,
-    /// Ids of records that are to be removed: of sessions that have ended, and those that never were one, as their users were changed since
+    /// Ids of records to remove: of ended sessions, and of records that never became a session, as their users were changed since
     /// or are gone.
     stale: Mutex<BTreeSet<String>>,
 }

@@ -56,7 +56,7 @@ pub async fn change<T: Send + 'static>(
     in_turn(state, run).await?
 }
 
-/// Runs a change of the registry where blocking is allowed: it syncs files, or calls a bucket. All others wait for it, and those that wait on a
+/// Runs a change of the registry where blocking is allowed: it syncs files, or calls a bucket. Other changes wait for it, and changes that wait on a
 /// thread take it from all other work that blocks. So most wait before they have one.
 ///
 /// # Errors

@@ -38,7 +38,7 @@ pub fn identify(
 ) -> Result<Caller> {
     if state.registry.is_behind() && matches!(arrival.peer, Peer::Address(_)) {
         return match access {
-            // What everyone may see. Who asks cannot be known, also not that no credential exists.
+            // What everyone may see. The caller cannot be known, nor whether a credential exists.
             Access::Open => Ok(state.callers.nobody.clone()),
             Access::Needs(..) => Err(Problem::new(Kind::Overloaded, BEHIND).retry_after(Duration::from_secs(1))),
         };

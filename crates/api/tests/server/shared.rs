@@ -94,7 +94,7 @@ fn what_is_changed_at_one_server_counts_at_the_other_and_ends_its_streams() {
     assert_eq!(patch(&two, r#"{"suspended":true}"#).status, 200);
     becomes(401, || browser.get(&one, "/collections"));
 
-    // One log, whoever writes and reads.
+    // One log for all writers and readers.
     let read = |server: &Server| ask(server, Some(&operator), "GET", "/audit?limit=1000", b"").json()["acts"].clone();
     let acts = read(&one);
     assert_eq!(acts, read(&two));

@@ -85,7 +85,7 @@ impl SharedAudit {
         Err(self.chain.too_fast())
     }
 
-    /// Appends lines after those that are known; `None` where another process has appended since.
+    /// Appends lines after the known ones; `None` where another process has appended since.
     fn try_append(&self, state: &mut State, acts: &[Act]) -> Result<Option<u64>, StoreError> {
         let whole = self.chain.wants_whole(&state.end, 0, CHAPTER_WEIGHT);
         let (mut chapters, mut trimmed) = (Vec::new(), None);

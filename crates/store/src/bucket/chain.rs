@@ -228,8 +228,8 @@ impl Chain {
     }
 
     /// Whether the next link is to be a whole one, where that has so many bytes.
-    pub fn wants_whole(&self, end: &End, bytes: u64, least: u64) -> bool {
-        end.number == 0 || end.weight >= bytes.max(least)
+    pub fn wants_whole(&self, end: &End, bytes: u64, min: u64) -> bool {
+        end.number == 0 || end.weight >= bytes.max(min)
     }
 
     /// Appends a link after `end`. `None`: another process has appended one; read on.

@@ -42,7 +42,7 @@ pub(crate) struct InUse {
     pub(crate) folder: String,
     /// Version of the oldest manifest of which an object is read.
     pub(crate) manifest: u64,
-    /// The least sequence number of a snapshot that may be asked for.
+    /// Min sequence number of a snapshot that a request may name.
     pub(crate) seq: u64,
 }
 
@@ -151,7 +151,7 @@ struct Board {
     known: bool,
     /// By the name of the reader.
     readers: BTreeMap<String, Reader>,
-    /// By folder: the oldest manifest and the least sequence number in use.
+    /// By folder: the oldest manifest and the min sequence number in use.
     in_use: HashMap<String, (u64, u64)>,
 }
 
@@ -186,7 +186,7 @@ impl Pins {
         board.known
     }
 
-    /// Of the partition in a folder: the oldest manifest that a reader uses, and the least sequence number.
+    /// Of the partition in a folder: the oldest manifest that a reader uses, and the min sequence number.
     pub(super) fn in_use(&self, folder: &str) -> Option<(u64, u64)> {
         self.board.lock().in_use.get(folder).copied()
     }
@@ -237,8 +237,8 @@ impl Pins {
         dead.iter().for_each(|dead| drop(board.readers.remove(dead)));
         board.in_use.clear();
         for InUse { folder, manifest, seq } in board.readers.values().flat_map(|reader| &reader.in_use) {
-            let (oldest, least) = board.in_use.entry(folder.clone()).or_insert((*manifest, *seq));
-            (*oldest, *least) = ((*oldest).min(*manifest), (*least).min(*seq));
+            let (oldest, min) = board.in_use.entry(folder.clone()).or_insert((*manifest, *seq));
+            (*oldest, *min) = ((*oldest).min(*manifest), (*min).min(*seq));
         }
         Ok(())
     }
@@ -298,7 +298,7 @@ mod tests {
         assert!(holds(&one));
         pass(10);
         assert!(pins.look());
-        assert_eq!(pins.in_use("f"), Some((7, 60)), "the least of all readers");
+        assert_eq!(pins.in_use("f"), Some((7, 60)), "the min of all readers");
         assert_eq!(pins.in_use("g"), None);
         // Two goes on; one cannot be heard of any more.
         for _ in 0..20 {

@@ -14,9 +14,9 @@ use parking_lot::Mutex;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-/// Changes weigh at least so much before all records are written again.
+/// Min weight of the changes before all records are written again.
 const WHOLE_BYTES: u64 = 256 << 10;
-/// Links whose changes are held for those that follow, and their bytes: who is further behind gets all records.
+/// Links whose changes are held for followers, and their bytes: a follower further behind gets all records.
 const RECENT_MAX: usize = 64;
 const RECENT_BYTES_MAX: usize = 4 << 20;
 /// How often a change is tried that is good for any version.

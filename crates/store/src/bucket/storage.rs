@@ -170,7 +170,7 @@ impl Storage for BucketStorage {
     }
 
     fn pinned(&self, dir: &Path) -> Option<u64> {
-        self.pins.in_use(&self.place_of(dir)).map(|(_, least)| least)
+        self.pins.in_use(&self.place_of(dir)).map(|(_, min)| min)
     }
 }
 

@@ -95,7 +95,7 @@ pub struct PinUse {
     pub folder: String,
     /// Version of the oldest manifest of which an object is read.
     pub manifest: u64,
-    /// The least sequence number of a snapshot that may be asked for.
+    /// Min sequence number of a snapshot that a request may name.
     pub seq: u64,
 }
 

@@ -29,7 +29,7 @@ pub trait Storage: Send + Sync + std::fmt::Debug {
     /// Does deferred work that is due. Called periodically.
     fn tend(&self) {}
 
-    /// The least sequence number of a snapshot that another process may show, of the partition in a folder; `None`: none is known of.
+    /// Min sequence number of a snapshot that another process may show, of the partition in a folder; `None`: none is known.
     fn pinned(&self, dir: &Path) -> Option<u64> {
         let _ = dir;
         None

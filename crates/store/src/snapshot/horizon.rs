@@ -18,7 +18,7 @@ struct HorizonState {
     uses: VecDeque<(i64, u64)>,
     /// Snapshots below this one are gone.
     dropped: u64,
-    /// The least number that another process uses; its owner renews that.
+    /// Min number that another process uses; its owner renews it.
     pinned: Option<u64>,
     memory_seconds: i64,
 }
@@ -67,8 +67,8 @@ impl Horizon {
     }
 
     /// Other processes use snapshots from this one on, until more is said; `None`: none is known to.
-    pub(crate) fn pin(&self, least: Option<u64>) {
-        self.state.lock().pinned = least;
+    pub(crate) fn pin(&self, min: Option<u64>) {
+        self.state.lock().pinned = min;
     }
 
     /// Another process has dropped what snapshots below this one show.

@@ -115,7 +115,7 @@ impl Inner {
             if error.may_pass() {
                 damaged.cure = RETRIED.into();
             }
-            // Who only reads tries with each refresh.
+            // A store that only reads tries with each refresh.
             if !self.common.read_only {
                 self.retry_later(at.clone(), error);
             }

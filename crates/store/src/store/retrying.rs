@@ -91,7 +91,7 @@ impl Inner {
         let _changing = self.changing.lock();
         if let Some(collection) = opened {
             if self.check_open().is_err() {
-                // The store has let go of those that it knew.
+                // The store has closed the collections that it knew.
                 let _ = collection.close(false);
                 return false;
             }
@@ -99,7 +99,7 @@ impl Inner {
         }
         tracing::info!(%tenant, collection = %name, "a collection that could not be opened is open now, or gone");
         let at = (tenant.to_owned(), name.to_owned());
-        // After it is among those that are open: it is never neither.
+        // After its insertion: at no time is it in neither map.
         self.damaged.lock().remove(&at);
         self.retries.lock().remove(&at);
         true

@@ -83,7 +83,7 @@ impl Store {
     /// ([`crate::Lease::say`]). `None`: that is not known, as another process may have taken over, or the store is closing.
     pub fn complete(&self) -> Option<Complete> {
         let inner = &self.inner;
-        // The time first: what is acknowledged before it is among what is looked at below.
+        // The time first: what was acknowledged before it is covered by the reads below.
         let now = inner.common.seams.clock.now();
         let of = |tenant: &str, name: &str, time| {
             let (tenant, collection) = (tenant.to_owned(), name.to_owned());
@@ -141,7 +141,7 @@ impl Inner {
 
     /// Loads what the owner has committed, in every collection. Returns whether anything changed, and the last error.
     pub(crate) fn follow_all(&self) -> Result<(bool, Option<StoreError>), StoreError> {
-        // Before the manifests are looked at: what it says holds for those that are found then.
+        // Before the manifests are read: the statement holds for the manifests that are found then.
         // A lease that is gone means a bucket that is gone, for example a folder that is not mounted any more. Its collections
         // were not dropped, and stay as they were.
         let said = self.following.as_ref().map(Following::statement).transpose()?.flatten();

@@ -26,7 +26,7 @@ use std::sync::Arc;
 
 /// Max searches for the end of the stream, while others publish to it.
 const TURNS: usize = 32;
-/// Gaps in a read that are looked at one by one: more of them are no batch that went missing.
+/// Max gaps of a read that are checked one by one: more gaps are no missing batch.
 const GAPS_MAX: usize = 64;
 /// Bytes that a server puts around a message at most, beside its subject: its own 34, and a header with the expectation.
 const FRAME: u64 = 128;
@@ -379,7 +379,7 @@ impl WriteLog for StreamLog {
         };
         let bytes = messages.iter().map(|message| message.len() as u64).sum();
         let (sequence, count) = (writer.sequence + 1, messages.len() as u64);
-        // The server has room beyond this one, and keeps it for whoever takes over.
+        // The server has room beyond this one, and keeps it for the next owner.
         if !self.has_room(writer.stream.as_ref(), bytes, count) {
             return Err(AppendError::Clean(self.failed("publish to")(io::ErrorKind::StorageFull.into())));
         }

@@ -1,4 +1,4 @@
-//! The audit log that processes share: one chain of lines, whoever writes, of which the oldest go.
+//! The audit log that processes share: one chain of lines of all writers. The oldest lines go.
 
 use super::records::control;
 use meridian_store::bucket::{Bucket, BucketFault, MemoryBucket};

@@ -294,7 +294,7 @@ fn a_link_that_is_damaged_or_missing_is_named_and_not_served_around() {
             assert!(matches!(error, StoreError::Corrupt { .. }) && said.contains(&hit), "{said}");
         }
         assert_eq!(links(&bucket).len(), if gone { 2 } else { 3 }, "nothing is built on it");
-        // Who has not read so far cannot know of a number that is gone, and is not answered for it.
+        // A reader that has not come so far cannot know of a lost number, and gets no answer for it.
         assert!(matches!(reader.put("more", b""), Err(StoreError::Corrupt { .. })), "{gone}");
     }
 }
@@ -331,7 +331,7 @@ fn records_of_a_folder_move_once_and_those_of_the_bucket_count() {
     control(&half).records("saved").put("looked", b"here").unwrap();
     assert_eq!(control(&half).move_in(&store, &kinds).unwrap(), Moved::Records(2));
     assert_eq!(process(&half).names().unwrap(), ["token-1"]);
-    // So does one with another folder, whose records come beside those that are there.
+    // So does one with another folder, whose records come beside the existing ones.
     let mixed = MemoryBucket::new();
     control(&mixed).records("saved").put("looked", b"elsewhere").unwrap();
     control(&mixed).records("saved").put("theirs", b"here").unwrap();

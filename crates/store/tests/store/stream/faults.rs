@@ -41,7 +41,7 @@ fn a_full_stream_refuses_and_a_group_that_it_took_in_part_counts_for_nothing() {
         let full = write_large(&owner, "large", 2_000);
         assert!(matches!(full, Err(WriteError::Full(_))), "full after {after}: {full:?}");
         assert!(!owner.store.is_outdated());
-        // Whoever goes on: this process, or the next one.
+        // Either process may go on: this one, or the next.
         let owner = if after % 2 == 0 { owner } else { cluster.next() };
         assert_eq!(writes.write(&owner.collection), Fate::Stored);
         writes.compare(&owner.collection);

@@ -1,6 +1,6 @@
 //! What was found, as `meridian cluster status --json` prints it: names stay, and new ones may come.
 //!
-//! Times are RFC 3339, ages milliseconds. Manifests and snapshots are texts: their numbers pass those that JSON readers keep exactly.
+//! Times are RFC 3339, ages milliseconds. Manifests and snapshots are texts: their numbers exceed what JSON readers keep exactly.
 
 use super::super::nodes::Kind;
 use crate::failure::Failure;
@@ -18,9 +18,9 @@ pub(super) struct Document {
     pub(super) bucket: String,
     /// `bucket` or `nats`.
     pub(super) log: String,
-    /// Why the log in NATS was not looked at, if so.
+    /// Why the log in NATS was not checked, if so.
     pub(super) log_error: Option<String>,
-    /// Who has the lease, or had it last; `None`: nobody ever had.
+    /// The holder of the lease, or the last one; `None`: there never was one.
     pub(super) owner: Option<Owner>,
     pub(super) collections: Vec<Collection>,
     pub(super) readers: Vec<Reader>,
@@ -96,7 +96,7 @@ pub(super) struct Pinned {
     pub(super) readers: u64,
     /// Version of the oldest manifest in use.
     pub(super) manifest: String,
-    /// The least sequence number of a snapshot in use.
+    /// Min sequence number of a snapshot in use.
     pub(super) snapshot: String,
 }
 

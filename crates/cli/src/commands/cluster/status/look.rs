@@ -117,12 +117,12 @@ fn owner(term: &Term, age: Option<i64>) -> Owner {
 fn collection(found: Surveyed, term: Option<&Term>, pins: &[&PinUse], now: i64) -> Collection {
     let said = term.and_then(|term| term.complete.as_ref());
     let complete = said.map(|said| said.time_of(&found.tenant, &found.name));
-    // The least time stands for one that is not known.
+    // The min time stands for an unknown one.
     let complete = complete.filter(|time| *time != i64::MIN);
     let used: Vec<&&PinUse> = pins.iter().filter(|used| used.folder == found.folder).collect();
     let oldest = used.iter().map(|used| used.manifest).min();
-    let least = used.iter().map(|used| used.seq).min();
-    let pinned = oldest.zip(least).map(|(manifest, seq)| Pinned {
+    let min = used.iter().map(|used| used.seq).min();
+    let pinned = oldest.zip(min).map(|(manifest, seq)| Pinned {
         readers: used.len() as u64,
         manifest: version(manifest),
         snapshot: seq.to_string(),

@@ -15,7 +15,7 @@ use toml::{Table, Value};
 
 /// How long processes of a start that was killed may take to end: an owner flushes, the others end their requests.
 const LEFT_MAX: Duration = Duration::from_secs(60);
-/// How often that is looked at.
+/// Interval between two checks.
 const LEFT_LOOK: Duration = Duration::from_millis(100);
 /// Two servers of the log stop once one of them does, so fewer than three are one.
 const SERVERS_MIN: u8 = 3;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 const NAME: &str = "nats-server";
 /// The oldest version that will do.
 const OLDEST: (u32, u32) = (2, 15);
-/// How long a program may take to say its version, and how often that is looked at.
+/// Deadline of a program's version, and the interval between two checks.
 const ANSWER: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(5);
 /// What the operator can do.

@@ -14,7 +14,7 @@ use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{Instant, sleep, sleep_until};
 
-/// How often processes are looked at.
+/// Interval between two checks of the processes.
 const LOOK: Duration = Duration::from_millis(100);
 /// How long processes of one role may take until they answer.
 const START_MAX: Duration = Duration::from_secs(120);
