@@ -7,6 +7,7 @@ mod common;
 use common::batches::{Batches, SPEC};
 use common::up::Up;
 use common::{meridian, send};
+use rustix::process::{getpid, set_child_subreaper};
 use serde_json::{Value, json};
 use std::fs::Permissions;
 use std::net::TcpListener;
@@ -122,6 +123,8 @@ fn a_folder_has_one_cluster_and_its_log_stays() {
 
 #[test]
 fn a_start_waits_for_processes_of_a_killed_one_and_for_no_other_program() {
+    // Their parent stays in this session: the kernel continues stopped processes whose group has lost its session.
+    set_child_subreaper(Some(getpid())).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let up = Up::start(folder.path(), 1, &[]);
     let before = up.nodes();
