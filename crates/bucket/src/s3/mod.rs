@@ -122,19 +122,19 @@ impl S3Bucket {
     fn meta(&self, name: &str) -> io::Result<ObjectMeta> {
         let (store, key) = (self.clients.reads.clone(), self.key(name)?);
         let options = GetOptions { range: Some(GetRange::Bounded(0..1)), ..GetOptions::default() };
-        let looked = self.wait(SMALL, async move {
+        let answer = self.wait(SMALL, async move {
             let found = store.get_opts(&key, options).await?;
             let meta = found.meta.clone();
             // Read to its end, so that the connection serves the next call.
             found.bytes().await.map(|_| meta)
         });
-        match looked {
+        match answer {
             // An object without a first byte.
             Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
                 let (store, key) = (self.clients.reads.clone(), self.key(name)?);
                 self.wait(SMALL, async move { store.head(&key).await })
             }
-            looked => looked,
+            answer => answer,
         }
     }
 }
