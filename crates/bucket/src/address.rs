@@ -29,8 +29,11 @@ impl Address {
                     ));
                 }
                 let prefix = prefix.trim_end_matches('/');
-                if let Err(error) = Name::parse(prefix) {
-                    return refuse(format!("{prefix:?} in {address}: {error}: expected names separated by one slash"));
+                // A path drops a slash in front, and would then name other objects.
+                if Name::parse(prefix).map_or(true, |path| path.as_ref() != prefix) {
+                    return refuse(format!(
+                        "{prefix:?} in {address} cannot begin the names of objects: expected names separated by one slash"
+                    ));
                 }
                 Ok(Address::S3 { bucket: bucket.to_owned(), prefix: prefix.to_owned() })
             }
