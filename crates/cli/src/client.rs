@@ -5,6 +5,8 @@
 use crate::args::{OwnerTarget, Target, folder_exists};
 #[cfg(feature = "cluster")]
 use crate::calls::calls;
+#[cfg(feature = "cluster")]
+use crate::config::{Config, S3};
 use crate::control;
 use crate::failure::Failure;
 use crate::http::{Parameter, Server};
@@ -64,15 +66,16 @@ impl Client {
         match target {
             OwnerTarget::Target(Target::Server(address)) => Ok(Client { server: Server::at(address)?, own: None }),
             OwnerTarget::Target(Target::Folder(folder)) => Client::of_served(folder),
-            OwnerTarget::Bucket(address) => Client::of_bucket(address),
+            OwnerTarget::Bucket { address, config } => Client::of_bucket(address, config.as_deref()),
         }
     }
 
     /// A client of the records in a bucket, and of what owners have flushed to it, which is not changed.
     #[cfg(feature = "cluster")]
-    fn of_bucket(address: &str) -> Result<Client, Failure> {
+    fn of_bucket(address: &str, config: Option<&Path>) -> Result<Client, Failure> {
         let (seams, runtime) = (Seams::real(), Own::runtime()?);
-        let bucket = meridian_bucket::open(address, &calls()?, &seams.random).map_err(|e| match e {
+        let s3 = config.map(Config::read).transpose()?.map_or_else(S3::default, |config| config.cluster.s3).options();
+        let bucket = meridian_bucket::open(address, &s3, &calls()?, &seams.random).map_err(|e| match e {
             StoreError::Invalid(what) => Failure::Usage(format!("--bucket {address}: {what}")),
             other => other.into(),
         })?;
@@ -87,7 +90,7 @@ impl Client {
     }
 
     #[cfg(not(feature = "cluster"))]
-    fn of_bucket(address: &str) -> Result<Client, Failure> {
+    fn of_bucket(address: &str, _config: Option<&Path>) -> Result<Client, Failure> {
         Err(Failure::Usage(format!("--bucket {address}: this program was built without the feature `cluster`")))
     }
 

@@ -13,6 +13,7 @@ mod images;
 mod memory;
 mod nats;
 mod observe;
+mod s3;
 mod search;
 mod server;
 mod sign_in;
@@ -29,6 +30,7 @@ use meridian_federation::provider::shipped;
 use meridian_federation::{Classifier, ImageSettings};
 use meridian_store::{Durability, Options};
 pub use observe::Traces;
+pub use s3::S3;
 use setting::Setting;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -119,6 +121,7 @@ fn all() -> impl Iterator<Item = &'static Setting> {
         observe::SETTINGS,
         cluster::SETTINGS,
         nats::SETTINGS,
+        s3::SETTINGS,
     ]
     .into_iter()
     .flatten()

@@ -3,6 +3,8 @@
 
 pub mod batches;
 pub mod collector;
+#[path = "../../../bucket/tests/gateway/mod.rs"]
+pub mod gateway;
 pub mod group;
 pub mod nats;
 pub mod owners;

@@ -93,6 +93,7 @@ pub(super) async fn serve(
     let open = state.registry.is_empty();
     // Named in hints: without it, the command would make a token in another folder.
     let tokens_at = match (&bucket, &folder) {
+        (Some(bucket), _) if bucket.starts_with("s3://") => format!("--bucket {bucket} --config FILE"),
         (Some(bucket), _) => format!("--bucket {bucket}"),
         (None, Some(folder)) => format!("--data {}", folder.display()),
         (None, None) => "--url http://127.0.0.1:PORT".to_owned(),

@@ -67,7 +67,7 @@ pub struct ServeArgs {
     /// Log of a cluster: bucket or nats
     #[arg(long, value_name = "LOG")]
     pub log: Option<String>,
-    /// Bucket of a cluster: file://DIR, a folder that all its processes share
+    /// Bucket of a cluster: file://DIR, a folder that all its processes share, or s3://BUCKET/PREFIX
     #[arg(long, value_name = "ADDRESS")]
     pub bucket: Option<String>,
     /// Address and port where an owner answers gateways; port 0 selects a free one [default: 127.0.0.1:7118]

@@ -4,7 +4,7 @@ use super::super::nodes::{Kind, Node};
 use super::super::probe;
 use super::document::{Collection, Document, Lease, Owner, Pinned, Process, Reader, Tail};
 use super::nodes_of;
-use crate::config::Config;
+use crate::config::{Config, S3};
 use crate::failure::Failure;
 use jiff::Timestamp;
 use meridian_store::bucket::{Flushed, PIN_HELD, PinUse, ReaderPin, Survey, Surveyed};
@@ -36,7 +36,8 @@ impl Looker {
         runtime: &Handle,
     ) -> Result<Looker, Failure> {
         let seams = Seams::real();
-        let opened = meridian_bucket::open_to_look(bucket, runtime).map_err(|e| match e {
+        let s3 = config.as_ref().map_or_else(S3::default, |config| config.cluster.s3.clone()).options();
+        let opened = meridian_bucket::open_to_look(bucket, &s3, runtime).map_err(|e| match e {
             StoreError::Invalid(what) => Failure::Usage(format!("--bucket {bucket}: {what}")),
             other => other.into(),
         })?;

@@ -45,8 +45,9 @@ impl Opened {
 
 /// Opens the bucket that all processes of the cluster share.
 async fn open_bucket(cluster: &Cluster, seams: &Seams) -> Result<Arc<dyn Bucket>, Failure> {
-    let (address, random) = (cluster.bucket.clone(), seams.random.clone());
-    let open = move || -> Result<Arc<dyn Bucket>, Failure> { Ok(meridian_bucket::open(&address, &calls()?, &random)?) };
+    let (address, s3, random) = (cluster.bucket.clone(), cluster.s3.options(), seams.random.clone());
+    let open =
+        move || -> Result<Arc<dyn Bucket>, Failure> { Ok(meridian_bucket::open(&address, &s3, &calls()?, &random)?) };
     blocking("opening the bucket", open).await?.map_err(|failure| match failure {
         Failure::Usage(what) => Failure::Usage(format!("--bucket {}: {what}", cluster.bucket)),
         other => other,
