@@ -17,6 +17,7 @@
 //! | `collections/{tenant}/{collection}/{life}` | that there is such a collection |
 //! | `tenants/{tenant}/{collection}/p0/{life}/wal/{epoch}-{number}` | a group of writes, or a fence |
 //! | `tenants/{tenant}/{collection}/p0/{life}/manifests/{number}` | a manifest, or that the collection was dropped |
+//! | `tenants/{tenant}/{collection}/p0/{life}/manifests/0-newest-{number}` | empty: this manifest was the newest |
 //! | `tenants/{tenant}/{collection}/p0/{life}/segments/{file}` | what a manifest names, as in a data folder |
 //! | `leases/{name}/{number}` | a term of a lease |
 //! | `records/{kind}/{number}` | a change of records, or all of them |

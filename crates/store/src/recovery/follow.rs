@@ -1,6 +1,7 @@
 //! Following a collection that another process writes: each newer manifest replaces the previous one for all readers at once.
 
 use super::open::{Common, prepare};
+use crate::catalog::disk::MANIFEST;
 use crate::catalog::manifest::{Manifest, SegmentEntry};
 use crate::catalog::sidecars::{read_dead, read_hidden};
 use crate::error::{Problem, StoreError};
@@ -34,6 +35,14 @@ impl Partition {
         let mut failed = None;
         for _ in 0..TRIES {
             let Some(manifest) = self.catalog.newest()? else { return Ok(None) };
+            // What is newest never goes back: manifests are lost, and what is known here is more than what is left.
+            if manifest.version() < self.manifest.version() {
+                let path = self.shared.dir.join(MANIFEST);
+                return Err(StoreError::corrupt(
+                    &path,
+                    "newer manifests were read before than those that are there now",
+                ));
+            }
             if manifest == self.manifest && !self.entries.iter().any(|entry| self.is_sick(entry)) {
                 return Ok(Some(false));
             }

@@ -55,6 +55,82 @@ fn a_manifest_that_is_damaged_is_named_and_nothing_is_served() {
     assert!(damaged.contains(newest.rsplit('/').next().unwrap()), "{damaged}");
 }
 
+/// Names of the manifests, oldest first.
+fn manifests(bucket: &MemoryBucket) -> Vec<String> {
+    let names = bucket.objects().into_iter().map(|(name, _)| name);
+    names.filter(|name| name.contains("/manifests/") && !name.contains("/0-newest-")).collect()
+}
+
+#[test]
+fn a_manifest_that_is_gone_is_named_and_the_state_before_does_not_pass_for_the_newest() {
+    // The creation of the collection, a flush of it, and one of many.
+    for flushes in [0, 1, 3, 30] {
+        let bucket = MemoryBucket::new();
+        let owner = Process::first(&bucket);
+        for number in 1..=flushes {
+            write(&owner.collection, number);
+            owner.collection.flush().unwrap();
+        }
+        let before = Store::open_read_only(options(), seams(), Arc::new(bucket.clone())).unwrap();
+        let known = content(&before.collection("t", "c").unwrap().snapshot());
+        assert_eq!(known.len() as i64, flushes * 3);
+        let newest = manifests(&bucket).pop().unwrap();
+        let kept = bucket.get(&newest).unwrap();
+        bucket.harm(&newest, None);
+        let file = newest.rsplit('/').next().unwrap();
+        let named = |store: &Store| {
+            assert!(store.collection("t", "c").is_none(), "after {flushes} flushes: it is served");
+            let damaged = store.why_damaged("t", "c").expect("it is there, and damaged").to_string();
+            assert!(damaged.contains(file) && damaged.contains("missing"), "{damaged}");
+        };
+        let reader = Store::open_read_only(options(), seams(), Arc::new(bucket.clone())).unwrap();
+        named(&reader);
+        // One that has read it serves that on, and says so.
+        assert!(before.refresh().unwrap_err().to_string().contains(file));
+        assert_eq!(content(&before.collection("t", "c").unwrap().snapshot()), known);
+        named(&open(&bucket).unwrap());
+        assert!(open(&bucket).unwrap().create("t", "c", schema(IdRole::Given), Settings::default()).is_err());
+        bucket.harm(&newest, Some(kept));
+        assert!(reader.refresh().unwrap());
+        assert_eq!(content(&reader.collection("t", "c").unwrap().snapshot()), known);
+        assert_eq!(content(&Process::next(&bucket).collection.snapshot()), known);
+    }
+}
+
+#[test]
+fn a_manifest_that_is_gone_while_its_owner_runs_is_followed_by_the_next() {
+    let bucket = MemoryBucket::new();
+    let owner = Process::first(&bucket);
+    (1..3).for_each(|number| assert_eq!(write(&owner.collection, number), Fate::Stored));
+    owner.collection.flush().unwrap();
+    bucket.harm(&manifests(&bucket).pop().unwrap(), None);
+    assert_eq!(write(&owner.collection, 3), Fate::Stored);
+    owner.collection.flush().unwrap();
+    let reader = Store::open_read_only(options(), seams(), Arc::new(bucket.clone())).unwrap();
+    let all = content(&owner.collection.snapshot());
+    assert_eq!(content(&reader.collection("t", "c").unwrap().snapshot()), all);
+    drop(owner);
+    assert_eq!(content(&Process::next(&bucket).collection.snapshot()), all);
+}
+
+#[test]
+fn a_reader_never_goes_back_to_an_older_manifest() {
+    let bucket = MemoryBucket::new();
+    let owner = Process::first(&bucket);
+    let mut receipts = Vec::new();
+    for number in 1..3 {
+        write(&owner.collection, number);
+        owner.collection.flush().unwrap();
+        receipts.extend(bucket.objects().into_iter().map(|(name, _)| name).filter(|name| name.contains("/0-newest-")));
+    }
+    let reader = Store::open_read_only(options(), seams(), Arc::new(bucket.clone())).unwrap();
+    // As of an owner of an earlier version, which wrote no receipts.
+    receipts.iter().for_each(|name| bucket.harm(name, None));
+    bucket.harm(&manifests(&bucket).pop().unwrap(), None);
+    assert!(reader.refresh().unwrap_err().to_string().contains("newer manifests"));
+    assert_eq!(content(&reader.collection("t", "c").unwrap().snapshot()).len(), 6);
+}
+
 #[test]
 fn a_damaged_index_is_rebuilt_and_written_under_another_name() {
     for (archived, place) in
