@@ -372,3 +372,44 @@ fn what_a_role_needs_is_said() {
         meridian(&[listen, &arguments].concat()).ended(2).says(&[words]);
     }
 }
+
+/// The newest manifest of the only collection in a cluster's bucket.
+fn newest_manifest(cluster: &Cluster, collection: &str) -> std::path::PathBuf {
+    let folder = cluster.path(&format!("bucket/tenants/default/{collection}/p0/00000000/manifests"));
+    let names = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    names.filter(|path| !path.to_string_lossy().contains("newest")).max().unwrap()
+}
+
+#[test]
+fn a_lost_manifest_is_named_by_a_check_and_by_servers_that_start() {
+    let cluster = Cluster::new();
+    let bucket = format!("file://{}", cluster.path("bucket"));
+    let mut owner = cluster.owner("owner");
+    owner.says("owns");
+    let gateway = cluster.server("gateway");
+    gateway.create("events", SPEC);
+    let batches = Batches::default();
+    assert_eq!(batches.send(&gateway.url, "b1", 1).unwrap().0, 201);
+    // Beside a running owner, which has not flushed yet.
+    let said = meridian(&["check", "--bucket", &bucket]).ended(0).out;
+    assert!(said.contains("everything is in order, in 1 collections"), "{said}");
+    owner.signal("TERM");
+    assert_eq!(owner.ends(), Some(0));
+    meridian(&["check", "--bucket", &bucket]).ended(0);
+    meridian(&["check", "--bucket", &bucket, "--repair"]).ended(2).says(&["--repair", "copy of the bucket"]);
+    let (newest, aside) = (newest_manifest(&cluster, "events"), cluster.path("aside"));
+    std::fs::rename(&newest, &aside).unwrap();
+    let file = newest.file_name().unwrap().to_str().unwrap();
+    let said = meridian(&["check", "--bucket", &bucket]).ended(1).out;
+    assert!(said.contains(file) && said.contains("it is missing"), "{said}");
+    let scan = cluster.server("scan");
+    let (status, said) = scan.get("/collections/events/items");
+    assert!(status == 503 && said.contains(file) && said.contains("check --bucket"), "{status} {said}");
+    std::fs::rename(&aside, &newest).unwrap();
+    let begun = Instant::now();
+    while scan.get("/collections/events/items").0 != 200 {
+        assert!(begun.elapsed() < PATIENCE, "it is not taken up again");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert_eq!(counted(&scan.json("/collections/events/aggregate?function=count")), 1);
+}

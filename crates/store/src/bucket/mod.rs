@@ -10,7 +10,7 @@
 //! on purpose.
 //!
 //! Records and the audit log (`control.rs`) are chains to which every process appends (`chain.rs`).
-//! `survey.rs` reads all of it for people, and writes nothing.
+//! `survey.rs` reads all of it for people, and writes nothing. `check.rs` names what is damaged.
 //!
 //! | name | holds |
 //! |---|---|
@@ -28,6 +28,7 @@
 mod ahead;
 mod catalog;
 pub(crate) mod chain;
+mod check;
 mod control;
 mod create;
 mod kind;
@@ -42,6 +43,7 @@ mod records;
 mod storage;
 mod survey;
 
+pub use check::{Checked, check};
 pub use control::{ControlPlane, InFolder, Moved};
 pub use lease::{Lease, Standing, Statement, Terms};
 pub use memory::{BucketFault, MemoryBucket};

@@ -1,6 +1,7 @@
 //! A store over a bucket: takeovers, pauses at every call, what a reader sees, and that it answers as a store over a folder does.
 
 mod audit;
+mod check;
 mod equal;
 mod follow;
 mod freshness;
