@@ -131,6 +131,49 @@ fn a_reader_never_goes_back_to_an_older_manifest() {
     assert_eq!(content(&reader.collection("t", "c").unwrap().snapshot()).len(), 6);
 }
 
+/// Segments whose rows are gone, or whose deletions are: readers and owners serve the rest, say what is missing, and readers take it up again.
+#[test]
+fn what_a_lost_object_held_is_said_to_be_missing_and_the_rest_is_served() {
+    for (end, events) in [(".rows", 3), (".dead", 6), (".segment", 5)] {
+        for late in [false, true] {
+            let at = format!("{end}, late: {late}");
+            let bucket = MemoryBucket::new();
+            let owner = Process::first(&bucket);
+            write(&owner.collection, 1);
+            owner.collection.flush().unwrap();
+            owner.collection.delete(&["w1-0".to_owned()]).unwrap();
+            owner.collection.flush().unwrap();
+            let mut names = bucket.objects().into_iter().map(|(name, _)| name);
+            let name = names.find(|name| name.ends_with(end)).unwrap();
+            write(&owner.collection, 2);
+            owner.collection.flush().unwrap();
+            let all = content(&owner.collection.snapshot());
+            assert_eq!(all.len(), 5, "{at}");
+            drop(owner);
+            let reader = || Store::open_read_only(options(), seams(), Arc::new(bucket.clone())).unwrap();
+            let early = reader();
+            let kept = bucket.get(&name).unwrap();
+            bucket.harm(&name, None);
+            // One that has it open knows of no loss.
+            assert!(!early.refresh().unwrap(), "{at}");
+            let stores = if late { vec![open(&bucket).unwrap(), reader()] } else { vec![reader()] };
+            for store in &stores {
+                let seen = store.collection("t", "c").expect("it is served").snapshot();
+                assert_eq!(content(&seen).len(), events, "{at}");
+                // An index is rebuilt from its rows, and nothing is missing.
+                let missing: String = seen.missing.iter().map(ToString::to_string).collect();
+                assert_eq!(missing.contains(name.rsplit('/').next().unwrap()), end != ".segment", "{at}: {missing:?}");
+            }
+            bucket.harm(&name, Some(kept));
+            let last = stores.last().unwrap();
+            last.refresh().unwrap();
+            let seen = last.collection("t", "c").unwrap().snapshot();
+            assert_eq!((content(&seen), seen.missing.len()), (all, 0), "{at}");
+            assert!(!last.refresh().unwrap(), "{at}");
+        }
+    }
+}
+
 #[test]
 fn a_damaged_index_is_rebuilt_and_written_under_another_name() {
     for (archived, place) in
