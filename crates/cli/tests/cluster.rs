@@ -373,6 +373,36 @@ fn what_a_role_needs_is_said() {
     }
 }
 
+#[test]
+fn a_candidate_with_the_log_or_the_folder_of_another_is_refused_at_its_start() {
+    let cluster = Cluster::new();
+    let owner = cluster.owner("o0");
+    owner.says("owns");
+    cluster.server("gateway").create("events", SPEC);
+    let standby = cluster.owner("o1");
+    standby.says("waiting: the owner is");
+    let refused = |data: &str| {
+        let arguments = cluster.arguments("owner", data);
+        let serve = ["serve", "--flight", "127.0.0.1:0"].into_iter().chain(arguments.iter().map(String::as_str));
+        meridian(&serve.collect::<Vec<_>>())
+    };
+    // That of the owner, and that of one that stands by.
+    for folder in ["o0", "o1"] {
+        refused(folder).ended(3).says(&["--data", &cluster.path(folder), "in use by another process"]);
+    }
+    std::fs::create_dir(cluster.path("other")).unwrap();
+    std::fs::write(Path::new(&cluster.path("other")).join("notes.txt"), "mine").unwrap();
+    refused("other").ended(2).says(&["--data", "notes.txt"]);
+    // Before NATS is looked for: there is none.
+    let settings =
+        "[cluster]\nlog = \"nats\"\n[cluster.nats]\nurls = [\"nats://127.0.0.1:1\"]\nallow_unsynced = true\n";
+    std::fs::write(cluster.path("nats.toml"), settings).unwrap();
+    let (bucket, data) = (format!("file://{}", cluster.path("bucket")), cluster.path("o2"));
+    let settings = cluster.path("nats.toml");
+    let serve = ["serve", "--role", "owner", "--config", &settings, "--bucket", &bucket, "--data", &data];
+    meridian(&[&serve[..], &["--flight", "127.0.0.1:0"]].concat()).ended(2).says(&["--log", "expected --log bucket"]);
+}
+
 /// The newest manifest of the only collection in a cluster's bucket.
 fn newest_manifest(cluster: &Cluster, collection: &str) -> std::path::PathBuf {
     let folder = cluster.path(&format!("bucket/tenants/default/{collection}/p0/00000000/manifests"));

@@ -45,6 +45,7 @@ mod survey;
 
 pub use check::{Checked, check};
 pub use control::{ControlPlane, InFolder, Moved};
+pub use kind::{expect_log, expect_streams};
 pub use lease::{Lease, Standing, Statement, Terms};
 pub use memory::{BucketFault, MemoryBucket};
 pub use meridian_model::policy::lease::Term;
