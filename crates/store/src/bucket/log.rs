@@ -298,6 +298,10 @@ impl WriteLog for BucketLog {
         self.chain.as_ref().map(|chain| chain.place(flushed))
     }
 
+    fn is_shared(&self) -> bool {
+        true
+    }
+
     fn oldest(&self, flushed: u64) -> Option<i64> {
         self.chain.as_ref()?.oldest(flushed)
     }

@@ -258,6 +258,32 @@ fn a_full_bucket_refuses_and_one_that_is_gone_leaves_it_open() {
     assert_eq!(writes.write(&next.collection), Fate::Stored);
 }
 
+/// Clients are told of the log, and to come back: the owner opens the collection again, or another one does.
+#[test]
+fn a_log_that_does_not_answer_is_no_broken_disk() {
+    let bucket = MemoryBucket::new();
+    let owner = Process::first(&bucket);
+    let c = &owner.collection;
+    let written = |n: i64| c.write(Write::new(batch(&c.schema(), &[crate::world::Event::new(format!("e{n}"), n)])));
+    bucket.cut(true);
+    let unknown = written(1).unwrap_err();
+    assert!(matches!(&unknown, WriteError::Unknown(why) if why.contains("log of the cluster")), "{unknown:?}");
+    let refused = written(2).unwrap_err();
+    assert!(matches!(&refused, WriteError::Busy(why) if why.contains("log of the cluster")), "{refused:?}");
+    for error in [unknown, refused] {
+        assert!(!error.to_string().contains("disk"), "{error}");
+    }
+    assert!(owner.store.is_outdated() && c.stats().refuses.is_none());
+    bucket.cut(false);
+    drop(owner);
+    assert_eq!(write(&Process::next(&bucket).collection, 3), Fate::Stored);
+    // One that was taken over says so, and that nothing is stored.
+    let (first, next) = (Process::next(&bucket), Process::next(&bucket));
+    let fenced =
+        first.collection.write(Write::new(batch(&next.collection.schema(), &[crate::world::Event::new("f", 1)])));
+    assert!(matches!(&fenced, Err(WriteError::Busy(why)) if why.contains("taken")), "{fenced:?}");
+}
+
 #[test]
 fn a_store_in_memory_has_no_bucket() {
     let bucket = Arc::new(MemoryBucket::new());

@@ -114,7 +114,7 @@ pub fn write(collection: &Collection, number: i64) -> Fate {
     let events: Vec<Event> = (0..3).map(|i| Event::new(format!("w{number}-{i}"), number * 10 + i)).collect();
     match collection.write(Write::new(batch(&collection.schema(), &events))) {
         Ok(_) => Fate::Stored,
-        Err(WriteError::Failed(_)) => Fate::Unknown,
+        Err(WriteError::Unknown(_)) => Fate::Unknown,
         Err(_) => Fate::Refused,
     }
 }
