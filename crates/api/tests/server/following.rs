@@ -30,8 +30,12 @@ fn follower(bucket: &MemoryBucket) -> Server {
 }
 
 fn make(owner: &Store, name: &str) {
+    make_of(owner, "default", name);
+}
+
+fn make_of(owner: &Store, tenant: &str, name: &str) {
     let schema = Schema { id: IdRole::Made, ..Schema::default() };
-    owner.create("default", name, schema, Settings::default()).unwrap();
+    owner.create(tenant, name, schema, Settings::default()).unwrap();
 }
 
 #[test]
@@ -75,4 +79,31 @@ fn a_collection_that_a_client_knows_of_is_waited_for_and_any_other_is_absent() {
     assert!(begun.elapsed() >= Duration::from_millis(300), "it did not wait");
     assert_eq!((absent.0, &asked("b9", "30000"), &asked("c1", "30000")), (404, &absent, &absent));
     assert_eq!(ask(&server, Some(&operator), "GET", "/collections/c1/items", b"").status, 200);
+}
+
+#[test]
+fn counts_that_only_the_owner_knows_are_left_out_and_a_tenant_with_collections_is_removed_elsewhere() {
+    let bucket = MemoryBucket::new();
+    let owner = Store::open_shared(options(), seams(), Arc::new(bucket.clone())).unwrap();
+    let server = follower(&bucket);
+    let operator = token(&server, None, json!({ "role": "operator" }));
+    let by_operator =
+        |method: &str, path: &str, body: &str| ask(&server, Some(&operator), method, path, body.as_bytes());
+    for name in ["harbour", "empty"] {
+        assert_eq!(by_operator("POST", "/tenants", &json!({ "name": name }).to_string()).status, 201);
+    }
+    make_of(&owner, "harbour", "ships");
+    server.store.refresh().unwrap();
+    let listed = by_operator("GET", "/tenants", "").json();
+    let of = |name: &str| listed["tenants"].as_array().unwrap().iter().find(|one| one["name"] == name).unwrap().clone();
+    let counts = |name: &str| ["collections", "events", "bytes"].map(|count| of(name)[count].as_u64());
+    assert_eq!(counts("harbour"), [Some(1), None, None]);
+    assert_eq!(counts("empty"), [Some(0), Some(0), Some(0)]);
+    for name in ["harbour", "empty"] {
+        assert_eq!(by_operator("PATCH", &format!("/tenants/{name}"), r#"{"suspended":true}"#).status, 200);
+    }
+    let refused = by_operator("DELETE", "/tenants/harbour", "").problem(409);
+    let detail = refused["detail"].as_str().unwrap();
+    assert!(detail.contains("gateway") && detail.contains("tenant delete harbour --url"), "{detail}");
+    assert_eq!(by_operator("DELETE", "/tenants/empty", "").status, 204);
 }
