@@ -18,7 +18,6 @@ Examples:
   meridian check
   meridian check --data /srv/events
   meridian check --repair --data /srv/events
-  meridian check --bucket file:///srv/bucket       beside the servers of a cluster, or without them
 
 Exits with 0 if everything is sound, otherwise with 1 and a list of the damage. The folder must not be in use. A check
 only makes the repairs of every start: a torn tail of the log, unfinished files after a crash, and files that can be
@@ -27,8 +26,9 @@ rebuilt from sound ones, which are listed.
 A repair keeps the readable parts of a damaged collection, so that it accepts writes again. It deletes nothing: damaged
 and unreferenced files move to the folder lost of the collection. It exits with 1 if anything is missing.
 
-Of a bucket a check names damaged and missing objects, and repairs none: put them back from a copy of the bucket. It
-writes nothing but a pin, which keeps in place what it reads. A log in NATS is not read: its owner does that.")]
+With --bucket file:///srv/bucket it checks the bucket of a cluster, beside its servers or without them. It names damaged
+and missing objects there, and repairs none: put them back from a copy of the bucket. It writes nothing but a pin, which
+keeps in place what it reads. It does not read a log in NATS.")]
 pub struct CheckArgs {
     /// Folder to check
     #[arg(long, value_name = "DIR", default_value = "./meridian-data")]

@@ -2,7 +2,7 @@
 
 use super::nodes::{Kind, Node};
 use serde_json::Value;
-use std::io::{ErrorKind, Read};
+use std::io::ErrorKind;
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
 use ureq::Agent;
@@ -46,11 +46,11 @@ pub(super) fn takes_connections(address: &str) -> bool {
 /// Whether a process stands by at this address: it closes each connection at once. One that is paused or gone does not, though the system
 /// may take connections for it.
 pub(super) fn stands_by(address: &str) -> bool {
-    let Some(mut stream) = connect(address) else { return false };
+    let Some(stream) = connect(address) else { return false };
     if stream.set_read_timeout(Some(ANSWER)).is_err() {
         return false;
     }
-    match stream.read(&mut [0]) {
+    match stream.peek(&mut [0]) {
         // One that has just become the owner answers.
         Ok(_) => true,
         Err(error) => error.kind() == ErrorKind::ConnectionReset,
@@ -78,7 +78,7 @@ fn ask_at(url: &str) -> Readiness {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::Write as _;
+    use std::io::{Read as _, Write as _};
     use std::net::TcpListener;
     use std::path::PathBuf;
 
@@ -113,7 +113,7 @@ mod tests {
             ];
             for (status, body) in answers {
                 let (mut stream, _) = server.accept().unwrap();
-                let _ = stream.read(&mut [0; 4096]);
+                assert!(stream.read(&mut [0; 4096]).unwrap() > 0);
                 let length = body.len();
                 write!(stream, "HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}")
                     .unwrap();
