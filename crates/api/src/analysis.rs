@@ -31,7 +31,7 @@ const SIDE_DEFAULT: u32 = 64;
 
 /// `GET /collections/{c}/aggregate`
 pub async fn aggregate(state: Scope, Path(name): Path<String>, context: Context) -> Result<Response> {
-    let collection = state.collection(&name)?;
+    let collection = context.collection(&state, &name).await?;
     let schema = collection.schema();
     let mut params = Params::parse(context.query.as_deref())?;
     let format = format::choose(params.take("f"), &context.headers, GROUPS)?;
@@ -94,7 +94,7 @@ pub async fn aggregate(state: Scope, Path(name): Path<String>, context: Context)
 
 /// `GET /collections/{c}/density`
 pub async fn density(state: Scope, Path(name): Path<String>, context: Context) -> Result<Response> {
-    let collection = state.collection(&name)?;
+    let collection = context.collection(&state, &name).await?;
     let schema = collection.schema();
     selection::has_place(&schema, "density")?;
     let mut params = Params::parse(context.query.as_deref())?;

@@ -143,7 +143,7 @@ fn order(
 
 /// `GET /collections/{c}/items`
 pub async fn get(state: Scope, Path(name): Path<String>, context: Context) -> Result<Response> {
-    let collection = state.collection(&name)?;
+    let collection = context.collection(&state, &name).await?;
     let mut request = ItemsRequest::take(&state, &context, &*collection)?;
     // A bulk response lasts as long as its client reads; a page must be short.
     let default = if request.is_streamed() { state.config.timeout_stream } else { state.config.timeout_default };

@@ -22,6 +22,7 @@ mod disconnects;
 mod events;
 mod faults;
 mod fences;
+mod following;
 mod gateways;
 mod guard;
 mod hostile;

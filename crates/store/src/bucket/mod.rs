@@ -10,13 +10,14 @@
 //! on purpose.
 //!
 //! Records and the audit log (`control.rs`) are chains to which every process appends (`chain.rs`).
-//! `survey.rs` reads all of it for people, and writes nothing.
+//! `survey.rs` reads all of it for people, and writes nothing. `check.rs` names what is damaged.
 //!
 //! | name | holds |
 //! |---|---|
 //! | `collections/{tenant}/{collection}/{life}` | that there is such a collection |
 //! | `tenants/{tenant}/{collection}/p0/{life}/wal/{epoch}-{number}` | a group of writes, or a fence |
 //! | `tenants/{tenant}/{collection}/p0/{life}/manifests/{number}` | a manifest, or that the collection was dropped |
+//! | `tenants/{tenant}/{collection}/p0/{life}/manifests/0-newest-{number}` | empty: this manifest was the newest |
 //! | `tenants/{tenant}/{collection}/p0/{life}/segments/{file}` | what a manifest names, as in a data folder |
 //! | `leases/{name}/{number}` | a term of a lease |
 //! | `records/{kind}/{number}` | a change of records, or all of them |
@@ -27,6 +28,7 @@
 mod ahead;
 mod catalog;
 pub(crate) mod chain;
+mod check;
 mod control;
 mod create;
 mod kind;
@@ -41,7 +43,9 @@ mod records;
 mod storage;
 mod survey;
 
+pub use check::{Checked, check};
 pub use control::{ControlPlane, InFolder, Moved};
+pub use kind::{expect_log, expect_streams};
 pub use lease::{Lease, Standing, Statement, Terms};
 pub use memory::{BucketFault, MemoryBucket};
 pub use meridian_model::policy::lease::Term;

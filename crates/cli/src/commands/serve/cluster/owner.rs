@@ -16,7 +16,8 @@ use meridian_backend::Embedded;
 use meridian_query::{CancelFlag, Control};
 use meridian_remote::ServeOptions;
 use meridian_store::seams::Seams;
-use meridian_store::{Bucket, SharedLog, Store, StoreError};
+use meridian_store::{Bucket, Candidate, SharedLog, Store, StoreError, bucket};
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
@@ -54,7 +55,10 @@ pub(in super::super) async fn owner(
         )));
     }
     let bucket = open_bucket(&config.cluster, &seams).await?;
+    check_kind(&config, &bucket).await?;
     let mut log = open_log(&config.cluster).await?;
+    // Until the end of this process.
+    let _candidate = stand_by(&config, &bucket, &log, &seams).await?;
     let (told, mut stopping) = watch::channel(false);
     tokio::spawn(async move {
         stop.await;
@@ -67,8 +71,13 @@ pub(in super::super) async fn owner(
         config.cluster.bucket
     ));
     loop {
+        if listener.is_none() {
+            // Where it is not to be had now, it is tried again at the takeover.
+            listener = listen(address.to_string()).await.ok();
+        }
         let waited = tokio::select! {
             epoch = keeper.wait(|other| say(&format!("waiting: the owner is {other}"))) => Some(epoch),
+            never = turn_away(listener.as_ref()) => match never {},
             _ = stopping.wait_for(|stop| *stop) => None,
         };
         let Some(epoch) = waited else { break };
@@ -93,6 +102,50 @@ pub(in super::super) async fn owner(
     keeper.resign().await?;
     say("stopped; everything is in the bucket");
     Ok(())
+}
+
+/// Closes each connection at once while this process stands by: who asks for it learns that it is there, and is not left waiting.
+async fn turn_away(listener: Option<&TcpListener>) -> Infallible {
+    let Some(listener) = listener else { return std::future::pending().await };
+    loop {
+        if let Err(error) = listener.accept().await {
+            tracing::debug!(%error, "a connection was not taken");
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+}
+
+/// Checks that the collections have the log that this process would write. Before a connection to another one is tried.
+async fn check_kind(config: &Config, bucket: &Arc<dyn Bucket>) -> Result<(), Failure> {
+    let (bucket, log) = (bucket.clone(), config.cluster.log.clone());
+    let checked = blocking("checking the log", move || bucket::expect_log(bucket.as_ref(), &log)).await?;
+    checked.map_err(of_option)
+}
+
+/// Finds at the start what a takeover would be refused for, much later.
+async fn stand_by(
+    config: &Config,
+    bucket: &Arc<dyn Bucket>,
+    log: &SharedLog,
+    seams: &Seams,
+) -> Result<Candidate, Failure> {
+    let (bucket, log, seams, options) = (bucket.clone(), log.clone(), seams.clone(), config.store.clone());
+    let checked = move || {
+        bucket::expect_streams(&bucket, &seams, &log).map_err(of_option)?;
+        Candidate::enter(&options, &seams).map_err(|error| match of_option(error) {
+            Failure::Refused(what) => Failure::Refused(format!("--data {}: {what}", options.data.display())),
+            other => other,
+        })
+    };
+    blocking("checking the data folder", checked).await?
+}
+
+/// A mistake in a setting whose option has its name, such as `log`.
+fn of_option(error: StoreError) -> Failure {
+    match error {
+        StoreError::Invalid(mistake) => Failure::Usage(format!("--{mistake}")),
+        other => other.into(),
+    }
 }
 
 /// Has the collections until `stopping`, or until they are lost.
