@@ -153,7 +153,8 @@ async fn own(
     let control = Arc::new(move |left: Duration, cancel: CancelFlag| {
         Control::new(clock.clone(), left, cancel).sharing(memory.clone())
     });
-    let options = ServeOptions::new(epoch, control, seams.random.clone());
+    let options =
+        ServeOptions { owns: keeper.holding(epoch), ..ServeOptions::new(epoch, control, seams.random.clone()) };
     let collections = store.collections();
     let events = collections.iter().map(|collection| collection.stats().events).sum();
     say(&format!("owns {} collections, {} events; epoch {epoch}", collections.len(), units::count_text(events)));
