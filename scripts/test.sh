@@ -83,7 +83,7 @@ step 0.1 "crates: arrows point down" python3 tests/arrows.py
 step 3 "clippy" cargo clippy --workspace --all-targets --locked -- -D warnings
 step 1 "a server without lab, images and map compiles" cargo check -p meridian-cli --no-default-features --locked
 step 1 "cargo doc without warnings" env RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items --locked --quiet
-counted 9 "workspace: unit, property and end-to-end tests" cargo test --workspace --locked --no-fail-fast
+counted 11 "workspace: unit, property and end-to-end tests" cargo test --workspace --locked --no-fail-fast
 counted 2 "the server's tests again, over a gateway" env MERIDIAN_TEST_GATEWAY=1 cargo test --workspace --test server --locked --no-fail-fast
 step 4 "dependencies: licences, bans, sources, advisories" deny
 step 0.3 "web: types" npm --prefix web run --silent check
@@ -104,7 +104,7 @@ counted 2.5 "web: browser tests against the real server" env MERIDIAN_BUILT=1 sc
 
 # What is longer than a change should wait for.
 if [[ $long == yes ]]; then
-    step 3 "chaos: crashes, faults and damage from new seeds" make --no-print-directory chaos FOR=120
+    step 8 "chaos: crashes, faults and damage from new seeds" make --no-print-directory chaos FOR=120
     step 2.5 "soak: writes, deletions and queries at once with little memory" make --no-print-directory soak FOR=120
     step 2.5 "differential: new seeds" make --no-print-directory differential FOR=120
     step 2.5 "OpenAPI: requests from new seeds" make --no-print-directory schemathesis FOR=120

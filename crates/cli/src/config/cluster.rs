@@ -60,6 +60,8 @@ pub struct Cluster {
     pub bucket: String,
     /// Where an owner answers gateways.
     pub flight: String,
+    /// Where gateways reach an owner; empty: where it answers.
+    pub flight_advertise: String,
     /// The name of this process; empty: a generated one.
     pub node: String,
     /// How long an owner's lease holds without being renewed.
@@ -80,6 +82,7 @@ impl Default for Cluster {
             log: String::new(),
             bucket: String::new(),
             flight: "127.0.0.1:7118".to_owned(),
+            flight_advertise: String::new(),
             node: String::new(),
             lease: Duration::from_secs(3),
             staleness_max: Duration::from_secs(60),
@@ -161,7 +164,12 @@ pub(super) const SETTINGS: &[Setting] = &[
         "Bucket of a cluster: file://DIR, a folder that all its processes share, or s3://BUCKET/PREFIX.",
         cluster.bucket
     ),
-    plain!("cluster.flight", "Address and port where an owner answers gateways, as they reach it.", cluster.flight),
+    plain!("cluster.flight", "Address and port where an owner answers gateways.", cluster.flight),
+    plain!(
+        "cluster.flight_advertise",
+        "Host and port by which gateways reach an owner; empty: cluster.flight.",
+        cluster.flight_advertise
+    ),
     plain!("cluster.node", "Name of this process among the owners; empty: made from its process id.", cluster.node),
     duration!(
         "cluster.lease",

@@ -2,14 +2,23 @@
 #![allow(dead_code, reason = "each test file uses its own part")]
 
 pub mod batches;
+pub mod clients;
 pub mod collector;
+pub mod faults;
 #[path = "../../../bucket/tests/gateway/mod.rs"]
 pub mod gateway;
+pub mod grid;
 pub mod group;
+pub mod history;
+pub mod mount;
 pub mod nats;
+pub mod nodes;
 pub mod owners;
+pub mod proxy;
+pub mod registers;
 pub mod relay;
 pub mod source;
+pub mod trio;
 pub mod up;
 
 use serde_json::Value;

@@ -73,6 +73,9 @@ pub struct ServeArgs {
     /// Address and port where an owner answers gateways; port 0 selects a free one [default: 127.0.0.1:7118]
     #[arg(long, value_name = "ADDR")]
     pub flight: Option<String>,
+    /// Host and port by which gateways reach an owner, if not by --flight: behind NAT, a proxy or a Service
+    #[arg(long, value_name = "ADDR")]
+    pub flight_advertise: Option<String>,
     /// Durability of the places profile's collection: local or ephemeral [default: local]
     #[arg(long, value_name = "DURABILITY")]
     pub places_durability: Option<String>,
@@ -140,9 +143,12 @@ fn settings(args: &ServeArgs) -> Result<Config, Failure> {
         config.role = role;
     }
     let cluster = &mut config.cluster;
-    for (given, place) in
-        [(&args.log, &mut cluster.log), (&args.bucket, &mut cluster.bucket), (&args.flight, &mut cluster.flight)]
-    {
+    for (given, place) in [
+        (&args.log, &mut cluster.log),
+        (&args.bucket, &mut cluster.bucket),
+        (&args.flight, &mut cluster.flight),
+        (&args.flight_advertise, &mut cluster.flight_advertise),
+    ] {
         if let Some(given) = given {
             place.clone_from(given);
         }
