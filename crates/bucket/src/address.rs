@@ -30,7 +30,7 @@ impl Address {
                 }
                 let prefix = prefix.trim_end_matches('/');
                 // A path drops a slash in front, and would then name other objects.
-                if Name::parse(prefix).map_or(true, |path| path.as_ref() != prefix) {
+                if !Name::parse(prefix).is_ok_and(|path| path.as_ref() == prefix) {
                     return refuse(format!(
                         "{prefix:?} in {address} cannot begin the names of objects: expected names separated by one slash"
                     ));

@@ -95,7 +95,8 @@ fn commands_work_on_the_bucket_by_the_settings_of_its_cluster() {
     let (cluster, _store) = cluster(&bucket);
     let settings = cluster.path("settings.toml");
     let on = |args: &[&str]| -> Run { meridian(&[args, &["--bucket", &bucket, "--config", &settings]].concat()) };
-    let made = on(&["token", "create", "--role", "operator"]).ended(0);
+    on(&["token", "create", "--role", "operator"]).ended(0);
+    let made = on(&["token", "create", "--role", "admin", "--tenant", "default"]).ended(0);
     let token = made.out.split_whitespace().last().unwrap().to_owned();
     on(&["tenant", "create", "ships"]).ended(0);
     for (args, word) in
