@@ -32,6 +32,9 @@ use tokio::task::JoinHandle;
 const TURN_MAX: Duration = Duration::from_secs(10);
 /// How often it checks again.
 const TURN_INTERVAL: Duration = Duration::from_millis(50);
+/// How often a command on a bucket takes up what its owner has flushed.
+#[cfg(feature = "cluster")]
+const FOLLOW: Duration = Duration::from_millis(500);
 
 /// The side that answers requests.
 pub struct Client {
@@ -85,6 +88,16 @@ impl Client {
         // It needs a folder for its lock alone.
         let in_memory = Seams { disk: Arc::new(MemoryDisk::new()), ..seams };
         let store = Arc::new(Store::open_read_only(options, in_memory, bucket)?);
+        let followed = Arc::downgrade(&store);
+        // A removal waits until other servers know of the suspension, and looks again.
+        runtime.spawn(async move {
+            loop {
+                tokio::time::sleep(FOLLOW).await;
+                let Some(store) = followed.upgrade() else { return };
+                // What is not taken up now is tried again.
+                let _ = tokio::task::spawn_blocking(move || store.refresh()).await;
+            }
+        });
         let backend = Embedded::with_records(store.clone(), records);
         Client::of_own(Own::serve(address, runtime, store, backend)?)
     }

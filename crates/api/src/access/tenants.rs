@@ -188,22 +188,12 @@ pub async fn delete(state: Scope, Path(name): Path<String>, context: Context) ->
         return Err(Problem::new(Kind::Conflict, format!("the tenant {name:?} is in use: suspend it first")));
     }
     // Before anything of it is gone.
-    let Some(collections) = collections_of(&state, &name)? else {
-        let detail = "a tenant is removed with its collections, and no server that has them can be reached: try again";
-        return Err(Problem::new(Kind::Overloaded, detail));
-    };
-    let count = collections.len() + state.backend.damaged(&name).map_err(errors::store_problem)?.len();
-    if state.backend.follows() && count > 0 {
-        let detail = format!(
-            "the tenant {name:?} is removed with its collections, of which there are {count}, and they can only be read here: remove it at a \
-             gateway, with `meridian tenant delete {name} --url URL`"
-        );
-        return Err(Problem::new(Kind::Conflict, detail));
-    }
+    has_removable(&state, &name)?;
     if state.shares_registry {
         // Other servers hear of a suspension within a second. What they make until then is removed, too.
         tokio::time::sleep(HEARD).await;
         is_leaving(&state, &name, tenant.created)?;
+        has_removable(&state, &name)?;
     }
     state.searches.stop_of(&name, true);
     // Before the collections: nothing is matched or polled for a tenant that is half gone.
@@ -232,6 +222,23 @@ pub async fn delete(state: Scope, Path(name): Path<String>, context: Context) ->
     let mut response = respond::no_content();
     response.extensions_mut().insert(Note { tenant: Some(name), ..Note::default() });
     Ok(response)
+}
+
+/// Checks that the tenant's collections can be removed here: there are none, or they are this server's or an owner's that is reached.
+fn has_removable(state: &Scope, name: &str) -> Result<()> {
+    let Some(collections) = collections_of(state, name)? else {
+        let detail = "a tenant is removed with its collections, and no server that has them can be reached: try again";
+        return Err(Problem::new(Kind::Overloaded, detail));
+    };
+    let count = collections.len() + state.backend.damaged(name).map_err(errors::store_problem)?.len();
+    if !state.backend.follows() || count == 0 {
+        return Ok(());
+    }
+    let detail = format!(
+        "the tenant {name:?} is removed with its collections, of which there are {count}, and they can only be read here: remove it at a \
+         gateway, with `meridian tenant delete {name} --url URL`"
+    );
+    Err(Problem::new(Kind::Conflict, detail))
 }
 
 /// Checks that it is still this tenant, and suspended: another server may have resumed it, or made another of the name.

@@ -25,7 +25,10 @@ fn follower(bucket: &MemoryBucket) -> Server {
     let (seams, shared) = (seams(), Arc::new(bucket.clone()));
     let store = Arc::new(Store::open_read_only(options(), seams.clone(), shared.clone()).unwrap());
     let backend = Embedded::with_records(store.clone(), ControlPlane::new(shared, &seams, 1 << 20));
-    let state = AppState::new(backend, &seams, ServerConfig::default()).unwrap();
+    // As its role has it: gateways run saved searches.
+    let mut config = ServerConfig::default();
+    config.saved.enabled = false;
+    let state = AppState::new(backend, &seams, config).unwrap();
     Server::of("127.0.0.1:0", store, state, None, None)
 }
 

@@ -5,7 +5,7 @@
 //!
 //! What is called next, and what an answer means, is decided in `model::policy::owner`, which the explorer of that crate's tests runs as well.
 //! The files here execute its steps: `create.rs` finds out what came of a create, `log.rs` and `catalog.rs` are chains of such creates.
-//! `objects.rs` holds segments, `lease.rs` says who may try to be the owner, `pins.rs` what readers use, and `storage.rs` puts a store
+//! `objects.rs` holds segments, `lease.rs` says who may try to be the owner, `pins.rs` what readers use, `peers.rs` what servers need, and `storage.rs` puts a store
 //! together. `ahead.rs` reads a chain some objects at a time, `patches.rs` has what was rebuilt, and `memory.rs` is a bucket that fails
 //! on purpose.
 //!
@@ -23,6 +23,7 @@
 //! | `records/{kind}/{number}` | a change of records, or all of them |
 //! | `audit/{number}` | lines of the audit log |
 //! | `pins/{reader}/{number}` | what a reader uses |
+//! | `peers/{server}/{number}` | what a server tells the others, for as long as it runs |
 //! | `log` | that the log of the collections is not in the bucket, where it is, and the bucket's id there |
 
 mod ahead;
@@ -37,6 +38,7 @@ mod log;
 mod memory;
 mod objects;
 mod patches;
+mod peers;
 mod pins;
 mod read_only;
 mod records;
@@ -49,6 +51,7 @@ pub use kind::{expect_log, expect_streams};
 pub use lease::{Lease, Standing, Statement, Terms};
 pub use memory::{BucketFault, MemoryBucket};
 pub use meridian_model::policy::lease::Term;
+pub use peers::Peers;
 pub use records::SharedRecords;
 pub use storage::BucketStorage;
 pub use survey::{Flushed, PIN_HELD, PinUse, ReaderPin, Survey, Surveyed, Tail};

@@ -11,6 +11,7 @@ use crate::units;
 use meridian_admission::identity::Fault;
 use meridian_api::{AppState, HostName, Hosts};
 use meridian_backend::Backend;
+use meridian_store::bucket::Peers;
 use meridian_store::seams::Seams;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -60,6 +61,8 @@ pub(super) struct Source {
     pub(super) folder: Option<PathBuf>,
     /// The bucket that has the tokens, in a cluster.
     pub(super) bucket: Option<String>,
+    /// The other servers of a cluster, with which the quotas of tenants are divided.
+    pub(super) peers: Option<Arc<Peers>>,
 }
 
 /// Serves until `stop`. The caller closes the source.
@@ -71,7 +74,7 @@ pub(super) async fn serve(
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), Failure> {
     let Doors { certificates, listener, monitors, address } = doors;
-    let Source { backend, place, folder, bucket } = source;
+    let Source { backend, place, folder, bucket, peers } = source;
     let hosts = Hosts::new(&config.server, address);
     let refused = |e: Fault| match e {
         // The error is in a file that the settings name.
@@ -149,6 +152,10 @@ pub(super) async fn serve(
     if let Some(followed) = followed {
         following.spawn(followed);
     }
+    #[cfg(feature = "cluster")]
+    if let Some(peers) = peers.clone() {
+        following.spawn(super::cluster::divide(peers, state.registry.clone()));
+    }
     let monitoring = monitors.map(|listener| tokio::spawn(meridian_api::serve_monitors(listener, state.clone())));
     let served = meridian_api::serve(listener, control, tls, state, stop).await;
     // After the server: monitors see the shutdown until its end.
@@ -157,6 +164,11 @@ pub(super) async fn serve(
     }
     if let Some(sender) = sender {
         sender.stop().await;
+    }
+    following.shutdown().await;
+    if let Some(peers) = peers {
+        // The others have its parts at once, and otherwise some seconds later.
+        let _ = tokio::task::spawn_blocking(move || peers.leave()).await;
     }
     if let Some(folder) = &folder {
         control::remove(folder);

@@ -8,11 +8,13 @@ mod keeper;
 mod log;
 mod memory;
 mod owner;
+mod quotas;
 mod records;
 mod scan;
 
 pub(super) use gateway::gateway;
 pub(super) use owner::owner;
+pub(super) use quotas::divide;
 pub(super) use scan::scan;
 
 use super::http::Doors;
