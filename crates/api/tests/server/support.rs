@@ -95,7 +95,7 @@ impl Server {
             runtime.block_on(async move {
                 let listener = tokio::net::TcpListener::bind(listen).await.unwrap();
                 told.send(listener.local_addr().unwrap()).unwrap();
-                serve(listener, None, tls, state, async move { drop(stopped.await) }).await
+                serve(listener, tls, state, async move { drop(stopped.await) }).await
             })
         });
         Server { address: address.recv().unwrap(), store, stop: Some(stop), thread: Some(thread), owner }

@@ -70,7 +70,7 @@ pub struct ServeArgs {
     /// Bucket of a cluster: file://DIR, a folder that all its processes share
     #[arg(long, value_name = "ADDRESS")]
     pub bucket: Option<String>,
-    /// Address and port where an owner answers gateways; port 0 selects a free one [default: 127.0.0.1:7118]
+    /// Address and port of Arrow Flight: for clients [default: none]; of an owner, for gateways [default: 127.0.0.1:7118]
     #[arg(long, value_name = "ADDR")]
     pub flight: Option<String>,
     /// Durability of the places profile's collection: local or ephemeral [default: local]
@@ -139,9 +139,13 @@ fn settings(args: &ServeArgs) -> Result<Config, Failure> {
     if let Some(role) = args.role {
         config.role = role;
     }
-    let cluster = &mut config.cluster;
+    // An owner serves gateways, and no clients.
+    let flight = match config.role {
+        Role::Owner => &mut config.cluster.flight,
+        Role::All | Role::Gateway | Role::Scan => &mut config.flight_listen,
+    };
     for (given, place) in
-        [(&args.log, &mut cluster.log), (&args.bucket, &mut cluster.bucket), (&args.flight, &mut cluster.flight)]
+        [(&args.log, &mut config.cluster.log), (&args.bucket, &mut config.cluster.bucket), (&args.flight, flight)]
     {
         if let Some(given) = given {
             place.clone_from(given);
