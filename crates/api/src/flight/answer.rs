@@ -160,3 +160,71 @@ impl Answer {
         Ok(ipc::empty(schema).map_err(status::internal)?.with_app_metadata(last))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::ServerConfig;
+    use crate::flight::tables;
+    use axum::response::IntoResponse;
+    use futures_util::StreamExt;
+    use futures_util::stream::iter;
+    use meridian_backend::{Embedded, Seams};
+    use meridian_model::Seq;
+    use meridian_query::TrackPoint;
+    use meridian_store::{Options, Store};
+    use serde_json::Value;
+    use std::io;
+    use std::sync::Arc;
+    use tonic::Code;
+
+    fn state() -> AppState {
+        let seams = Seams::real();
+        let store = Arc::new(Store::open(Options::ephemeral(), seams.clone()).unwrap());
+        AppState::new(Embedded::new(store), &seams, ServerConfig::default()).unwrap()
+    }
+
+    /// All messages, and the error at the end.
+    async fn read(state: &AppState, body: Body) -> (Vec<FlightData>, Option<Status>) {
+        let all = messages(state, state.answers.clone(), body.into_response()).collect::<Vec<_>>().await;
+        let (mut read, mut error) = (Vec::new(), None);
+        for message in all {
+            assert!(error.is_none(), "a message after an error");
+            match message {
+                Ok(message) => read.push(message),
+                Err(status) => error = Some(status),
+            }
+        }
+        (read, error)
+    }
+
+    #[tokio::test]
+    async fn only_a_whole_answer_says_that_it_is_complete() {
+        let state = state();
+        let point = |n: i32| TrackPoint { lon: f64::from(n), lat: 0.5, time: i64::from(n), seq: Seq(0) };
+        let points: Vec<TrackPoint> = (0..20).map(point).collect();
+        let bytes = tables::track(&points).unwrap();
+        let pieces =
+            |bytes: &[u8]| bytes.chunks(100).map(Bytes::copy_from_slice).map(Ok).collect::<Vec<io::Result<_>>>();
+        let (whole, error) = read(&state, Body::from_stream(iter(pieces(&bytes)))).await;
+        assert!(error.is_none());
+        let last: Value = serde_json::from_slice(&whole.last().unwrap().app_metadata).unwrap();
+        assert_eq!((&last["complete"], &last["rows"]), (&Value::Bool(true), &20.into()));
+        let broken = |pieces: Vec<io::Result<Bytes>>| {
+            let state = state.clone();
+            async move {
+                let (read, error) = read(&state, Body::from_stream(iter(pieces))).await;
+                assert_eq!(error.map(|status| status.code()), Some(Code::Aborted));
+                assert!(read.iter().all(|message| message.app_metadata.is_empty()));
+            }
+        };
+        for cut in (0..bytes.len()).step_by(37) {
+            broken(pieces(&bytes[..cut])).await;
+        }
+        let mut late = pieces(&bytes);
+        late.push(Err(io::Error::other("cut")));
+        broken(late).await;
+        broken(pieces(b"no stream at all")).await;
+        assert_eq!(state.answers.held(), 0);
+    }
+}

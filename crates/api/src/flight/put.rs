@@ -163,21 +163,25 @@ pub async fn put(
     // A task of its own: a client that reads no results must not stop its own writes. It ends with the stream.
     let mut task = JoinSet::new();
     task.spawn(async move { put.run(&tell).await });
-    Ok(unfold(Some((task, told)), results))
+    Ok(unfold(Some(Running { task, told }), results))
+}
+
+/// A call that writes, as its results see it.
+struct Running {
+    task: JoinSet<Result<(), Status>>,
+    told: watch::Receiver<Ack>,
 }
 
 /// The next result, and what is left of the call.
-async fn results(
-    left: Option<(JoinSet<Result<(), Status>>, watch::Receiver<Ack>)>,
-) -> Option<(Result<PutResult, Status>, Option<(JoinSet<Result<(), Status>>, watch::Receiver<Ack>)>)> {
-    let (mut task, mut told) = left?;
+async fn results(running: Option<Running>) -> Option<(Result<PutResult, Status>, Option<Running>)> {
+    let mut running = running?;
     // The sender goes with the task. What it said last is seen before that.
-    if told.changed().await.is_ok() {
-        let ack = told.borrow_and_update().clone();
+    if running.told.changed().await.is_ok() {
+        let ack = running.told.borrow_and_update().clone();
         let result = serde_json::to_vec(&ack).map(|json| PutResult { app_metadata: json.into() });
-        return Some((result.map_err(status::internal), Some((task, told))));
+        return Some((result.map_err(status::internal), Some(running)));
     }
-    match task.join_next().await {
+    match running.task.join_next().await {
         Some(Ok(Ok(()))) | None => None,
         Some(Ok(Err(refusal))) => Some((Err(refusal), None)),
         Some(Err(e)) => Some((Err(status::internal(format!("a call that writes failed: {e}"))), None)),

@@ -2,9 +2,9 @@
 
 use crate::flight_client::{Answer, Client, over_http, refused, texts, ticket};
 use crate::support::{Server, point};
+use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int32Type, Int64Type};
-use arrow_array::{Array, RecordBatch};
 use arrow_flight::{FlightDescriptor, Ticket};
 use proptest::prelude::*;
 use serde_json::{Value, json};
