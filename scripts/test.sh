@@ -90,6 +90,7 @@ step 0.3 "web: types" npm --prefix web run --silent check
 step 0.3 "web: ESLint" npm --prefix web run --silent lint
 step 1 "differential: a live server against an oracle" env MERIDIAN_BUILT=1 scripts/differential_test.sh --seed 1 --rounds 12
 step 1 "readers: DuckDB and pyarrow on the files of a live server" env MERIDIAN_BUILT=1 scripts/readers_test.sh
+step 1 "flight: pyarrow and DuckDB over Arrow Flight, with TLS and tokens" env MERIDIAN_BUILT=1 scripts/flight_test.sh
 step 0.3 "deploy: units, containers and manifests against the program" env MERIDIAN_BUILT=1 scripts/deploy_test.sh
 step 0.5 "CQL2: the standard's abstract tests" env MERIDIAN_BUILT=1 scripts/cql2_test.sh
 step 4 "OpenAPI: both documents valid, no answer that they do not describe" env MERIDIAN_BUILT=1 scripts/schemathesis_test.sh

@@ -226,7 +226,7 @@ impl Own {
         let state = AppState::new(backend, &seams, config).map_err(refused)?;
         // The folder's owner runs this command. Other users of this machine reach the port too, but not the token.
         let token = state.registry.create_passing(state.now()).map_err(refused)?;
-        let served = runtime.spawn(meridian_api::serve(listener, None, None, state, async {
+        let served = runtime.spawn(meridian_api::serve(listener, None, state, async {
             let _ = stopped.await;
         }));
         Ok((Own { store, runtime, stop, served }, url, token))

@@ -40,6 +40,8 @@ use toml::Value;
 pub struct Config {
     /// Address to listen on.
     pub listen: String,
+    /// Address to serve Arrow Flight to clients on; empty: none.
+    pub flight_listen: String,
     /// Certificate and key, if the server speaks TLS.
     pub tls: TlsFiles,
     /// Role of this process.
@@ -70,6 +72,7 @@ impl Default for Config {
     fn default() -> Self {
         let mut config = Config {
             listen: "127.0.0.1:7117".to_owned(),
+            flight_listen: String::new(),
             tls: TlsFiles::default(),
             role: Role::All,
             cluster: Cluster::default(),

@@ -70,7 +70,7 @@ pub struct ServeArgs {
     /// Bucket of a cluster: file://DIR, a folder that all its processes share, or s3://BUCKET/PREFIX
     #[arg(long, value_name = "ADDRESS")]
     pub bucket: Option<String>,
-    /// Address and port where an owner answers gateways; port 0 selects a free one [default: 127.0.0.1:7118]
+    /// Address and port of Arrow Flight: for clients [default: none]; of an owner, for gateways [default: 127.0.0.1:7118]
     #[arg(long, value_name = "ADDR")]
     pub flight: Option<String>,
     /// Host and port by which gateways reach an owner, if not by --flight: behind NAT, a proxy or a Service
@@ -142,11 +142,16 @@ fn settings(args: &ServeArgs) -> Result<Config, Failure> {
     if let Some(role) = args.role {
         config.role = role;
     }
+    // An owner serves gateways, and no clients.
+    let flight = match config.role {
+        Role::Owner => &mut config.cluster.flight,
+        Role::All | Role::Gateway | Role::Scan => &mut config.flight_listen,
+    };
     let cluster = &mut config.cluster;
     for (given, place) in [
         (&args.log, &mut cluster.log),
         (&args.bucket, &mut cluster.bucket),
-        (&args.flight, &mut cluster.flight),
+        (&args.flight, flight),
         (&args.flight_advertise, &mut cluster.flight_advertise),
     ] {
         if let Some(given) = given {
