@@ -8,10 +8,13 @@
 //! scans and take batches in.
 
 mod clients;
+mod costs;
 mod run;
+mod server;
 #[cfg(test)]
 mod tests;
 
+pub use costs::Costs;
 pub use run::{ScanOutcome, each, run};
 
 use super::draw::Sizes;
@@ -65,6 +68,9 @@ pub struct Tier {
     /// The clients' machines; left out, they have no limit.
     #[serde(default)]
     pub clients: Option<Clients>,
+    /// Costs that all workloads share, in place of `cpu_ms`, `storage_ms` and `tablet_server_factor` of each.
+    #[serde(default)]
+    pub costs: Option<Costs>,
     /// What the clients may run, by name.
     pub workloads: BTreeMap<String, Workload>,
 }
@@ -117,14 +123,17 @@ pub struct Workload {
     #[serde(default)]
     pub growth_per_tablet: f64,
     /// Processor time of a scan of mean size on a scan server, in milliseconds.
-    pub cpu_ms: f64,
+    #[serde(default)]
+    pub cpu_ms: Option<f64>,
     /// Time at a storage node of a scan of mean size, in milliseconds.
-    pub storage_ms: f64,
+    #[serde(default)]
+    pub storage_ms: Option<f64>,
     /// Time between a batch's end and the next one's arrival at the server, in milliseconds: the client takes it in, which holds one of
     /// its machine's cores where `clients` says what those are.
     pub turnaround_ms: f64,
     /// Processor time on the tablet server over that on a scan server.
-    pub tablet_server_factor: f64,
+    #[serde(default)]
+    pub tablet_server_factor: Option<f64>,
     /// Share of the processor time of a batch that reading and unpacking its blocks takes: what a cache that holds them saves.
     #[serde(default)]
     pub unpack: f64,
@@ -169,16 +178,29 @@ impl Tier {
         for (name, x) in [
             ("returned", work.returned),
             ("growth_per_tablet", work.growth_per_tablet),
-            ("cpu_ms", work.cpu_ms),
-            ("storage_ms", work.storage_ms),
             ("turnaround_ms", work.turnaround_ms),
-            ("tablet_server_factor", work.tablet_server_factor),
             ("probe_scans", work.probe_scans),
         ] {
             if !(x.is_finite() && (0.0..=1e9).contains(&x)) {
                 return Err(blame(format!("{name} = {x}: expected 0 to 1e9")));
             }
         }
+        for (name, x) in [
+            ("cpu_ms", work.cpu_ms),
+            ("storage_ms", work.storage_ms),
+            ("tablet_server_factor", work.tablet_server_factor),
+        ] {
+            match (x, &self.costs) {
+                // Both would be two answers to one question.
+                (Some(_), Some(_)) => return Err(blame(format!("{name}: expected it or [costs], not both"))),
+                (None, None) => return Err(blame(format!("{name} is missing: expected it, or a table [costs]"))),
+                (Some(x), None) if !(0.0..=1e9).contains(&x) => {
+                    return Err(blame(format!("{name} = {x}: expected 0 to 1e9")));
+                }
+                _ => {}
+            }
+        }
+        self.costs.map_or(Ok(()), |costs| costs.check())?;
         if !(0.0..=1.0).contains(&work.unpack) {
             return Err(blame(format!("unpack = {}: expected 0 to 1", work.unpack)));
         }
