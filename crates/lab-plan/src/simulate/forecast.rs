@@ -176,7 +176,11 @@ impl Forecast {
         let axis = |title: &str| Axis::over(title, unit, Scale::Log, all());
         let (x, y) = (axis("measured"), axis("forecast"));
         let (low, high) = x.range;
-        let line = |share: f64| Marks::Line(vec![(low, low * share), (high, high * share)], true);
+        // As far as it stays within the plot.
+        let line = |share: f64| {
+            let (from, to) = (low.max(low / share), high.min(high / share));
+            Marks::Line(vec![(from, from * share), (to, to * share)], true)
+        };
         Plot::new(format!("Forecast and measurement: {figure}"), x, y)
             .with("equal", QUIET, Marks::Line(vec![(low, low), (high, high)], false))
             .with("50 % off", QUIET, line(1.5))
