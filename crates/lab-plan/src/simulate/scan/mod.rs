@@ -7,20 +7,25 @@
 //! reads nor unpacks. Immediate scans go to the tablet server that holds the tablet. Clients live on machines of their own, whose cores begin
 //! scans and take batches in.
 
+mod client;
 mod clients;
 mod costs;
+mod outcome;
 mod run;
 mod server;
 #[cfg(test)]
 mod tests;
 
 pub use costs::Costs;
-pub use run::{ScanOutcome, each, run};
+pub use outcome::ScanOutcome;
+pub use run::{each, run};
 
 use super::draw::Sizes;
-use meridian_model::policy::selector::Profiles;
+use super::events::micros;
+use meridian_model::policy::selector::{Hedging, Profiles};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// A scan tier and its load: the shape of the scenario file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -68,6 +73,9 @@ pub struct Tier {
     /// The clients' machines; left out, they have no limit.
     #[serde(default)]
     pub clients: Option<Clients>,
+    /// Second attempts for scans that are slow to start; left out, there are none.
+    #[serde(default)]
+    pub hedge: Option<Hedge>,
     /// Costs that all workloads share, in place of `cpu_ms`, `storage_ms` and `tablet_server_factor` of each.
     #[serde(default)]
     pub costs: Option<Costs>,
@@ -105,6 +113,18 @@ pub struct Clients {
     pub cores: u32,
     /// Processor time to begin a scan: to choose a server, to send the first request. In milliseconds.
     pub scan_ms: f64,
+}
+
+/// When a second server is asked for a scan, and for how many scans.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Hedge {
+    /// How long an attempt may go without being started, in milliseconds.
+    pub after_ms: f64,
+    /// Share of all scans.
+    pub share: f64,
+    /// More of them at once after quiet times.
+    pub burst: f64,
 }
 
 fn one() -> u32 {
@@ -207,7 +227,18 @@ impl Tier {
         if let Some(scan_ms) = self.clients.map(|clients| clients.scan_ms).filter(|ms| !(0.0..=1e6).contains(ms)) {
             return Err(format!("clients.scan_ms = {scan_ms}: expected 0 to 1e6"));
         }
+        self.hedging()?;
         self.selector().map(|_| ())
+    }
+
+    /// The rule and the budget of second attempts, of all clients together.
+    fn hedging(&self) -> Result<Option<Hedging>, String> {
+        let Some(hedge) = self.hedge else { return Ok(None) };
+        if !(0.0..=3.6e6).contains(&hedge.after_ms) {
+            return Err(format!("hedge.after_ms = {}: expected 0 to 3600000", hedge.after_ms));
+        }
+        let after = Duration::from_micros(micros(hedge.after_ms / 1e3));
+        Hedging::new(after, hedge.share, hedge.burst).map(Some).map_err(|error| format!("hedge: {error}"))
     }
 
     /// The selector's profiles: as given, or made of `initial`, `busy_ms` and `attempts` as the selector of the study had

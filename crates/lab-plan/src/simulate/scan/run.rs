@@ -1,37 +1,24 @@
 //! One trial of a scan tier, event by event.
 
+use super::client::{Client, Key};
 use super::clients::Cores;
-use super::costs::{Batch, Scan};
+use super::outcome::{ScanOutcome, Tally};
 use super::server::Server;
 use super::{Tier, Workload};
 use crate::simulate::events::{EventQueue, Micros, micros};
 use meridian_lab_results::random::SeededRng;
 use meridian_model::policy::busy::Turn;
-use meridian_model::policy::selector::{Course, End, Profiles, Step};
-use serde::Serialize;
+use meridian_model::policy::selector::{Ask, Course, End, Hedging, Profiles, Step};
 use std::time::Duration;
-
-/// The answer of `lab simulate` for a scan tier: how long a scan took, over the measured scans of all clients.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct ScanOutcome {
-    /// Mean duration of a scan.
-    pub mean_ms: f64,
-    /// Its standard deviation.
-    pub sd_ms: f64,
-    /// The shortest scan.
-    pub min_ms: f64,
-    /// The longest scan.
-    pub max_ms: f64,
-    /// Busy answers that a probe of the workload's `probe_scans` scans would have seen.
-    pub busy_events: u64,
-}
 
 #[derive(Debug, Clone, Copy)]
 enum Event {
     /// A client has made its next scan ready.
     Begin(u32),
-    /// A client's request for its first batch reaches its server.
-    Ask { client: u32, busy_timeout: Duration },
+    /// A client's request for its first batch reaches a server.
+    Ask { key: Key, busy_timeout: Duration },
+    /// A client's scan may have been slow to start.
+    Slow { client: u32, scan: u32 },
     /// A server looks for scans whose busy timeout has passed.
     Look(u32),
     /// A storage node has delivered for a client's batch.
@@ -42,28 +29,11 @@ enum Event {
     Computed { server: u32, change: u32 },
 }
 
-#[derive(Debug, Clone)]
-struct Client {
-    begun: Micros,
-    scans: u32,
-    tablet: u32,
-    server: u32,
-    course: Course,
-    attempt: usize,
-    batches: u32,
-    /// Of the scan that runs, and of the batch that is next.
-    costs: Scan,
-    batch: Batch,
-    /// Share of the batch in work that the server did not have.
-    missing: f64,
-    busy: u32,
-    share: f64,
-}
-
 struct Simulator<'a> {
     tier: &'a Tier,
     work: &'a Workload,
     profiles: Profiles,
+    hedging: Option<Hedging>,
     names: Vec<String>,
     tablets: Vec<String>,
     events: EventQueue<Event>,
@@ -73,16 +43,6 @@ struct Simulator<'a> {
     cores: Cores,
     storage: Vec<Micros>,
     tally: Tally,
-}
-
-#[derive(Default)]
-struct Tally {
-    scans: u64,
-    busy: u64,
-    sum: f64,
-    squares: f64,
-    min: f64,
-    max: f64,
 }
 
 /// Runs a checked tier until every client has made its scans on average; one that cannot be run gives an answer of zeros.
@@ -99,6 +59,7 @@ pub fn each(tier: &Tier, seen: &mut dyn FnMut(f64)) -> ScanOutcome {
         tier,
         work,
         profiles,
+        hedging: tier.hedging().ok().flatten(),
         names: (0..servers).map(|i| format!("scan-{i}:9996")).collect(),
         tablets: (0..tier.tablets).map(|i| format!("tablet-{i}")).collect(),
         events: EventQueue::default(),
@@ -107,7 +68,7 @@ pub fn each(tier: &Tier, seen: &mut dyn FnMut(f64)) -> ScanOutcome {
         servers: (0..servers).map(|_| Server::of(tier)).collect(),
         cores: Cores::of(tier),
         storage: vec![0; tier.machine.storage_nodes as usize],
-        tally: Tally { min: f64::INFINITY, ..Tally::default() },
+        tally: Tally::default(),
     };
     let total = u64::from(tier.threads) * u64::from(tier.measured_scans);
     for client in 0..tier.threads {
@@ -117,26 +78,9 @@ pub fn each(tier: &Tier, seen: &mut dyn FnMut(f64)) -> ScanOutcome {
         let Some(event) = simulator.events.take() else { break };
         simulator.happen(event, &entries, seen);
     }
-    simulator.tally.answer(work.probe_scans)
-}
-
-impl Client {
-    fn new() -> Client {
-        Client {
-            begun: 0,
-            scans: 0,
-            tablet: 0,
-            server: 0,
-            course: Course::new("", Duration::ZERO),
-            attempt: 0,
-            batches: 0,
-            costs: Scan::default(),
-            batch: Batch::default(),
-            missing: 1.0,
-            busy: 0,
-            share: 0.0,
-        }
-    }
+    let hedged =
+        simulator.hedging.is_some().then(|| simulator.tally.hedged as f64 / simulator.tally.scans.max(1) as f64);
+    ScanOutcome { hedged, ..simulator.tally.answer(work.probe_scans) }
 }
 
 impl Simulator<'_> {
@@ -144,10 +88,16 @@ impl Simulator<'_> {
         match event {
             Event::Begin(client) => self.choose(client, entries),
             Event::Taken(client) => self.taken(client, entries, seen),
-            Event::Ask { client, busy_timeout } => {
-                let (server, now) = (self.clients[client as usize].server, self.now());
-                // The line has room for every client, so that none is refused here.
-                if self.servers[server as usize].executor.arrive(client, busy_timeout, now).is_ok() {
+            Event::Ask { key, busy_timeout } => {
+                let (client, now) = (&self.clients[key.client as usize], self.now());
+                let made = client.course.trace().get(key.attempt);
+                if client.scans != key.scan || made.is_some_and(|made| !made.end.is_under_way()) {
+                    // The other attempt has started meanwhile.
+                    return;
+                }
+                let server = client.asked[key.attempt];
+                // The line has room for two attempts of every client, so that none is refused here.
+                if self.servers[server as usize].executor.arrive(key, busy_timeout, now).is_ok() {
                     if !busy_timeout.is_zero() {
                         self.events.after(busy_timeout.as_micros() as Micros, Event::Look(server));
                     }
@@ -155,11 +105,12 @@ impl Simulator<'_> {
                 }
             }
             Event::Look(server) => self.turns(server, entries),
+            Event::Slow { client, scan } => self.hedge(client, scan),
             Event::Read(client) => {
                 let asked = &self.clients[client as usize];
                 // Cached data was unpacked when it was cached.
                 let saved = self.work.unpack * (1.0 - asked.missing);
-                let (server, work) = (asked.server, (asked.batch.work as f64 * (1.0 - saved)) as u64);
+                let (server, work) = (asked.server(), (asked.batch.work as f64 * (1.0 - saved)) as u64);
                 self.servers[server as usize].compute(client, work, self.events.now());
                 self.expect(server);
             }
@@ -186,11 +137,16 @@ impl Simulator<'_> {
         scan.begun = self.events.now();
         scan.tablet = tablet as u32;
         scan.course = Course::new(self.tablets[tablet].as_str(), begun);
+        scan.asked.clear();
+        scan.attempt = 0;
         scan.busy = 0;
         scan.batches = batches as u32;
         scan.share = (read / batches / self.tier.machine.tablet_entries).min(1.0);
         scan.costs = self.tier.scan(self.work, read, batches);
         scan.batch = scan.costs.first;
+        if let Some(hedging) = &mut self.hedging {
+            hedging.scan_begins();
+        }
         let now = self.events.now();
         let ready = self.cores.begins(client, now);
         match ready > now {
@@ -205,20 +161,43 @@ impl Simulator<'_> {
         let asked = &mut self.clients[client as usize];
         if self.tier.immediate {
             // To the server that holds its tablet, however long its line is.
-            asked.server = asked.tablet % self.servers.len() as u32;
-            self.events.after(0, Event::Ask { client, busy_timeout: Duration::ZERO });
+            asked.asked = vec![asked.tablet % self.servers.len() as u32];
+            let key = asked.key(client, 0);
+            self.events.after(0, Event::Ask { key, busy_timeout: Duration::ZERO });
             return;
         }
         let names: Vec<&str> = self.names.iter().map(String::as_str).collect();
         let rng = &mut self.rng;
         match asked.course.next(self.profiles.for_scan_type(None), &names, now, |n| rng.below(n)) {
             Step::Ask(ask) => {
-                (asked.server, asked.attempt) = (ask.server as u32, ask.attempt);
-                let ask_later = Event::Ask { client, busy_timeout: ask.busy_timeout };
-                self.events.after(ask.delay.as_micros() as Micros, ask_later);
+                let scan = asked.scans;
+                self.ask(client, ask);
+                if let Some(after) = self.hedging.as_ref().map(|hedging| ask.delay + hedging.after()) {
+                    self.events.after(after.as_micros() as Micros, Event::Slow { client, scan });
+                }
             }
             // A scan that no server takes is given up, and the client goes on with another.
             Step::Wait(_) | Step::Absent | Step::GiveUp => self.begin(client, entries),
+        }
+    }
+
+    fn ask(&mut self, client: u32, ask: Ask) {
+        let asked = &mut self.clients[client as usize];
+        asked.asked.push(ask.server as u32);
+        let key = asked.key(client, ask.attempt);
+        self.events.after(ask.delay.as_micros() as Micros, Event::Ask { key, busy_timeout: ask.busy_timeout });
+    }
+
+    /// A second server is asked for a scan that has not started, if the budget allows.
+    fn hedge(&mut self, client: u32, scan: u32) {
+        let now = self.now();
+        let slow = &mut self.clients[client as usize];
+        let Some(hedging) = self.hedging.as_mut().filter(|_| slow.scans == scan) else { return };
+        let names: Vec<&str> = self.names.iter().map(String::as_str).collect();
+        let rng = &mut self.rng;
+        let second = slow.course.hedge(self.profiles.for_scan_type(None), &names, hedging, now, |n| rng.below(n));
+        if let Some(ask) = second {
+            self.ask(client, ask);
         }
     }
 
@@ -227,12 +206,22 @@ impl Simulator<'_> {
         let now = self.now();
         while let Some(turn) = self.servers[server as usize].executor.next(now) {
             match turn {
-                Turn::Work(client) => self.fetch(server, client),
-                Turn::Busy(client) => {
-                    let asked = &mut self.clients[client as usize];
+                Turn::Work(key) => {
+                    let client = &mut self.clients[key.client as usize];
+                    client.attempt = key.attempt;
+                    if let Some(slower) = client.course.started(key.attempt, now) {
+                        let slower = client.key(key.client, slower);
+                        self.servers[client.asked[slower.attempt] as usize].executor.leave(&slower);
+                    }
+                    self.fetch(server, key.client);
+                }
+                Turn::Busy(key) => {
+                    let asked = &mut self.clients[key.client as usize];
                     asked.busy += 1;
-                    asked.course.ended(asked.attempt, End::Busy, now);
-                    self.choose(client, entries);
+                    asked.course.ended(key.attempt, End::Busy, now);
+                    if !asked.course.is_under_way() {
+                        self.choose(key.client, entries);
+                    }
                 }
             }
         }
@@ -240,9 +229,7 @@ impl Simulator<'_> {
 
     /// A batch begins with what has to come from a storage node.
     fn fetch(&mut self, server: u32, client: u32) {
-        let now = self.now();
-        let taken = &mut self.clients[client as usize];
-        taken.course.started(taken.attempt, now);
+        let taken = &self.clients[client as usize];
         let (share, tablet, storage) = (taken.share, taken.tablet as usize, taken.batch.storage);
         let missing = self.missing(server, tablet, share);
         self.clients[client as usize].missing = missing;
@@ -288,7 +275,8 @@ impl Simulator<'_> {
         self.expect(server);
         for client in done {
             // Threads are free before the clients have taken their batches in: a server does not wait for a client's core.
-            self.servers[server as usize].executor.rest(&client);
+            let key = self.clients[client as usize].current(client);
+            self.servers[server as usize].executor.rest(&key);
             let taken = self.cores.works(client, self.events.now(), micros(self.work.turnaround_ms / 1e3));
             self.events.at(taken, Event::Taken(client));
         }
@@ -298,46 +286,22 @@ impl Simulator<'_> {
     /// A client that has taken a batch in asks for the next, or begins another scan.
     fn taken(&mut self, client: u32, entries: &impl Fn(&mut SeededRng) -> f64, seen: &mut dyn FnMut(f64)) {
         let scan = &mut self.clients[client as usize];
-        let server = scan.server;
+        let (server, key) = (scan.server(), scan.current(client));
         scan.batches -= 1;
         if scan.batches > 0 {
             scan.batch = scan.costs.further;
-            self.servers[server as usize].executor.again(&client);
+            self.servers[server as usize].executor.again(&key);
             self.turns(server, entries);
             return;
         }
-        self.servers[server as usize].executor.leave(&client);
+        self.servers[server as usize].executor.leave(&key);
         scan.scans += 1;
         if scan.scans > self.tier.warm_up_scans {
             let ms = (self.events.now() - scan.begun) as f64 / 1e3;
             self.tally.add(ms, scan.busy);
+            self.tally.hedged += u64::from(scan.course.trace().iter().any(|made| made.hedge));
             seen(ms);
         }
         self.begin(client, entries);
-    }
-}
-
-impl Tally {
-    fn add(&mut self, ms: f64, busy: u32) {
-        self.scans += 1;
-        self.busy += u64::from(busy);
-        self.sum += ms;
-        self.squares += ms * ms;
-        self.min = self.min.min(ms);
-        self.max = self.max.max(ms);
-    }
-
-    fn answer(&self, probe_scans: f64) -> ScanOutcome {
-        let n = self.scans.max(1) as f64;
-        let mean = self.sum / n;
-        // A clock of microseconds has no further digits.
-        let micros = |ms: f64| (ms * 1e3).round() / 1e3;
-        ScanOutcome {
-            mean_ms: micros(mean),
-            sd_ms: micros((self.squares / n - mean * mean).max(0.0).sqrt()),
-            min_ms: micros(if self.scans > 0 { self.min } else { 0.0 }),
-            max_ms: micros(self.max),
-            busy_events: (self.busy as f64 / n * probe_scans).round() as u64,
-        }
     }
 }

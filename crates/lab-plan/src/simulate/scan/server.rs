@@ -1,6 +1,7 @@
 //! A server's own part of a trial: its executor, and cores that its batches share.
 
 use super::Tier;
+use super::client::Key;
 use crate::simulate::events::Micros;
 use meridian_model::policy::busy::{Executor, Limits};
 
@@ -9,8 +10,7 @@ pub(super) type Work = u64;
 
 #[derive(Debug)]
 pub(super) struct Server {
-    /// By client.
-    pub(super) executor: Executor<u32>,
+    pub(super) executor: Executor<Key>,
     /// Share of each tablet that is in the cache.
     pub(super) cached: Vec<f64>,
     /// Grows with each change of what computes: the event that was entered for the next end before is void.
@@ -25,7 +25,8 @@ pub(super) struct Server {
 
 impl Server {
     pub(super) fn of(tier: &Tier) -> Server {
-        let clients = tier.threads as usize;
+        // Two attempts of each, where scans are hedged.
+        let clients = tier.threads as usize * 2;
         let places = tier.machine.executor_threads as usize;
         Server {
             executor: Executor::new(Limits { places, started: clients, waiting: clients }),

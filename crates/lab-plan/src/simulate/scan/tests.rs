@@ -89,6 +89,29 @@ fn what_a_cache_holds_is_neither_read_nor_unpacked() {
     assert!((tiny / cold - 1.0).abs() < 0.01, "{tiny} {cold}");
 }
 
+/// Chance sends many scans to one server while another has few: those that wait are asked for elsewhere too.
+#[test]
+fn second_attempts_shorten_the_tail_within_their_budget() {
+    let sets = ["workload=grep", "threads=40", "servers=6", "initial=6", "busy_ms=5000", "measured_scans=100"];
+    let p99 = |more: &[&str]| {
+        let mut seen = Vec::new();
+        let answer =
+            each(&tier(&[&sets[..], &["machine.executor_threads=4", "machine.cores=4"], more].concat()), &mut |ms| {
+                seen.push(ms)
+            });
+        seen.sort_by(f64::total_cmp);
+        (seen[seen.len() * 99 / 100], answer)
+    };
+    let hedge = |share: f64| format!("hedge={{ after_ms = 30.0, share = {share:?}, burst = 1.0 }}");
+    let (without, plain) = p99(&[]);
+    let (with, hedged) = p99(&[&hedge(1.0)]);
+    let (_, few) = p99(&[&hedge(0.05)]);
+    let (none, budgeted) = p99(&[&hedge(0.0)]);
+    assert!(with < without && hedged.mean_ms < plain.mean_ms, "{hedged:?} {plain:?}");
+    assert!(few.hedged.unwrap() > 0.03 && few.hedged.unwrap() <= 0.055, "{few:?}");
+    assert_eq!((none, budgeted.hedged, plain.hedged), (without, Some(0.0), None));
+}
+
 #[test]
 fn a_profile_list_replaces_the_short_form() {
     let json = r#"[{"isDefault":true,"maxBusyTimeout":"5m","busyTimeoutMultiplier":8,"attemptPlans":[{"servers":"3","busyTimeout":"33ms"},{"servers":"12","busyTimeout":"33ms"}]}]"#;
@@ -111,6 +134,8 @@ fn mistakes_are_sentences_that_name_the_key() {
         ("machine.cpus=3", "unknown field `cpus`"),
         ("tablet_servers=0", "tablet_servers = 0: expected 1"),
         ("clients.cores=0", "clients.cores = 0: expected 1"),
+        ("hedge={ after_ms = 5.0, share = 1.5, burst = 1.0 }", "hedge: hedge_share: 1.5: expected 0 to 1"),
+        ("hedge={ after_ms = -1.0, share = 0.1, burst = 1.0 }", "hedge.after_ms = -1"),
         ("workloads.large.unpack=2.0", "unpack = 2: expected 0 to 1"),
     ] {
         let error = Scenario::read(TIER, &[set.to_owned()]).unwrap_err();

@@ -95,7 +95,7 @@ impl Course {
         draw: impl FnMut(usize) -> usize,
     ) -> Option<Ask> {
         let slow = self.hedge_due(hedging).is_some_and(|due| due <= now);
-        if !slow || servers.is_empty() || self.made.len() >= ATTEMPTS_MAX {
+        if !slow || !hedging.has_one() || servers.is_empty() || self.made.len() >= ATTEMPTS_MAX {
             return None;
         }
         let mut ask = self.select(profile, servers, now, draw)?;

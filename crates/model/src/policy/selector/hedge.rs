@@ -44,6 +44,11 @@ impl Hedging {
         self.tokens.add(self.share);
     }
 
+    /// Whether the budget has a second attempt.
+    pub(super) fn has_one(&self) -> bool {
+        self.tokens.missing() <= 0.0
+    }
+
     /// Takes a second attempt out of the budget, if there is one.
     pub(super) fn take(&mut self) -> bool {
         self.tokens.take()
