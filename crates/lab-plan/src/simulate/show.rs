@@ -52,8 +52,11 @@ fn of_pipeline(answer: &pipeline::PipelineOutcome) -> String {
 }
 
 fn of_scan(answer: &scan::ScanOutcome) -> String {
+    let hedged = answer.hedged.map_or_else(String::new, |share| {
+        format!("a second server is asked for {:.1} % of the scans\n", share * 100.0)
+    });
     format!(
-        "a scan takes {:.1} ms on average (standard deviation {:.1}, {:.1} to {:.1})\na probe sees {} busy answers\n",
+        "a scan takes {:.1} ms on average (standard deviation {:.1}, {:.1} to {:.1})\na probe sees {} busy answers\n{hedged}",
         answer.mean_ms, answer.sd_ms, answer.min_ms, answer.max_ms, answer.busy_events
     )
 }

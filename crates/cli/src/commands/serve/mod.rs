@@ -147,12 +147,11 @@ fn settings(args: &ServeArgs) -> Result<Config, Failure> {
         Role::Owner => &mut config.cluster.flight,
         Role::All | Role::Gateway | Role::Scan => &mut config.flight_listen,
     };
-    let cluster = &mut config.cluster;
     for (given, place) in [
-        (&args.log, &mut cluster.log),
-        (&args.bucket, &mut cluster.bucket),
+        (&args.log, &mut config.cluster.log),
+        (&args.bucket, &mut config.cluster.bucket),
         (&args.flight, flight),
-        (&args.flight_advertise, &mut cluster.flight_advertise),
+        (&args.flight_advertise, &mut config.cluster.flight_advertise),
     ] {
         if let Some(given) = given {
             place.clone_from(given);
