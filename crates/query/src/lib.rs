@@ -70,6 +70,6 @@ pub use sort::{SORT_KEYS_MAX, SortKey, SortTarget, TEXT_BYTES_COMPARED};
 pub use tile::{
     TILE_BYTES_MAX, TILE_CELLS, TILE_EVENTS_MAX, TILE_TEXT_BYTES_MAX, Tile, TileKind, TileResult, ZOOM_MAX, tile,
 };
-pub use token::{PartitionedToken, TOKEN_CHARS_MAX, Token, question_hash};
+pub use token::{TOKEN_CHARS_MAX, Token, question_hash};
 pub use track::{TRACK_EVENTS_MAX, Track, TrackPoint, TrackResult, of_object, track};
 pub use windows::{Window, Windows};

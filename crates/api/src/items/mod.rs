@@ -113,7 +113,7 @@ impl ItemsRequest {
 
     /// The snapshot to read.
     pub(crate) fn at(&self) -> At {
-        At { seq: self.token.as_ref().map(|t| t.snapshot), history: self.history }
+        At { seq: self.token.as_ref().map(|t| t.snapshot.clone()), history: self.history }
     }
 
     /// Whether the response is streamed as events are found: all that match, or more than a page of them.
@@ -224,7 +224,7 @@ fn next_token(
     after.map(|after| {
         Token {
             tenant: state.view().tenant().to_owned(),
-            snapshot: head.seq,
+            snapshot: head.seq.clone(),
             question: request.question,
             after: after.clone(),
         }
