@@ -289,6 +289,10 @@ export interface Collection {
    */
   retention_bytes?: number;
   /**
+   * Number of partitions, each with a log of its own.
+   */
+  partitions?: number;
+  /**
    * Why it accepts no writes.
    */
   refusesWrites?: string;

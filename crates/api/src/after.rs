@@ -9,6 +9,7 @@ use crate::state::AppState;
 use crate::stream::Run;
 use axum::http::{HeaderMap, HeaderName};
 use meridian_backend::Collection;
+use meridian_model::Positions;
 use std::sync::Arc;
 use tokio::time::{Duration, Instant};
 
@@ -67,24 +68,30 @@ impl Context {
     }
 }
 
-fn position(headers: &HeaderMap) -> Result<Option<u64>> {
+fn position(headers: &HeaderMap) -> Result<Option<Positions>> {
     let Some(value) = headers.get(&AFTER) else { return Ok(None) };
     let text = value.to_str().unwrap_or_default();
-    let position = text.trim().parse::<u64>();
-    position.map(Some).map_err(|_| {
+    let position = Positions::read(text.trim());
+    position.map(Some).ok_or_else(|| {
         let detail =
             format!("{text:?}: expected the position of a write, as the header Meridian-Position of its answer has it");
         Problem::parameter("Meridian-After", detail)
     })
 }
 
-async fn wait(after: u64, collection: &dyn Collection, lease: &Lease, until: Instant, follows: bool) -> Result<()> {
+async fn wait(
+    after: Positions,
+    collection: &dyn Collection,
+    lease: &Lease,
+    until: Instant,
+    follows: bool,
+) -> Result<()> {
     let (mut shown, mut look) = (collection.position(), LOOK);
-    if shown < after {
+    if !shown.covers(&after) {
         // It takes no part in the work meanwhile: others run, and it is admitted again.
         lease.give_back();
     }
-    while shown < after {
+    while !shown.covers(&after) {
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {
             let why = match follows {
@@ -130,9 +137,10 @@ mod tests {
     fn a_position_is_a_number() {
         let of =
             |value: &'static str| position(&HeaderMap::from_iter([(AFTER.clone(), HeaderValue::from_static(value))]));
-        assert_eq!(of(" 17").unwrap(), Some(17));
+        assert_eq!(of(" 17").unwrap(), Some(Positions::one(17)));
+        assert_eq!(of("17-0-4").unwrap(), Some([17, 0, 4].into_iter().collect()));
         assert_eq!(position(&HeaderMap::new()).unwrap(), None);
-        for wrong in ["", "-1", "x", "1.5", "18446744073709551616"] {
+        for wrong in ["", "-1", "x", "1.5", "1-", "18446744073709551616"] {
             let problem = of(wrong).unwrap_err();
             assert!(problem.detail().contains("Meridian-Position"), "{wrong}");
         }

@@ -5,7 +5,7 @@
 use crate::entry::Segments;
 use crate::problem::Result;
 use crate::scope::no_collection;
-use meridian_model::Seq;
+use meridian_model::Seqs;
 use meridian_query::Cursor;
 
 /// What is wanted.
@@ -28,7 +28,7 @@ pub struct Pin {
     /// The tenant of the caller that the ticket was made for.
     pub tenant: String,
     /// The snapshot to read; `None`: the newest.
-    pub snapshot: Option<Seq>,
+    pub snapshot: Option<Seqs>,
     /// Only events after this place in natural order.
     pub after: Option<Cursor>,
     /// Only events up to this place in natural order, that of the place included.
@@ -43,7 +43,7 @@ pub struct Described {
     /// The number of its rows, if that is known.
     pub rows: Option<u64>,
     /// The snapshot that it will be read from; `None`: the newest one by then.
-    pub snapshot: Option<Seq>,
+    pub snapshot: Option<Seqs>,
     /// The places at which it is cut into parts, ascending.
     pub cuts: Vec<Cursor>,
 }

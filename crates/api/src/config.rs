@@ -26,6 +26,8 @@ pub struct ServerConfig {
     pub proxies: Vec<Network>,
     /// Durability of the collection `places` when the places profile creates it.
     pub places_durability: Durability,
+    /// Number of partitions of a new collection whose request names none.
+    pub partitions: u16,
 
     /// Max open connections; further ones get a 503 and are closed. Over TLS they are closed at once: an answer would need the
     /// handshake that they are refused.
@@ -147,6 +149,7 @@ impl Default for ServerConfig {
             frame_ancestors: Vec::new(),
             proxies: Vec::new(),
             places_durability: Durability::Local,
+            partitions: 1,
             connections_max: 10_000,
             connections_per_address_max: 2_500,
             requests_running_max: 64,

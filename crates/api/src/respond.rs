@@ -8,7 +8,7 @@ use axum::body::Body;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use meridian_backend::Head;
-use meridian_model::Seq;
+use meridian_model::Seqs;
 use serde::Serialize;
 use std::fmt::Write;
 use std::time::Duration;
@@ -82,7 +82,7 @@ pub fn events(body: Body) -> Response {
 }
 
 /// Sets the headers for the snapshot and its age.
-pub fn set_snapshot(headers: &mut HeaderMap, snapshot: Seq, age: Duration, consistency: &'static str) {
+pub fn set_snapshot(headers: &mut HeaderMap, snapshot: &Seqs, age: Duration, consistency: &'static str) {
     insert(headers, SNAPSHOT.clone(), &snapshot.to_id());
     headers.insert(header::AGE, HeaderValue::from(age.as_secs()));
     headers.insert(CONSISTENCY.clone(), HeaderValue::from_static(consistency));
@@ -91,7 +91,7 @@ pub fn set_snapshot(headers: &mut HeaderMap, snapshot: Seq, age: Duration, consi
 /// Sets the headers of every read: the snapshot, its age, and what is missing.
 pub fn set_read_headers(headers: &mut HeaderMap, head: &Head, now: i64, consistency: &'static str) {
     let age = Duration::from_micros(now.saturating_sub(head.taken_at).max(0) as u64);
-    set_snapshot(headers, head.seq, age, consistency);
+    set_snapshot(headers, &head.seq, age, consistency);
     if !head.missing.is_empty() {
         insert(headers, MISSING.clone(), &format!("{} damaged files", head.missing.len()));
     }

@@ -143,7 +143,7 @@ pub const ROUTES: &[Route] = &[
     route!(GET "/collections/{c}", read Collection, Interactive, Handler::of(collections::get);
         "getCollection" "Collections" "One collection", &["f"], None, 200 "Its extent, coordinate reference systems, settings and links.", json_or_page!("Collection")),
     route!(PUT "/collections/{c}", manage Collection, Write, Handler::of(collections::put);
-        "createCollection" "Collections" "Create a collection, or change the settings of an existing one", &["durability", "retention", "retention_bytes", "confirm"], Some(SCHEMA_BODY), 201 "The collection is created.", json!("Collection")),
+        "createCollection" "Collections" "Create a collection, or change the settings of an existing one", &["durability", "retention", "retention_bytes", "partitions", "confirm"], Some(SCHEMA_BODY), 201 "The collection is created.", json!("Collection")),
     route!(PATCH "/collections/{c}", manage Collection, Write, Handler::of(collections::patch);
         "updateCollection" "Collections" "Change settings, add optional fields", &["confirm"], Some(SETTINGS_BODY), 200 "The changed collection.", json!("Collection")),
     route!(DELETE "/collections/{c}", manage Collection, Write, Handler::of(collections::delete);

@@ -1,8 +1,9 @@
 //! One collection.
 
 use crate::read::{At, Changes, Near, PriorEvents, Read, RowSink, Rows};
+use crate::written::{Deleted, Files, Written};
 use meridian_model::filter::Predicate;
-use meridian_model::{Batch, Field, Schema, Seq};
+use meridian_model::{Batch, Field, Positions, Schema, Seq, Seqs};
 use meridian_query::partial::Partial;
 use meridian_query::wire::Question;
 use meridian_query::{
@@ -10,7 +11,7 @@ use meridian_query::{
     QueryError, Tile, TileResult, Track, TrackResult,
 };
 use meridian_store::seams::Random;
-use meridian_store::{CollectionStats, Deleted, Files, Settings, StoreError, Write, WriteError, Written};
+use meridian_store::{CollectionStats, Settings, StoreError, Write, WriteError};
 use std::fmt::Debug;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -56,11 +57,11 @@ pub trait Collection: Debug + Send + Sync {
     /// Its statistics.
     fn stats(&self) -> CollectionStats;
 
-    /// Position of the newest write.
-    fn position(&self) -> u64;
+    /// Position of the newest write of each partition.
+    fn position(&self) -> Positions;
 
-    /// The min number of any event that may still be held; that of the next write if there is none.
-    fn oldest(&self) -> Seq;
+    /// The min number of any event that a partition may still hold; that of the next write if there is none.
+    fn oldest(&self) -> Seqs;
 
     /// Adds optional fields and changes the settings: both, or neither on an error.
     fn change(&self, fields: Vec<Field>, settings: Option<Settings>) -> Result<(), StoreError>;
@@ -149,13 +150,13 @@ pub trait Collection: Debug + Send + Sync {
     /// Passes a random event to a sink; returns whether there is one.
     fn sample(&self, random: &dyn Random, control: &Control, sink: &mut dyn RowSink) -> Result<bool, QueryError>;
 
-    /// Events written after the event `after`; if they are more than `max`, the oldest of them. About
-    /// `step_bytes` are read at a time.
-    fn changes_after(&self, after: Seq, max: usize, step_bytes: usize) -> Result<Box<dyn Changes>, StoreError>;
+    /// Events written after `after`; if they are more than `max`, the oldest of them. About `step_bytes` are read at a
+    /// time. Each partition has an equal part of `max`.
+    fn changes_after(&self, after: &Seqs, max: usize, step_bytes: usize) -> Result<Box<dyn Changes>, StoreError>;
 
-    /// Events written after position `after`, up to and including `upto`; if that is more than `max` events, the
-    /// newest of them.
-    fn changes_between(&self, after: u64, upto: u64, max: usize) -> Result<Box<dyn Changes>, StoreError>;
+    /// Events written after position `after`, up to and including `upto`; if a partition has more than `max` of them, its
+    /// newest.
+    fn changes_between(&self, after: &Positions, upto: &Positions, max: usize) -> Result<Box<dyn Changes>, StoreError>;
 
     /// The previous events of objects, as of now.
     fn prior_events(&self) -> Box<dyn PriorEvents>;

@@ -3,7 +3,8 @@
 //!
 //! [`Backend`] is a server's collections, [`Collection`] is one of them. Callers hold them as trait objects and know
 //! neither a data folder nor the parts of a snapshot. So collections on other machines can be served through the same
-//! calls. [`Embedded`] keeps them in this process.
+//! calls. [`Embedded`] keeps them in this process. A collection of several partitions is put together from these
+//! (`partitioned/`).
 //!
 //! # Contract
 //! - Calls block, as the store's do, unless their documentation says that they return at once. Each has a deadline or
@@ -19,10 +20,12 @@ mod backend;
 mod collection;
 mod embedded;
 pub mod measured;
+mod partitioned;
 mod read;
 mod records;
 mod turns;
 mod view;
+mod written;
 
 pub use audit::AuditLog;
 pub use backend::Backend;
@@ -32,10 +35,11 @@ pub use read::{At, Changes, Head, Near, PriorEvents, Read, RowSink, Rows};
 pub use records::{RecordSource, Records};
 pub use turns::PermitTurns;
 pub use view::View;
+pub use written::{Deleted, Files, Written};
 
 // The types that this interface uses. They belong to the crates below, of which callers need nothing else.
 pub use meridian_store::seams::{Clock, Disk, OpenMode, Random, Seams};
 pub use meridian_store::{
-    Act, AuditPage, Audited, Backup, BackupKey, BackupScope, CollectionStats, Damaged, Deleted, Durability, Files,
-    Gone, KEY_BYTES_MAX, OnConflict, Problem, Settings, SettingsChange, StoreError, Write, WriteError, Written,
+    Act, AuditPage, Audited, Backup, BackupKey, BackupScope, CollectionStats, Damaged, Durability, Gone, KEY_BYTES_MAX,
+    OnConflict, PARTITIONS_MAX, Problem, Settings, SettingsChange, StoreError, Write, WriteError,
 };

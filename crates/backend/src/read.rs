@@ -1,15 +1,15 @@
 //! Reads: which snapshot they use, and the types of their results.
 
-use meridian_model::{Batch, Layout, Projection, Schema, Seq};
+use meridian_model::{Batch, Layout, Projection, Schema, Seq, Seqs};
 use meridian_query::{Cursor, Hits, QueryError, Stats};
 use meridian_store::{Problem, Snapshot, StoreError};
 use std::sync::Arc;
 
 /// The state of a collection that a query reads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct At {
     /// The snapshot that [`Head::seq`] of an earlier result named; `None`: the newest.
-    pub seq: Option<Seq>,
+    pub seq: Option<Seqs>,
     /// In mode `latest`, also the events that are not the newest of their object.
     pub history: bool,
 }
@@ -29,8 +29,8 @@ impl At {
 /// The snapshot that a result was read from.
 #[derive(Debug, Clone)]
 pub struct Head {
-    /// The result shows the writes up to and including this number.
-    pub seq: Seq,
+    /// The result shows the writes up to and including this number, in each partition.
+    pub seq: Seqs,
     /// The schema of its events.
     pub schema: Arc<Schema>,
     /// The result shows every write that was acknowledged before this, in microseconds since 1970: when the snapshot was taken, or, of
@@ -45,7 +45,7 @@ pub struct Head {
 impl Head {
     pub(crate) fn of(snapshot: &Snapshot) -> Head {
         Head {
-            seq: snapshot.seq,
+            seq: Seqs::one(snapshot.seq),
             schema: snapshot.schema.clone(),
             taken_at: snapshot.taken_at,
             missing: snapshot.missing.clone(),
@@ -113,15 +113,15 @@ pub struct Near {
     pub limit: usize,
 }
 
-/// The events written after a position, in the order of writing, without those deleted or replaced since.
+/// The events written after a position, without those deleted or replaced since: those of a partition in the order of writing.
 pub trait Changes: Send {
-    /// The next events with all columns, and their numbers; `None` at the end. Blocks.
+    /// The next events of a partition with all columns, and their numbers; `None` at the end. Blocks.
     ///
     /// The disk's error, or [`StoreError::Corrupt`]: after that, no more can be read.
     fn read(&mut self) -> Result<Option<(Batch, Vec<Seq>)>, StoreError>;
 
-    /// Once all were read: everything up to this number was returned, or no longer exists.
-    fn upto(&self) -> Seq;
+    /// Once all were read: everything up to this was returned, or no longer exists.
+    fn upto(&self) -> Seqs;
 
     /// Events left out because more were written than asked for.
     fn left_out(&self) -> u64;
@@ -142,7 +142,7 @@ pub trait PriorEvents {
     /// construct such a pair.
     fn object(&self, batch: &Batch, row: usize) -> Option<u64>;
 
-    /// The newest event of a row's object among those written before a number: a batch of that one event with these
+    /// The newest event of a row's object among those of lower numbers, which in its partition were written before: a batch of that one event with these
     /// columns.
     ///
     /// # Errors

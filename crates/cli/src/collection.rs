@@ -6,9 +6,10 @@ use crate::failure::Failure;
 use crate::http::Server;
 use crate::units::{count_text, duration_iso};
 use crate::upload::{Taken, Upload};
+use meridian_backend::{Backend, Collection, Embedded};
 use meridian_model::{Batch, Schema, schema_json};
 use meridian_store::seams::Seams;
-use meridian_store::{Collection, Options, Settings, SettingsChange, Store, Write};
+use meridian_store::{Options, Settings, SettingsChange, Store, Write};
 use serde_json::{Value, json};
 use std::cell::Cell;
 use std::sync::Arc;
@@ -29,7 +30,7 @@ const CONFIRM_ALL: u64 = 1 << 53;
 enum Inner {
     Folder {
         store: Arc<Store>,
-        collection: Option<Arc<Collection>>,
+        collection: Option<Arc<dyn Collection>>,
     },
     /// A server, and the max body size that it is known to accept or not known to refuse.
     Server(Server, Cell<usize>),
@@ -42,7 +43,7 @@ impl CollectionTarget {
         let (schema, inner) = match target {
             Target::Folder(folder) => {
                 let store = Arc::new(Store::open(Options::at(folder), Seams::real()).map_err(Failure::of_folder)?);
-                let collection = store.collection(TENANT, name);
+                let collection = Embedded::new(store.clone()).collection(TENANT, name)?;
                 (collection.as_ref().map(|c| c.schema()), Inner::Folder { store, collection })
             }
             Target::Server(address) => {
@@ -66,7 +67,8 @@ impl CollectionTarget {
     pub fn create(&mut self, schema: &Schema, settings: &Settings) -> Result<(), Failure> {
         match &mut self.inner {
             Inner::Folder { store, collection } => {
-                let made = store.create(TENANT, &self.name, schema.clone(), settings.clone())?;
+                let folder = Embedded::new(store.clone());
+                let made = folder.create(TENANT, &self.name, schema.clone(), settings.clone())?;
                 self.schema = Some(made.schema());
                 *collection = Some(made);
             }
@@ -79,6 +81,9 @@ impl CollectionTarget {
                 if let Some(bytes) = settings.retention_bytes {
                     parameters.push(("retention_bytes", bytes.to_string()));
                 }
+                if settings.partitions > 1 {
+                    parameters.push(("partitions", settings.partitions.to_string()));
+                }
                 server.put(&["collections", &self.name], &parameters, "application/schema+json", body.as_bytes())?;
                 self.schema = Some(Arc::new(schema.clone()));
             }
@@ -90,7 +95,7 @@ impl CollectionTarget {
     /// unless `yes` is set.
     pub fn change(&self, named: &SettingsChange, yes: bool) -> Result<(), Failure> {
         let removes = match &self.inner {
-            Inner::Folder { collection: Some(collection), .. } => change_here(collection, named, yes)?,
+            Inner::Folder { collection: Some(collection), .. } => change_here(&**collection, named, yes)?,
             Inner::Folder { collection: None, .. } => return Err(self.missing()),
             Inner::Server(server, _) => {
                 let path = ["collections", self.name.as_str()];
@@ -100,6 +105,11 @@ impl CollectionTarget {
                     && described["durability"] != asked
                 {
                     return Err(other_durability(&described["durability"]));
+                }
+                if let Some(asked) = named.partitions
+                    && described["partitions"] != asked
+                {
+                    return Err(other_partitions(&described["partitions"]));
                 }
                 let mut change = serde_json::Map::new();
                 if let Some(retention) = named.retention {
@@ -163,11 +173,14 @@ impl CollectionTarget {
 }
 
 /// Changes settings as a server would; `Some` is the number of events that a confirmation would remove.
-fn change_here(collection: &Collection, named: &SettingsChange, yes: bool) -> Result<Option<u64>, Failure> {
+fn change_here(collection: &dyn Collection, named: &SettingsChange, yes: bool) -> Result<Option<u64>, Failure> {
     let before = collection.settings();
     let after = named.of(&before);
     if after.durability != before.durability {
         return Err(other_durability(&json!(before.durability)));
+    }
+    if after.partitions != before.partitions {
+        return Err(other_partitions(&json!(before.partitions)));
     }
     if after == before {
         return Ok(None);
@@ -179,6 +192,10 @@ fn change_here(collection: &Collection, named: &SettingsChange, yes: bool) -> Re
     }
     collection.change(Vec::new(), Some(after))?;
     Ok(None)
+}
+
+fn other_partitions(there: &Value) -> Failure {
+    Failure::Refused(format!("--partitions: their number cannot be changed, and that of this collection is {there}"))
 }
 
 fn other_durability(there: &Value) -> Failure {

@@ -4,7 +4,7 @@
 use crate::gazetteer::{Gazetteer, Named};
 use meridian_backend::{At, Backend, Clock, Collection};
 use meridian_model::filter::{Predicate, parse_text};
-use meridian_model::{FieldColumn, FieldType, Seq};
+use meridian_model::{FieldColumn, FieldType, Positions};
 use meridian_query::{CancelFlag, Control, Items, QueryError, select};
 use parking_lot::Mutex;
 use std::pin::pin;
@@ -36,7 +36,7 @@ struct State {
     began: Option<Instant>,
     reading: bool,
     /// The snapshot that the names were read from.
-    seq: Option<Seq>,
+    seq: Option<Positions>,
     names: Option<Arc<Gazetteer>>,
 }
 
@@ -83,10 +83,10 @@ impl PlaceNames {
             // The old names serve until it can be reached.
             Err(_) => return,
         };
-        let seq = Seq::end_of(collection.position());
+        let seq = collection.position();
         // `AGAIN` bounds the reloads of a collection that is written all the time. Questions get the old names
         // meanwhile.
-        if state.seq == Some(seq) || state.began.is_some_and(|at| at.elapsed() < AGAIN) {
+        if state.seq.as_ref() == Some(&seq) || state.began.is_some_and(|at| at.elapsed() < AGAIN) {
             return;
         }
         (state.began, state.reading) = (Some(Instant::now()), true);

@@ -307,6 +307,25 @@ impl Batch {
     }
 
     /// A batch of this one's schema with the columns of `batches` joined; a column absent in one is absent.
+    /// The same events in a schema that has the same fields, or the first of them.
+    ///
+    /// # Errors
+    /// Any other schema.
+    pub fn within(&self, schema: &Arc<Schema>, layout: &Arc<Layout>) -> Result<Batch, Invalid> {
+        let columns = self.columns.get(..layout.columns.len()).unwrap_or(&self.columns).to_vec();
+        let fits = self.layout.columns.iter().zip(&layout.columns).all(|(a, b)| a == b);
+        match fits && columns.len() == layout.columns.len() {
+            true => Ok(Batch {
+                schema: schema.clone(),
+                layout: layout.clone(),
+                rows: self.rows,
+                columns,
+                seqs: self.seqs.clone(),
+            }),
+            false => Err(Invalid::new("events of one collection in two schemas: try again")),
+        }
+    }
+
     fn put_together(
         &self,
         batches: &[&Batch],

@@ -34,6 +34,7 @@ pub mod seq;
 pub mod sphere;
 pub mod subscription;
 pub mod time;
+mod vector;
 
 pub use background::Background;
 pub use batch::{Batch, FieldColumn};
@@ -47,6 +48,7 @@ pub use memory::memory_of;
 pub use record_change::{RecordChange, RecordNews};
 pub use record_part::RecordPart;
 pub use schema::{Field, FieldType, GeometryType, IdRole, Mode, Schema, TimeRole};
-pub use seq::{Seq, SeqLayout};
+pub use seq::{Numbering, Seq, SeqLayout, partition_of};
 pub use subscription::{Subscriber, WrittenBatch};
 pub use time::Interval;
+pub use vector::{Positions, Seqs, Vector};

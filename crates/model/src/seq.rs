@@ -32,6 +32,11 @@ pub const BATCH_EVENTS_MAX: usize = SeqLayout::Embedded.batch_events_max();
 pub const POSITION_BITS: u32 = 40;
 
 impl SeqLayout {
+    /// The layout of a collection of so many partitions.
+    pub const fn of(partitions: usize) -> SeqLayout {
+        if partitions > 1 { SeqLayout::Partitioned } else { SeqLayout::Embedded }
+    }
+
     /// Bits that count the events of a batch: the low ones.
     pub const fn ordinal_bits(self) -> u32 {
         64 - POSITION_BITS - self.partition_bits()
@@ -93,6 +98,41 @@ impl SeqLayout {
                 Invalid::field("seq_layout", detail)
             },
         )
+    }
+}
+
+/// The partition of a key, such as an id, among so many. It never changes: an event is looked for where it was written.
+pub fn partition_of(key: &[u8], partitions: usize) -> usize {
+    // FNV-1a, whose high bits are poor, and the finalizer of MurmurHash3.
+    let mut hash = key
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3));
+    for factor in [0xff51_afd7_ed55_8ccd, 0xc4ce_b9fe_1a85_ec53] {
+        hash = (hash ^ hash >> 33).wrapping_mul(factor);
+    }
+    hash ^= hash >> 33;
+    ((u128::from(hash) * partitions as u128) >> 64) as usize
+}
+
+/// Numbers the events of one partition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Numbering {
+    /// How numbers are divided.
+    pub layout: SeqLayout,
+    /// The partition.
+    pub partition: u8,
+}
+
+impl Numbering {
+    /// The number of the `ordinal`-th event (from 0) of the batch at `position`.
+    pub const fn seq(self, position: u64, ordinal: usize) -> Seq {
+        self.layout.seq(position, self.partition, ordinal)
+    }
+
+    /// The ordinal of a number in the batch at `position`; `None`: it is of another batch, or of another partition.
+    pub fn ordinal_at(self, position: u64, seq: Seq) -> Option<usize> {
+        let is_here = seq.position() == position && self.layout.partition(seq) == self.partition;
+        is_here.then_some(self.layout.ordinal(seq))
     }
 }
 
@@ -182,6 +222,20 @@ mod tests {
         assert!(SeqLayout::from_name("Embedded").is_err());
         assert_eq!(Seq::new(3, 5), Seq(3 << 24 | 5));
         assert_eq!(SeqLayout::Partitioned.seq(3, 2, 5), Seq(3 << 24 | 2 << 16 | 5));
+    }
+
+    #[test]
+    fn keys_keep_their_partitions_and_are_spread() {
+        // Pinned: another value would look for stored events in the wrong partition.
+        let of = |key: &str| partition_of(key.as_bytes(), 256);
+        assert_eq!([of(""), of("a"), of("ship-1"), of("ship-2")], [239, 130, 20, 145]);
+        for partitions in [1, 2, 3, 4, 7, 256] {
+            let mut counts = vec![0; partitions];
+            for n in 0..partitions * 1_000 {
+                counts[partition_of(format!("key {n}").as_bytes(), partitions)] += 1;
+            }
+            assert!(counts.iter().all(|count| (800..1_200).contains(count)), "{counts:?}");
+        }
     }
 
     #[test]

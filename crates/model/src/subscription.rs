@@ -1,7 +1,7 @@
 //! Subscriptions to new events.
 
 use crate::batch::Batch;
-use crate::seq::Seq;
+use crate::seq::{Seq, SeqLayout};
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -14,6 +14,8 @@ pub struct WrittenBatch {
     pub collection: Arc<str>,
     /// When that was made, in microseconds since 1970: another collection of its name has its own numbers.
     pub made: i64,
+    /// How many partitions the collection has.
+    pub partitions: u16,
     /// Sequence number of the first event; those after it follow one by one.
     pub first: Seq,
     /// The events, in the order of their numbers, with all columns.
@@ -21,6 +23,11 @@ pub struct WrittenBatch {
 }
 
 impl WrittenBatch {
+    /// The partition that they were written to.
+    pub fn partition(&self) -> usize {
+        usize::from(SeqLayout::of(usize::from(self.partitions)).partition(self.first))
+    }
+
     /// Sequence numbers of the events, by row.
     pub fn seqs(&self) -> Vec<Seq> {
         (0..self.batch.rows()).map(|row| Seq(self.first.0 + row as u64)).collect()

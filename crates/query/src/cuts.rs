@@ -30,9 +30,19 @@ pub fn cuts(snapshot: &Snapshot, parts: usize, control: &Control) -> Result<Vec<
             places.push(scan.place_of(part, row as u32)?);
         }
     }
+    Ok(quantiles(places, wanted))
+}
+
+/// The cuts of all partitions of a collection, from those of each: at most `parts - 1`, ascending.
+pub fn joined_cuts(cuts: impl IntoIterator<Item = Cursor>, parts: usize) -> Vec<Cursor> {
+    let place = |cut| if let Cursor::Natural { key, seq } = cut { Some((key, seq)) } else { None };
+    quantiles(cuts.into_iter().filter_map(place).collect(), parts.max(1) as u64)
+}
+
+fn quantiles(mut places: Vec<(Key, Seq)>, parts: u64) -> Vec<Cursor> {
     places.sort_unstable();
-    let at = |n: u64| places.get(usize::try_from(n * places.len() as u64 / wanted).unwrap_or(usize::MAX));
-    let mut chosen: Vec<(Key, Seq)> = (1..wanted).filter_map(at).copied().collect();
+    let at = |n: u64| places.get(usize::try_from(n * places.len() as u64 / parts).unwrap_or(usize::MAX));
+    let mut chosen: Vec<(Key, Seq)> = (1..parts).filter_map(at).copied().collect();
     chosen.dedup();
-    Ok(chosen.into_iter().map(|(key, seq)| Cursor::Natural { key, seq }).collect())
+    chosen.into_iter().map(|(key, seq)| Cursor::Natural { key, seq }).collect()
 }

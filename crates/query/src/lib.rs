@@ -59,7 +59,7 @@ pub use by::BY_VALUES_MAX;
 pub use control::{CancelFlag, Control, Stats, Turns};
 pub use count::count;
 pub use cursor::{Cursor, SortValue};
-pub use cuts::cuts;
+pub use cuts::{cuts, joined_cuts};
 pub use density::{DENSITY_CELLS_MAX, Density, DensityCounts, density};
 pub use error::QueryError;
 pub use explain::{Explanation, explain};
@@ -72,6 +72,6 @@ pub use sort::{SORT_KEYS_MAX, SortKey, SortTarget, TEXT_BYTES_COMPARED};
 pub use tile::{
     TILE_BYTES_MAX, TILE_CELLS, TILE_EVENTS_MAX, TILE_TEXT_BYTES_MAX, Tile, TileKind, TileResult, ZOOM_MAX, tile,
 };
-pub use token::{PartitionedToken, TOKEN_CHARS_MAX, Token, question_hash};
+pub use token::{TOKEN_CHARS_MAX, Token, question_hash};
 pub use track::{TRACK_EVENTS_MAX, Track, TrackPoint, TrackResult, of_object, track};
 pub use windows::{Window, Windows};

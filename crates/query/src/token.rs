@@ -9,8 +9,8 @@
 //! version u8 = 2 | tenant length u8, tenant | count u16, snapshots u64 | question u64 | cursor | CRC-32C u32
 //! ```
 //!
-//! all little-endian; [`crate::cursor`] has the bytes of a cursor. Version 1 is of a collection of one partition and is
-//! what is written. Version 2 has a snapshot for each partition; it is read already, so that a later version may write it.
+//! all little-endian; [`crate::cursor`] has the bytes of a cursor. Version 1 is of a collection of one partition. Version 2
+//! has a snapshot for each of several partitions.
 //!
 //! The checksum is there for tokens cut short by a mail program, not against forgery: a forged token reads nothing that
 //! its bearer could not ask for anyway.
@@ -18,7 +18,7 @@
 use crate::cursor::{Cursor, Reader};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use meridian_model::{Invalid, Seq, SeqLayout};
+use meridian_model::{Invalid, Seq, SeqLayout, Seqs};
 
 /// Longest token that is read, in characters.
 pub const TOKEN_CHARS_MAX: usize = 8_192;
@@ -26,26 +26,13 @@ pub const TOKEN_CHARS_MAX: usize = 8_192;
 const SINGLE: u8 = 1;
 const PARTITIONED: u8 = 2;
 
-/// What a page token of a collection of one partition says.
+/// What a page token says.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Token {
     /// Tenant that asked.
     pub tenant: String,
     /// Snapshot that every page of the answer reads.
-    pub snapshot: Seq,
-    /// [`question_hash`] of what was asked.
-    pub question: u64,
-    /// The last event given.
-    pub after: Cursor,
-}
-
-/// What a page token says, whatever the number of partitions.
-#[derive(Debug, Clone, PartialEq)]
-pub struct PartitionedToken {
-    /// Tenant that asked.
-    pub tenant: String,
-    /// Snapshots that every page of the answer reads: one for each partition, in their order; never empty.
-    pub snapshots: Vec<Seq>,
+    pub snapshot: Seqs,
     /// [`question_hash`] of what was asked.
     pub question: u64,
     /// The last event given.
@@ -70,29 +57,19 @@ fn wrong(why: &str) -> Invalid {
 }
 
 impl Token {
-    /// The token as text that is safe in a URL, of version 1.
+    /// The token as text that is safe in a URL: of version 1 where there is one partition.
     pub fn encode(&self) -> String {
-        sealed(SINGLE, &self.tenant, &self.snapshot.0.to_le_bytes(), self.question, &self.after)
-    }
-
-    /// Reads what [`Token::encode`] wrote, and a token of version 2 of one partition.
-    pub fn decode(text: &str) -> Result<Token, Invalid> {
-        let PartitionedToken { tenant, snapshots, question, after } = PartitionedToken::decode(text)?;
-        match snapshots.as_slice() {
-            &[snapshot] => Ok(Token { tenant, snapshot, question, after }),
-            _ => Err(wrong("is of a collection of several partitions")),
+        let (mut version, mut snapshots) = (SINGLE, Vec::new());
+        if self.snapshot.len() > 1 {
+            version = PARTITIONED;
+            snapshots.extend((self.snapshot.len() as u16).to_le_bytes());
         }
+        self.snapshot.as_slice().iter().for_each(|seq| snapshots.extend(seq.0.to_le_bytes()));
+        sealed(version, &self.tenant, &snapshots, self.question, &self.after)
     }
 
-    /// Checks that the token belongs to this tenant and question.
-    pub fn check(&self, tenant: &str, question: u64) -> Result<(), Invalid> {
-        check((&self.tenant, self.question), (tenant, question))
-    }
-}
-
-impl PartitionedToken {
     /// Reads a token of version 1 or 2.
-    pub fn decode(text: &str) -> Result<PartitionedToken, Invalid> {
+    pub fn decode(text: &str) -> Result<Token, Invalid> {
         // Before anything is decoded or allocated.
         if text.len() > TOKEN_CHARS_MAX {
             return Err(wrong("is too long"));
@@ -115,18 +92,14 @@ impl PartitionedToken {
 
     /// Checks that the token belongs to this tenant and question.
     pub fn check(&self, tenant: &str, question: u64) -> Result<(), Invalid> {
-        check((&self.tenant, self.question), (tenant, question))
+        if (self.tenant.as_str(), self.question) != (tenant, question) {
+            return Err(Invalid::field(
+                "token",
+                "the page token belongs to another question: send it with the parameters of the link it came in",
+            ));
+        }
+        Ok(())
     }
-}
-
-fn check(token: (&str, u64), asked: (&str, u64)) -> Result<(), Invalid> {
-    if token != asked {
-        return Err(Invalid::field(
-            "token",
-            "the page token belongs to another question: send it with the parameters of the link it came in",
-        ));
-    }
-    Ok(())
 }
 
 fn sealed(version: u8, tenant: &str, snapshots: &[u8], question: u64, after: &Cursor) -> String {
@@ -143,7 +116,7 @@ fn sealed(version: u8, tenant: &str, snapshots: &[u8], question: u64, after: &Cu
 }
 
 impl Reader<'_> {
-    fn token(&mut self, partitioned: bool) -> Option<PartitionedToken> {
+    fn token(&mut self, partitioned: bool) -> Option<Token> {
         let length = self.u8()?;
         let tenant = std::str::from_utf8(self.bytes(usize::from(length))?).ok()?.to_owned();
         let count = if partitioned { usize::from(self.u16()?) } else { 1 };
@@ -151,8 +124,8 @@ impl Reader<'_> {
         if count == 0 || count > SeqLayout::Partitioned.partitions_max() {
             return None;
         }
-        let snapshots = (0..count).map(|_| self.u64().map(Seq)).collect::<Option<Vec<_>>>()?;
-        Some(PartitionedToken { tenant, snapshots, question: self.u64()?, after: self.cursor()? })
+        let snapshot = (0..count).map(|_| self.u64().map(Seq)).collect::<Option<Seqs>>()?;
+        Some(Token { tenant, snapshot, question: self.u64()?, after: self.cursor()? })
     }
 }
 
@@ -172,11 +145,11 @@ mod tests {
     use meridian_index::Key;
     use proptest::prelude::*;
 
-    /// A token of version 2, as a later version of Meridian writes it.
-    fn encode_partitioned(token: &PartitionedToken) -> String {
-        let mut snapshots = (token.snapshots.len() as u16).to_le_bytes().to_vec();
-        token.snapshots.iter().for_each(|seq| snapshots.extend(seq.0.to_le_bytes()));
-        sealed(PARTITIONED, &token.tenant, &snapshots, token.question, &token.after)
+    /// A token of version 2, whatever the number of snapshots.
+    fn encode_partitioned(token: &Token, snapshots: &[Seq]) -> String {
+        let mut bytes = (snapshots.len() as u16).to_le_bytes().to_vec();
+        snapshots.iter().for_each(|seq| bytes.extend(seq.0.to_le_bytes()));
+        sealed(PARTITIONED, &token.tenant, &bytes, token.question, &token.after)
     }
 
     proptest! {
@@ -189,7 +162,7 @@ mod tests {
             flip: prop::sample::Index,
             bit in 0u8..6,
         ) {
-            let token = Token { tenant, snapshot: Seq(snapshot), question, after };
+            let token = Token { tenant, snapshot: Seqs::one(Seq(snapshot)), question, after };
             let text = token.encode();
             prop_assert!(text.len() <= TOKEN_CHARS_MAX);
             prop_assert_eq!(Token::decode(&text), Ok(token));
@@ -209,16 +182,14 @@ mod tests {
             snapshots in prop::collection::vec(any::<u64>().prop_map(Seq), 1..=256),
             question: u64,
         ) {
-            let token = PartitionedToken { tenant, snapshots, question, after };
-            let text = encode_partitioned(&token);
+            let token = Token { tenant, snapshot: snapshots.iter().copied().collect(), question, after };
+            let text = token.encode();
             prop_assert!(text.len() <= TOKEN_CHARS_MAX);
-            prop_assert_eq!(PartitionedToken::decode(&text), Ok(token.clone()));
-            // Where there is one partition, both versions say the same.
-            let PartitionedToken { tenant, snapshots, question, after } = token;
-            let single = Token { tenant, snapshot: snapshots[0], question, after };
-            prop_assert_eq!(Token::decode(&text).ok(), (snapshots.len() == 1).then(|| single.clone()));
-            let read = PartitionedToken::decode(&single.encode()).unwrap();
-            prop_assert_eq!((read.snapshots, read.after), (vec![single.snapshot], single.after));
+            prop_assert_eq!(Token::decode(&text), Ok(token.clone()));
+            // Of one partition both versions say the same, and the first is written.
+            let other = encode_partitioned(&token, &snapshots);
+            prop_assert_eq!(Token::decode(&other), Ok(token));
+            prop_assert_eq!(other == text, snapshots.len() > 1);
         }
 
         #[test]
@@ -240,7 +211,7 @@ mod tests {
         assert_ne!(question, question_hash(["quakes", "mag > 3"]));
         assert_ne!(question_hash(["ab", "c"]), question_hash(["a", "bc"]));
         let after = Cursor::Natural { key: Key(7), seq: Seq(9) };
-        let token = Token { tenant: "default".to_owned(), snapshot: Seq(3), question, after };
+        let token = Token { tenant: "default".to_owned(), snapshot: Seqs::one(Seq(3)), question, after };
         assert!(token.check("default", question).is_ok());
         assert!(token.check("other", question).is_err());
         assert!(token.check("default", question ^ 1).is_err());
@@ -251,8 +222,8 @@ mod tests {
         let after = Cursor::Natural { key: Key(7), seq: Seq(9) };
         for count in [0, 257] {
             let snapshots = vec![Seq(1); count];
-            let token = PartitionedToken { tenant: "a".to_owned(), snapshots, question: 0, after: after.clone() };
-            assert!(PartitionedToken::decode(&encode_partitioned(&token)).is_err());
+            let token = Token { tenant: "a".to_owned(), snapshot: Seqs::default(), question: 0, after: after.clone() };
+            assert!(Token::decode(&encode_partitioned(&token, &snapshots)).is_err());
         }
     }
 }

@@ -23,9 +23,9 @@ pub(super) struct CatchUp {
     tenant: Arc<str>,
     collection: Arc<dyn Collection>,
     /// Up to this position. Later events arrive through the queue.
-    upto: u64,
+    upto: meridian_model::Positions,
     /// The position after which each saved search needs events, by number.
-    from: HashMap<u64, u64>,
+    from: HashMap<u64, meridian_model::Positions>,
 }
 
 impl SavedSearches {
@@ -44,11 +44,11 @@ impl SavedSearches {
                 // without a gap.
                 let (upto, made) = (collection.position(), collection.created());
                 let from = |(search, since): &&Recovered| {
-                    let from = checkpoint.from(&search.id, tenant, since.as_ref(), collection.name(), made, upto);
-                    (from < upto).then_some((search.number, from))
+                    let from = checkpoint.from(&search.id, tenant, since.as_ref(), collection.name(), made, &upto);
+                    (from != upto).then_some((search.number, from))
                 };
                 let covering = searches.iter().filter(|(search, _)| search.definition.covers(collection.name()));
-                let from: HashMap<u64, u64> = covering.filter_map(from).collect();
+                let from: HashMap<u64, meridian_model::Positions> = covering.filter_map(from).collect();
                 if !from.is_empty() {
                     self.missed.lock().push(CatchUp { tenant: tenant.clone(), collection, upto, from });
                 }
@@ -74,7 +74,7 @@ impl SavedSearches {
             }
             let collection = missed.collection.name().into();
             let place = Place { tenant: &missed.tenant, collection: &collection };
-            self.progress.mark_processed(place, missed.collection.created(), missed.upto);
+            self.progress.mark_processed(place, missed.collection.created(), missed.upto.clone());
         }
         self.progress.set_caught_up();
         true
@@ -84,8 +84,9 @@ impl SavedSearches {
         let (name, most) = (missed.collection.name(), self.settings.catch_up);
         let collection: Arc<str> = name.into();
         // One pass for all saved searches, from the earliest position of any; `wants` excludes what each has seen.
-        let after = missed.from.values().copied().min().unwrap_or(missed.upto);
-        let mut changes = missed.collection.changes_between(after, missed.upto, most)?;
+        let after = missed.from.values().fold(missed.upto.clone(), |min, from| min.earlier(from));
+        let layout = missed.upto.ends().layout();
+        let mut changes = missed.collection.changes_between(&after, &missed.upto, most)?;
         let left_out = changes.left_out();
         if left_out > 0 {
             let detail =
@@ -102,11 +103,13 @@ impl SavedSearches {
             if self.event_queue.is_stopped() {
                 return Ok(false);
             }
+            // Each read is of one partition.
+            let partition = seqs.first().map_or(0, |seq| usize::from(layout.partition(*seq)));
             let wants = |search: &SavedSearch, seq: Seq| {
-                missed.from.get(&search.number).is_some_and(|from| seq.position() > *from)
+                missed.from.get(&search.number).is_some_and(|from| seq.position() > from.at(partition))
             };
             let place = Place { tenant: &missed.tenant, collection: &collection };
-            self.process(place, &batch, &seqs, &wants);
+            self.process(place, partition, &batch, &seqs, &wants);
         }
         Ok(true)
     }

@@ -12,7 +12,7 @@ use super::registry::SavedSearches;
 use super::search::SavedSearch;
 use meridian_admission::identity::DEFAULT_TENANT;
 use meridian_backend::{Backend, StoreError};
-use meridian_model::Invalid;
+use meridian_model::{Invalid, Vector};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -31,16 +31,19 @@ const FORGOTTEN: usize = 256;
 /// Positions in the logs of a tenant's collections, by name.
 pub(super) type Positions = BTreeMap<String, LogPosition>;
 
-/// A position in the log of a collection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// A position in the log of each partition of a collection.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct LogPosition {
     /// When the collection was created, in microseconds since 1970. Another of the same name has its own log.
     made: i64,
-    position: u64,
+    position: meridian_model::Positions,
 }
 
+/// A position of each partition of which packets wait.
+pub(super) type Unread = Vector<Option<u64>>;
+
 /// Positions by saved search and collection.
-type Waiting = BTreeMap<String, BTreeMap<String, u64>>;
+type Waiting = BTreeMap<String, BTreeMap<String, Unread>>;
 
 /// The record on disk.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -84,21 +87,29 @@ impl Checkpoint {
         since: Option<&Positions>,
         name: &str,
         made: i64,
-        now: u64,
-    ) -> u64 {
-        let of = |places: &Positions| places.get(name).filter(|place| place.made == made).map(|place| place.position);
-        let checkpoint = self.of(tenant).and_then(of);
-        // Only with a checkpoint of the same collection: a new one of its name has its own positions.
-        let waits = self.waiting.get(id).and_then(|of| of.get(name)).copied().filter(|_| checkpoint.is_some());
-        let from = match (waits, since) {
-            // Unread packets were lost in the crash, so their events are processed again.
-            (Some(position), _) => position,
-            (None, Some(since)) => of(since).unwrap_or(0).max(checkpoint.unwrap_or(0)),
-            // A record of an older version has no `since`. Without a checkpoint, nothing is known to be missed.
-            (None, None) => checkpoint.unwrap_or(now),
+        now: &meridian_model::Positions,
+    ) -> meridian_model::Positions {
+        let of = |places: &Positions, partition| {
+            let place = places.get(name).filter(|place| place.made == made)?;
+            Some(place.position.at(partition))
         };
-        // An ephemeral collection restarts at 0.
-        from.min(now)
+        (0..now.len())
+            .map(|partition| {
+                let now = now.at(partition);
+                let checkpoint = self.of(tenant).and_then(|places| of(places, partition));
+                // Only with a checkpoint of the same collection: a new one of its name has its own positions.
+                let waits = self.waiting.get(id).and_then(|of| of.get(name)).and_then(|unread| unread.at(partition));
+                let from = match (waits.filter(|_| checkpoint.is_some()), since) {
+                    // Unread packets were lost in the crash, so their events are processed again.
+                    (Some(position), _) => position,
+                    (None, Some(since)) => of(since, partition).unwrap_or(0).max(checkpoint.unwrap_or(0)),
+                    // A record of an older version has no `since`. Without a checkpoint, nothing is known to be missed.
+                    (None, None) => checkpoint.unwrap_or(now),
+                };
+                // An ephemeral collection restarts at 0.
+                from.min(now)
+            })
+            .collect()
     }
 }
 
@@ -132,10 +143,22 @@ struct State {
 }
 
 impl Progress {
-    /// Records that all writes up to this position of the collection created at `made` were processed.
-    pub(super) fn mark_processed(&self, place: Place<'_>, made: i64, position: u64) {
+    /// Records that all writes up to these positions of the collection created at `made` were processed.
+    pub(super) fn mark_processed(&self, place: Place<'_>, made: i64, position: meridian_model::Positions) {
         let mut state = self.state.lock();
         let places = state.places.entry(place.tenant.clone()).or_default();
+        places.insert(place.collection.clone(), LogPosition { made, position });
+    }
+
+    /// The same of one partition.
+    pub(super) fn mark_partition(&self, place: Place<'_>, made: i64, partition: usize, position: u64) {
+        let mut state = self.state.lock();
+        let places = state.places.entry(place.tenant.clone()).or_default();
+        // Another collection of this name begins at 0.
+        let before = places.get(place.collection).filter(|before| before.made == made);
+        let position = before
+            .map_or_else(meridian_model::Positions::default, |before| before.position.clone())
+            .with(partition, position);
         places.insert(place.collection.clone(), LogPosition { made, position });
     }
 
@@ -182,7 +205,7 @@ impl SavedSearches {
                 if let Some(now) = there.get(name).filter(|now| now.made == *made) {
                     let place = Place { tenant: &tenant.into(), collection: &name.as_str().into() };
                     // An ephemeral collection restarts at 0.
-                    self.progress.mark_processed(place, *made, (*position).min(now.position));
+                    self.progress.mark_processed(place, *made, position.earlier(&now.position));
                 }
             }
         }
@@ -252,8 +275,8 @@ impl SavedSearches {
                 read.push(search);
             } else if !kept {
                 let of = checkpoint.waiting.entry(search.id.clone()).or_default();
-                for (name, position) in waiting {
-                    of.entry(name).and_modify(|min| *min = position.min(*min)).or_insert(position);
+                for (name, unread) in waiting {
+                    of.entry(name).and_modify(|min| *min = earliest(min, &unread)).or_insert(unread);
                 }
             }
         }
@@ -266,7 +289,7 @@ impl SavedSearches {
                 there.as_ref().is_none_or(|there| there.get(name).is_some_and(|now| now.made == place.made))
             };
             let kept = places.iter().filter(|(name, place)| there_still(name, place));
-            let kept: Positions = kept.map(|(name, place)| (name.to_string(), *place)).collect();
+            let kept: Positions = kept.map(|(name, place)| (name.to_string(), place.clone())).collect();
             if &*tenant == DEFAULT_TENANT {
                 checkpoint.collections = kept;
             } else if !kept.is_empty() {
@@ -275,6 +298,15 @@ impl SavedSearches {
         }
         checkpoint
     }
+}
+
+/// The earlier position of each partition that has one.
+pub(super) fn earliest(a: &Unread, b: &Unread) -> Unread {
+    let one = |partition| match (a.at(partition), b.at(partition)) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    };
+    (0..a.len().max(b.len())).map(one).collect()
 }
 
 /// Writes the checkpoint regularly, until dropped.
@@ -302,12 +334,17 @@ mod tests {
     fn where_a_saved_search_goes_on() {
         let places = |list: &[(&str, i64, u64)]| -> Positions {
             list.iter()
-                .map(|(name, made, position)| ((*name).to_owned(), LogPosition { made: *made, position: *position }))
+                .map(|(name, made, position)| {
+                    ((*name).to_owned(), LogPosition { made: *made, position: Vector::one(*position) })
+                })
                 .collect()
         };
         let checkpoint = Checkpoint {
             collections: places(&[("news", 1, 10), ("old", 1, 10)]),
-            waiting: Waiting::from([("a".to_owned(), BTreeMap::from([("news".to_owned(), 4), ("old".to_owned(), 4)]))]),
+            waiting: Waiting::from([(
+                "a".to_owned(),
+                BTreeMap::from([("news".to_owned(), Vector::one(Some(4))), ("old".to_owned(), Vector::one(Some(4)))]),
+            )]),
             tenants: BTreeMap::from([("other".to_owned(), places(&[("news", 1, 3)]))]),
             kept: false,
         };
@@ -322,16 +359,41 @@ mod tests {
             ("a", Some(&since), "old", 2, 6, 0, "another collection has this name now"),
             ("a", Some(&since), "news", 1, 3, 3, "the collection begins again"),
         ] {
-            assert_eq!(checkpoint.from(id, "default", since, name, made, now), from, "{why}");
+            assert_eq!(
+                checkpoint.from(id, "default", since, name, made, &Vector::one(now)),
+                Vector::one(from),
+                "{why}"
+            );
         }
-        let of_tenant = |tenant: &str, id: &str| checkpoint.from(id, tenant, None, "news", 1, 20);
+        let now = Vector::one(20);
+        let of_tenant = |tenant: &str, id: &str| checkpoint.from(id, tenant, None, "news", 1, &now).at(0);
         assert_eq!((of_tenant("other", "b"), of_tenant("new", "b")), (3, 20), "tenants have their own collections");
         // A record from before there were tenants is one of the tenant `default`.
         let old = r#"{"collections":{"news":{"made":1,"position":10}},"waiting":{}}"#;
         let old: Checkpoint = serde_json::from_str(old).expect("a checkpoint");
-        assert_eq!(
-            (old.from("b", "default", None, "news", 1, 20), old.from("b", "other", None, "news", 1, 20)),
-            (10, 20)
-        );
+        let of_tenant = |tenant: &str| old.from("b", tenant, None, "news", 1, &now).at(0);
+        assert_eq!((of_tenant("default"), of_tenant("other")), (10, 20));
+    }
+
+    #[test]
+    fn each_partition_goes_on_where_it_was() {
+        let position = |values: &[u64]| values.iter().copied().collect::<meridian_model::Positions>();
+        let place = |values: &[u64]| LogPosition { made: 1, position: position(values) };
+        let checkpoint = Checkpoint {
+            collections: BTreeMap::from([("news".to_owned(), place(&[10, 20, 30, 5]))]),
+            // Packets of two partitions wait; nothing is known of the last one.
+            waiting: Waiting::from([(
+                "a".to_owned(),
+                BTreeMap::from([("news".to_owned(), [Some(4), None, Some(7)].into_iter().collect())]),
+            )]),
+            ..Checkpoint::default()
+        };
+        let bytes = serde_json::to_vec(&checkpoint).expect("a record");
+        let checkpoint: Checkpoint = serde_json::from_slice(&bytes).expect("a record");
+        let since = BTreeMap::from([("news".to_owned(), place(&[12, 0, 0, 0]))]);
+        let now = position(&[15, 25, 35, 3]);
+        let from = |id: &str| checkpoint.from(id, "default", Some(&since), "news", 1, &now);
+        assert_eq!(from("a"), position(&[4, 20, 7, 3]));
+        assert_eq!(from("b"), position(&[12, 20, 30, 3]));
     }
 }

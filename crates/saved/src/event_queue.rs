@@ -181,7 +181,7 @@ mod tests {
         builder.set_point(0.0, 0.0).unwrap();
         builder.end_event().unwrap();
         let (first, batch) = (Seq::new(position, 0), builder.finish().unwrap());
-        WrittenBatch { tenant: tenant.into(), collection: "events".into(), made: 1, first, batch }
+        WrittenBatch { tenant: tenant.into(), collection: "events".into(), made: 1, partitions: 1, first, batch }
     }
 
     #[test]

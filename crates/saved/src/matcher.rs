@@ -66,11 +66,12 @@ pub(super) fn listen(event_queue: &EventQueue, saved: &Weak<SavedSearches>) {
         let Some(saved) = saved.upgrade() else { return };
         // Writes before the creation of a saved search do not match it.
         let place = Place { tenant: &written.tenant, collection: &written.collection };
-        saved.process(place, &written.batch, &written.seqs(), &|search, _| {
+        let partition = written.partition();
+        saved.process(place, partition, &written.batch, &written.seqs(), &|search, _| {
             number > search.since && search.definition.covers(&written.collection)
         });
         // Marked after processing: a crash in between repeats the events rather than losing them.
-        saved.progress.mark_processed(place, written.made, written.first.position());
+        saved.progress.mark_partition(place, written.made, partition, written.first.position());
     }
 }
 
@@ -78,12 +79,12 @@ pub(super) fn listen(event_queue: &EventQueue, saved: &Weak<SavedSearches>) {
 type Wants<'a> = &'a dyn Fn(&SavedSearch, Seq) -> bool;
 
 impl SavedSearches {
-    /// Matches events and sends the matches. A panic costs the events of its call and is counted.
-    pub(super) fn process(&self, place: Place<'_>, batch: &Batch, seqs: &[Seq], wants: Wants<'_>) {
+    /// Matches events of a partition and sends the matches. A panic costs the events of its call and is counted.
+    pub(super) fn process(&self, place: Place<'_>, partition: usize, batch: &Batch, seqs: &[Seq], wants: Wants<'_>) {
         let Place { tenant, collection } = place;
         let mut done = false;
         self.background.run(tenant, &mut || {
-            done = catch_unwind(AssertUnwindSafe(|| self.process_events(place, batch, seqs, wants))).is_ok();
+            done = catch_unwind(AssertUnwindSafe(|| self.process_events(place, partition, batch, seqs, wants))).is_ok();
         });
         if !done {
             // Counted, so that every saved search of the tenant reports it with its next results.
@@ -92,7 +93,7 @@ impl SavedSearches {
         }
     }
 
-    fn process_events(&self, place: Place<'_>, batch: &Batch, seqs: &[Seq], wants: Wants<'_>) {
+    fn process_events(&self, place: Place<'_>, partition: usize, batch: &Batch, seqs: &[Seq], wants: Wants<'_>) {
         let Place { tenant, collection } = place;
         let writer = match FeatureWriter::new(batch.schema(), None) {
             Ok(writer) => writer,
@@ -106,7 +107,7 @@ impl SavedSearches {
         for from in (0..seqs.len()).step_by(CHUNK) {
             let matches = self.matches(tenant, &events, seqs, from..(from + CHUNK).min(seqs.len()), wants);
             self.matches.fetch_add(matches.len() as u64, Ordering::Relaxed);
-            self.deliver(collection, &events, seqs, matches);
+            self.deliver((collection, partition), &events, seqs, matches);
         }
     }
 
@@ -141,7 +142,13 @@ impl SavedSearches {
     }
 
     /// Sends matches to their saved searches.
-    fn deliver(&self, collection: &str, events: &Events<'_>, seqs: &[Seq], mut matches: Vec<Match>) {
+    fn deliver(
+        &self,
+        (collection, partition): (&str, usize),
+        events: &Events<'_>,
+        seqs: &[Seq],
+        mut matches: Vec<Match>,
+    ) {
         // A stable sort: the matches of one saved search keep the order of the events.
         matches.sort_by_key(|found_match| found_match.search.number);
         let mut features: HashMap<(usize, bool), Option<Arc<str>>> = HashMap::new();
@@ -158,7 +165,7 @@ impl SavedSearches {
             if !found.is_empty() {
                 search.send(&self.retention, LocalProvider::NAME, when, &found);
                 // After the packet: the origin covers the numbers up to it. Both precede the move of the checkpoint.
-                search.note_origin(collection, seqs[matches[0].row].position());
+                search.note_origin(collection, partition, seqs[matches[0].row].position());
                 self.progress.unread(search);
             }
         }

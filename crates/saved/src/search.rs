@@ -1,5 +1,6 @@
 //! One saved search: its definition, packets and counters.
 
+use super::checkpoint::{Unread, earliest};
 use super::dead_letters::WebhookState;
 use super::definition::Definition;
 use super::retention::PacketRetention;
@@ -63,7 +64,14 @@ pub(crate) struct Origin {
     /// End of the packet numbers, exclusive. They start at the end of the origin before.
     end: u64,
     collection: String,
+    #[serde(default, skip_serializing_if = "is_first")]
+    partition: usize,
     position: u64,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_first(partition: &usize) -> bool {
+    *partition == 0
 }
 
 /// The state of polls.
@@ -149,10 +157,10 @@ impl SavedSearch {
         }
     }
 
-    /// Records that the packets sent last report the write at this position or later ones.
-    pub(crate) fn note_origin(&self, collection: &str, position: u64) {
+    /// Records that the packets sent last report the write at this position of a partition, or later ones.
+    pub(crate) fn note_origin(&self, collection: &str, partition: usize, position: u64) {
         let (_, end, _) = self.outbox.numbers();
-        let origin = Origin { end, collection: collection.to_owned(), position };
+        let origin = Origin { end, collection: collection.to_owned(), partition, position };
         self.untaken().push_back(origin);
     }
 
@@ -166,13 +174,13 @@ impl SavedSearch {
         origins
     }
 
-    /// By collection, the position before the first write that unread packets report.
-    pub(crate) fn behind(&self) -> BTreeMap<String, u64> {
-        let mut behind = BTreeMap::new();
+    /// By collection, the position before the first write of each partition that unread packets report.
+    pub(crate) fn behind(&self) -> BTreeMap<String, Unread> {
+        let mut behind: BTreeMap<String, Unread> = BTreeMap::new();
         for origin in self.untaken().iter() {
-            let before = origin.position.saturating_sub(1);
-            let min = behind.entry(origin.collection.clone()).or_insert(before);
-            *min = before.min(*min);
+            let before = Unread::default().with(origin.partition, Some(origin.position.saturating_sub(1)));
+            let min = behind.entry(origin.collection.clone()).or_default();
+            *min = earliest(min, &before);
         }
         behind
     }

@@ -116,7 +116,7 @@ impl StoreError {
 }
 
 /// Why a write was refused. Nothing of it is stored, except with [`WriteError::Failed`], where the whole write may appear
-/// after a crash.
+/// after a crash, and with [`WriteError::Partly`].
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
     /// The batch is invalid: up to 100 errors, each with its line.
@@ -164,6 +164,14 @@ pub enum WriteError {
     /// Whether the events are stored is not known: the server that wrote them went away before it answered, or its log does not answer.
     #[error("whether the events are stored is not known: {0}")]
     Unknown(String),
+    /// Some partitions have stored their events, and others have not.
+    #[error("{stored} of the events are stored, and the others are not: {why}")]
+    Partly {
+        /// Events stored.
+        stored: u64,
+        /// Why the others are not.
+        why: Box<WriteError>,
+    },
     /// The collection was closed or dropped.
     #[error("the collection is closed")]
     Closed,

@@ -1,5 +1,6 @@
 //! Options of an operator.
 
+use meridian_model::SeqLayout;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -103,8 +104,11 @@ pub enum Durability {
     Replicated,
 }
 
-/// Settings of a collection; all but the durability can be changed later.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+/// Max number of partitions of a collection.
+pub const PARTITIONS_MAX: u16 = SeqLayout::Partitioned.partitions_max() as u16;
+
+/// Settings of a collection; all but the durability and the number of partitions can be changed later.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
     /// What an acknowledged event survives.
     #[serde(default)]
@@ -115,6 +119,31 @@ pub struct Settings {
     /// Bytes of events, in files and in memory, from which the oldest are dropped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retention_bytes: Option<u64>,
+    /// Number of partitions, each with a log of its own.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub partitions: u16,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings { durability: Durability::default(), retention: None, retention_bytes: None, partitions: 1 }
+    }
+}
+
+impl Settings {
+    /// Bytes of events from which one partition drops its oldest.
+    pub(crate) fn retention_bytes_each(&self) -> Option<u64> {
+        self.retention_bytes.map(|bytes| (bytes / u64::from(self.partitions.max(1))).max(1))
+    }
+}
+
+fn one() -> u16 {
+    1
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_one(partitions: &u16) -> bool {
+    *partitions == 1
 }
 
 /// Settings that a caller names; the others stay as they are.
@@ -126,6 +155,8 @@ pub struct SettingsChange {
     pub retention: Option<Option<Duration>>,
     /// Another retention by size, or none.
     pub retention_bytes: Option<Option<u64>>,
+    /// Another number of partitions, which only a new collection takes.
+    pub partitions: Option<u16>,
 }
 
 impl SettingsChange {
@@ -135,6 +166,7 @@ impl SettingsChange {
             durability: self.durability.unwrap_or(settings.durability),
             retention: self.retention.unwrap_or(settings.retention),
             retention_bytes: self.retention_bytes.unwrap_or(settings.retention_bytes),
+            partitions: self.partitions.unwrap_or(settings.partitions),
         }
     }
 }

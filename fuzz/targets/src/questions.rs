@@ -5,7 +5,7 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use meridian_query::partial::PartialNear;
 use meridian_query::wire::Question;
-use meridian_query::{Items, Order, PartitionedToken, SortKey, Token};
+use meridian_query::{Items, Order, SortKey, Token};
 use std::time::Duration;
 
 /// A question over the wire, asked of a small collection.
@@ -37,7 +37,7 @@ pub fn wire_question(bytes: &[u8]) {
 /// A page token: as text, and as the bytes under its checksum, whose cursor begins a page.
 pub fn page_token(bytes: &[u8]) {
     if let Ok(text) = std::str::from_utf8(bytes) {
-        let _ = PartitionedToken::decode(text);
+        let _ = Token::decode(text);
     }
     let sealed = [bytes, &crc32c::crc32c(bytes).to_le_bytes()].concat();
     let Ok(token) = Token::decode(&URL_SAFE_NO_PAD.encode(sealed)) else { return };

@@ -114,12 +114,16 @@ pub async fn put(state: Scope, Path(name): Path<String>, context: Context, body:
                 ),
             ));
         }
-        let made = state.view().create(&name, schema, named.of(&Settings::default())).map_err(|e| {
+        let defaults = Settings { partitions: settings::partitions(&state, &schema), ..Settings::default() };
+        let made = state.view().create(&name, schema, named.of(&defaults)).map_err(|e| {
             match e {
                 // The name belongs to a damaged collection that may hold events.
                 StoreError::Damaged(damaged) => errors::damaged_problem(&damaged).with_status(StatusCode::CONFLICT),
                 StoreError::Invalid(e) if e.field.as_deref() == Some("collection") => {
                     Problem::invalid_parameter("collection", e)
+                }
+                StoreError::Invalid(e) if e.field.as_deref() == Some("partitions") => {
+                    Problem::invalid_parameter("partitions", e)
                 }
                 other => errors::store_problem(other),
             }
@@ -275,6 +279,7 @@ fn describe(context: &Context, collection: &dyn Collection) -> Described {
         mode: (schema.mode == Mode::Latest).then_some("latest"),
         retention: settings.retention.map(retention_text),
         retention_bytes: settings.retention_bytes,
+        partitions: Some(settings.partitions),
         refuses_writes: stats.refuses,
         links,
     }

@@ -5,8 +5,8 @@ use crate::errors;
 use crate::params::Params;
 use crate::problem::{Kind, Problem, Result};
 use crate::state::AppState;
-use meridian_backend::{Collection, Durability, Settings, SettingsChange, WriteError};
-use meridian_model::{Field, Invalid, Schema, schema_json};
+use meridian_backend::{Collection, Durability, PARTITIONS_MAX, Settings, SettingsChange, WriteError};
+use meridian_model::{Field, IdRole, Invalid, Mode, Schema, schema_json};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 
@@ -27,7 +27,20 @@ pub fn take(params: &mut Params) -> Result<SettingsChange> {
     let retention = params.take("retention").map(|text| duration(&text).map(Some)).transpose();
     let retention = retention.map_err(|e| Problem::invalid_parameter("retention", e))?;
     let retention_bytes = take_whole(params, "retention_bytes", 1)?.map(Some);
-    Ok(SettingsChange { durability, retention, retention_bytes })
+    let partitions = take_whole(params, "partitions", 1)?.map(|n| {
+        let number = u16::try_from(n).ok().filter(|n| *n <= PARTITIONS_MAX);
+        number.ok_or_else(|| Problem::parameter("partitions", format!("{n}: expected 1 to {PARTITIONS_MAX}")))
+    });
+    Ok(SettingsChange { durability, retention, retention_bytes, partitions: partitions.transpose()? })
+}
+
+/// The number of partitions of a new collection whose request names none.
+pub fn partitions(state: &AppState, schema: &Schema) -> u16 {
+    // With both, an event would have one partition by its id and one by its object.
+    match schema.mode == Mode::Latest && schema.id == IdRole::Given {
+        true => 1,
+        false => state.config.partitions,
+    }
 }
 
 /// Takes the number of events whose removal the client confirms.
@@ -127,7 +140,15 @@ pub fn put(state: &AppState, collection: &dyn Collection, named: SettingsChange,
         );
         return Err(Problem::new(Kind::Conflict, detail).with("field", "durability"));
     }
-    let named = SettingsChange { durability: None, ..named };
+    if named.partitions.is_some_and(|partitions| partitions != before.partitions) {
+        let detail = format!(
+            "the number of partitions of a collection cannot be changed, and that of {:?} is {}",
+            collection.name(),
+            before.partitions
+        );
+        return Err(Problem::new(Kind::Conflict, detail).with("field", "partitions"));
+    }
+    let named = SettingsChange { durability: None, partitions: None, ..named };
     // A repeated PUT must succeed without a confirmation.
     match named.of(&before) == before {
         true => Ok(()),

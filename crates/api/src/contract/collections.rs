@@ -61,6 +61,9 @@ pub struct Collection {
     /// Bytes from which the oldest events are dropped.
     #[serde(rename = "retention_bytes", skip_serializing_if = "Option::is_none")]
     pub retention_bytes: Option<u64>,
+    /// Number of partitions, each with a log of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub partitions: Option<u16>,
     /// Why it accepts no writes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refuses_writes: Option<String>,

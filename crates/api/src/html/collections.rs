@@ -77,6 +77,9 @@ pub fn one(name: &str, schema: &Schema, stats: &CollectionStats, settings: &Sett
     if let Some(bytes) = settings.retention_bytes {
         rows.push(("Retention", format!("{} bytes", grouped(bytes))));
     }
+    if settings.partitions > 1 {
+        rows.push(("Partitions", settings.partitions.to_string()));
+    }
     body.push_str(&facts(&rows));
     body.push_str("<h2>Fields</h2><div class=\"wide\"><table><thead><tr><th>Name</th><th>Type</th><th>Part</th></tr></thead><tbody>");
     for (i, field) in schema.fields.iter().enumerate() {

@@ -25,7 +25,7 @@ pub(super) async fn answer(
             request.items.order = Order::Natural;
         }
         let rows = query(&request, &*collection, control)?;
-        let (seq, schema) = (rows.head().seq, rows.head().schema.clone());
+        let (seq, schema) = (rows.head().seq.clone(), rows.head().schema.clone());
         let mut first = Vec::new();
         writer(&request, &schema)?.start(&mut first).map_err(Problem::internal)?;
         let all = matched(&request, &*collection, &*rows, 0, true, control)?;
@@ -33,7 +33,7 @@ pub(super) async fn answer(
         let cuts = match parts {
             0 | 1 => Vec::new(),
             parts => {
-                let at = At { seq: Some(seq), ..request.at() };
+                let at = At { seq: Some(seq.clone()), ..request.at() };
                 collection.cuts(at, parts, control).map_err(errors::query_problem)?
             }
         };

@@ -32,7 +32,7 @@ use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
 use meridian_backend::{At, Collection, Head, Rows};
 use meridian_formats::EventWriter;
-use meridian_model::{Schema, Seq};
+use meridian_model::{Schema, Seqs};
 use meridian_observe::{self as observe, Stage};
 use meridian_query::{Control, Hits, Items, Order, SortKey, Token, question_hash};
 use std::sync::Arc;
@@ -52,7 +52,7 @@ pub(crate) struct ItemsRequest {
     history: bool,
     timeout: Option<Duration>,
     /// The snapshot that a ticket fixes.
-    snapshot: Option<Seq>,
+    snapshot: Option<Seqs>,
 }
 
 impl ItemsRequest {
@@ -116,13 +116,16 @@ impl ItemsRequest {
             consistency,
             history,
             timeout,
-            snapshot: pin.and_then(|pin| pin.snapshot),
+            snapshot: pin.and_then(|pin| pin.snapshot.clone()),
         })
     }
 
     /// The snapshot to read.
     pub(crate) fn at(&self) -> At {
-        At { seq: self.token.as_ref().map(|t| t.snapshot).or(self.snapshot), history: self.history }
+        At {
+            seq: self.token.as_ref().map(|t| t.snapshot.clone()).or_else(|| self.snapshot.clone()),
+            history: self.history,
+        }
     }
 
     /// Whether the response is streamed as events are found: all that match, or more than a page of them.
@@ -241,7 +244,7 @@ fn next_token(
     after.map(|after| {
         Token {
             tenant: state.view().tenant().to_owned(),
-            snapshot: head.seq,
+            snapshot: head.seq.clone(),
             question: request.question,
             after: after.clone(),
         }

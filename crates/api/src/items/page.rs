@@ -168,7 +168,7 @@ pub(super) fn matched(
     let predicate = &request.items.predicate;
     let max = if predicate.as_cut().is_some() { MATCHED_CUT_MAX } else { MATCHED_TESTED_MAX };
     // The same snapshot as the page, so that the count agrees with its events.
-    let at = At { seq: Some(rows.head().seq), ..request.at() };
+    let at = At { seq: Some(rows.head().seq.clone()), ..request.at() };
     let count = |predicate| match collection.count(at, predicate, max, control) {
         // The page is complete without it, and counting all matches would exceed the tenant's quota.
         Err(QueryError::TooLarge { .. }) => Ok(None),

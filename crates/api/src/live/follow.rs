@@ -12,7 +12,7 @@ use crate::stream::{Readers, Registration};
 use meridian_admission::gate::{Account, Permit};
 use meridian_admission::{ByteBudget, ByteShare};
 use meridian_backend::Collection;
-use meridian_model::Seq;
+use meridian_model::Seqs;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -33,7 +33,7 @@ pub(super) enum Update {
     /// Events, at least one.
     Events(Message),
     /// Nothing was written for a while: the client is sent the position of the stream.
-    KeepAlive(Seq),
+    KeepAlive(Seqs),
     /// Some files are damaged: events may be missing from here on.
     Missing(String),
     /// The stream is over.
@@ -44,7 +44,7 @@ pub(super) enum Update {
 pub(super) struct End {
     pub(super) reason: &'static str,
     pub(super) detail: String,
-    pub(super) after: Seq,
+    pub(super) after: Seqs,
 }
 
 /// How the delivery of a message ended.
@@ -112,7 +112,7 @@ impl Follower {
     }
 
     /// The position of the stream.
-    pub(super) fn at(&self) -> Seq {
+    pub(super) fn at(&self) -> Seqs {
         self.reading.at()
     }
 
@@ -310,7 +310,7 @@ impl Follower {
     }
 
     /// The end for a client that reads too slowly; it resumes after the last event it received.
-    pub(super) fn too_slow(&self, after: Seq) -> End {
+    pub(super) fn too_slow(&self, after: Seqs) -> End {
         self.state.live.slow.fetch_add(1, Ordering::Relaxed);
         let detail = "the client reads more slowly than it may: reconnect";
         let collection = self.reading.collection().name();
@@ -319,13 +319,13 @@ impl Follower {
     }
 
     /// The end for a client that was evicted.
-    pub(super) fn evicted(&self, after: Seq) -> End {
+    pub(super) fn evicted(&self, after: Seqs) -> End {
         let detail = "the client did not take the message while others needed the memory for responses: reconnect";
         End { reason: "evicted", detail: detail.to_owned(), after }
     }
 
     /// The end for a client of a server that closes.
-    pub(super) fn closing(&self, after: Seq) -> End {
+    pub(super) fn closing(&self, after: Seqs) -> End {
         End { reason: "closing", detail: "the server is shutting down: reconnect".to_owned(), after }
     }
 }

@@ -1,7 +1,7 @@
 //! A message of a stream: a few small events or one large one, as sent to its client.
 
 use meridian_admission::ByteShare;
-use meridian_model::Seq;
+use meridian_model::{Seq, Seqs};
 
 /// A message takes no further event from this size on, in bytes.
 const MESSAGE_BYTES: usize = 64 << 10;
@@ -15,15 +15,22 @@ pub(super) enum Framing {
     Texts,
 }
 
-/// Events as text.
+/// Events of one partition as text.
 #[derive(Debug, Default)]
 pub(super) struct Rendered {
+    /// The position before them.
+    from: Seqs,
     text: Vec<u8>,
-    /// The position of each event, and where its text ends.
+    /// The number of each event, and where its text ends.
     ends: Vec<(Seq, usize)>,
 }
 
 impl Rendered {
+    /// No event yet, after a position.
+    pub(super) fn after(from: Seqs) -> Rendered {
+        Rendered { from, ..Rendered::default() }
+    }
+
     /// Adds an event, which `write` appends to the text. If the message has no room for it, the error is its size, and the
     /// message stays unchanged.
     pub(super) fn push(
@@ -41,7 +48,7 @@ impl Rendered {
         match framing {
             Framing::Texts => write(&mut self.text),
             Framing::Sse => {
-                for piece in ["id: ", &seq.to_id(), "\ndata: "] {
+                for piece in ["id: ", &self.from.past(seq).to_id(), "\ndata: "] {
                     self.text.extend_from_slice(piece.as_bytes());
                 }
                 write(&mut self.text);
@@ -64,9 +71,9 @@ impl Rendered {
         self.ends.is_empty()
     }
 
-    /// The position of the last event.
-    pub(super) fn last(&self) -> Option<Seq> {
-        self.ends.last().map(|(seq, _)| *seq)
+    /// The position after the last event.
+    pub(super) fn last(&self) -> Option<Seqs> {
+        self.ends.last().map(|(seq, _)| self.from.past(*seq))
     }
 
     /// The message without capacity that it does not use.
@@ -85,22 +92,24 @@ impl Rendered {
     pub(super) fn charged(self, mut share: ByteShare) -> Message {
         // The share was an estimate: the rest is returned before the message waits for its client.
         share.shrink(share.bytes().saturating_sub(self.bytes()));
-        Message { text: Text { bytes: self.text, share: Some(share) }, ends: self.ends }
+        Message { from: self.from, text: Text { bytes: self.text, share: Some(share) }, ends: self.ends }
     }
 }
 
 /// Events that wait for their client, or a short text without one.
 pub(super) struct Message {
+    /// The position before them.
+    pub(super) from: Seqs,
     /// The text of all.
     pub(super) text: Text,
-    /// The position of each event, and where its text ends.
+    /// The number of each event, and where its text ends.
     pub(super) ends: Vec<(Seq, usize)>,
 }
 
 impl Message {
     /// A short text, which the fixed memory of its connection covers.
     pub(super) fn short(text: String) -> Message {
-        Message { text: Text { bytes: text.into_bytes(), share: None }, ends: Vec::new() }
+        Message { from: Seqs::default(), text: Text { bytes: text.into_bytes(), share: None }, ends: Vec::new() }
     }
 
     /// Bytes of the memory for responses that it holds.
@@ -140,7 +149,7 @@ mod tests {
         assert!(message.is_empty() && message.bytes() == 0);
         assert_eq!(message.push(Framing::Texts, Seq(1), 100, event(50)), Ok(()));
         assert!(message.push(Framing::Texts, Seq(2), 100, event(50)).is_err());
-        assert_eq!((message.last(), message.bytes()), (Some(Seq(1)), 66));
+        assert_eq!((message.last(), message.bytes()), (Some(Seqs::one(Seq(1))), 66));
         let budget = ByteBudget::new(1_000);
         let message = message.fitted().charged(budget.try_take(100).expect("room"));
         assert_eq!((budget.held(), message.held(), message.text.as_ref().len()), (66, 66, 50));

@@ -14,7 +14,7 @@ use meridian_admission::{ByteBudget, ByteShare, Ledger};
 use meridian_backend::{Changes, Collection};
 use meridian_formats::FeatureWriter;
 use meridian_model::policy::quota::Quota;
-use meridian_model::{Batch, Schema, Seq, When};
+use meridian_model::{Batch, Schema, Seq, Seqs, When};
 use std::sync::Arc;
 
 /// Max events listed at a time, by their numbers: a megabyte.
@@ -54,7 +54,7 @@ pub(super) struct Reading {
     /// Set where the client asked for transitions of moving objects.
     fence: Option<Fence>,
     /// Everything up to this position was read, and rendered if it matched.
-    at: Seq,
+    at: Seqs,
     ahead: Option<Ahead>,
     /// The memory of the read in progress.
     share: ByteShare,
@@ -76,8 +76,8 @@ struct Matches {
     seqs: Vec<Seq>,
     whens: Vec<Option<When>>,
     next: usize,
-    /// The last event of the read, whether or not it matches.
-    end: Seq,
+    /// The position after the read, whether or not its last event matches.
+    end: Seqs,
 }
 
 impl Reading {
@@ -93,7 +93,7 @@ impl Reading {
         Ok(Reading {
             writer: writer_of(&schema, &request)?,
             fence: request.when.take().map(|when| Fence::new(when, objects)),
-            at: request.after,
+            at: request.after.clone(),
             share: answers.empty(),
             ahead: None,
             event_bytes: None,
@@ -112,13 +112,13 @@ impl Reading {
     }
 
     /// The position.
-    pub(super) fn at(&self) -> Seq {
-        self.at
+    pub(super) fn at(&self) -> Seqs {
+        self.at.clone()
     }
 
     /// Whether there is anything after the position.
     pub(super) fn is_behind(&self) -> bool {
-        self.ahead.is_some() || self.at < Seq::end_of(self.collection.position())
+        self.ahead.is_some() || !self.at.covers(&self.collection.position().ends())
     }
 
     /// Whether a read is in progress.
@@ -186,7 +186,7 @@ impl Reading {
         } else {
             (SEQS_MAX.min(self.answers.limit() / 64 / SEQ_BYTES).max(EVENTS_UNKNOWN), READ_BYTES)
         };
-        self.collection.changes_after(self.at, events, bytes).map_err(errors::store_problem)
+        self.collection.changes_after(&self.at, events, bytes).map_err(errors::store_problem)
     }
 
     /// The events of a read that match.
@@ -207,7 +207,7 @@ impl Reading {
                 transitions.into_iter().map(|(row, when)| (row, Some(when))).collect()
             }
         };
-        let end = seqs.last().copied().unwrap_or(self.at);
+        let end = seqs.last().map_or_else(|| self.at.clone(), |last| self.at.past(*last));
         let (rows, whens): (Vec<u32>, Vec<Option<When>>) = selected.into_iter().unzip();
         let seqs = rows.iter().map(|row| seqs[*row as usize]).collect();
         Ok(Matches { events: reproject(&batch.take(&rows), self.request.crs)?, seqs, whens, next: 0, end })
@@ -216,7 +216,7 @@ impl Reading {
     /// Renders the next events, and moves the position past them; `None` where there are none.
     fn render(&mut self, matches: &mut Matches, room: usize) -> Option<Step> {
         let features = self.writer.rows(&matches.events, &matches.seqs);
-        let mut message = Rendered::default();
+        let mut message = Rendered::after(self.at.clone());
         let mut larger = None;
         while let Some(seq) = matches.seqs.get(matches.next) {
             let when = matches.whens[matches.next];
@@ -227,7 +227,7 @@ impl Reading {
                             out.extend_from_slice(piece.as_bytes());
                         }
                     };
-                    member("position", &seq.to_id());
+                    member("position", &self.at.past(*seq).to_id());
                     if let Some(when) = when {
                         member("when", when.word());
                     }
@@ -242,7 +242,7 @@ impl Reading {
         if matches.next == matches.seqs.len() {
             // Also past events that did not match: otherwise a stream with a narrow filter would read the same events
             // again after each reconnect.
-            self.at = matches.end;
+            self.at = matches.end.clone();
         } else if let Some(last) = message.last() {
             self.at = last;
         }
@@ -299,7 +299,8 @@ mod tests {
         }
         collection.write(Write::new(events.finish().unwrap())).unwrap();
         let predicate = Predicate::bind(&parse_text(filter).unwrap(), &collection.schema()).unwrap();
-        let request = StreamRequest { predicate, properties: None, crs: Crs::default(), when: None, after: Seq(0) };
+        let request =
+            StreamRequest { predicate, properties: None, crs: Crs::default(), when: None, after: Seqs::default() };
         let ledger = Arc::new(Ledger::new("default"));
         let reading = Reading::new(collection, ledger, request, Framing::Texts, answers.clone(), 8).unwrap();
         (store, reading)

@@ -10,14 +10,14 @@ use crate::request::Context;
 use axum::http::HeaderName;
 use meridian_backend::Collection;
 use meridian_model::filter::Predicate;
-use meridian_model::{Schema, Seq, When};
+use meridian_model::{Positions, Schema, Seq, Seqs, When};
 
 static LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 /// Digits of the position of an event.
 const SEQ_DIGITS: usize = 13;
 /// Bits of a position in the log.
-const POSITION_BITS: u32 = 64 - meridian_model::seq::ORDINAL_BITS;
+const POSITION_BITS: u32 = meridian_model::seq::POSITION_BITS;
 
 /// A request for a stream.
 pub(super) struct StreamRequest {
@@ -27,7 +27,7 @@ pub(super) struct StreamRequest {
     /// The transitions of moving objects to report; `None`: every event that matches.
     pub(super) when: Option<Vec<When>>,
     /// The stream starts after this position.
-    pub(super) after: Seq,
+    pub(super) after: Seqs,
 }
 
 impl StreamRequest {
@@ -51,7 +51,7 @@ impl StreamRequest {
         if selection.predicate.ids().is_some() {
             return Err(Problem::parameter("id", "a stream cannot be limited to ids: read single events at items"));
         }
-        let newest = Seq::end_of(collection.position());
+        let newest = collection.position().ends();
         let header = context.headers.get(&LAST_EVENT_ID).map(|value| value.to_str().unwrap_or("?").to_owned());
         // A client that reconnects sends its position in the header; its URL still has that of the first attempt.
         let after = match header.map(|text| ("Last-Event-ID", text)).or_else(|| after.map(|text| ("after", text))) {
@@ -60,13 +60,22 @@ impl StreamRequest {
                 let after = position(name, &text)?;
                 // Such a position is from another collection, or from before a restore: following it would skip events
                 // silently.
-                if after > newest {
+                if !newest.covers(&after) {
                     return Err(not_yet(name, &text, &newest.to_id()));
+                }
+                // A position of another number of partitions would name none, or leave some out.
+                if after.len() != newest.len() {
+                    let detail = format!(
+                        "{text:?} is a position of {} partitions: the collection has {}",
+                        after.len(),
+                        newest.len()
+                    );
+                    return Err(Problem::parameter(name, detail));
                 }
                 after
             }
         };
-        check_retained(collection, after)?;
+        check_retained(collection, &after)?;
         Ok(StreamRequest { predicate: selection.predicate, properties, crs, when, after })
     }
 }
@@ -80,27 +89,31 @@ fn when(words: &str, schema: &Schema) -> Result<Vec<When>> {
 }
 
 /// Refuses a position after which retention has removed events: they would be missing silently.
-fn check_retained(collection: &dyn Collection, after: Seq) -> Result<()> {
+fn check_retained(collection: &dyn Collection, after: &Seqs) -> Result<()> {
     let settings = collection.settings();
     let oldest = collection.oldest();
-    let gap = after.0.saturating_add(1) < oldest.0 && after.position() + 1 < oldest.position();
+    let is_gap = |partition| {
+        let (after, oldest) = (after.at(partition), oldest.at(partition));
+        after.0.saturating_add(1) < oldest.0 && after.position() + 1 < oldest.position()
+    };
+    let gap = (0..after.len()).any(is_gap);
     // Without retention, a gap at the beginning has another cause, such as deleted events, which is no loss.
     if !gap || settings.retention.is_none() && settings.retention_bytes.is_none() {
         return Ok(());
     }
-    let first = Seq(oldest.0.saturating_sub(1)).to_id();
+    let first = oldest.map(|seq| Seq(seq.0.saturating_sub(1))).later(after).to_id();
     let detail = format!("events after {after} are past the retention and no longer held: resume after {first}");
     Err(Problem::new(Kind::Gone, detail).with("first", first))
 }
 
 /// Parses a position: that of an event, as streams send it, or that of a write, as its response gave it.
-fn position(name: &str, text: &str) -> Result<Seq> {
+fn position(name: &str, text: &str) -> Result<Seqs> {
     // A position of a write has fewer digits, so the length distinguishes the two.
-    if text.len() == SEQ_DIGITS {
-        return Seq::from_id(text).map_err(|e| Problem::parameter(name, e.detail));
+    if text.split('-').all(|part| part.len() == SEQ_DIGITS) {
+        return Seqs::from_id(text).map_err(|e| Problem::parameter(name, e.detail));
     }
-    let number = text.parse::<u64>().ok().filter(|n| *n < 1 << POSITION_BITS);
-    number.map(Seq::end_of).ok_or_else(|| {
+    let positions = Positions::read(text).filter(|all| all.as_slice().iter().all(|n| *n < 1 << POSITION_BITS));
+    positions.map(|positions| positions.ends()).ok_or_else(|| {
         let expected = "expected the position of an event (13 digits of base 32), or that of a write (a whole number)";
         Problem::parameter(name, format!("{text:?} is not a position: {expected}"))
     })
@@ -112,9 +125,12 @@ mod tests {
 
     #[test]
     fn positions_are_of_events_or_of_writes() {
-        assert_eq!(position("after", "7").unwrap(), Seq::end_of(7));
+        assert_eq!(position("after", "7").unwrap(), Seqs::one(Seq::end_of(7)));
+        let several: Positions = [7, 0, 3].into_iter().collect();
+        assert_eq!(position("after", "7-0-3").unwrap(), several.ends());
+        assert_eq!(position("after", &several.ends().to_id()).unwrap(), several.ends());
         let seq = Seq::new(3, 9);
-        assert_eq!(position("after", &seq.to_id()).unwrap(), seq);
+        assert_eq!(position("after", &seq.to_id()).unwrap(), Seqs::one(seq));
         for bad in ["", "-1", "x", "1.5", "uuuuuuuuuuuuu", "99999999999999999999", "1099511627776000"] {
             assert!(position("after", bad).is_err(), "{bad}");
         }

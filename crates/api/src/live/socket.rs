@@ -4,7 +4,7 @@ use super::follow::{Delivery, End, Follower, Update};
 use super::message::Message;
 use crate::socket::{CloseCode, Closed, ToClient};
 use bytes::Bytes;
-use meridian_model::Seq;
+use meridian_model::Seqs;
 use serde_json::json;
 use std::time::Duration;
 
@@ -46,11 +46,11 @@ pub(super) async fn send(mut to: ToClient, mut follower: Follower) {
 }
 
 /// Sends the texts of some events, or a short one, and moves the position past the events sent.
-async fn send_all(to: &mut ToClient, sent: &mut Seq, message: Message) -> Result<(), Closed> {
+async fn send_all(to: &mut ToClient, sent: &mut Seqs, message: Message) -> Result<(), Closed> {
     let (mut text, mut begin) = (Bytes::from_owner(message.text), 0);
     for (seq, end) in message.ends {
         to.feed(text.split_to(end - begin)).await?;
-        (*sent, begin) = (seq, end);
+        (*sent, begin) = (message.from.past(seq), end);
     }
     if !text.is_empty() {
         to.feed(text).await?;

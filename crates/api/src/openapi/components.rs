@@ -148,6 +148,11 @@ fn parameters() -> Value {
             json!({ "type": "integer", "minimum": 1 }),
         ),
         (
+            "partitions",
+            "Number of partitions of a new collection, each with a log of its own; by default that of the server's settings.",
+            json!({ "type": "integer", "minimum": 1, "maximum": 256 }),
+        ),
+        (
             "confirm",
             "Max events that the new retention may remove; without it, a retention that removes any gets 409 with their number.",
             json!({ "type": "integer", "minimum": 0, "default": 0 }),

@@ -40,6 +40,12 @@ pub struct Response {
     pub body: Vec<u8>,
 }
 
+/// The settings of a server whose collections have as many partitions as `MERIDIAN_TEST_PARTITIONS` says.
+fn partitioned(config: ServerConfig) -> ServerConfig {
+    let partitions = std::env::var("MERIDIAN_TEST_PARTITIONS").ok().and_then(|text| text.parse().ok());
+    ServerConfig { partitions: partitions.unwrap_or(config.partitions), ..config }
+}
+
 impl Server {
     pub fn start() -> Server {
         Server::with(ServerConfig::default())
@@ -70,7 +76,7 @@ impl Server {
     fn at(listen: &'static str, seams: Seams, options: Options, config: ServerConfig, tls: Option<Tls>) -> Server {
         let store = Arc::new(Store::open(options, seams.clone()).unwrap());
         let (backend, owner) = backend(&store, &seams);
-        let state = AppState::new(backend, &seams, config).unwrap();
+        let state = AppState::new(backend, &seams, partitioned(config)).unwrap();
         Server::of(listen, store, state, tls, owner)
     }
 
@@ -79,7 +85,7 @@ impl Server {
         let seams = Seams::real();
         let store = Arc::new(Store::open(Options::ephemeral(), seams.clone()).unwrap());
         let (backend, owner) = backend(&store, &seams);
-        let state = AppState::traced(backend, &seams, ServerConfig::default(), tracer).unwrap();
+        let state = AppState::traced(backend, &seams, partitioned(ServerConfig::default()), tracer).unwrap();
         Server::of("127.0.0.1:0", store, state, None, owner)
     }
 

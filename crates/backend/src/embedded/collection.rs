@@ -4,21 +4,21 @@ use super::commit::CommitExecutor;
 use super::rows::{LocalRows, pass_rows};
 use crate::collection::{Append, Collection, DeleteFault, PartialDelete};
 use crate::measured::counted;
+use crate::partitioned::Part;
 use crate::read::{At, Changes, Head, Near, PriorEvents, Read, RowSink, Rows};
+use crate::written::{Deleted, Files, Written};
 use meridian_model::filter::Predicate;
-use meridian_model::{Batch, Field, Projection, Schema, Seq};
+use meridian_model::{Batch, Field, Invalid, Positions, Projection, Schema, Seq, Seqs};
 use meridian_observe::{self as observe, Stage};
 use meridian_query::near::{Circle, Walk};
-use meridian_query::partial::Partial;
+use meridian_query::partial::{PartRows, Partial, RowStream};
 use meridian_query::wire::Question;
 use meridian_query::{
     Aggregate, Aggregated, Control, Cursor, Density, DensityCounts, Explanation, Items, Passages, PassagesResult,
     QueryError, Stats, Tile, TileResult, Track, TrackResult, browse,
 };
 use meridian_store::seams::Random;
-use meridian_store::{
-    CollectionStats, Deleted, Files, PartView, Settings, Snapshot, StoreError, Write, WriteError, Written,
-};
+use meridian_store::{CollectionStats, PartView, Settings, Snapshot, StoreError, Write, WriteError};
 use std::sync::Arc;
 use tokio::time::{Duration, Instant};
 
@@ -37,7 +37,8 @@ pub(super) struct Local {
 impl Local {
     fn snapshot(&self, at: At) -> Result<Snapshot, QueryError> {
         let collection = &self.collection;
-        Ok(match (at.seq, at.history) {
+        let seq = at.seq.map(|seqs| the_one(&seqs)).transpose()?;
+        Ok(match (seq, at.history) {
             (None, false) => collection.snapshot(),
             (None, true) => collection.history(),
             (Some(seq), false) => collection.snapshot_at(seq)?,
@@ -54,6 +55,14 @@ impl Local {
         let snapshot = self.snapshot(at)?;
         let value = question(&snapshot)?;
         Ok(Read { head: Head::of(&snapshot), value })
+    }
+}
+
+/// The number of a snapshot of one partition.
+fn the_one(seqs: &Seqs) -> Result<Seq, Invalid> {
+    match seqs.as_slice() {
+        &[seq] => Ok(seq),
+        other => Err(Invalid::new(format!("a snapshot of {} partitions, of a collection that has one", other.len()))),
     }
 }
 
@@ -85,14 +94,26 @@ impl Collection for Local {
         schema() -> Arc<Schema>;
         settings() -> Settings;
         stats() -> CollectionStats;
-        position() -> u64;
-        oldest() -> Seq;
         change(fields: Vec<Field>, settings: Option<Settings>) -> Result<(), StoreError>;
         removed_by(settings: &Settings) -> Result<u64, StoreError>;
         has_room() -> bool;
         room_wait() -> Duration;
-        write(write: Write) -> Result<Written, WriteError>;
-        delete(ids: &[String]) -> Result<Deleted, WriteError>;
+    }
+
+    fn position(&self) -> Positions {
+        Positions::one(self.collection.position())
+    }
+
+    fn oldest(&self) -> Seqs {
+        Seqs::one(self.collection.oldest())
+    }
+
+    fn write(&self, write: Write) -> Result<Written, WriteError> {
+        self.collection.write(write).map(Written::from)
+    }
+
+    fn delete(&self, ids: &[String]) -> Result<Deleted, WriteError> {
+        self.collection.delete(ids).map(Deleted::from)
     }
 
     of_a_snapshot! {
@@ -116,7 +137,7 @@ impl Collection for Local {
         Ok(Box::pin(async move {
             let commit = current.stage(Stage::Commit);
             let within = commit.span.within(current);
-            observe::within(within, commits.finish(pending, deadline, small)).await
+            observe::within(within, commits.finish(pending, deadline, small)).await.map(Written::from)
         }))
     }
 
@@ -126,14 +147,14 @@ impl Collection for Local {
         // Found in one snapshot before the first deletion: later events that match are not part of this request.
         let found = meridian_query::matching_rows(&snapshot, predicate, control).map_err(not_started)?;
         let matched = found.iter().map(|(_, rows)| rows.len() as u64).sum();
-        let mut all = Deleted { deleted: 0, position: self.collection.position() };
+        let mut all = Deleted { deleted: 0, position: self.position() };
         // What matched in the snapshot is deleted, unless another write has replaced it since. The steps keep a large
         // deletion from delaying other writes.
         for step in steps(&found) {
             let done = control.check().map_err(DeleteFault::Query);
             let done = done.and_then(|()| self.collection.delete_rows(&step).map_err(DeleteFault::Write));
             let done = done.map_err(|why| PartialDelete { deleted: all.deleted, matched, why })?;
-            all = Deleted { deleted: all.deleted + done.deleted, position: done.position };
+            all = Deleted { deleted: all.deleted + done.deleted, position: Positions::one(done.position) };
         }
         Ok(all)
     }
@@ -221,12 +242,12 @@ impl Collection for Local {
         Ok(true)
     }
 
-    fn changes_after(&self, after: Seq, max: usize, step_bytes: usize) -> Result<Box<dyn Changes>, StoreError> {
-        Ok(Box::new(self.collection.written_after(after, max)?.in_steps_of(step_bytes)))
+    fn changes_after(&self, after: &Seqs, max: usize, step_bytes: usize) -> Result<Box<dyn Changes>, StoreError> {
+        Ok(Box::new(self.collection.written_after(the_one(after)?, max)?.in_steps_of(step_bytes)))
     }
 
-    fn changes_between(&self, after: u64, upto: u64, max: usize) -> Result<Box<dyn Changes>, StoreError> {
-        Ok(Box::new(self.collection.written_since(after, upto, max)?))
+    fn changes_between(&self, after: &Positions, upto: &Positions, max: usize) -> Result<Box<dyn Changes>, StoreError> {
+        Ok(Box::new(self.collection.written_since(after.at(0), upto.at(0), max)?))
     }
 
     fn prior_events(&self) -> Box<dyn PriorEvents> {
@@ -234,7 +255,20 @@ impl Collection for Local {
     }
 
     fn files(&self, deadline: Instant, cancelled: &dyn Fn() -> bool) -> Result<Files, StoreError> {
-        self.collection.files(deadline.into_std(), cancelled)
+        self.collection.files(deadline.into_std(), cancelled).map(Files::from)
+    }
+}
+
+impl Part for Local {
+    fn rows(
+        &self,
+        at: At,
+        question: &Items,
+        control: &Control,
+    ) -> Result<(Head, Box<dyn RowStream + Send>), QueryError> {
+        let snapshot = self.snapshot(at)?;
+        let rows = PartRows::of(&snapshot, question, control)?;
+        Ok((Head::of(&snapshot), Box::new(rows)))
     }
 }
 

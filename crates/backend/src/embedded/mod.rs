@@ -7,11 +7,12 @@ mod rows;
 use crate::audit::AuditLog;
 use crate::backend::Backend;
 use crate::collection::Collection;
+use crate::partitioned::{Part, Partitioned};
 use crate::records::{RecordSource, Records};
 use collection::Local;
 use commit::CommitExecutor;
 use meridian_model::{Background, Invalid, Schema, Subscriber};
-use meridian_store::{Backup, BackupScope, Damaged, Settings, Store, StoreError};
+use meridian_store::{Backup, BackupScope, Damaged, Partitions, Settings, Store, StoreError};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -39,18 +40,27 @@ impl Embedded {
         Arc::new(Embedded { store, commits: Arc::default(), records, lacks_records: true })
     }
 
-    fn local(&self, collection: Arc<meridian_store::Collection>) -> Arc<dyn Collection> {
-        Arc::new(Local { collection, commits: self.commits.clone() })
+    fn collected(&self, partitions: &Partitions) -> Arc<dyn Collection> {
+        let local = |collection: &Arc<meridian_store::Collection>| Local {
+            collection: collection.clone(),
+            commits: self.commits.clone(),
+        };
+        match &**partitions {
+            [only] => Arc::new(local(only)),
+            several => {
+                Arc::new(Partitioned::new(several.iter().map(|part| Arc::new(local(part)) as Arc<dyn Part>).collect()))
+            }
+        }
     }
 }
 
 impl Backend for Embedded {
     fn collection(&self, tenant: &str, name: &str) -> Result<Option<Arc<dyn Collection>>, StoreError> {
-        Ok(self.store.collection(tenant, name).map(|collection| self.local(collection)))
+        Ok(self.store.partitions(tenant, name).map(|partitions| self.collected(&partitions)))
     }
 
     fn list(&self, tenant: &str) -> Result<Vec<Arc<dyn Collection>>, StoreError> {
-        Ok(self.store.list(tenant).into_iter().map(|collection| self.local(collection)).collect())
+        Ok(self.store.all_of(tenant).iter().map(|partitions| self.collected(partitions)).collect())
     }
 
     fn damaged(&self, tenant: &str) -> Result<Vec<Damaged>, StoreError> {
@@ -68,7 +78,9 @@ impl Backend for Embedded {
         schema: Schema,
         settings: Settings,
     ) -> Result<Arc<dyn Collection>, StoreError> {
-        self.store.create(tenant, name, schema, settings).map(|collection| self.local(collection))
+        self.store.create(tenant, name, schema, settings)?;
+        // Dropped since, by another request.
+        self.store.partitions(tenant, name).map(|made| self.collected(&made)).ok_or(StoreError::Closed)
     }
 
     fn remove(&self, tenant: &str, name: &str) -> Result<bool, StoreError> {

@@ -2,7 +2,7 @@
 
 use crate::measured::counts;
 use crate::read::{Changes, Head, PriorEvents, RowSink, Rows};
-use meridian_model::{Batch, Projection, Seq};
+use meridian_model::{Batch, Projection, Seq, Seqs};
 use meridian_observe::{self as observe, Stage};
 use meridian_query::near::Chunks;
 use meridian_query::{Cursor, Hits, QueryError, Stats};
@@ -63,8 +63,8 @@ impl Changes for Since {
         self.read()
     }
 
-    fn upto(&self) -> Seq {
-        self.upto()
+    fn upto(&self) -> Seqs {
+        Seqs::one(self.upto())
     }
 
     fn left_out(&self) -> u64 {

@@ -95,8 +95,9 @@ pub fn read_key(file: &Path) -> Result<(String, BackupKey), Failure> {
 pub fn list(backup: &Backup) {
     for saved in &backup.collections {
         let of = if saved.tenant() == "default" { String::new() } else { format!("{}/", saved.tenant()) };
+        let part = if saved.partitions() > 1 { format!(" (partition {})", saved.partition()) } else { String::new() };
         say(&format!(
-            "{of}{}: {} events at position {} (snapshot {}), {}",
+            "{of}{}{part}: {} events at position {} (snapshot {}), {}",
             saved.name(),
             count_text(saved.events()),
             saved.position(),

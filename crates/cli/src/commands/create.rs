@@ -8,7 +8,7 @@ use crate::schema_arg;
 use crate::{config, units};
 use clap::Args;
 use meridian_model::schema_json;
-use meridian_store::{Settings, SettingsChange};
+use meridian_store::{PARTITIONS_MAX, Settings, SettingsChange};
 
 /// Create an empty collection, or change the settings of an existing one
 #[derive(Args, Debug)]
@@ -39,6 +39,9 @@ pub struct CreateArgs {
     /// Bytes of events, on disk and in memory, from which the oldest are dropped, such as 20GiB; none has no limit
     #[arg(long, value_name = "SIZE")]
     pub retention_bytes: Option<String>,
+    /// Number of partitions of a new collection, each with a log of its own, 1 to 256; cannot be changed [default: 1]
+    #[arg(long, value_name = "N")]
+    pub partitions: Option<String>,
     /// Change the retention of an existing collection, however many events this removes
     #[arg(long)]
     pub yes: bool,
@@ -93,7 +96,14 @@ fn named(args: &CreateArgs) -> Result<SettingsChange, Failure> {
     if retention_bytes == Some(Some(0)) {
         return Err(Failure::Usage("--retention-bytes: 0: expected 1 byte or more, or none".to_owned()));
     }
-    Ok(SettingsChange { durability, retention: retention.map_err(option("--retention"))?, retention_bytes })
+    let partitions = args.partitions.as_deref().map(partitions).transpose().map_err(option("--partitions"))?;
+    let retention = retention.map_err(option("--retention"))?;
+    Ok(SettingsChange { durability, retention, retention_bytes, partitions })
+}
+
+fn partitions(text: &str) -> Result<u16, String> {
+    let number = text.parse().ok().filter(|n| (1..=PARTITIONS_MAX).contains(n));
+    number.ok_or_else(|| format!("{text:?}: expected a whole number from 1 to {PARTITIONS_MAX}"))
 }
 
 /// Reads a value, or the word for having none.

@@ -3,6 +3,7 @@
 use super::setting::{GIB, KIB, MIB, Setting, TIB, size, text, texts, within};
 use super::{durability, durability_name};
 use crate::units;
+use meridian_store::PARTITIONS_MAX;
 use std::path::PathBuf;
 use toml::Value;
 
@@ -105,6 +106,13 @@ pub(super) const SETTINGS: &[Setting] = &[
         store.audit_bytes,
         MIB,
         TIB
+    ),
+    count!(
+        "store.partitions",
+        "Number of partitions of a new collection whose request names none.",
+        server.partitions,
+        1,
+        u64::from(PARTITIONS_MAX)
     ),
     duration!("store.write_wait", "How long a write waits for memory.", store.write_wait, "0s", "10m"),
     Setting {

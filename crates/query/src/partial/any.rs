@@ -41,6 +41,31 @@ impl Partial {
         })
     }
 
+    /// What all partitions say, given in their order. `None` if they must be asked for the counts of a tile: see [`PartialTile::merge`].
+    ///
+    /// # Errors
+    /// Answers to different questions, and too many groups or places together.
+    pub fn merge(parts: Vec<Partial>, question: &Question) -> Result<Option<Partial>, WireError> {
+        if let Question::Tile(tile) = question {
+            let tiles =
+                parts.into_iter().map(|part| if let Partial::Tile(part) = part { Ok(part) } else { Err(other()) });
+            return Ok(PartialTile::merge(tiles.collect::<Result<_, _>>()?, tile)?.map(Partial::Tile));
+        }
+        let mut parts = parts.into_iter();
+        let mut all = parts.next().ok_or_else(other)?;
+        for part in parts {
+            match (&mut all, part) {
+                (Partial::Count(all), Partial::Count(part)) => all.merge(&part),
+                (Partial::Groups(all), Partial::Groups(part)) => all.merge(*part)?,
+                (Partial::Grid(all), Partial::Grid(part)) => all.merge(&part)?,
+                (Partial::Track(all), Partial::Track(part)) => all.merge(part)?,
+                (Partial::Passages(all), Partial::Passages(part)) => all.merge(part),
+                _ => return Err(other()),
+            }
+        }
+        Ok(Some(all))
+    }
+
     /// The cost of the question.
     pub fn stats(&self) -> Stats {
         match self {
@@ -88,6 +113,10 @@ impl Partial {
             Question::Items(_) | Question::Near(_) => return Err(rows().into()),
         })
     }
+}
+
+fn other() -> WireError {
+    WireError::Refused(Invalid::new("the partitions answer different questions").into())
 }
 
 fn rows() -> Invalid {

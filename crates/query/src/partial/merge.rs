@@ -18,11 +18,39 @@ use std::collections::BinaryHeap;
 pub trait RowStream: Iterator<Item = Result<PartialRows, QueryError>> {
     /// What the partition says besides its rows; complete once they have ended.
     fn summary(&self) -> RowsSummary;
+
+    /// Limits later batches to `events` events.
+    fn at_most(&mut self, events: usize);
+
+    /// Drops what can be read again, before a wait of unknown length. Returns the bytes still held.
+    fn rest(&mut self) -> usize;
 }
 
 impl RowStream for PartRows {
     fn summary(&self) -> RowsSummary {
         PartRows::summary(self)
+    }
+
+    fn at_most(&mut self, events: usize) {
+        PartRows::at_most(self, events);
+    }
+
+    fn rest(&mut self) -> usize {
+        PartRows::rest(self)
+    }
+}
+
+impl<S: RowStream + ?Sized> RowStream for Box<S> {
+    fn summary(&self) -> RowsSummary {
+        (**self).summary()
+    }
+
+    fn at_most(&mut self, events: usize) {
+        (**self).at_most(events);
+    }
+
+    fn rest(&mut self) -> usize {
+        (**self).rest()
     }
 }
 
@@ -38,6 +66,8 @@ pub struct MergedRows<S> {
     by_distance: bool,
     /// A bit for each sort key: whether it descends.
     descending: u16,
+    /// Max number of events of the next batch.
+    at_once: usize,
     done: bool,
 }
 
@@ -94,6 +124,7 @@ impl<S: RowStream> MergedRows<S> {
             page: Page::of(question),
             by_distance: matches!(question.order, Order::Near { .. }),
             descending,
+            at_once: BATCH_ROWS,
             done: false,
         }
     }
@@ -124,6 +155,18 @@ impl<S: RowStream> MergedRows<S> {
         self.done || self.page.room() == 0
     }
 
+    /// Limits later batches to `events` events, for callers whose events are large.
+    pub fn at_most(&mut self, events: usize) {
+        self.at_once = events.clamp(1, BATCH_ROWS);
+        self.parts.iter_mut().for_each(|part| part.rows.at_most(events));
+    }
+
+    /// Drops what can be read again, before a wait of unknown length. Returns the bytes still held.
+    pub fn rest(&mut self) -> usize {
+        let held = |part: &mut Part<S>| part.rows.rest() + part.batch.as_ref().map_or(0, Batch::bytes);
+        self.parts.iter_mut().map(held).sum()
+    }
+
     fn batch(&mut self) -> Result<Option<Hits>, QueryError> {
         let room = self.page.room();
         if room == 0 {
@@ -138,7 +181,7 @@ impl<S: RowStream> MergedRows<S> {
         read_on(&mut self.parts, &mut self.heads, self.descending)?;
         let mut picks: Vec<(usize, usize)> = Vec::new();
         let mut cursors: Vec<Cursor> = Vec::new();
-        while picks.len() < room.min(BATCH_ROWS)
+        while picks.len() < room.min(self.at_once)
             && let Some(Reverse(Head { cursor, part: number, descending })) = self.heads.pop()
         {
             let part = &mut self.parts[number];

@@ -54,6 +54,8 @@ pub struct PartRows {
     found: Found,
     left: usize,
     is_first: bool,
+    /// Max number of events of the next batch.
+    at_once: usize,
 }
 
 impl PartRows {
@@ -61,7 +63,7 @@ impl PartRows {
     pub fn of(snapshot: &Snapshot, question: &Items, control: &Control) -> Result<PartRows, QueryError> {
         let found = Found::new(snapshot, question, control)?;
         let left = Page::of(question).room_and_next();
-        Ok(PartRows { found, left, is_first: true })
+        Ok(PartRows { found, left, is_first: true, at_once: BATCH_ROWS })
     }
 
     /// The summary besides the rows; complete when they have ended.
@@ -69,8 +71,18 @@ impl PartRows {
         RowsSummary { matched: self.found.number_matched(), stats: self.found.stats() }
     }
 
+    /// Limits later batches to `events` events, for callers whose events are large.
+    pub fn at_most(&mut self, events: usize) {
+        self.at_once = events.clamp(1, BATCH_ROWS);
+    }
+
+    /// Drops what can be read again, before a wait of unknown length. Returns the bytes still held.
+    pub fn rest(&mut self) -> usize {
+        self.found.rest()
+    }
+
     fn batch(&mut self) -> Result<Option<PartialRows>, QueryError> {
-        let want = self.left.min(if self.is_first { ENOUGH } else { BATCH_ROWS });
+        let want = self.left.min(if self.is_first { ENOUGH.min(self.at_once) } else { self.at_once });
         if want == 0 {
             return Ok(None);
         }

@@ -5,8 +5,8 @@ use crate::cuts::cuts;
 use crate::items::{Items, Order, Rows, items};
 use crate::sort::{SortKey, SortTarget};
 use crate::token::Token;
-use meridian_model::Seq;
 use meridian_model::filter::Predicate;
+use meridian_model::{Seq, Seqs};
 use meridian_store::Snapshot;
 use proptest::prelude::*;
 use std::cmp::Ordering;
@@ -39,12 +39,13 @@ fn pages(world: &mut World, question: &Items, limit: usize, writes: &[Op]) -> (V
         distances.extend(d);
         let Some(next) = answer.next_page() else { break };
         assert_eq!(s.len(), limit, "a page that is not full has a next one");
-        let token = Token { tenant: "default".to_owned(), snapshot: snapshot.seq, question: 7, after: next.clone() };
+        let token =
+            Token { tenant: "default".to_owned(), snapshot: Seqs::one(snapshot.seq), question: 7, after: next.clone() };
         let token = Token::decode(&token.encode()).unwrap();
         if let Some(op) = writes.get(page) {
             world.apply(op);
         }
-        snapshot = world.collection.snapshot_at(token.snapshot).unwrap();
+        snapshot = world.collection.snapshot_at(token.snapshot.at(0)).unwrap();
         question.after = Some(token.after);
         assert!(page < 10_000);
     }

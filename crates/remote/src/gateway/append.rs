@@ -76,7 +76,7 @@ pub(super) fn append(
         let outcome = (&mut sending.0).await;
         drop(commit);
         let outcome = outcome.unwrap_or_else(|e| Err(Fault::Unknown(format!("the write failed: {e}"))));
-        mirror.written(outcome.as_ref().ok().map(|written| written.position));
+        mirror.written(outcome.as_ref().ok().map(|written| &written.position));
         outcome.map(Written::from).map_err(Fault::into_write)
     }))
 }

@@ -6,7 +6,7 @@ use crate::wire::answer::ChangesHead;
 use crate::wire::fault::Fault;
 use crate::wire::rows::Events;
 use meridian_backend::{Changes, Problem, StoreError};
-use meridian_model::{Batch, Schema, Seq};
+use meridian_model::{Batch, Schema, Seq, Seqs};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ pub(super) struct RemoteChanges {
     /// `None` once the changes have ended.
     answer: Option<Answer>,
     schema: Arc<Schema>,
-    upto: Seq,
+    upto: Seqs,
     left_out: u64,
     missing: Vec<Problem>,
 }
@@ -39,7 +39,14 @@ impl RemoteChanges {
         let head = first.meta.changes.ok_or_else(|| Fault::internal("changes without a head"))?;
         let ChangesHead { left_out, missing } = head;
         let missing = missing.into_iter().map(Problem::from).collect();
-        Ok(RemoteChanges { link, answer: Some(answer), schema: known.clone(), upto: Seq(0), left_out, missing })
+        Ok(RemoteChanges {
+            link,
+            answer: Some(answer),
+            schema: known.clone(),
+            upto: Seqs::default(),
+            left_out,
+            missing,
+        })
     }
 
     fn receive(&mut self) -> Result<Option<(Batch, Vec<Seq>)>, Fault> {
@@ -49,7 +56,9 @@ impl RemoteChanges {
             if let Some(value) = meta.value {
                 self.schema = schema_of(value, Some(&self.schema))?;
             }
-            self.upto = meta.upto.map_or(self.upto, Seq);
+            if let Some(upto) = meta.upto {
+                self.upto = upto.map(Seq);
+            }
             self.answer = Some(answer).filter(|_| !meta.done);
             if let Some(columns) = columns {
                 let Events { batch, seqs, .. } = Events::from_arrow(&columns, &self.schema)?;
@@ -65,8 +74,8 @@ impl Changes for RemoteChanges {
         self.receive().map_err(Fault::into_store)
     }
 
-    fn upto(&self) -> Seq {
-        self.upto
+    fn upto(&self) -> Seqs {
+        self.upto.clone()
     }
 
     fn left_out(&self) -> u64 {

@@ -18,7 +18,7 @@ use meridian_backend::{
     Random, Read, RowSink, Rows, Settings, StoreError, Write, WriteError, Written,
 };
 use meridian_model::filter::Predicate;
-use meridian_model::{Batch, Field, IdRole, Invalid, Layout, Schema, Seq};
+use meridian_model::{Batch, Field, IdRole, Invalid, Layout, Positions, Schema, Seq, Seqs};
 use meridian_observe::{self as observe, Stage};
 use meridian_query::partial::{
     Partial, PartialGrid, PartialGroups, PartialPassages, PartialTile, PartialTrack, WireError,
@@ -171,13 +171,13 @@ impl Collection for Remote {
         self.now().stats.clone()
     }
 
-    fn position(&self) -> u64 {
+    fn position(&self) -> Positions {
         self.now();
         self.mirror.position()
     }
 
-    fn oldest(&self) -> Seq {
-        Seq(self.now().oldest)
+    fn oldest(&self) -> Seqs {
+        self.now().oldest.map(Seq)
     }
 
     fn change(&self, fields: Vec<Field>, settings: Option<Settings>) -> Result<(), StoreError> {
@@ -232,7 +232,7 @@ impl Collection for Remote {
     fn delete(&self, ids: &[String]) -> Result<Deleted, WriteError> {
         let ask = Do::Delete { place: self.mirror.place.clone(), ids: ids.to_vec() };
         let deleted = self.link().once::<WireDeleted>(ask, &self.link().patience());
-        self.mirror.written(deleted.as_ref().ok().map(|deleted| deleted.position));
+        self.mirror.written(deleted.as_ref().ok().map(|deleted| &deleted.position));
         let WireDeleted { deleted, position, .. } = deleted.map_err(Fault::into_write)?;
         Ok(Deleted { deleted, position })
     }
@@ -246,7 +246,7 @@ impl Collection for Remote {
         let (place, bytes_max) = (self.mirror.place.clone(), control.bytes_max());
         let ask = Do::DeleteMatching { place, filter, at: at.into(), bytes_max };
         let done = self.link().once::<WireDeleted>(ask, &Patience::of(control));
-        self.mirror.written(done.as_ref().ok().map(|done| done.position));
+        self.mirror.written(done.as_ref().ok().map(|done| &done.position));
         let WireDeleted { deleted, position, stopped } = done.map_err(not_started)?;
         match stopped {
             None => Ok(Deleted { deleted, position }),
@@ -346,7 +346,7 @@ impl Collection for Remote {
     fn tile(&self, at: At, question: &Tile, control: &Control) -> Result<Read<TileResult>, QueryError> {
         let mut question = question.clone();
         loop {
-            let Read { head, value } = self.partial(at, &Question::Tile(question.clone()), control)?;
+            let Read { head, value } = self.partial(at.clone(), &Question::Tile(question.clone()), control)?;
             let Partial::Tile(part) = value else { return Err(other_answer()) };
             let merged = PartialTile::merge(vec![part], &question);
             match merged.map_err(|e| Fault::internal(e.to_string()).into_query())? {
@@ -382,11 +382,13 @@ impl Collection for Remote {
         self.pass(get, &Patience::of(control), sink).map_err(|fault| query_error(fault, control))
     }
 
-    fn changes_after(&self, after: Seq, max: usize, step_bytes: usize) -> Result<Box<dyn Changes>, StoreError> {
-        self.changes(Get::After { place: self.mirror.place.clone(), after: after.0, max, step_bytes })
+    fn changes_after(&self, after: &Seqs, max: usize, step_bytes: usize) -> Result<Box<dyn Changes>, StoreError> {
+        let after = after.map(|seq| seq.0);
+        self.changes(Get::After { place: self.mirror.place.clone(), after, max, step_bytes })
     }
 
-    fn changes_between(&self, after: u64, upto: u64, max: usize) -> Result<Box<dyn Changes>, StoreError> {
+    fn changes_between(&self, after: &Positions, upto: &Positions, max: usize) -> Result<Box<dyn Changes>, StoreError> {
+        let (after, upto) = (after.clone(), upto.clone());
         self.changes(Get::Between { place: self.mirror.place.clone(), after, upto, max })
     }
 

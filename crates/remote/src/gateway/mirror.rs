@@ -4,6 +4,7 @@
 //! request sees its own writes, and those of other gateways no later than that.
 
 use crate::wire::described::{Description, Place};
+use meridian_model::Positions;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -27,8 +28,8 @@ struct State {
     asked: Instant,
     /// When this gateway last wrote.
     written: Option<Instant>,
-    /// The newest position that was heard of.
-    position: u64,
+    /// The newest positions that were heard of.
+    position: Positions,
 }
 
 impl Mirror {
@@ -39,23 +40,26 @@ impl Mirror {
         (state.description.clone(), holds)
     }
 
-    /// The newest position known.
-    pub(super) fn position(&self) -> u64 {
+    /// The newest positions known.
+    pub(super) fn position(&self) -> Positions {
         let state = self.state.lock();
-        state.position.max(state.description.position)
+        state.position.later(&state.description.position)
     }
 
     /// Notes a write of this gateway that has ended, whatever became of it.
-    pub(super) fn written(&self, position: Option<u64>) {
+    pub(super) fn written(&self, position: Option<&Positions>) {
         let mut state = self.state.lock();
         state.written = Some(Instant::now());
-        state.position = state.position.max(position.unwrap_or(0));
+        if let Some(position) = position {
+            state.position = state.position.later(position);
+        }
     }
 
-    /// Notes a position of the collection.
-    pub(super) fn moved(&self, position: u64) {
+    /// Notes a position of a partition.
+    pub(super) fn moved(&self, partition: usize, position: u64) {
         let mut state = self.state.lock();
-        state.position = state.position.max(position);
+        let newest = state.position.at(partition).max(position);
+        state.position = state.position.with(partition, newest);
     }
 
     fn update(&self, description: Description, asked: Instant) {
@@ -90,7 +94,7 @@ impl Mirrors {
             mirrors.retain(|_, mirror| mirror.strong_count() > 0);
         }
         let place = description.place.clone();
-        let position = description.position;
+        let position = description.position.clone();
         let state = State { description: Arc::new(description), asked, written: None, position };
         let mirror = Arc::new(Mirror { place: place.clone(), state: Mutex::new(state) });
         mirrors.insert(place, Arc::downgrade(&mirror));

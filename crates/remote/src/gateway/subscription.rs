@@ -12,7 +12,7 @@ use crate::wire::call::{Call, Do, Get};
 use crate::wire::described::Place;
 use crate::wire::fault::Fault;
 use crate::wire::rows::Events;
-use meridian_model::{Batch, Schema, Seq, Subscriber, WrittenBatch};
+use meridian_model::{Batch, Schema, Seq, SeqLayout, Seqs, Subscriber, WrittenBatch};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -74,12 +74,37 @@ pub(super) async fn follow(link: Arc<Link>, mirrors: Arc<Mirrors>, subscription:
     }
 }
 
+/// Of each partition, the event up to which every one was passed on; `None` of one that has not moved.
+#[derive(Clone)]
+struct Known(Vec<Option<Seq>>);
+
+impl Known {
+    /// Nothing of so many partitions.
+    fn none(partitions: u16) -> Known {
+        Known(vec![None; usize::from(partitions.max(1))])
+    }
+
+    /// What is known of a partition, if it has that many.
+    fn of(&mut self, partition: usize) -> Option<&mut Option<Seq>> {
+        self.0.get_mut(partition)
+    }
+
+    /// Where to read on: nothing of a partition of which nothing is known.
+    fn after(&self) -> Seqs {
+        self.0.iter().map(|seq| seq.unwrap_or(Seq(u64::MAX))).collect()
+    }
+
+    fn layout(&self) -> SeqLayout {
+        SeqLayout::of(self.0.len())
+    }
+}
+
 struct Follower {
     link: Arc<Link>,
     mirrors: Arc<Mirrors>,
     subscription: Arc<Subscription>,
-    /// By collection: every event up to this one was passed on.
-    known: HashMap<Place, Seq>,
+    /// By collection: what was passed on.
+    known: HashMap<Place, Known>,
     /// Whether `known` is of an earlier connection.
     began: bool,
 }
@@ -96,10 +121,13 @@ impl Follower {
         if self.subscription.listening().is_empty() {
             (self.known, self.began) = (HashMap::new(), false);
         }
-        for Moved { tenant, name, made, position, since } in first.meta.moved {
+        for Moved { tenant, name, made, partition, partitions, position, since } in first.meta.moved {
             // Of a collection that the earlier connection did not name, all writes came after it.
             let upto = if self.began { since } else { position };
-            self.known.entry(Place { tenant, name, made }).or_insert(Seq::end_of(upto));
+            let known = self.known.entry(Place { tenant, name, made }).or_insert_with(|| Known::none(partitions));
+            if let Some(known) = known.of(partition) {
+                known.get_or_insert(Seq::end_of(upto));
+            }
         }
         self.began = true;
         let known: Vec<Place> = self.known.keys().cloned().collect();
@@ -107,15 +135,20 @@ impl Follower {
             self.pass_on(&place).await?;
         }
         while let Some(message) = positions.next().await? {
-            for Moved { tenant, name, made, position, since } in message.meta.moved {
+            for Moved { tenant, name, made, partition, partitions, position, since } in message.meta.moved {
                 let place = Place { tenant, name, made };
-                self.known.entry(place.clone()).or_insert(Seq::end_of(since));
                 if let Some(mirror) = self.mirrors.get(&place) {
-                    mirror.moved(position);
+                    mirror.moved(partition, position);
                 }
-                match self.subscription.listening().is_empty() {
-                    true => drop(self.known.insert(place, Seq::end_of(position))),
-                    false => self.pass_on(&place).await?,
+                let is_heard = !self.subscription.listening().is_empty();
+                let known = self.known.entry(place.clone()).or_insert_with(|| Known::none(partitions));
+                match known.of(partition) {
+                    Some(known) if is_heard => drop(known.get_or_insert(Seq::end_of(since))),
+                    Some(known) => *known = Some(Seq::end_of(position)),
+                    None => {}
+                }
+                if is_heard {
+                    self.pass_on(&place).await?;
                 }
             }
         }
@@ -126,8 +159,9 @@ impl Follower {
     async fn pass_on(&mut self, place: &Place) -> Result<(), Fault> {
         let mut schema: Option<Arc<Schema>> = None;
         loop {
-            let Some(after) = self.known.get(place).copied() else { return Ok(()) };
-            let get = Get::After { place: place.clone(), after: after.0, max: EVENTS_MAX, step_bytes: READ_BYTES };
+            let Some(known) = self.known.get(place).cloned() else { return Ok(()) };
+            let (layout, after) = (known.layout(), known.after().map(|seq| seq.0));
+            let get = Get::After { place: place.clone(), after, max: EVENTS_MAX, step_bytes: READ_BYTES };
             let (mut answer, _) = match self.link.get(Call::of(get, LEFT).to_json()?).await {
                 // The collection is gone.
                 Err(Fault::Closed | Fault::Damaged(_)) => {
@@ -147,14 +181,17 @@ impl Follower {
                     let Events { batch, seqs, .. } = Events::from_arrow(&columns, schema)?;
                     passed = true;
                     if let Some(last) = seqs.last() {
-                        self.notify(place, &batch, &seqs);
+                        self.notify(place, known.0.len(), &batch, &seqs);
                         // Noted with each piece: after a break the rest is read, and nothing twice.
-                        self.known.insert(place.clone(), *last);
+                        self.note(place, usize::from(layout.partition(*last)), *last);
                     }
                 }
             }
-            if let Some(upto) = upto.map(Seq) {
-                self.known.insert(place.clone(), upto);
+            for (partition, upto) in upto.iter().flat_map(|upto| upto.as_slice()).enumerate() {
+                // Of one that was not read nothing is known still.
+                if known.0.get(partition).is_some_and(Option::is_some) {
+                    self.note(place, partition, Seq(*upto));
+                }
             }
             if !passed {
                 return Ok(());
@@ -162,7 +199,14 @@ impl Follower {
         }
     }
 
-    fn notify(&self, place: &Place, batch: &Batch, seqs: &[Seq]) {
+    /// Notes that all of a partition up to an event was passed on.
+    fn note(&mut self, place: &Place, partition: usize, upto: Seq) {
+        if let Some(known) = self.known.get_mut(place).and_then(|known| known.of(partition)) {
+            *known = Some(upto);
+        }
+    }
+
+    fn notify(&self, place: &Place, partitions: usize, batch: &Batch, seqs: &[Seq]) {
         let listening = self.subscription.listening();
         let (tenant, collection): (Arc<str>, Arc<str>) = (place.tenant.as_str().into(), place.name.as_str().into());
         let mut from = 0;
@@ -172,6 +216,7 @@ impl Follower {
                 tenant: tenant.clone(),
                 collection: collection.clone(),
                 made: place.made,
+                partitions: partitions as u16,
                 first: run[0],
                 batch: batch.slice(from, run.len()),
             };

@@ -70,12 +70,13 @@ async fn run(owner: &Arc<Owner>, ask: Get, control: &Control, out: &Out) -> Resu
         }
         Get::After { place, after, max, step_bytes } => {
             let collection = owner.collection(&place)?;
-            let changes = owner.step(control, move || collection.changes_after(Seq(after), max, step_bytes)).await??;
+            let changes =
+                owner.step(control, move || collection.changes_after(&after.map(Seq), max, step_bytes)).await??;
             return streams::changes(owner, changes, control, out).await;
         }
         Get::Between { place, after, upto, max } => {
             let collection = owner.collection(&place)?;
-            let changes = owner.step(control, move || collection.changes_between(after, upto, max)).await??;
+            let changes = owner.step(control, move || collection.changes_between(&after, &upto, max)).await??;
             return streams::changes(owner, changes, control, out).await;
         }
         Get::Positions => return positions::send(&owner.positions, out).await,

@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 use tokio::sync::watch;
 
-/// Max collections that are remembered; beyond it, the ones without a move for longest are forgotten.
+/// Max partitions of collections that are remembered; beyond it, the ones without a move for longest are forgotten.
 const COLLECTIONS_MAX: usize = 1 << 16;
 
 #[derive(Debug, Default)]
@@ -25,8 +25,8 @@ pub(super) struct Positions {
 #[derive(Debug, Default)]
 struct State {
     moves: u64,
-    /// By tenant, name and time of creation.
-    last: HashMap<(Arc<str>, Arc<str>, i64), Move>,
+    /// By tenant, name and time of creation of a collection, and partition.
+    last: HashMap<(Arc<str>, Arc<str>, i64, usize), Move>,
 }
 
 /// The last move of a collection.
@@ -34,6 +34,8 @@ struct State {
 struct Move {
     /// Its number among all moves.
     number: u64,
+    /// How many partitions the collection has.
+    partitions: u16,
     /// Where to.
     position: u64,
     /// The position before the first move that was noted.
@@ -62,8 +64,9 @@ impl Positions {
         let mut state = self.state.lock();
         state.moves += 1;
         let (number, position) = (state.moves, written.first.position());
-        let first = Move { number, position, since: position.saturating_sub(1) };
-        let moved = state.last.entry((written.tenant, written.collection, written.made)).or_insert(first);
+        let (partition, partitions) = (written.partition(), written.partitions);
+        let first = Move { number, partitions, position, since: position.saturating_sub(1) };
+        let moved = state.last.entry((written.tenant, written.collection, written.made, partition)).or_insert(first);
         (moved.number, moved.position) = (number, position);
         if state.last.len() > COLLECTIONS_MAX {
             state.last.retain(|_, moved| number - moved.number < COLLECTIONS_MAX as u64 / 2);
@@ -76,10 +79,12 @@ impl Positions {
     fn since(&self, after: u64) -> (u64, Vec<Moved>) {
         let state = self.state.lock();
         let newer = state.last.iter().filter(|(_, moved)| moved.number > after);
-        let moved = newer.map(|((tenant, name, made), Move { position, since, .. })| Moved {
+        let moved = newer.map(|((tenant, name, made, partition), Move { partitions, position, since, .. })| Moved {
             tenant: tenant.to_string(),
             name: name.to_string(),
             made: *made,
+            partition: *partition,
+            partitions: *partitions,
             position: *position,
             since: *since,
         });

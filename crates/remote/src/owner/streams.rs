@@ -110,7 +110,7 @@ pub(super) async fn changes(
         match messages? {
             Some(messages) => send(out, messages).await,
             None => {
-                send(out, [Meta { upto: Some(changes.upto().0), ..Meta::done() }.alone()]).await;
+                send(out, [Meta { upto: Some(changes.upto().map(|seq| seq.0)), ..Meta::done() }.alone()]).await;
                 return Ok(());
             }
         }

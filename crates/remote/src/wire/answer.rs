@@ -5,7 +5,7 @@ use super::fault::Fault;
 use arrow_flight::FlightData;
 use bytes::Bytes;
 use meridian_backend::{Deleted, Written};
-use meridian_model::Seq;
+use meridian_model::{Positions, Seq};
 use meridian_query::Stats;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -22,9 +22,9 @@ pub(crate) struct Meta {
     pub(crate) rows: Option<RowsSoFar>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) changes: Option<ChangesHead>,
-    /// Everything up to this number was returned.
+    /// Everything up to these numbers was returned.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) upto: Option<u64>,
+    pub(crate) upto: Option<Positions>,
     /// Total number of events, of a page of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) total: Option<u64>,
@@ -59,15 +59,24 @@ pub(crate) struct ChangesHead {
     pub(crate) missing: Vec<WireProblem>,
 }
 
-/// The position of a collection.
+/// The position of a partition of a collection.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Moved {
     pub(crate) tenant: String,
     pub(crate) name: String,
     pub(crate) made: i64,
+    #[serde(default)]
+    pub(crate) partition: usize,
+    /// How many the collection has.
+    #[serde(default = "one")]
+    pub(crate) partitions: u16,
     pub(crate) position: u64,
     /// The position before the first write that was noted.
     pub(crate) since: u64,
+}
+
+fn one() -> u16 {
+    1
 }
 
 impl Meta {
@@ -131,12 +140,12 @@ pub(crate) struct Hello {
 }
 
 /// [`Written`] on the wire.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct WireWritten {
     written: u64,
     replaced: u64,
     duplicates: u64,
-    pub(crate) position: u64,
+    pub(crate) position: Positions,
     first: u64,
 }
 
@@ -158,7 +167,7 @@ impl From<WireWritten> for Written {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct WireDeleted {
     pub(crate) deleted: u64,
-    pub(crate) position: u64,
+    pub(crate) position: Positions,
     /// Of a deletion that stopped: how many events matched, whether a write failed, and why.
     pub(crate) stopped: Option<(u64, bool, Fault)>,
 }

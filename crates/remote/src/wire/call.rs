@@ -5,7 +5,7 @@
 use super::described::Place;
 use super::fault::Fault;
 use meridian_backend::{At, Near, OnConflict, Settings};
-use meridian_model::{Field, Schema, Seq};
+use meridian_model::{Field, Positions, Schema, Seq};
 use meridian_observe as observe;
 use meridian_query::ByValue;
 use serde::de::DeserializeOwned;
@@ -64,21 +64,21 @@ impl<T> Call<T> {
 }
 
 /// The snapshot that a question reads.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct WireAt {
-    seq: Option<u64>,
+    seq: Option<Positions>,
     history: bool,
 }
 
 impl From<At> for WireAt {
     fn from(at: At) -> WireAt {
-        WireAt { seq: at.seq.map(|seq| seq.0), history: at.history }
+        WireAt { seq: at.seq.map(|seqs| seqs.map(|seq| seq.0)), history: at.history }
     }
 }
 
 impl From<WireAt> for At {
     fn from(at: WireAt) -> At {
-        At { seq: at.seq.map(Seq), history: at.history }
+        At { seq: at.seq.map(|seqs| seqs.map(Seq)), history: at.history }
     }
 }
 
@@ -139,9 +139,9 @@ pub(crate) enum Get {
     /// A random event.
     Sample { place: Place },
     /// Events written after an event.
-    After { place: Place, after: u64, max: usize, step_bytes: usize },
+    After { place: Place, after: Positions, max: usize, step_bytes: usize },
     /// Events written between two positions.
-    Between { place: Place, after: u64, upto: u64, max: usize },
+    Between { place: Place, after: Positions, upto: Positions, max: usize },
     /// The event of an object before another.
     Prior { place: Place, object: ByValue, before: u64, columns: Vec<String> },
     /// The positions of all collections, whenever one moves.

@@ -2,7 +2,7 @@
 
 use super::fault::shown;
 use meridian_backend::{Collection, CollectionStats, Head, Problem, Settings, WriteError};
-use meridian_model::{Schema, Seq};
+use meridian_model::{Positions, Schema, Seq};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -38,8 +38,8 @@ pub(crate) struct Description {
     pub(crate) schema: Arc<Schema>,
     pub(crate) settings: Settings,
     pub(crate) stats: CollectionStats,
-    pub(crate) position: u64,
-    pub(crate) oldest: u64,
+    pub(crate) position: Positions,
+    pub(crate) oldest: Positions,
     /// Whether there is room in memory for a write.
     pub(crate) room: bool,
     /// How long a write waits for room, in microseconds.
@@ -56,7 +56,7 @@ impl Description {
             settings: collection.settings(),
             stats: collection.stats(),
             position,
-            oldest: collection.oldest().0,
+            oldest: collection.oldest().map(|seq| seq.0),
             room: collection.has_room(),
             room_wait_us: u64::try_from(collection.room_wait().as_micros()).unwrap_or(u64::MAX),
         }
@@ -71,7 +71,7 @@ impl Description {
 /// [`Head`] on the wire.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct WireHead {
-    seq: u64,
+    seq: Positions,
     #[serde(with = "shared")]
     schema: Arc<Schema>,
     taken_at: i64,
@@ -101,7 +101,7 @@ impl From<WireProblem> for Problem {
 impl From<&Head> for WireHead {
     fn from(head: &Head) -> WireHead {
         WireHead {
-            seq: head.seq.0,
+            seq: head.seq.map(|seq| seq.0),
             schema: head.schema.clone(),
             taken_at: head.taken_at,
             missing: head.missing.iter().map(WireProblem::from).collect(),
@@ -114,7 +114,7 @@ impl WireHead {
     /// The head, with the schema that the gateway holds already where it is the same: readers compare the pointers.
     pub(crate) fn into_head(self, known: &Arc<Schema>) -> Head {
         Head {
-            seq: Seq(self.seq),
+            seq: self.seq.map(Seq),
             schema: if *known == self.schema { known.clone() } else { self.schema },
             taken_at: self.taken_at,
             missing: self.missing.into_iter().map(Problem::from).collect(),

@@ -69,6 +69,8 @@ pub(crate) enum Fault {
         events: u64,
     },
     Changed,
+    /// Events of a write that are stored, and why the others are not.
+    Partly(u64, Box<Fault>),
     BatchTooLarge {
         bytes: u64,
         limit: u64,
@@ -193,6 +195,7 @@ impl From<WriteError> for Fault {
             WriteError::Refused(why) => Fault::Refused(why),
             WriteError::Failed(why) => Fault::Failed(why),
             WriteError::Unknown(why) => Fault::Unknown(why),
+            WriteError::Partly { stored, why } => Fault::Partly(stored, Box::new((*why).into())),
             WriteError::Closed => Fault::Closed,
         }
     }
@@ -261,6 +264,7 @@ impl Fault {
             Fault::Refused(why) => WriteError::Refused(why),
             Fault::Failed(why) => WriteError::Failed(why),
             Fault::Unknown(why) => WriteError::Unknown(why),
+            Fault::Partly(stored, why) => WriteError::Partly { stored, why: Box::new(why.into_write()) },
             Fault::Closed => WriteError::Closed,
             Fault::Deadline => WriteError::Busy("the owner of the data did not answer in time: try again".to_owned()),
             other => WriteError::Busy(other.text()),

@@ -3,7 +3,7 @@
 use super::world::{PATIENCE, Ship, TENANT, World, control, fleet, ships};
 use meridian_backend::{At, Backend, Collection, Near, Read, RowSink, Write};
 use meridian_model::filter::{Predicate, parse_text};
-use meridian_model::{Batch, Field, FieldType, IdRole, Layout, Projection, Schema, Seq};
+use meridian_model::{Batch, Field, FieldType, IdRole, Layout, Positions, Projection, Schema, Seq, Seqs};
 use meridian_query::{
     Aggregate, ByValue, Cursor, Density, Function, Items, Order, Passages, QueryError, SortKey, Stats, Tile, Track,
     Windows,
@@ -42,7 +42,7 @@ fn predicate(text: Option<&str>, schema: &Schema) -> Predicate {
 }
 
 /// All rows of a page: ids, numbers, distances and columns as text, and how it ends.
-type Page = (Vec<String>, Option<Cursor>, Option<u64>, u64, Seq);
+type Page = (Vec<String>, Option<Cursor>, Option<u64>, u64, Seqs);
 
 fn page(collection: &dyn Collection, at: At, items: &Items) -> Page {
     let control = control(PATIENCE);
@@ -59,15 +59,15 @@ fn page(collection: &dyn Collection, at: At, items: &Items) -> Page {
             ));
         }
     }
-    (all, rows.next_page().cloned(), rows.number_matched(), rows.stats().events_matched, rows.head().seq)
+    (all, rows.next_page().cloned(), rows.number_matched(), rows.stats().events_matched, rows.head().seq.clone())
 }
 
 /// All pages of a question, on the snapshot of the first.
 fn pages(collection: &dyn Collection, items: &Items) -> Vec<Page> {
     let (mut items, mut at, mut pages) = (items.clone(), At::newest(), Vec::new());
     loop {
-        let page = page(collection, at, &items);
-        (items.after, at.seq) = (page.1.clone(), Some(page.4));
+        let page = page(collection, at.clone(), &items);
+        (items.after, at.seq) = (page.1.clone(), Some(page.4.clone()));
         let over = page.1.is_none();
         pages.push(page);
         if over {
@@ -125,6 +125,7 @@ proptest! {
     fn answers_are_those_of_the_owner(
         batches in prop::collection::vec(batch(), 1..4),
         given in any::<bool>(),
+        partitions in prop_oneof![Just(1u16), Just(4)],
         filter in filters(),
         limit in prop_oneof![Just(1usize), Just(7), Just(1000)],
         lon in -180.0..180.0f64,
@@ -132,7 +133,8 @@ proptest! {
     ) {
         let world = World::new();
         let id = if given { IdRole::Given } else { IdRole::Made };
-        let both = world.collection("ships", id);
+        let both = world.partitioned("ships", id, partitions);
+        let mut written = None;
         for batch in &batches {
             // Half of the writes go through the gateway.
             let write = Write::new(ships(&both.1.schema(), batch)).replacing();
@@ -140,6 +142,7 @@ proptest! {
             let again = both.0.write(Write::new(ships(&both.0.schema(), &batch[..1])).replacing());
             prop_assert_eq!(first.is_ok(), true, "{:?}", first);
             prop_assert!(again.is_ok());
+            written = written.or(first.ok());
         }
         let schema = both.0.schema();
         let predicate = predicate(filter, &schema);
@@ -191,7 +194,7 @@ proptest! {
             let passages = Passages { predicate: predicate.clone(), after, limit: 3 };
             same!(both, |c: &dyn Collection| timeless(c.passages(At::history(), &passages, &within()), |a| &mut a.stats));
         }
-        let id = if given { format!("id{}", batches[0][0].id) } else { Seq::new(1, 0).to_id() };
+        let id = if given { format!("id{}", batches[0][0].id) } else { written.map_or_else(String::new, |written| written.first.to_id()) };
         for id in [id.as_str(), "absent"] {
             same!(both, |c: &dyn Collection| format!("{:?}", c.event(id).map(|read| read.value.map(|(b, s)| (s, format!("{:?}", b.columns()))))));
             same!(both, |c: &dyn Collection| noted(|sink| assert_eq!(c.find(id, sink).unwrap(), id != "absent")));
@@ -200,7 +203,7 @@ proptest! {
         same!(both, |c: &dyn Collection| noted(|sink| assert!(c.near(&near, None, sink).unwrap())));
         same!(both, |c: &dyn Collection| noted(|sink| c.page(3, 20, &within(), sink).unwrap()));
         same!(both, |c: &dyn Collection| {
-            let mut changes = c.changes_between(0, c.position(), 50).unwrap();
+            let mut changes = c.changes_between(&Positions::default(), &c.position(), 50).unwrap();
             let (mut all, left_out) = (Vec::new(), changes.left_out());
             while let Some((batch, seqs)) = changes.read().unwrap() {
                 let text = |row| format!("{:?}", batch.slice(row, 1).columns());
@@ -209,7 +212,7 @@ proptest! {
             (all, left_out, changes.upto())
         });
         same!(both, |c: &dyn Collection| {
-            let (mut changes, mut found) = (c.changes_after(Seq(0), 1000, 1024).unwrap(), Vec::new());
+            let (mut changes, mut found) = (c.changes_after(&c.position().map(|_| Seq(0)), 1000, 1024).unwrap(), Vec::new());
             let columns = Projection::all(&Layout::of(&schema));
             while let Some((batch, seqs)) = changes.read().unwrap() {
                 let prior = c.prior_events();

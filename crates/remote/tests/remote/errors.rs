@@ -3,7 +3,7 @@
 use super::world::{PATIENCE, TENANT, World, control, fleet, ships};
 use meridian_backend::{At, Backend, StoreError, Write, WriteError};
 use meridian_model::filter::Predicate;
-use meridian_model::{IdRole, Invalid, Seq};
+use meridian_model::{IdRole, Invalid, Seq, Seqs};
 use meridian_query::{Items, Order, QueryError, Track};
 use meridian_store::Settings;
 use std::time::Duration;
@@ -59,7 +59,7 @@ fn of_questions() {
         matches!(error, QueryError::Invalid(Invalid { field: Some(ref field), .. }) if field == "simplify"),
         "{error:?}"
     );
-    let at = At { seq: Some(Seq::new(77, 3)), history: false };
+    let at = At { seq: Some(Seqs::one(Seq::new(77, 3))), history: false };
     match ours.items(at, &Items::all(&ours.schema()), &control(PATIENCE)) {
         Err(QueryError::Gone(gone)) => assert_eq!(gone.seq, Seq::new(77, 3)),
         other => panic!("{:?}", other.err()),

@@ -90,8 +90,14 @@ impl World {
 
     /// A collection, as the owner has it and as the gateway does.
     pub fn collection(&self, name: &str, id: IdRole) -> (Arc<dyn Collection>, Arc<dyn Collection>) {
+        self.partitioned(name, id, 1)
+    }
+
+    /// The same with so many partitions.
+    pub fn partitioned(&self, name: &str, id: IdRole, partitions: u16) -> (Arc<dyn Collection>, Arc<dyn Collection>) {
         let schema = Schema { id, ..schema_spec::parse(SHIPS).unwrap() };
-        let theirs = self.embedded.create(TENANT, name, schema, Settings::default()).unwrap();
+        let settings = Settings { partitions, ..Settings::default() };
+        let theirs = self.embedded.create(TENANT, name, schema, settings).unwrap();
         (theirs, self.remote.collection(TENANT, name).unwrap().unwrap())
     }
 }

@@ -3,8 +3,8 @@
 use super::proxy::Proxy;
 use super::world::{Owner, PATIENCE, TENANT, World, control, fleet, gateway, ships};
 use meridian_backend::{At, Backend, Collection, Write, WriteError};
-use meridian_model::IdRole;
 use meridian_model::filter::Predicate;
+use meridian_model::{IdRole, Positions};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -75,7 +75,7 @@ fn a_write_of_many_messages_is_one_batch() {
     let batch = ships(&ours.schema(), &fleet(60_000));
     assert!(batch.bytes() > 2 << 20, "{}", batch.bytes());
     let written = ours.write(Write::new(batch)).unwrap();
-    assert_eq!((written.written, count(&*theirs), theirs.position()), (60_000, 60_000, 1));
+    assert_eq!((written.written, count(&*theirs), theirs.position()), (60_000, 60_000, Positions::one(1)));
     let stats = |c: &Arc<dyn Collection>| (c.stats().events, c.position());
     assert_eq!(stats(&ours), stats(&theirs));
 }

@@ -56,7 +56,7 @@ const COPY_BYTES: usize = 256 << 10;
 pub struct Backup {
     /// When it was begun, in microseconds since 1970.
     pub made: i64,
-    /// Its collections, in order of tenant and name.
+    /// Its collections, in order of tenant, name and partition.
     pub collections: Vec<Saved>,
     /// Records of other crates beside the collections.
     #[serde(default)]
@@ -80,7 +80,7 @@ struct SavedRecord {
     file: SavedFile,
 }
 
-/// A collection in a backup: whole batches, up to one position.
+/// A partition of a collection in a backup: whole batches, up to one position.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Saved {
     manifest: Manifest,
@@ -108,6 +108,16 @@ impl Saved {
     /// Its name.
     pub fn name(&self) -> &str {
         &self.manifest.collection
+    }
+
+    /// Which partition of the collection it is, from 0.
+    pub fn partition(&self) -> u32 {
+        self.manifest.partition
+    }
+
+    /// How many partitions the collection has.
+    pub fn partitions(&self) -> u16 {
+        self.manifest.settings.partitions
     }
 
     /// Position of the newest write in it.

@@ -8,7 +8,7 @@ use crate::catalog::manifest::Manifest;
 use crate::catalog::sidecars::needed_files;
 use crate::codec::{read_file, replace_file};
 use crate::error::StoreError;
-use crate::options::Options;
+use crate::options::{Options, PARTITIONS_MAX};
 use crate::recovery::make_folders;
 use crate::seams::{Disk, OpenMode, Seams};
 use crate::store::Store;
@@ -120,12 +120,15 @@ fn restore_collection(
     // A listing whose checksum is right may still be forged.
     validate_name("tenant", saved.tenant())?;
     validate_name("collection", saved.name())?;
+    if saved.partition() >= u32::from(PARTITIONS_MAX) {
+        return Err(StoreError::corrupt(from, format!("{} has no partition {}", saved.name(), saved.partition())));
+    }
     let expected = needed_files(&saved.manifest);
     let found: BTreeSet<String> = saved.files.iter().map(|file| file.name.clone()).collect();
     if expected != found {
         return Err(StoreError::corrupt(from, format!("its files of {} are not those of its manifest", saved.name())));
     }
-    let dir = Store::partition_dir(root, saved.tenant(), saved.name());
+    let dir = Store::dir_of(root, saved.tenant(), saved.name(), saved.partition());
     make_folders(disk, root, &dir)?;
     let segments = dir.join("segments");
     for file in &saved.files {
@@ -191,7 +194,9 @@ fn compare(backup: &Backup, store: &Store) -> Result<(), StoreError> {
         return Err(StoreError::corrupt(&problem.path, problem.detail));
     }
     for saved in &backup.collections {
-        let Some(collection) = store.collection(saved.tenant(), saved.name()) else {
+        let partitions = store.partitions(saved.tenant(), saved.name());
+        let partition = saved.partition() as usize;
+        let Some(collection) = partitions.as_ref().and_then(|partitions| partitions.get(partition)) else {
             let detail = format!("the collection {} did not come out of it", saved.name());
             return Err(StoreError::corrupt(store.root(), detail));
         };

@@ -10,6 +10,7 @@ use super::{Bucket, OWNER, Terms};
 use crate::error::StoreError;
 use crate::seams::{Objects, PartitionStorage, Registry, Seams, Storage, WriteLog};
 use crate::store::Store;
+use crate::store::partitions::{self, number_of};
 use crate::stream::{SharedLog, StreamLog, name_of, prefix_of};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -41,7 +42,7 @@ pub struct BucketStorage {
     pins: Arc<Pins>,
     grace: Arc<Grace>,
     patches: Arc<Patches>,
-    /// The life of each collection, by the folder of its partition.
+    /// The life of each collection, by the folder of its partitions.
     lives: Mutex<HashMap<PathBuf, u64>>,
 }
 
@@ -111,7 +112,7 @@ impl BucketStorage {
 
     /// The life of a collection that was listed.
     pub(super) fn life(&self, dir: &Path) -> u64 {
-        self.lives.lock().get(dir).copied().unwrap_or(0)
+        self.lives.lock().get(collection_of(dir)).copied().unwrap_or(0)
     }
 
     fn catalog(&self, dir: &Path, life: u64) -> BucketCatalog {
@@ -143,6 +144,11 @@ impl BucketStorage {
             }
         }
     }
+}
+
+/// The folder of a collection, by that of one of its partitions.
+fn collection_of(dir: &Path) -> &Path {
+    dir.parent().unwrap_or(dir)
 }
 
 fn marker(tenant: &str, name: &str, life: u64) -> String {
@@ -190,12 +196,12 @@ impl Registry for BucketStorage {
         }
         for ((tenant, name), life) in &found {
             let life = self.newest_life(tenant, name, Some(*life))?.unwrap_or(*life);
-            self.lives.lock().insert(Store::partition_dir(&self.root, tenant, name), life);
+            self.live(&Store::partition_dir(&self.root, tenant, name), life);
         }
         Ok(found.into_keys().collect())
     }
 
-    fn enroll(&self, tenant: &str, name: &str) -> Result<(), StoreError> {
+    fn enroll(&self, tenant: &str, name: &str, partitions: u16) -> Result<(), StoreError> {
         let dir = Store::partition_dir(&self.root, tenant, name);
         let life = match self.newest_life(tenant, name, None)? {
             None => 0,
@@ -204,17 +210,20 @@ impl Registry for BucketStorage {
         };
         if let SharedLog::Streams { streams, .. } = &self.log {
             // Before the first manifest: a collection whose stream is not there has lost it.
-            let name = name_of(&self.id, self.below(&dir), life, 0);
-            streams.create(&name).map_err(|source| {
-                let path = Path::new(&streams.place()).join(&name);
-                StoreError::Io { action: "create", path, source }
-            })?;
+            for partition in 0..u32::from(partitions) {
+                let dir = Store::dir_of(&self.root, tenant, name, partition);
+                let stream = name_of(&self.id, self.below(&dir), life, 0);
+                streams.create(&stream).map_err(|source| {
+                    let path = Path::new(&streams.place()).join(&stream);
+                    StoreError::Io { action: "create", path, source }
+                })?;
+            }
         }
         let marker = marker(tenant, name, life);
         // Of two that make one collection both may make its marker: the first manifest decides.
         create(self.bucket.as_ref(), self.seams.clock.as_ref(), &marker, b"")
             .map_err(|failure| self.failed("create", &marker)(failure.into_error()))?;
-        self.lives.lock().insert(dir, life);
+        self.live(&dir, life);
         Ok(())
     }
 
@@ -224,6 +233,37 @@ impl Registry for BucketStorage {
         if !self.catalog(dir, life).is_ended()? {
             return Ok(());
         }
+        for other in self.other_partitions(dir)? {
+            self.clear_partition(&other, life)?;
+        }
+        self.clear_partition(dir, life)
+    }
+
+    fn is_current(&self) -> Result<bool, StoreError> {
+        let newest = Terms::new(&self.bucket, OWNER).newest()?;
+        Ok(newest.is_none_or(|(_, term)| term.epoch <= self.term))
+    }
+}
+
+impl BucketStorage {
+    /// Notes the life of a collection, by the folder of one of its partitions.
+    fn live(&self, dir: &Path, life: u64) {
+        self.lives.lock().insert(collection_of(dir).to_owned(), life);
+    }
+
+    /// The folders of a collection's partitions of which there is anything, but for the first.
+    fn other_partitions(&self, dir: &Path) -> Result<BTreeSet<PathBuf>, StoreError> {
+        let below = self.below(collection_of(dir));
+        let parts: Vec<_> = below.iter().filter_map(|part| part.to_str()).filter(|part| *part != "/").collect();
+        let folder = format!("{}/", parts.join("/"));
+        let names = self.bucket.list(&folder).map_err(self.failed("list", &folder))?;
+        let number = |name: &String| number_of(name.strip_prefix(&folder)?.split('/').next()?);
+        let numbers: BTreeSet<u32> = names.iter().filter_map(number).filter(|partition| *partition > 0).collect();
+        Ok(numbers.into_iter().map(|partition| dir.with_file_name(partitions::folder(partition))).collect())
+    }
+
+    /// Removes the objects and the log of a partition of a collection that was dropped.
+    fn clear_partition(&self, dir: &Path, life: u64) -> Result<(), StoreError> {
         // No manifest names them any more: whatever a reader has pinned is older.
         let objects = self.objects(dir, life, Arc::new(AtomicU64::new(u64::MAX)));
         let names = objects.list().map_err(self.failed("list", &self.folder(dir, life)))?;
@@ -241,10 +281,5 @@ impl Registry for BucketStorage {
         }
         let folder = format!("{}/wal/", self.folder(dir, life));
         log::clear(self.bucket.as_ref(), &folder).map_err(self.failed("remove", &folder))
-    }
-
-    fn is_current(&self) -> Result<bool, StoreError> {
-        let newest = Terms::new(&self.bucket, OWNER).newest()?;
-        Ok(newest.is_none_or(|(_, term)| term.epoch <= self.term))
     }
 }

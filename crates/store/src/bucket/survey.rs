@@ -8,6 +8,7 @@ use crate::error::StoreError;
 use crate::seams::{LogPlace, Registry, Seams, Storage};
 use crate::store::Store;
 use crate::stream::{SharedLog, Streams, prefix_of};
+use meridian_model::Positions;
 use meridian_model::policy::lease::Term;
 use meridian_model::policy::owner::epoch_of;
 use std::collections::BTreeMap;
@@ -41,21 +42,21 @@ pub struct Surveyed {
     pub tenant: String,
     /// Its name.
     pub name: String,
-    /// The folder of its partition in the bucket, as pins name it.
-    pub folder: String,
-    /// What its newest manifest says, or why that does not read.
+    /// The folders of its partitions in the bucket, as pins name them.
+    pub folders: Vec<String>,
+    /// What the newest manifests of its partitions say together, or why that does not read.
     pub flushed: Result<Flushed, StoreError>,
 }
 
-/// What the newest manifest of a collection says.
+/// What the newest manifests of a collection's partitions say.
 #[derive(Debug)]
 pub struct Flushed {
-    /// Its version.
+    /// The greatest version.
     pub version: u64,
-    /// The epoch of its writer.
+    /// The last epoch of a writer.
     pub epoch: u64,
-    /// Position up to which it covers the log.
-    pub position: u64,
+    /// Positions up to which they cover the logs.
+    pub position: Positions,
     /// When the collection was made, in microseconds since 1970.
     pub made: i64,
     /// Live segments.
@@ -66,6 +67,29 @@ pub struct Flushed {
     pub bytes: u64,
     /// What the log holds beyond it, or why that cannot be read; `None`: where the log is was not said.
     pub tail: Option<Result<Tail, StoreError>>,
+}
+
+impl Flushed {
+    /// Together with the next partition.
+    fn and(self, next: Flushed) -> Flushed {
+        let tail = self.tail.zip(next.tail).map(|(all, one)| {
+            let (all, one) = (all?, one?);
+            Ok::<_, StoreError>(Tail {
+                entries: all.entries + one.entries,
+                bytes: all.bytes.zip(one.bytes).map(|(all, one)| all + one),
+            })
+        });
+        Flushed {
+            version: self.version.max(next.version),
+            epoch: self.epoch.max(next.epoch),
+            position: self.position.as_slice().iter().chain(next.position.as_slice()).copied().collect(),
+            made: self.made,
+            segments: self.segments + next.segments,
+            rows: self.rows + next.rows,
+            bytes: self.bytes + next.bytes,
+            tail,
+        }
+    }
 }
 
 /// The part of a log that no manifest covers.
@@ -137,10 +161,21 @@ impl Survey {
             Some(SharedLog::Bucket) | None => String::new(),
         };
         for (tenant, name) in self.storage.collections()? {
-            let dir = Store::partition_dir(Path::new(ROOT), &tenant, &name);
-            if let Some(flushed) = self.flushed(&dir, log, &id).transpose() {
-                found.push(Surveyed { folder: self.storage.place_of(&dir), tenant, name, flushed });
+            let dir = |partition| Store::dir_of(Path::new(ROOT), &tenant, &name, partition);
+            let (mut flushed, partitions) = match self.flushed(&dir(0), log, &id) {
+                Ok(None) => continue,
+                Ok(Some((flushed, partitions))) => (Ok(flushed), u32::from(partitions)),
+                Err(error) => (Err(error), 1),
+            };
+            for partition in 1..partitions {
+                flushed = flushed.and_then(|all| match self.flushed(&dir(partition), log, &id)? {
+                    Some((one, _)) => Ok(all.and(one)),
+                    // Dropped since the first was read, or lost.
+                    None => Err(StoreError::Busy(format!("partition {partition} has no manifest"))),
+                });
             }
+            let folders = (0..partitions).map(|partition| self.storage.place_of(&dir(partition))).collect();
+            found.push(Surveyed { folders, tenant, name, flushed });
         }
         Ok(found)
     }
@@ -176,9 +211,12 @@ impl Survey {
 
     /// What the newest manifest of the partition in a folder says; `None`: the collection was dropped, or only begun. `id`: the bucket's, in
     /// names of streams.
-    fn flushed(&self, dir: &Path, log: Option<&SharedLog>, id: &str) -> Result<Option<Flushed>, StoreError> {
+    fn flushed(&self, dir: &Path, log: Option<&SharedLog>, id: &str) -> Result<Option<(Flushed, u16)>, StoreError> {
         let Some(newest) = self.storage.partition(dir, 0).catalog.newest()? else { return Ok(None) };
         let manifest = newest.manifest;
+        if manifest.making {
+            return Ok(None);
+        }
         let tail = log.map(|log| match log {
             SharedLog::Bucket => self.objects(&format!("{}/wal/", self.storage.place_of(dir)), manifest.log),
             SharedLog::Streams { streams, .. } => {
@@ -188,16 +226,17 @@ impl Survey {
             }
         });
         let archives = manifest.segments.iter().filter_map(|segment| segment.archive.map(|archive| archive.bytes));
-        Ok(Some(Flushed {
+        let flushed = Flushed {
             version: manifest.version(),
             epoch: epoch_of(manifest.version()),
-            position: manifest.flushed,
+            position: Positions::one(manifest.flushed),
             made: manifest.created,
             segments: manifest.segments.len() as u64,
             rows: manifest.segments.iter().map(|segment| u64::from(segment.rows)).sum(),
             bytes: manifest.segments.iter().map(|segment| segment.bytes).sum::<u64>() + archives.sum::<u64>(),
             tail,
-        }))
+        };
+        Ok(Some((flushed, manifest.settings.partitions)))
     }
 
     /// The objects of a log from a place on, as a listing shows them.

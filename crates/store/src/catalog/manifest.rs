@@ -8,9 +8,9 @@ use crate::error::StoreError;
 use crate::options::Settings;
 use crate::part::segment::ArchiveEntry;
 use crate::seams::LogPlace;
-use meridian_model::Schema;
 use meridian_model::policy::owner::first_of_next_epoch;
 use meridian_model::seq::SeqLayout;
+use meridian_model::{Numbering, Schema};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -54,6 +54,9 @@ pub struct Manifest {
     /// How its sequence numbers are divided. Manifests without it are from before there was a choice.
     #[serde(default, skip_serializing_if = "is_embedded", with = "layout_name")]
     pub(crate) seq_layout: SeqLayout,
+    /// The other partitions are being made: the collection does not exist yet. Only of the first partition.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) making: bool,
     /// Whether a copy lies beside it; in memory always.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) copied: bool,
@@ -115,6 +118,11 @@ pub(crate) fn keys_name(file: u64) -> String {
 }
 
 impl Manifest {
+    /// How its events are numbered.
+    pub(crate) fn numbering(&self) -> Numbering {
+        Numbering { layout: self.seq_layout, partition: self.partition as u8 }
+    }
+
     /// Version in the catalog: greater than that of the manifest before.
     pub fn version(&self) -> u64 {
         self.next_file

@@ -29,6 +29,7 @@ pub struct Collection {
     tenant: String,
     name: String,
     created: i64,
+    partition: u32,
     pub(crate) shared: Arc<Shared>,
     pub(crate) core: Mutex<Partition>,
     pub(crate) queue: Arc<Queue<Request, Done>>,
@@ -74,6 +75,7 @@ impl Collection {
             tenant: tenant.to_owned(),
             name: name.to_owned(),
             created: partition.manifest.created,
+            partition: partition.manifest.partition,
             shared: partition.shared.clone(),
             core: Mutex::new(partition),
             queue: Queue::new(),
@@ -90,6 +92,11 @@ impl Collection {
     /// Name of the collection.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Which of its partitions this is, from 0. One of several holds a part of the events.
+    pub fn partition(&self) -> u32 {
+        self.partition
     }
 
     /// The tenant it belongs to.
@@ -288,6 +295,10 @@ impl Collection {
         if let Some(settings) = &settings {
             if settings.durability != core.manifest.settings.durability {
                 return Err(Invalid::field("durability", "the durability of a collection cannot be changed").into());
+            }
+            if settings.partitions != core.manifest.settings.partitions {
+                let detail = "the number of partitions of a collection cannot be changed";
+                return Err(Invalid::field("partitions", detail).into());
             }
             expiry::check(settings, &schema)?;
         }

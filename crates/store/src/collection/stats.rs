@@ -133,6 +133,51 @@ pub struct CollectionStats {
 }
 
 impl CollectionStats {
+    /// Adds those of another partition.
+    pub fn add(&mut self, other: &CollectionStats) {
+        let sums = [
+            (&mut self.events, other.events),
+            (&mut self.dead_rows, other.dead_rows),
+            (&mut self.bytes, other.bytes),
+            (&mut self.rest_bytes, other.rest_bytes),
+            (&mut self.rows_bytes, other.rows_bytes),
+            (&mut self.segments, other.segments),
+            (&mut self.runs, other.runs),
+            (&mut self.memory_rows, other.memory_rows),
+            (&mut self.memory_bytes, other.memory_bytes),
+            (&mut self.log_tail_bytes, other.log_tail_bytes),
+            (&mut self.position, other.position),
+            (&mut self.keys, other.keys),
+            (&mut self.blocks_read, other.blocks_read),
+            (&mut self.cache_hits, other.cache_hits),
+            (&mut self.cache_misses, other.cache_misses),
+            (&mut self.bytes_read, other.bytes_read),
+            (&mut self.bytes_taken, other.bytes_taken),
+            (&mut self.log_bytes, other.log_bytes),
+            (&mut self.flush_bytes, other.flush_bytes),
+            (&mut self.merge_bytes, other.merge_bytes),
+            (&mut self.rest_written_bytes, other.rest_written_bytes),
+            (&mut self.sidecar_bytes, other.sidecar_bytes),
+            (&mut self.flush_rows, other.flush_rows),
+            (&mut self.merge_rows, other.merge_rows),
+            (&mut self.syncs, other.syncs),
+            (&mut self.groups, other.groups),
+            (&mut self.expired, other.expired),
+            (&mut self.install_us, other.install_us),
+        ];
+        sums.into_iter().for_each(|(all, one)| *all = all.saturating_add(one));
+        self.depth = self.depth.max(other.depth);
+        self.depth_bound = self.depth_bound.max(other.depth_bound);
+        self.install_us_max = self.install_us_max.max(other.install_us_max);
+        self.bounds = match (self.bounds, other.bounds) {
+            (Some(all), Some(one)) => Some(all.union(&one)),
+            (all, one) => all.or(one),
+        };
+        if self.refuses.is_none() {
+            self.refuses.clone_from(&other.refuses);
+        }
+    }
+
     /// Bytes written to disk, by whatever part of the store.
     pub fn bytes_written(&self) -> u64 {
         self.log_bytes + self.flush_bytes + self.merge_bytes + self.rest_written_bytes + self.sidecar_bytes

@@ -8,8 +8,7 @@ use crate::ingest::stage::{Change, Events, Target};
 use crate::options::Durability;
 use crate::part::{CHUNK_ROWS, PartView};
 use crate::seams::wait;
-use meridian_model::seq::BATCH_EVENTS_MAX;
-use meridian_model::{Batch, IdRole, Invalid, Seq};
+use meridian_model::{Batch, IdRole, Invalid, Numbering, Seq};
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
@@ -77,21 +76,21 @@ pub struct Written {
 }
 
 impl Written {
-    pub(crate) fn of(done: Done) -> Written {
+    pub(crate) fn of(done: Done, numbering: Numbering) -> Written {
         match done {
             Done::Stored(outcome) => Written {
                 written: outcome.written,
                 replaced: outcome.killed,
                 duplicates: 0,
                 position: outcome.position,
-                first: Seq::new(outcome.position, 0),
+                first: numbering.seq(outcome.position, 0),
             },
             Done::Duplicate(known) => Written {
                 written: 0,
                 replaced: 0,
                 duplicates: u64::from(known.events),
                 position: known.position,
-                first: Seq::new(known.position, 0),
+                first: numbering.seq(known.position, 0),
             },
         }
     }
@@ -116,7 +115,8 @@ impl Collection {
     pub fn write(&self, write: Write) -> Result<Written, WriteError> {
         let deadline = write.deadline;
         let (request, bytes) = self.request_of(write)?;
-        self.commit_in_turn(request, bytes, deadline).map(Written::of)
+        let numbering = self.numbering();
+        self.commit_in_turn(request, bytes, deadline).map(|done| Written::of(done, numbering))
     }
 
     /// Checks a batch and makes it ready for the queue: the request and its bytes.
@@ -125,8 +125,9 @@ impl Collection {
         if rows == 0 {
             return Err(WriteError::Invalid(vec![Invalid::new("the batch holds no event")]));
         }
-        if rows > BATCH_EVENTS_MAX as u64 {
-            let most = format!("a batch of {rows} events is too large: at most {BATCH_EVENTS_MAX}");
+        let rows_max = self.numbering().layout.batch_events_max();
+        if rows > rows_max as u64 {
+            let most = format!("a batch of {rows} events is too large: at most {rows_max}");
             return Err(WriteError::Invalid(vec![Invalid::new(most)]));
         }
         // Column buffers may be larger than their content. Beyond twice the limit, the content exceeds it too.
@@ -156,6 +157,10 @@ impl Collection {
         let key = write.key.map(|text| digest::of(seed, &events.batch).map(|batch| Key { text, batch }));
         let key = key.transpose().map_err(WriteError::Refused)?;
         Ok((Request { change: Change::Write(events), key }, bytes as usize))
+    }
+
+    pub(crate) fn numbering(&self) -> Numbering {
+        self.state().context.numbering
     }
 
     pub(crate) fn is_durable(&self) -> bool {

@@ -1,7 +1,7 @@
 //! Subscribers to writes.
 
 use crate::catalog::manifest::Manifest;
-use meridian_model::{Batch, Seq, Subscriber, WrittenBatch};
+use meridian_model::{Batch, Subscriber, WrittenBatch};
 use parking_lot::RwLock;
 use std::sync::Arc;
 
@@ -28,10 +28,10 @@ impl Listeners {
         }
         let (tenant, collection): (Arc<str>, Arc<str>) = (of.tenant.as_str().into(), of.collection.as_str().into());
         for (position, batch) in written {
-            let first = Seq::new(position, 0);
+            let (partitions, first) = (of.settings.partitions, of.numbering().seq(position, 0));
             let (tenant, collection) = (tenant.clone(), collection.clone());
             // Batches share their columns, so each subscriber gets a handle, not a copy.
-            let write = WrittenBatch { tenant, collection, made: of.created, first, batch };
+            let write = WrittenBatch { tenant, collection, made: of.created, partitions, first, batch };
             for subscriber in self.0.read().iter().filter(|subscriber| subscriber.listens()) {
                 subscriber.notify(write.clone());
             }

@@ -38,7 +38,9 @@ impl Pending {
     pub fn poll(&self, waker: &Waker) -> Poll<Turn> {
         self.ticket.poll(waker).map(|turn| match turn {
             QueueTurn::Lead => Turn::Lead,
-            QueueTurn::Answered(answer) => Turn::Done(answer.map(Written::of)),
+            QueueTurn::Answered(answer) => {
+                Turn::Done(answer.map(|done| Written::of(done, self.collection.numbering())))
+            }
         })
     }
 

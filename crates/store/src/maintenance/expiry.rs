@@ -52,7 +52,7 @@ pub(crate) fn check(settings: &Settings, schema: &Schema) -> Result<(), Invalid>
 /// The line before which events are past the retention, if any can be.
 pub(crate) fn line(settings: &Settings, views: &[PartView], now: i64) -> Option<i64> {
     let by_age = settings.retention.map(|age| now.saturating_sub(i64::try_from(age.as_micros()).unwrap_or(i64::MAX)));
-    let by_size = settings.retention_bytes.and_then(|bytes| line_by_size(views, bytes));
+    let by_size = settings.retention_bytes_each().and_then(|bytes| line_by_size(views, bytes));
     by_age.max(by_size)
 }
 

@@ -1,8 +1,9 @@
 //! How a collection's rows are read: its schema, and the rule of its keys.
 
 use super::rows::KeyRule;
+use crate::catalog::manifest::Manifest;
 use crate::collection::stats::Counters;
-use meridian_model::{Batch, Invalid, Layout, Schema};
+use meridian_model::{Batch, Invalid, Layout, Numbering, Schema};
 use std::sync::Arc;
 
 /// What all parts of a snapshot share.
@@ -11,15 +12,17 @@ pub(crate) struct Context {
     pub(crate) schema: Arc<Schema>,
     pub(crate) layout: Arc<Layout>,
     pub(crate) rule: KeyRule,
+    pub(crate) numbering: Numbering,
     pub(crate) counters: Arc<Counters>,
 }
 
 impl Context {
-    /// The context of a schema whose ids are hashed under this seed.
-    pub(crate) fn of(schema: Arc<Schema>, seed: u64, counters: &Arc<Counters>) -> Arc<Context> {
+    /// The context of a partition: its schema, the seed under which ids are hashed, and how events are numbered.
+    pub(crate) fn of(manifest: &Manifest, counters: &Arc<Counters>) -> Arc<Context> {
+        let schema = Arc::new(manifest.schema.clone());
         let layout = Arc::new(Layout::of(&schema));
-        let rule = KeyRule { role: schema.id, seed };
-        Arc::new(Context { schema, layout, rule, counters: counters.clone() })
+        let rule = KeyRule { role: schema.id, seed: manifest.seed };
+        Arc::new(Context { schema, layout, rule, numbering: manifest.numbering(), counters: counters.clone() })
     }
 
     /// Brings a batch to the collection's schema: fields added since are null.

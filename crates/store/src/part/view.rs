@@ -10,7 +10,7 @@ use crate::part::objects::object_named;
 use arrow_array::UInt32Array;
 use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder};
 use meridian_index::{CountPyramid, Key, Pieces, Tree};
-use meridian_model::{Batch, Bounds, Layout, Projection, Schema, Seq};
+use meridian_model::{Batch, Bounds, Layout, Numbering, Projection, Schema, Seq};
 use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 
@@ -29,7 +29,8 @@ impl PartView {
         let schema = Arc::new(part.segment()?.footer.schema.clone());
         let layout = Arc::new(Layout::of(&schema));
         let rule = KeyRule { role: schema.id, seed };
-        let context = Arc::new(Context { schema, layout, rule, counters: Arc::default() });
+        let context =
+            Arc::new(Context { schema, layout, rule, numbering: Numbering::default(), counters: Arc::default() });
         Some(PartView { part, dead: Arc::default(), seq: Seq(u64::MAX), context })
     }
 

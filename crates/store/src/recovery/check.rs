@@ -74,6 +74,7 @@ fn check_segment(part: &Arc<Part>, context: &Arc<Context>) -> Result<(), StoreEr
         schema: schema.clone(),
         layout: layout.clone(),
         rule: context.rule,
+        numbering: context.numbering,
         counters: context.counters.clone(),
     });
     let view = PartView { part: part.clone(), dead: Arc::new(DeadRows::default()), seq: Seq(u64::MAX), context: then };

@@ -127,7 +127,7 @@ impl Partition {
         let gone = self.entries.iter().filter(|entry| !segments.contains_key(&entry.part.number));
         self.left.extend(gone.map(|entry| (self.manifest.version(), Arc::downgrade(&entry.part))));
         if manifest.schema != self.manifest.schema {
-            self.context = Context::of(Arc::new(manifest.schema.clone()), manifest.seed, &self.shared.counters);
+            self.context = Context::of(&manifest, &self.shared.counters);
         }
         self.notes.extend(notes);
         self.unmendable.extend(unmendable);

@@ -12,4 +12,4 @@ pub(crate) mod repair;
 
 pub(crate) use files::MADE_ANEW;
 pub(crate) use follow::follow_new;
-pub(crate) use open::{Common, create, log_dir, make_folders, open, prepare};
+pub(crate) use open::{Common, begin, create, log_dir, make_folders, open, prepare};

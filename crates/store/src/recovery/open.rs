@@ -19,8 +19,7 @@ use crate::seams::{CommitError, Disk, DiskStorage, MemoryDisk, Newest, Partition
 use crate::snapshot::horizon::Horizon;
 use arc_swap::ArcSwap;
 use meridian_model::policy::owner::{Committed, Rules, Takeover, TakeoverStep};
-use meridian_model::seq::SeqLayout;
-use meridian_model::{Background, Invalid};
+use meridian_model::{Background, SeqLayout};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64};
 use std::sync::{Arc, OnceLock};
@@ -60,6 +59,15 @@ pub(crate) fn log_dir(dir: &Path) -> PathBuf {
 
 /// Makes the folders of a partition, durably, and writes its first manifest: from then on it exists.
 pub(crate) fn create(common: &Common, root: &Path, dir: &Path, manifest: &Manifest) -> Result<Partition, StoreError> {
+    begin(common, root, dir, manifest)?;
+    let mut partition = open(common, dir)?;
+    // Of the processes that tried to create the collection one succeeded: the first epoch is this process's.
+    partition.claimed = true;
+    Ok(partition)
+}
+
+/// The same without opening it.
+pub(crate) fn begin(common: &Common, root: &Path, dir: &Path, manifest: &Manifest) -> Result<(), StoreError> {
     // A storage with a registry of its own keeps nothing of a collection in the data folder.
     if common.storage.registry().is_none() {
         make_folders(common.seams.disk.as_ref(), root, dir)?;
@@ -71,10 +79,7 @@ pub(crate) fn create(common: &Common, root: &Path, dir: &Path, manifest: &Manife
         }
         failed => failed.into(),
     })?;
-    let mut partition = open(common, dir)?;
-    // Of the processes that tried to create the collection one succeeded: the first epoch is this process's.
-    partition.claimed = true;
-    Ok(partition)
+    Ok(())
 }
 
 /// Makes the folders of a partition, durably.
@@ -135,9 +140,11 @@ fn open_newest(common: &Common, dir: &Path) -> Result<(Partition, Newest), Store
     let Some(newest) = common.storage_of(dir).catalog.newest()? else {
         return Err(StoreError::corrupt(&dir.join(MANIFEST), "it is missing"));
     };
-    if newest.manifest.seq_layout != SeqLayout::Embedded {
-        let detail = "its sequence numbers have room for partitions: it needs a server of a cluster";
-        return Err(Invalid::new(detail).into());
+    let (layout, partitions) = (newest.manifest.seq_layout, usize::from(newest.manifest.settings.partitions));
+    if layout != SeqLayout::of(partitions) || newest.manifest.partition as usize >= partitions {
+        let detail =
+            format!("it is partition {} of {partitions}, with another layout of numbers", newest.manifest.partition);
+        return Err(StoreError::corrupt(&dir.join(MANIFEST), detail));
     }
     // Manifest and log are read first: both are needed to distinguish leftovers from acknowledged writes.
     Ok((open_with(common, dir, &newest.manifest)?, newest))
@@ -182,7 +189,7 @@ pub(crate) fn prepare(common: &Common, dir: &Path, mut manifest: Manifest) -> Re
         storage.catalog.commit(0, &manifest)?;
     }
     let counters = Arc::new(Counters::default());
-    let context = Context::of(Arc::new(manifest.schema.clone()), manifest.seed, &counters);
+    let context = Context::of(&manifest, &counters);
     let elapsed = common.seams.clock.elapsed();
     let empty = State {
         position: manifest.flushed,

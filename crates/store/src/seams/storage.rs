@@ -42,10 +42,10 @@ pub trait Registry {
     /// no manifest.
     fn collections(&self) -> Result<BTreeSet<(String, String)>, StoreError>;
 
-    /// Prepares the creation of a collection: a dropped one of this name is moved out of its way.
-    fn enroll(&self, tenant: &str, name: &str) -> Result<(), StoreError>;
+    /// Prepares the creation of a collection of so many partitions: a dropped one of this name is moved out of its way.
+    fn enroll(&self, tenant: &str, name: &str, partitions: u16) -> Result<(), StoreError>;
 
-    /// Removes what is left of a collection that was dropped, by the folder of its partition. One that was only begun stays as it is: another
+    /// Removes what is left of a collection that was dropped, by the folder of its first partition. One that was only begun stays as it is: another
     /// process may be making it.
     fn clear(&self, dir: &Path) -> Result<(), StoreError>;
 

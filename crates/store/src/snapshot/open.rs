@@ -29,7 +29,7 @@ impl Snapshot {
         taken_at: i64,
     ) -> Result<Snapshot, StoreError> {
         let counters = Arc::new(Counters::default());
-        let context = Context::of(Arc::new(manifest.schema.clone()), manifest.seed, &counters);
+        let context = Context::of(manifest, &counters);
         let seq = Seq::end_of(manifest.flushed);
         // Errors are not contained here: a reader without the lock cannot tell damage from a file that the writer has
         // just removed.

@@ -1,37 +1,38 @@
 //! The open collections, by tenant and name.
 
 use crate::collection::Collection;
+use crate::store::partitions::Partitions;
 use parking_lot::RwLock;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// All open collections. Every query passes here, so the lock is never held over disk access, and a lookup allocates nothing.
 #[derive(Debug, Default)]
-pub(crate) struct Directory(RwLock<BTreeMap<String, BTreeMap<String, Arc<Collection>>>>);
+pub(crate) struct Directory(RwLock<BTreeMap<String, BTreeMap<String, Partitions>>>);
 
 impl Directory {
     /// The collection of this name.
-    pub(crate) fn get(&self, tenant: &str, name: &str) -> Option<Arc<Collection>> {
+    pub(crate) fn get(&self, tenant: &str, name: &str) -> Option<Partitions> {
         self.0.read().get(tenant)?.get(name).cloned()
     }
 
     /// The collections of a tenant in order of name.
-    pub(crate) fn of(&self, tenant: &str) -> Vec<Arc<Collection>> {
+    pub(crate) fn of(&self, tenant: &str) -> Vec<Partitions> {
         self.0.read().get(tenant).into_iter().flat_map(BTreeMap::values).cloned().collect()
     }
 
-    /// All collections in order of tenant and name.
+    /// All partitions in order of tenant, name and number.
     pub(crate) fn all(&self) -> Vec<Arc<Collection>> {
-        self.0.read().values().flat_map(BTreeMap::values).cloned().collect()
+        self.0.read().values().flat_map(BTreeMap::values).flat_map(|of| of.iter().cloned()).collect()
     }
 
     /// Adds a collection, or replaces the one of its name.
-    pub(crate) fn insert(&self, tenant: &str, name: &str, collection: Arc<Collection>) {
+    pub(crate) fn insert(&self, tenant: &str, name: &str, collection: Partitions) {
         self.0.write().entry(tenant.to_owned()).or_default().insert(name.to_owned(), collection);
     }
 
     /// Takes the collection of this name out.
-    pub(crate) fn remove(&self, tenant: &str, name: &str) -> Option<Arc<Collection>> {
+    pub(crate) fn remove(&self, tenant: &str, name: &str) -> Option<Partitions> {
         let mut tenants = self.0.write();
         let of_tenant = tenants.get_mut(tenant)?;
         let collection = of_tenant.remove(name);
@@ -42,9 +43,13 @@ impl Directory {
         collection
     }
 
-    /// Takes all collections out.
+    /// Takes all partitions out.
     pub(crate) fn clear(&self) -> Vec<Arc<Collection>> {
         let tenants = std::mem::take(&mut *self.0.write());
-        tenants.into_values().flat_map(BTreeMap::into_values).collect()
+        tenants
+            .into_values()
+            .flat_map(BTreeMap::into_values)
+            .flat_map(|of| of.iter().cloned().collect::<Vec<_>>())
+            .collect()
     }
 }

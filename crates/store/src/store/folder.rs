@@ -189,6 +189,12 @@ pub(crate) fn standing(disk: &dyn Disk, dir: &Path) -> Result<Standing, StoreErr
 /// Removes the content of the folder of a dropped or half-made partition. The mark of the drop is removed last, so the
 /// rest is never mistaken for a collection that lost its manifest.
 pub(crate) fn clear(disk: &dyn Disk, dir: &Path) -> Result<(), StoreError> {
+    clear_partition(disk, dir)?;
+    dir.parent().map_or(Ok(()), |collection| remove_folder(disk, collection))
+}
+
+/// The same of one partition of several: the folder of the collection stays.
+pub(crate) fn clear_partition(disk: &dyn Disk, dir: &Path) -> Result<(), StoreError> {
     for sub in ["log", "segments", LOST] {
         let sub = dir.join(sub);
         let Ok(names) = disk.list(&sub) else { continue };
@@ -208,13 +214,13 @@ pub(crate) fn clear(disk: &dyn Disk, dir: &Path) -> Result<(), StoreError> {
         let path = dir.join(name);
         disk.remove(&path).map_err(StoreError::io("remove", &path))?;
     }
-    for folder in dir.ancestors().take(2) {
-        disk.remove_dir(folder).map_err(StoreError::io("remove", folder))?;
-        if let Some(above) = folder.parent() {
-            disk.sync_dir(above).map_err(StoreError::io("sync", above))?;
-        }
-    }
-    Ok(())
+    remove_folder(disk, dir)
+}
+
+/// Removes an empty folder, durably.
+fn remove_folder(disk: &dyn Disk, folder: &Path) -> Result<(), StoreError> {
+    disk.remove_dir(folder).map_err(StoreError::io("remove", folder))?;
+    folder.parent().map_or(Ok(()), |above| disk.sync_dir(above).map_err(StoreError::io("sync", above)))
 }
 
 /// Names in a folder; none if it does not exist.

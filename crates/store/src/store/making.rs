@@ -1,20 +1,16 @@
 //! Making and dropping collections.
 
-use crate::catalog::disk::{DROPPED, MANIFEST};
 use crate::catalog::manifest::{FIRST_FILE, Manifest};
 use crate::collection::Collection;
 use crate::error::StoreError;
 use crate::options::{Durability, Settings};
-use crate::recovery;
-use crate::store::folder::clear;
-use crate::store::{Store, naming};
+use crate::store::{Store, naming, partitions};
 use meridian_model::schema::validate_name;
-use meridian_model::seq::SeqLayout;
-use meridian_model::{Invalid, Schema};
+use meridian_model::{Invalid, Schema, SeqLayout};
 use std::sync::Arc;
 
 impl Store {
-    /// Makes a collection.
+    /// Makes a collection. Returns its first partition.
     ///
     /// # Errors
     /// [`StoreError::Exists`], [`StoreError::Damaged`] where the folder may hold a collection that lost its manifest,
@@ -34,6 +30,7 @@ impl Store {
             return Err(Invalid::field("durability", detail).into());
         }
         crate::maintenance::expiry::check(&settings, &schema)?;
+        partitions::check(&settings, &schema)?;
         if self.is_ephemeral() {
             settings.durability = Durability::Ephemeral;
         }
@@ -46,12 +43,12 @@ impl Store {
         // Held throughout, so that of two creations of one name the second finds the first. Queries do not take it.
         let _changing = inner.changing.lock();
         inner.check_open()?;
-        let dir = inner.partition_dir(tenant, name);
         if inner.collections.get(tenant, name).is_some() {
             return Err(StoreError::Exists { tenant: tenant.to_owned(), name: name.to_owned() });
         }
         naming::check(name, &inner.names_of(tenant)?)?;
-        inner.make_room(tenant, name)?;
+        inner.make_room(tenant, name, settings.partitions)?;
+        let seq_layout = SeqLayout::of(usize::from(settings.partitions));
         let manifest = Manifest {
             tenant: tenant.to_owned(),
             collection: name.to_owned(),
@@ -69,13 +66,14 @@ impl Store {
             listed: Vec::new(),
             hidden: None,
             log: None,
-            seq_layout: SeqLayout::Embedded,
+            seq_layout,
+            making: false,
             copied: true,
         };
-        let partition = recovery::create(&inner.common, &inner.root, &dir, &manifest)?;
-        let collection = Collection::new(tenant, name, partition, inner.wake.clone());
-        inner.collections.insert(tenant, name, collection.clone());
-        Ok(collection)
+        let made = inner.make_partitions(&manifest)?;
+        let first = made.first().cloned().ok_or(StoreError::Closed)?;
+        inner.collections.insert(tenant, name, made);
+        Ok(first)
     }
 
     /// Removes a collection and its files. Returns whether there was one. Open snapshots stay readable.
@@ -92,20 +90,25 @@ impl Store {
         }
         let Some(collection) = inner.collections.remove(tenant, name) else { return Ok(false) };
         // Closed first: a running job must not write into a folder that is being cleared.
-        collection.close(false)?;
-        let dir = inner.partition_dir(tenant, name);
-        if let Some(registry) = inner.common.storage.registry() {
-            // The commit is the drop: from here on there is no such collection, for any process.
-            collection.core.lock().catalog.end()?;
-            registry.clear(&dir)?;
+        for partition in collection.iter() {
+            partition.close(false)?;
+        }
+        let dir = inner.dir_of(tenant, name, 0);
+        if inner.common.storage.registry().is_some() {
+            // The first commit is the drop: from here on there is no such collection, for any process.
+            for partition in collection.iter() {
+                let ended = partition.core.lock().catalog.end();
+                // What is left of the others reaches nobody, and is cleared whether or not this is noted.
+                if partition.partition() == 0 {
+                    ended?;
+                }
+            }
+            inner.clear_dropped(tenant, name)?;
             return Ok(true);
         }
+        inner.end_first(&dir)?;
+        inner.clear_dropped(tenant, name)?;
         let disk = inner.common.seams.disk.as_ref();
-        // The rename is the drop: from here on a crash leaves a folder that the next start clears.
-        let (from, to) = (dir.join(MANIFEST), dir.join(DROPPED));
-        disk.rename(&from, &to).map_err(StoreError::io("rename", &from))?;
-        disk.sync_dir(&dir).map_err(StoreError::io("sync", &dir))?;
-        clear(disk, &dir)?;
         // Nothing is left of a removed tenant. If its empty folder stays after all, it is used again.
         let tenants = inner.root.join("tenants");
         if disk.remove_dir(&tenants.join(tenant)).is_ok() {

@@ -13,6 +13,7 @@ pub(crate) mod full;
 mod making;
 mod naming;
 mod opening;
+pub(crate) mod partitions;
 pub(crate) mod records;
 mod retrying;
 mod shared;
@@ -31,6 +32,7 @@ use crate::store::directory::Directory;
 use crate::store::folder::{LOCK, MARKER, check_marker, make_root};
 use crate::store::following::Following;
 use crate::store::full::{Full, Watched};
+use crate::store::partitions::Partitions;
 use crate::store::records::{COPIES, Mended, Records};
 use crate::store::retrying::Retries;
 use meridian_model::{Background, Subscriber};
@@ -40,9 +42,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::thread::JoinHandle;
-
-/// Partition of every collection, until there are several.
-const PARTITION: &str = "p0";
 
 /// An open data folder (or, ephemeral, a store in memory).
 ///
@@ -160,9 +159,19 @@ impl Store {
         Ok(Store { inner, threads: Mutex::new(threads), lock: Mutex::new(Some(lock)) })
     }
 
-    /// The collection of this name.
+    /// The collection of this name; of several partitions, the first.
     pub fn collection(&self, tenant: &str, name: &str) -> Option<Arc<Collection>> {
+        self.partitions(tenant, name)?.first().cloned()
+    }
+
+    /// The partitions of the collection of this name.
+    pub fn partitions(&self, tenant: &str, name: &str) -> Option<Partitions> {
         self.inner.collections.get(tenant, name)
+    }
+
+    /// The collections of a tenant in order of name, each with its partitions.
+    pub fn all_of(&self, tenant: &str) -> Vec<Partitions> {
+        self.inner.collections.of(tenant)
     }
 
     /// The collections of a tenant that could not be opened, in order of name: they are neither absent nor served.
@@ -175,12 +184,12 @@ impl Store {
         self.inner.damaged.lock().get(&(tenant.to_owned(), name.to_owned())).cloned()
     }
 
-    /// The collections of a tenant in order of name.
+    /// The collections of a tenant in order of name, partition by partition.
     pub fn list(&self, tenant: &str) -> Vec<Arc<Collection>> {
-        self.inner.collections.of(tenant)
+        self.all_of(tenant).iter().flat_map(|partitions| partitions.iter().cloned()).collect()
     }
 
-    /// All collections in order of tenant and name.
+    /// All collections in order of tenant and name, partition by partition.
     pub fn collections(&self) -> Vec<Arc<Collection>> {
         self.inner.collections.all()
     }
@@ -244,9 +253,14 @@ impl Store {
         problems
     }
 
-    /// Where a collection lies in a data folder.
+    /// Where the first partition of a collection lies in a data folder.
     pub fn partition_dir(root: &Path, tenant: &str, name: &str) -> PathBuf {
-        root.join("tenants").join(tenant).join(name).join(PARTITION)
+        Store::dir_of(root, tenant, name, 0)
+    }
+
+    /// Where a partition of a collection lies in a data folder.
+    pub fn dir_of(root: &Path, tenant: &str, name: &str, partition: u32) -> PathBuf {
+        root.join("tenants").join(tenant).join(name).join(partitions::folder(partition))
     }
 
     pub(crate) fn inner(&self) -> &Inner {
@@ -298,8 +312,8 @@ impl Store {
 }
 
 impl Inner {
-    pub(crate) fn partition_dir(&self, tenant: &str, name: &str) -> PathBuf {
-        Store::partition_dir(&self.root, tenant, name)
+    pub(crate) fn dir_of(&self, tenant: &str, name: &str, partition: u32) -> PathBuf {
+        Store::dir_of(&self.root, tenant, name, partition)
     }
 
     fn check_open(&self) -> Result<(), StoreError> {

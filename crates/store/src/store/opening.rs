@@ -1,15 +1,14 @@
 //! Opens a data folder: each collection alone, so a damaged one does not stop the others.
 
-use crate::collection::Collection;
+use crate::catalog::disk::MANIFEST;
+use crate::catalog::manifest::Manifest;
 use crate::error::StoreError;
-use crate::recovery;
 use crate::store::Inner;
 use crate::store::damaged::{Damaged, RESTORED, RETRIED};
 use crate::store::folder::{Standing, clear, names, standing};
+use crate::store::partitions::Partitions;
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
-use std::path::Path;
-use std::sync::Arc;
 use std::thread::Builder;
 
 /// Collections of a bucket that are opened at a time: each waits for some eighty calls, most of them one after the other.
@@ -79,12 +78,12 @@ impl Inner {
     }
 
     /// Opens a collection, or ends its removal. It is not listed yet.
-    pub(super) fn open_one(&self, tenant: &str, name: &str) -> Result<Option<Arc<Collection>>, StoreError> {
+    pub(crate) fn open_one(&self, tenant: &str, name: &str) -> Result<Option<Partitions>, StoreError> {
         let disk = self.common.seams.disk.as_ref();
-        let dir = self.partition_dir(tenant, name);
+        let dir = self.dir_of(tenant, name, 0);
         if let Some(registry) = self.common.storage.registry() {
             return match self.common.storage_of(&dir).catalog.newest()? {
-                Some(_) => self.open_made(tenant, name, &dir).map(Some),
+                Some(newest) => self.open_made(newest.manifest).map(Some),
                 None => registry.clear(&dir).map(|()| None),
             };
         }
@@ -94,16 +93,35 @@ impl Inner {
             standing => standing,
         };
         match standing {
-            Standing::Empty | Standing::Dropped => self.clear_leftovers(&dir).map(|()| None),
+            Standing::Empty => {
+                self.check_no_others(tenant, name)?;
+                self.clear_leftovers(tenant, name).map(|()| None)
+            }
+            Standing::Dropped => self.clear_dropped(tenant, name).map(|()| None),
             // Never cleared: the files may be all that is left of acknowledged events.
             Standing::Lost(problem) => Err(StoreError::corrupt(&problem.path, problem.detail)),
-            Standing::Made => self.open_made(tenant, name, &dir).map(Some),
+            Standing::Made => match self.common.storage_of(&dir).catalog.newest()? {
+                Some(newest) => self.open_made(newest.manifest).map(Some),
+                None => Err(StoreError::corrupt(&dir.join(MANIFEST), "it is missing")),
+            },
         }
     }
 
-    fn open_made(&self, tenant: &str, name: &str, dir: &Path) -> Result<Arc<Collection>, StoreError> {
-        let partition = recovery::open(&self.common, dir)?;
-        Ok(Collection::new(tenant, name, partition, self.wake.clone()))
+    fn open_made(&self, first: Manifest) -> Result<Partitions, StoreError> {
+        let first = if first.making { self.complete_making(first)? } else { first };
+        self.open_partitions(&first)
+    }
+
+    /// An error if a collection whose first partition is not there has others: these may hold events.
+    fn check_no_others(&self, tenant: &str, name: &str) -> Result<(), StoreError> {
+        for partition in self.others_there(tenant, name)? {
+            let dir = self.dir_of(tenant, name, partition);
+            if standing(self.common.seams.disk.as_ref(), &dir)? != Standing::Empty {
+                let detail = format!("it is missing, and there is {}", dir.display());
+                return Err(StoreError::corrupt(&self.dir_of(tenant, name, 0).join(MANIFEST), detail));
+            }
+        }
+        Ok(())
     }
 
     /// Notes that a collection cannot be opened: from now on its name is taken and its files are left alone. In a bucket what may pass is tried
@@ -126,11 +144,11 @@ impl Inner {
         damaged
     }
 
-    /// Completes an interrupted drop, or undoes an interrupted creation.
-    fn clear_leftovers(&self, dir: &Path) -> Result<(), StoreError> {
-        let disk = self.common.seams.disk.as_ref();
-        if disk.list(dir).is_ok() {
-            return clear(disk, dir);
+    /// Undoes an interrupted creation.
+    fn clear_leftovers(&self, tenant: &str, name: &str) -> Result<(), StoreError> {
+        let (disk, dir) = (self.common.seams.disk.as_ref(), self.dir_of(tenant, name, 0));
+        if disk.list(&dir).is_ok() {
+            return self.clear_dropped(tenant, name);
         }
         match dir.parent() {
             // Other files in there are not ours.
@@ -142,18 +160,21 @@ impl Inner {
     }
 
     /// Prepares the folder for a new collection: it must hold nothing that could be one.
-    pub(crate) fn make_room(&self, tenant: &str, name: &str) -> Result<(), StoreError> {
+    pub(crate) fn make_room(&self, tenant: &str, name: &str, partitions: u16) -> Result<(), StoreError> {
         let at = (tenant.to_owned(), name.to_owned());
         if let Some(damaged) = self.damaged.lock().get(&at) {
             return Err(StoreError::Damaged(Box::new(damaged.clone())));
         }
         if let Some(registry) = self.common.storage.registry() {
-            return registry.enroll(tenant, name);
+            return registry.enroll(tenant, name, partitions);
         }
-        let dir = self.partition_dir(tenant, name);
+        let dir = self.dir_of(tenant, name, 0);
         match standing(self.common.seams.disk.as_ref(), &dir)? {
-            Standing::Empty => Ok(()),
-            Standing::Dropped => clear(self.common.seams.disk.as_ref(), &dir),
+            Standing::Empty => match self.check_no_others(tenant, name) {
+                Ok(()) => Ok(()),
+                Err(error) => Err(StoreError::Damaged(Box::new(self.set_apart(tenant, name, &error)))),
+            },
+            Standing::Dropped => self.clear_dropped(tenant, name),
             // On disk but not open: another process may have created it since this store was opened.
             Standing::Made => Err(StoreError::Exists { tenant: at.0, name: at.1 }),
             Standing::Lost(problem) => {

@@ -92,7 +92,7 @@ impl Inner {
         if let Some(collection) = opened {
             if self.check_open().is_err() {
                 // The store has closed the collections that it knew.
-                let _ = collection.close(false);
+                collection.iter().for_each(|partition| drop(partition.close(false)));
                 return false;
             }
             self.collections.insert(tenant, name, collection);

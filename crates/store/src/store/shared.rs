@@ -7,11 +7,13 @@ use crate::options::Options;
 use crate::recovery;
 use crate::seams::Seams;
 use crate::store::following::Following;
+use crate::store::partitions::Partitions;
 use crate::store::{Inner, Store};
 use crate::stream::SharedLog;
 use meridian_model::Invalid;
 use meridian_model::policy::complete::{Behind, Complete};
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -102,7 +104,13 @@ impl Store {
         }));
         // Last: a store that closes has let go of its collections by the time that it has flushed them.
         let known = !inner.common.read_only && !self.is_outdated() && !inner.closed.load(Ordering::Acquire);
-        known.then(|| Complete::at(now, behind))
+        // A collection is as far as the last of its partitions.
+        let mut earliest: BTreeMap<(String, String), i64> = BTreeMap::new();
+        for Behind { tenant, collection, time } in behind {
+            earliest.entry((tenant, collection)).and_modify(|known| *known = time.min(*known)).or_insert(time);
+        }
+        let behind = earliest.into_iter().map(|((tenant, collection), time)| Behind { tenant, collection, time });
+        known.then(|| Complete::at(now, behind.collect()))
     }
 
     /// Whether the state here may differ from the bucket: another process may have taken a collection over, or the outcome of a write is
@@ -137,6 +145,21 @@ impl Inner {
             true => Err(Invalid::new("this server only reads: create and drop collections at a gateway").into()),
             false => Ok(()),
         }
+    }
+
+    /// Opens the partitions of a collection that another process writes; `None`: there is none yet.
+    fn follow_partitions(&self, tenant: &str, name: &str) -> Result<Option<Partitions>, StoreError> {
+        let follow = |partition| recovery::follow_new(&self.common, &self.dir_of(tenant, name, partition));
+        let Some(first) = follow(0)?.filter(|first| !first.manifest.making) else { return Ok(None) };
+        let partitions = u32::from(first.manifest.settings.partitions);
+        let mut opened = vec![first];
+        for partition in 1..partitions {
+            // Dropped since the first was read.
+            let Some(next) = follow(partition)? else { return Ok(None) };
+            opened.push(next);
+        }
+        let collection = |partition| Collection::new(tenant, name, partition, self.wake.clone());
+        Ok(Some(opened.into_iter().map(collection).collect()))
     }
 
     /// Loads what the owner has committed, in every collection. Returns whether anything changed, and the last error.
@@ -185,10 +208,9 @@ impl Inner {
                 continue;
             }
             let at = (tenant, name);
-            match recovery::follow_new(&self.common, &self.partition_dir(&at.0, &at.1)) {
-                Ok(Some(partition)) => {
-                    let collection = Collection::new(&at.0, &at.1, partition, self.wake.clone());
-                    note(&collection);
+            match self.follow_partitions(&at.0, &at.1) {
+                Ok(Some(collection)) => {
+                    collection.iter().for_each(|partition| note(partition));
                     self.collections.insert(&at.0, &at.1, collection);
                     self.damaged.lock().remove(&at);
                     changed = true;

@@ -21,6 +21,7 @@ mod model;
 mod naming;
 mod objects;
 mod pages;
+mod partitions;
 mod repair;
 mod retention;
 mod reused;

@@ -31,6 +31,12 @@ impl RowStream for Shipped {
     fn summary(&self) -> RowsSummary {
         self.summary
     }
+
+    fn at_most(&mut self, _: usize) {}
+
+    fn rest(&mut self) -> usize {
+        0
+    }
 }
 
 fn seq_of(cursor: &mut Cursor) -> &mut Seq {

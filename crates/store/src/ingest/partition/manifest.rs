@@ -8,7 +8,6 @@ use crate::part::Context;
 use crate::seams::CommitError;
 use meridian_model::Schema;
 use meridian_model::policy::owner::first_of_next_epoch;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 impl Partition {
@@ -26,7 +25,7 @@ impl Partition {
         changed.next_file = self.shared.number_file() + 1;
         // Durable before visible: a write in the new schema may be acknowledged as soon as the context is replaced.
         self.write_manifest(&changed)?;
-        self.context = Context::of(Arc::new(changed.schema.clone()), changed.seed, &self.shared.counters);
+        self.context = Context::of(&changed, &self.shared.counters);
         self.manifest = changed;
         self.publish();
         Ok(())

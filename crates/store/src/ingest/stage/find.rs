@@ -77,13 +77,13 @@ impl Stage<'_> {
                 _ => {
                     // A generated id is the sequence number itself, so position and ordinal locate the row without a
                     // search.
-                    let ordinal = Seq(key).0 & 0xff_ffff;
-                    let here = Seq(key).position() == staged.position && ordinal < staged.events.batch.rows() as u64;
-                    here.then_some(ordinal as u32).into_iter().collect()
+                    let ordinal = self.context.numbering.ordinal_at(staged.position, Seq(key));
+                    let here = ordinal.filter(|ordinal| *ordinal < staged.events.batch.rows());
+                    here.map(|ordinal| ordinal as u32).into_iter().collect()
                 }
             };
             for row in rows {
-                let fits = seq.is_none_or(|s| s == Seq::new(staged.position, row as usize).0);
+                let fits = seq.is_none_or(|s| s == self.seq_of(staged.position, row));
                 if fits && staged.dead.death(row).is_none() {
                     return Some(RowLocation::Staged { batch, row });
                 }
@@ -107,7 +107,7 @@ impl Stage<'_> {
     /// The number of an event.
     pub(crate) fn seq_at(&self, place: RowLocation) -> Result<u64, StoreError> {
         match place {
-            RowLocation::Staged { batch, row } => Ok(Seq::new(self.staged[batch].position, row as usize).0),
+            RowLocation::Staged { batch, row } => Ok(self.seq_of(self.staged[batch].position, row)),
             RowLocation::Part { entry, row } => {
                 Ok(self.entries[entry].part.seqs(row..row + 1)?.first().copied().unwrap_or(0))
             }

@@ -100,7 +100,7 @@ impl Stage<'_> {
             let alive = |e: &&ObjectEntry| staged.dead.death(e.row).is_none();
             let same = |e: &&ObjectEntry| object_in(&column, e.row as usize).as_ref() == Some(object);
             if let Some(e) = entries.filter(alive).find(same) {
-                let seq = Seq::new(staged.position, e.row as usize).0;
+                let seq = self.seq_of(staged.position, e.row);
                 if better(&best, e.time, seq) {
                     best = Some(Newest { time: e.time, seq, place: RowLocation::Staged { batch, row: e.row } });
                 }

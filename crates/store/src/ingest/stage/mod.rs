@@ -134,7 +134,7 @@ impl<'a> Stage<'a> {
         // What each object shows now, before anything dies: the view of mode `latest` changes by the difference.
         let objects = self.objects_before(killed.iter().map(|(_, place)| *place), Some(&events)).map_err(failed)?;
         for (row, place) in &killed {
-            self.kill(*place, Seq::new(position, *row as usize).0);
+            self.kill(*place, self.seq_of(position, *row));
         }
         self.staged.push(Staged { events, position, dead: DeadRows::default(), hidden: DeadRows::default() });
         // The position is taken even if no row is visible later: positions of a log have no gaps.
@@ -225,6 +225,11 @@ impl<'a> Stage<'a> {
         Ok(Outcome { position, written: 0, killed })
     }
 
+    /// The number of the event in a row of the batch at `position`.
+    pub(super) fn seq_of(&self, position: u64, row: u32) -> u64 {
+        self.context.numbering.seq(position, row as usize).0
+    }
+
     fn kill(&mut self, place: RowLocation, seq: u64) -> bool {
         if self.is_latest() {
             self.hide(place, seq);
@@ -260,7 +265,7 @@ impl<'a> Stage<'a> {
         let mut seqs = Vec::with_capacity(rows);
         for staged in &self.staged {
             keys.extend_from_slice(&staged.events.keys);
-            seqs.extend(seqs_of(staged.position, staged.events.batch.rows()));
+            seqs.extend((0..staged.events.batch.rows() as u32).map(|row| self.seq_of(staged.position, row)));
         }
         let order = sort_order(&keys, &seqs);
         let sorted = |row: &u32| *row as usize;
@@ -307,9 +312,4 @@ impl<'a> Stage<'a> {
 
 fn failed(error: StoreError) -> WriteError {
     WriteError::Refused(format!("whether its ids are free cannot be seen: {error}"))
-}
-
-/// The numbers of a batch's events.
-pub(crate) fn seqs_of(position: u64, rows: usize) -> impl Iterator<Item = u64> {
-    (0..rows).map(move |ordinal| Seq::new(position, ordinal).0)
 }

@@ -43,7 +43,7 @@ impl Mender<'_> {
         let manifest = Manifest {
             tenant: self.tenant.to_owned(),
             collection: self.name.to_owned(),
-            partition: 0,
+            partition: self.of.0,
             schema: self.schema(definition.as_ref(), &found)?,
             settings: self.settings(definition.as_ref()),
             seed,
@@ -56,7 +56,8 @@ impl Mender<'_> {
             keys,
             hidden: None,
             log: None,
-            seq_layout: definition.as_ref().map_or(SeqLayout::Embedded, |manifest| manifest.seq_layout),
+            seq_layout: SeqLayout::of(self.of.1 as usize),
+            making: false,
             listed: definition.map(|manifest| manifest.listed).unwrap_or_default(),
             copied: true,
         };
@@ -104,7 +105,7 @@ impl Mender<'_> {
                 self.report.missing(
                     "its settings: retention is off now, durability local, and it counts as made now".to_owned(),
                 );
-                Settings::default()
+                Settings { partitions: self.of.1 as u16, ..Settings::default() }
             },
             |manifest| manifest.settings.clone(),
         )

@@ -25,11 +25,12 @@ use crate::catalog::sidecars::{files_of, needed_files};
 use crate::collection::Collection;
 use crate::error::StoreError;
 use crate::ingest::partition::Partition;
-use crate::options::Durability;
+use crate::options::{Durability, PARTITIONS_MAX};
 use crate::recovery::{self, Common, make_folders, prepare};
 use crate::seams::objects::HALF;
 use crate::seams::{Catalog, CommitError, Disk, Newest, Objects, Proof};
 use crate::store::folder::{LOST, names};
+use crate::store::partitions::align;
 use crate::store::{Inner, Store};
 use report::Report;
 use std::collections::BTreeSet;
@@ -66,41 +67,65 @@ impl Inner {
         let _changing = self.changing.lock();
         if let Some(open) = self.collections.remove(tenant, name) {
             // What it did not flush is in the log.
-            let _ = open.close(false);
+            open.iter().for_each(|partition| drop(partition.close(false)));
         }
-        let dir = self.partition_dir(tenant, name);
-        let mut mender =
-            Mender { common: &self.common, root: &self.root, dir: &dir, tenant, name, report: &mut report };
-        let mended = mender.mend();
-        if let Err(e) = &mended {
-            report.missing(format!("it could not be put together: {e}"));
+        let (mut sound, mut failed, mut opened) = (true, None, Vec::new());
+        let partitions = self.partitions_of(tenant, name);
+        for partition in 0..partitions {
+            let dir = self.dir_of(tenant, name, partition);
+            let (common, root, report) = (&self.common, &self.root, &mut report);
+            let mut mender = Mender { common, root, dir: &dir, tenant, name, of: (partition, partitions), report };
+            let mended = mender.mend();
+            sound &= mended.as_ref().is_ok_and(Partition::is_sound);
+            match mended {
+                Ok(partition) => opened.push(Collection::new(tenant, name, partition, self.wake.clone())),
+                Err(e) => {
+                    mender.report.missing(format!("it could not be put together: {e}"));
+                    failed.get_or_insert(e);
+                }
+            }
         }
-        let sound = mended.as_ref().is_ok_and(Partition::is_sound);
-        // A served one continues unchanged.
-        match mended.or_else(|e| recovery::open(&self.common, &dir).map_err(|_| e)) {
-            Ok(partition) => {
+        let collection = match failed {
+            None => align(&opened).map(|()| Some(opened.into())),
+            // A served one continues unchanged.
+            Some(failed) => self.open_one(tenant, name).map_err(|_| failed),
+        };
+        match collection {
+            Ok(collection) => {
                 self.damaged.lock().remove(&at);
-                let collection = Collection::new(tenant, name, partition, self.wake.clone());
-                self.collections.insert(tenant, name, collection);
+                if let Some(collection) = collection {
+                    self.collections.insert(tenant, name, collection);
+                }
             }
-            Err(e) => {
-                self.set_apart(tenant, name, &e);
-            }
+            Err(e) => drop(self.set_apart(tenant, name, &e)),
         }
         report.of(at, sound)
+    }
+
+    /// How many partitions a damaged collection has: what a manifest says that reads, or how many folders there are.
+    fn partitions_of(&self, tenant: &str, name: &str) -> u32 {
+        let folders = self.others_there(tenant, name).unwrap_or_default().into_iter().max().map_or(1, |last| last + 1);
+        let said = (0..folders).filter_map(|partition| {
+            let (disk, dir) = (self.common.seams.disk.as_ref(), self.dir_of(tenant, name, partition));
+            let manifest = [MANIFEST, COPY].iter().find_map(|name| read_manifest(disk, &dir.join(name)).ok())?;
+            Some(u32::from(manifest.settings.partitions))
+        });
+        said.max().unwrap_or(1).max(folders).min(u32::from(PARTITIONS_MAX))
     }
 }
 
 /// Folder of segments and their indexes.
 const SEGMENTS: &str = "segments";
 
-/// The repair of one collection.
+/// The repair of one partition.
 struct Mender<'a> {
     common: &'a Common,
     root: &'a Path,
     dir: &'a Path,
     tenant: &'a str,
     name: &'a str,
+    /// Which partition it is, of how many.
+    of: (u32, u32),
     report: &'a mut Report,
 }
 

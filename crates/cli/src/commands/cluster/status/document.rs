@@ -4,6 +4,7 @@
 
 use super::super::nodes::Kind;
 use crate::failure::Failure;
+use meridian_model::Positions;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -67,8 +68,8 @@ pub(super) struct Collection {
     pub(super) manifest: Option<String>,
     /// Epoch of the manifest's writer.
     pub(super) epoch: Option<u64>,
-    /// Position up to which the segments have all writes.
-    pub(super) position: Option<u64>,
+    /// Position up to which the segments have all writes; of several partitions a list.
+    pub(super) position: Option<Positions>,
     pub(super) segments: Option<u64>,
     /// Rows of segments, those included that were replaced or deleted.
     pub(super) rows: Option<u64>,

@@ -120,11 +120,13 @@ fn collection(found: Surveyed, term: Option<&Term>, pins: &[&PinUse], now: i64) 
     let complete = said.map(|said| said.time_of(&found.tenant, &found.name));
     // The min time stands for an unknown one.
     let complete = complete.filter(|time| *time != i64::MIN);
-    let used: Vec<&&PinUse> = pins.iter().filter(|used| used.folder == found.folder).collect();
+    let used: Vec<&&PinUse> = pins.iter().filter(|used| found.folders.contains(&used.folder)).collect();
+    // A reader uses all partitions of a collection.
+    let readers = used.iter().filter(|used| found.folders.first() == Some(&used.folder)).count();
     let oldest = used.iter().map(|used| used.manifest).min();
     let min = used.iter().map(|used| used.seq).min();
     let pinned = oldest.zip(min).map(|(manifest, seq)| Pinned {
-        readers: used.len() as u64,
+        readers: readers as u64,
         manifest: version(manifest),
         snapshot: seq.to_string(),
     });
@@ -144,7 +146,7 @@ fn collection(found: Surveyed, term: Option<&Term>, pins: &[&PinUse], now: i64) 
     Collection {
         manifest: of(|flushed| flushed.version).map(version),
         epoch: of(|flushed| flushed.epoch),
-        position: of(|flushed| flushed.position),
+        position: flushed.as_ref().map(|flushed| flushed.position.clone()),
         segments: of(|flushed| flushed.segments),
         rows: of(|flushed| flushed.rows),
         bytes: of(|flushed| flushed.bytes),

@@ -210,7 +210,8 @@ async fn own(
         ServeOptions { owns: keeper.holding(epoch), ..ServeOptions::new(epoch, control, seams.random.clone()) };
     let collections = store.collections();
     let events = collections.iter().map(|collection| collection.stats().events).sum();
-    say(&format!("owns {} collections, {} events; epoch {epoch}", collections.len(), units::count_text(events)));
+    let count = collections.iter().filter(|collection| collection.partition() == 0).count();
+    say(&format!("owns {count} collections, {} events; epoch {epoch}", units::count_text(events)));
     drop(collections);
     let until = async {
         let lost = async {

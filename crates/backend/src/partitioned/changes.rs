@@ -1,0 +1,97 @@
+//! Changes of all partitions, and the state of objects before them.
+
+use super::{Part, shape};
+use crate::read::{Changes, PriorEvents};
+use meridian_model::{Batch, Layout, Projection, Schema, Seq, Seqs};
+use meridian_store::{Problem, StoreError};
+use std::sync::Arc;
+
+/// The changes of one partition after those of another.
+struct Chain {
+    parts: Vec<Box<dyn Changes>>,
+    /// The partition that is read.
+    at: usize,
+    missing: Vec<Problem>,
+    shape: (Arc<Schema>, Arc<Layout>),
+}
+
+/// Opens the changes of each partition.
+pub(super) fn open(
+    parts: &[Arc<dyn Part>],
+    of: impl Fn(usize, &dyn Part) -> Result<Box<dyn Changes>, StoreError>,
+) -> Result<Box<dyn Changes>, StoreError> {
+    let first = parts.first().ok_or(StoreError::Closed)?;
+    let shape = shape(first.schema());
+    let opened = parts.iter().enumerate().map(|(number, part)| of(number, &**part));
+    let parts = opened.collect::<Result<Vec<_>, _>>()?;
+    let missing = parts.iter().flat_map(|changes| changes.missing().to_vec()).collect();
+    Ok(Box::new(Chain { parts, at: 0, missing, shape }))
+}
+
+impl Changes for Chain {
+    fn read(&mut self) -> Result<Option<(Batch, Vec<Seq>)>, StoreError> {
+        let (schema, layout) = &self.shape;
+        while let Some(part) = self.parts.get_mut(self.at) {
+            if let Some((batch, seqs)) = part.read()? {
+                return Ok(Some((batch.within(schema, layout)?, seqs)));
+            }
+            self.at += 1;
+        }
+        Ok(None)
+    }
+
+    fn upto(&self) -> Seqs {
+        self.parts.iter().map(|part| part.upto().at(0)).collect()
+    }
+
+    fn left_out(&self) -> u64 {
+        self.parts.iter().map(|part| part.left_out()).sum()
+    }
+
+    fn missing(&self) -> &[Problem] {
+        &self.missing
+    }
+
+    fn bytes(&self) -> usize {
+        self.parts.iter().map(|part| part.bytes()).sum()
+    }
+
+    fn park(&mut self) {
+        self.parts.iter_mut().for_each(|part| part.park());
+    }
+}
+
+/// The previous events of objects in all partitions.
+///
+/// Numbers of two partitions say nothing of the order of their writes. They are compared all the same, so that every reader gets the same
+/// answer. An object whose events are in one partition has exactly those written before.
+pub(super) struct Prior {
+    pub(super) parts: Vec<Box<dyn PriorEvents>>,
+}
+
+impl PriorEvents for Prior {
+    fn object(&self, batch: &Batch, row: usize) -> Option<u64> {
+        // By the key of one partition, so that an object has one number.
+        self.parts.first()?.object(batch, row)
+    }
+
+    fn before(
+        &self,
+        batch: &Batch,
+        row: usize,
+        before: Seq,
+        columns: &Projection,
+    ) -> Result<Option<(Batch, Seq)>, StoreError> {
+        let mut with_time = columns.clone();
+        with_time.add_time(batch.layout(), batch.schema());
+        let mut best: Option<(i64, Batch, Seq)> = None;
+        for part in &self.parts {
+            let Some((event, seq)) = part.before(batch, row, before, &with_time)? else { continue };
+            let time = event.interval(0).1;
+            if best.as_ref().is_none_or(|(best_time, _, best)| (*best_time, *best) < (time, seq)) {
+                best = Some((time, event, seq));
+            }
+        }
+        Ok(best.map(|(_, event, seq)| (event.project(columns), seq)))
+    }
+}

@@ -1,0 +1,335 @@
+//! A collection of several partitions, put together from these.
+//!
+//! Each partition is a collection with a part of the events (`split.rs` says which), a log and a snapshot of its own. A question is asked
+//! of each, and the answers are merged: rows by their cursors (`rows.rs`), numbers as partial answers. A snapshot of the collection is a
+//! vector of theirs, so the writes that it shows are whole in each partition, and not across them.
+//!
+//! The first error ends an answer, which is then none: it is never taken for a complete one.
+//!
+//! A change of the schema reaches the last partition first and the first one last. Fields are only added. So the schema of the first
+//! partition, read before the others, is part of theirs, and answers are cut to it.
+
+mod changes;
+mod gather;
+mod rows;
+mod split;
+#[cfg(test)]
+mod tests;
+mod write;
+
+use crate::collection::{Append, Collection, DeleteFault, PartialDelete};
+use crate::read::{At, Changes, Head, Near, PriorEvents, Read, RowSink, Rows};
+use crate::written::{Deleted, Files, Written};
+use meridian_model::filter::Predicate;
+use meridian_model::{Batch, Field, IdRole, Invalid, Layout, Positions, Schema, Seq, SeqLayout, Seqs, partition_of};
+use meridian_query::partial::{Partial, RowStream, WireError};
+use meridian_query::wire::Question;
+use meridian_query::{
+    Aggregate, Aggregated, Control, Cursor, Density, DensityCounts, Explanation, Items, Passages, PassagesResult,
+    QueryError, Stats, Tile, TileResult, Track, TrackResult, joined_cuts,
+};
+use meridian_store::seams::Random;
+use meridian_store::{CollectionStats, Gone, Settings, StoreError, Write, WriteError};
+use std::sync::Arc;
+use tokio::time::{Duration, Instant};
+
+/// One partition of a collection.
+pub(crate) trait Part: Collection {
+    /// Events in an order, each with its place in it. One more than the limit is given, if there are as many.
+    fn rows(
+        &self,
+        at: At,
+        question: &Items,
+        control: &Control,
+    ) -> Result<(Head, Box<dyn RowStream + Send>), QueryError>;
+}
+
+/// A collection of several partitions.
+#[derive(Debug)]
+pub(crate) struct Partitioned {
+    parts: Vec<Arc<dyn Part>>,
+}
+
+impl Partitioned {
+    /// Of these partitions, in their order. There are two at least.
+    pub(crate) fn new(parts: Vec<Arc<dyn Part>>) -> Partitioned {
+        Partitioned { parts }
+    }
+
+    /// The first partition, whose name, schema and settings are those of the collection.
+    fn first(&self) -> &dyn Part {
+        &*self.parts[0]
+    }
+
+    /// The snapshots of the partitions that a snapshot of the collection consists of.
+    fn each(&self, at: &At) -> Result<Vec<At>, QueryError> {
+        let Some(seqs) = &at.seq else { return Ok(vec![at.clone(); self.parts.len()]) };
+        if seqs.len() != self.parts.len() {
+            // Of another collection of this name: refused like one that is gone.
+            return Err(Gone { seq: seqs.at(0) }.into());
+        }
+        let one = |seq: &Seq| At { seq: Some(Seqs::one(*seq)), history: at.history };
+        Ok(seqs.as_slice().iter().map(one).collect())
+    }
+
+    /// The partition that has the event of an id; `None`: no event of the collection can have this id.
+    fn part_of(&self, id: &str) -> Option<usize> {
+        match self.first().schema().id {
+            IdRole::Given => Some(partition_of(id.as_bytes(), self.parts.len())),
+            IdRole::Made => {
+                let partition = usize::from(SeqLayout::Partitioned.partition(Seq::from_id(id).ok()?));
+                (partition < self.parts.len()).then_some(partition)
+            }
+        }
+    }
+
+    /// A value for each partition.
+    fn vector<T>(&self, of: impl Fn(&dyn Part) -> T) -> meridian_model::Vector<T> {
+        self.parts.iter().map(|part| of(&**part)).collect()
+    }
+
+    /// The partial answers of all partitions, merged.
+    fn ask(&self, at: &At, question: &Question, control: &Control) -> Result<Read<Partial>, QueryError> {
+        let (mut heads, mut answers) = (Vec::new(), Vec::new());
+        for (part, at) in self.parts.iter().zip(self.each(at)?) {
+            control.check()?;
+            let Read { head, value } = part.partial(at, question, control)?;
+            heads.push(head);
+            answers.push(value);
+        }
+        let head = join(heads)?;
+        match Partial::merge(answers, question).map_err(merge_error)? {
+            Some(value) => Ok(Read { head, value }),
+            None => {
+                let Question::Tile(tile) = question else { return Err(other_answer()) };
+                if tile.density {
+                    return Err(other_answer());
+                }
+                // Together they are too many to be drawn. All are asked again, of the same snapshots: one that drew has no counts.
+                let (seq, history) = (Some(head.seq), at.history);
+                self.ask(&At { seq, history }, &Question::Tile(Tile { density: true, ..tile.clone() }), control)
+            }
+        }
+    }
+}
+
+/// The head of an answer of all partitions, in their order.
+fn join(heads: Vec<Head>) -> Result<Head, QueryError> {
+    let first = heads.first().ok_or_else(other_answer)?;
+    Ok(Head {
+        seq: heads.iter().map(|head| head.seq.at(0)).collect(),
+        schema: first.schema.clone(),
+        taken_at: heads.iter().map(|head| head.taken_at).min().unwrap_or(first.taken_at),
+        missing: heads.iter().flat_map(|head| head.missing.iter().cloned()).collect(),
+        rows: heads.iter().fold(0u64, |all, head| all.saturating_add(head.rows)),
+    })
+}
+
+fn merge_error(error: WireError) -> QueryError {
+    match error {
+        WireError::Refused(error) => error,
+        other => Invalid::new(other.to_string()).into(),
+    }
+}
+
+fn other_answer() -> QueryError {
+    Invalid::new("a partition answered another question").into()
+}
+
+/// Questions whose partial answers are merged and finished here.
+macro_rules! of_partials {
+    ($($name:ident($question:ident) -> $answer:ty, $part:ident: $finish:expr;)*) => {
+        $(fn $name(&self, at: At, question: &$question, control: &Control) -> Result<Read<$answer>, QueryError> {
+            let Read { head, value } = self.ask(&at, &Question::$question(question.clone()), control)?;
+            let Partial::$part(part) = value else { return Err(other_answer()) };
+            Ok(Read { head, value: $finish(part, question, control)? })
+        })*
+    };
+}
+
+impl Collection for Partitioned {
+    fn name(&self) -> &str {
+        self.first().name()
+    }
+
+    fn created(&self) -> i64 {
+        self.first().created()
+    }
+
+    fn schema(&self) -> Arc<Schema> {
+        self.first().schema()
+    }
+
+    fn settings(&self) -> Settings {
+        self.first().settings()
+    }
+
+    fn stats(&self) -> CollectionStats {
+        let mut all = CollectionStats::default();
+        self.parts.iter().for_each(|part| all.add(&part.stats()));
+        all
+    }
+
+    fn position(&self) -> Positions {
+        self.vector(|part| part.position().at(0))
+    }
+
+    fn oldest(&self) -> Seqs {
+        self.vector(|part| part.oldest().at(0))
+    }
+
+    fn change(&self, fields: Vec<Field>, settings: Option<Settings>) -> Result<(), StoreError> {
+        write::change(&self.parts, &fields, settings.as_ref())
+    }
+
+    fn removed_by(&self, settings: &Settings) -> Result<u64, StoreError> {
+        self.parts.iter().try_fold(0u64, |all, part| Ok(all.saturating_add(part.removed_by(settings)?)))
+    }
+
+    fn request_room(&self) -> Result<bool, WriteError> {
+        // All are asked, as each has a flush of its own to make.
+        self.parts.iter().try_fold(true, |room, part| Ok(part.request_room()? && room))
+    }
+
+    fn has_room(&self) -> bool {
+        self.parts.iter().all(|part| part.has_room())
+    }
+
+    fn room_wait(&self) -> Duration {
+        self.parts.iter().map(|part| part.room_wait()).max().unwrap_or_default()
+    }
+
+    fn append(&self, write: Write, deadline: Instant) -> Result<Append, WriteError> {
+        write::append(&self.parts, &self.schema(), write, deadline)
+    }
+
+    fn write(&self, write: Write) -> Result<Written, WriteError> {
+        write::write(&self.parts, &self.schema(), write)
+    }
+
+    fn delete(&self, ids: &[String]) -> Result<Deleted, WriteError> {
+        let mut of_parts = vec![Vec::new(); self.parts.len()];
+        for id in ids {
+            if let Some(ids) = self.part_of(id).and_then(|part| of_parts.get_mut(part)) {
+                ids.push(id.clone());
+            }
+        }
+        write::delete(&self.parts, &of_parts)
+    }
+
+    fn delete_matching(&self, predicate: &Predicate, at: At, control: &Control) -> Result<Deleted, PartialDelete> {
+        let not_started = |why| PartialDelete { deleted: 0, matched: 0, why: DeleteFault::Query(why) };
+        let ats = self.each(&at).map_err(not_started)?;
+        write::delete_matching(&self.parts, ats, predicate, control)
+    }
+
+    fn event(&self, id: &str) -> Result<Read<Option<(Batch, Seq)>>, StoreError> {
+        let positions = self.position();
+        let part = self.part_of(id).unwrap_or(0);
+        let Read { head, value } = self.parts[part].event(id)?;
+        // What the others show is not part of the answer.
+        let seq = positions.ends().with(part, head.seq.at(0));
+        Ok(Read { head: Head { seq, ..head }, value })
+    }
+
+    fn items(&self, at: At, question: &Items, control: &Control) -> Result<Box<dyn Rows>, QueryError> {
+        Ok(Box::new(rows::open(&self.parts, self.each(&at)?, question, control)?))
+    }
+
+    fn cuts(&self, at: At, parts: usize, control: &Control) -> Result<Vec<Cursor>, QueryError> {
+        let mut all = Vec::new();
+        for (part, at) in self.parts.iter().zip(self.each(&at)?) {
+            all.extend(part.cuts(at, parts, control)?);
+        }
+        Ok(joined_cuts(all, parts))
+    }
+
+    fn count(
+        &self,
+        at: At,
+        predicate: &Predicate,
+        tested_max: u64,
+        control: &Control,
+    ) -> Result<Option<u64>, QueryError> {
+        let mut all = Some(0u64);
+        for (part, at) in self.parts.iter().zip(self.each(&at)?) {
+            // One that gives up makes the total unknown: the others need not be counted.
+            let Some(known) = all else { break };
+            all = part.count(at, predicate, tested_max, control)?.map(|count| known.saturating_add(count));
+        }
+        Ok(all)
+    }
+
+    fn partial(&self, at: At, question: &Question, control: &Control) -> Result<Read<Partial>, QueryError> {
+        self.ask(&at, question, control)
+    }
+
+    fn explain(&self, at: At, question: &Items, control: &Control) -> Result<Read<Explanation>, QueryError> {
+        let (mut heads, mut plan, mut stats, mut found) = (Vec::new(), Vec::new(), Stats::default(), 0u64);
+        for (number, (part, at)) in self.parts.iter().zip(self.each(&at)?).enumerate() {
+            let Read { head, value } = part.explain(at, question, control)?;
+            heads.push(head);
+            plan.extend(value.plan.into_iter().map(|step| format!("partition {number}: {step}")));
+            stats.merge(&value.stats);
+            found = found.saturating_add(value.returned);
+        }
+        let returned = question.limit.map_or(found, |limit| found.min(limit as u64));
+        Ok(Read { head: join(heads)?, value: Explanation { plan, stats, returned } })
+    }
+
+    of_partials! {
+        aggregate(Aggregate) -> Aggregated, Groups: |part: Box<meridian_query::partial::PartialGroups>, q, c| part.finish(q, c);
+        density(Density) -> DensityCounts, Grid: |part: meridian_query::partial::PartialGrid, _, _| Ok::<_, QueryError>(part.finish());
+        tile(Tile) -> TileResult, Tile: |part: meridian_query::partial::PartialTile, q, _| Ok::<_, QueryError>(part.finish(q));
+        track(Track) -> TrackResult, Track: |part: meridian_query::partial::PartialTrack, q, c| part.finish(q, c);
+        passages(Passages) -> PassagesResult, Passages: |part: meridian_query::partial::PartialPassages, q, _| Ok::<_, QueryError>(part.finish(q));
+    }
+
+    fn near(&self, question: &Near, rows_max: Option<usize>, sink: &mut dyn RowSink) -> Result<bool, StoreError> {
+        gather::near(&self.parts, question, rows_max, sink)
+    }
+
+    fn page(&self, skip: u64, limit: usize, control: &Control, sink: &mut dyn RowSink) -> Result<(), QueryError> {
+        gather::page(&self.parts, (skip, limit), control, sink)
+    }
+
+    fn find(&self, id: &str, sink: &mut dyn RowSink) -> Result<bool, StoreError> {
+        self.part_of(id).map_or(Ok(false), |part| self.parts[part].find(id, sink))
+    }
+
+    fn sample(&self, random: &dyn Random, control: &Control, sink: &mut dyn RowSink) -> Result<bool, QueryError> {
+        gather::sample(&self.parts, random, control, sink)
+    }
+
+    fn changes_after(&self, after: &Seqs, max: usize, step_bytes: usize) -> Result<Box<dyn Changes>, StoreError> {
+        let each = max.div_ceil(self.parts.len());
+        changes::open(&self.parts, |number, part| part.changes_after(&Seqs::one(after.at(number)), each, step_bytes))
+    }
+
+    fn changes_between(&self, after: &Positions, upto: &Positions, max: usize) -> Result<Box<dyn Changes>, StoreError> {
+        changes::open(&self.parts, |number, part| {
+            part.changes_between(&Positions::one(after.at(number)), &Positions::one(upto.at(number)), max)
+        })
+    }
+
+    fn prior_events(&self) -> Box<dyn PriorEvents> {
+        Box::new(changes::Prior { parts: self.parts.iter().map(|part| part.prior_events()).collect() })
+    }
+
+    fn files(&self, deadline: Instant, cancelled: &dyn Fn() -> bool) -> Result<Files, StoreError> {
+        let (mut seqs, mut paths, mut kept_until) = (Vec::new(), Vec::new(), i64::MAX);
+        for part in &self.parts {
+            let files = part.files(deadline, cancelled)?;
+            seqs.push(files.seq.at(0));
+            paths.extend(files.paths);
+            kept_until = kept_until.min(files.kept_until);
+        }
+        Ok(Files { seq: seqs.into_iter().collect(), paths, kept_until })
+    }
+}
+
+/// The schema that answers are cut to, with its layout.
+fn shape(schema: Arc<Schema>) -> (Arc<Schema>, Arc<Layout>) {
+    let layout = Arc::new(Layout::of(&schema));
+    (schema, layout)
+}

@@ -1,0 +1,100 @@
+//! Which partition an event is written to.
+//!
+//! Events with given ids go by the id, so that each is there once. Others go by their object, if the collection names one: its track, and
+//! its newest event, are then in one partition. Of the rest a write goes to one partition as a whole.
+
+use meridian_model::{Batch, FieldColumn, IdRole, Invalid, Mode, Schema, SeqLayout, partition_of};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Max number of mistakes that a refusal names.
+const NAMED_MAX: usize = 100;
+/// Partitions take turns with writes that no key assigns to one.
+static TURN: AtomicU64 = AtomicU64::new(0);
+
+/// A part of a batch, and the partition that it is for.
+#[derive(Debug)]
+pub(super) struct Share {
+    pub(super) partition: usize,
+    pub(super) batch: Batch,
+}
+
+/// Splits a batch among partitions, each share in the order of the batch. The share of the first event comes first. `key`: the
+/// idempotency key of the write, with which a repetition is split alike.
+pub(super) fn split(batch: Batch, schema: &Schema, partitions: usize, key: Option<&str>) -> Vec<Share> {
+    let turn = || match key {
+        Some(key) => partition_of(key.as_bytes(), partitions),
+        // Relaxed: any partition is as good.
+        None => (TURN.fetch_add(1, Ordering::Relaxed) % partitions as u64) as usize,
+    };
+    let by_id = schema.id == IdRole::Given && schema.mode == Mode::History;
+    let of_rows: Option<Vec<usize>> = match (by_id, schema.object.and_then(|field| batch.field(field))) {
+        (true, _) => batch
+            .ids()
+            .map(|ids| ids.iter().map(|id| partition_of(id.unwrap_or_default().as_bytes(), partitions)).collect()),
+        (false, Some(objects)) => {
+            let other = turn();
+            let of = |key: Option<&[u8]>| key.map_or(other, |key| partition_of(key, partitions));
+            match objects {
+                FieldColumn::Text(texts) => Some(texts.iter().map(|text| of(text.map(str::as_bytes))).collect()),
+                FieldColumn::Int(numbers) => Some(
+                    numbers.iter().map(|n| of(n.map(i64::to_le_bytes).as_ref().map(<[u8; 8]>::as_slice))).collect(),
+                ),
+                // Objects are texts or integers.
+                _ => None,
+            }
+        }
+        (false, None) => None,
+    };
+    match of_rows {
+        Some(of_rows) => by_row(batch, &of_rows, partitions),
+        None => in_turn(batch, turn(), partitions),
+    }
+}
+
+fn by_row(batch: Batch, of_rows: &[usize], partitions: usize) -> Vec<Share> {
+    let Some(&first) = of_rows.first() else { return vec![Share { partition: 0, batch }] };
+    if of_rows.iter().all(|partition| *partition == first) {
+        return vec![Share { partition: first, batch }];
+    }
+    let mut rows = vec![Vec::new(); partitions];
+    for (row, partition) in of_rows.iter().enumerate() {
+        if let Some(rows) = rows.get_mut(*partition) {
+            rows.push(row as u32);
+        }
+    }
+    let share = |(partition, rows): (usize, Vec<u32>)| Share { partition, batch: batch.take(&rows) };
+    let mut shares: Vec<Share> = rows.into_iter().enumerate().filter(|(_, rows)| !rows.is_empty()).map(share).collect();
+    shares.sort_by_key(|share| share.partition != first);
+    shares
+}
+
+/// The whole batch for one partition, or in pieces for several if that is too large for one.
+fn in_turn(batch: Batch, first: usize, partitions: usize) -> Vec<Share> {
+    let most = SeqLayout::Partitioned.batch_events_max();
+    let pieces = batch.rows().div_ceil(most).clamp(1, partitions);
+    if pieces == 1 {
+        return vec![Share { partition: first, batch }];
+    }
+    let each = batch.rows().div_ceil(pieces);
+    let piece = |n: usize| Share {
+        partition: (first + n) % partitions,
+        batch: batch.slice(n * each, each.min(batch.rows() - n * each)),
+    };
+    (0..pieces).map(piece).collect()
+}
+
+/// The ids that stand twice in a batch. They are found before it is split: no part of such a batch is written.
+pub(super) fn twice(batch: &Batch, schema: &Schema) -> Vec<Invalid> {
+    let Some(ids) = batch.ids() else { return Vec::new() };
+    let (mut seen, mut wrong) = (HashMap::with_capacity(batch.rows()), Vec::new());
+    for (row, id) in ids.iter().enumerate() {
+        let first = *seen.entry(id.unwrap_or_default()).or_insert(row);
+        if first != row && wrong.len() < NAMED_MAX {
+            let id = meridian_model::builder::shorten(id.unwrap_or_default());
+            let detail = format!("the id {id:?} is also that of event {}: an id may stand once", first + 1);
+            wrong.push(Invalid::field(schema.id_name.as_str(), detail).at_line(row as u64 + 1));
+        }
+    }
+    wrong
+}

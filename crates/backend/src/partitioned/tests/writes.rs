@@ -1,0 +1,108 @@
+//! Writes: where events go, what a repetition does, and what a client is told.
+
+use super::{KINDS, Kind, PARTITIONS, World, all, events, schema, sorted};
+use crate::{At, Backend, Write, WriteError};
+use meridian_model::{IdRole, Mode, SeqLayout};
+use meridian_query::Items;
+use meridian_store::{Settings, StoreError};
+
+/// The number of events in each partition.
+fn spread(world: &World) -> Vec<u64> {
+    world.store.partitions("t", "many").unwrap().iter().map(|partition| partition.stats().events).collect()
+}
+
+#[test]
+fn a_repeated_write_is_stored_once_in_every_partition() {
+    for kind in KINDS {
+        let world = World::new(kind);
+        let write = || Write::new(events(&*world.many, 0..200)).with_key("key");
+        let first = world.many.write(write()).unwrap();
+        let again = world.many.write(write()).unwrap();
+        assert_eq!((first.written, first.duplicates), (200, 0), "{kind:?}");
+        assert_eq!((again.written, again.duplicates, again.position), (0, 200, first.position.clone()), "{kind:?}");
+        assert_eq!(first.position.len(), usize::from(PARTITIONS));
+        assert!(world.many.position().covers(&first.position));
+        let held: u64 = spread(&world).iter().sum();
+        assert_eq!(held, world.many.stats().events);
+        if kind.given || kind.object {
+            assert!(spread(&world).iter().filter(|events| **events > 0).count() > 1, "{:?}", spread(&world));
+        }
+        // The number of the first event is that of its id.
+        if !kind.given {
+            let (batch, _) = world.many.event(&first.first.to_id()).unwrap().value.unwrap();
+            assert_eq!(super::numbers(&batch), [0]);
+        }
+    }
+}
+
+#[test]
+fn writes_without_keys_take_turns() {
+    let world = World::new(Kind { given: false, object: false, latest: false });
+    for n in 0..8 {
+        world.many.write(Write::new(events(&*world.many, n * 10..n * 10 + 10))).unwrap();
+    }
+    assert_eq!(spread(&world).iter().sum::<u64>(), 80);
+    assert!(spread(&world).iter().filter(|events| **events > 0).count() > 1, "{:?}", spread(&world));
+    let found = all(&*world.many, At::newest(), &Items::all(&world.many.schema()), &world.control());
+    assert_eq!(sorted(found), (0..80).collect::<Vec<_>>());
+}
+
+#[test]
+fn an_id_stands_once_and_what_is_stored_is_said() {
+    let world = World::new(KINDS[0]);
+    let twice = world.many.write(Write::new(events(&*world.many, [1, 2, 3, 1])));
+    let Err(WriteError::Invalid(wrong)) = twice else { panic!("{twice:?}") };
+    assert_eq!((wrong.len(), wrong[0].line), (1, Some(4)));
+    assert_eq!(world.many.stats().events, 0, "no part of it is stored");
+    world.many.write(Write::new(events(&*world.many, 0..100))).unwrap();
+    // All of these are there.
+    let there = world.many.write(Write::new(events(&*world.many, 0..100)));
+    assert!(matches!(there, Err(WriteError::Conflict { total: 100, .. })), "{there:?}");
+    // One is there: its partition stores nothing, and the others do.
+    let partly = world.many.write(Write::new(events(&*world.many, 99..300)));
+    let Err(WriteError::Partly { stored, why }) = partly else { panic!("{partly:?}") };
+    assert!(matches!(*why, WriteError::Conflict { total: 1, .. }), "{why:?}");
+    assert_eq!(world.many.stats().events, 100 + stored);
+    assert!(stored > 0 && stored < 200);
+}
+
+#[test]
+fn a_batch_that_is_too_large_for_a_partition_is_refused_whole() {
+    let world = World::new(Kind { given: false, object: true, latest: false });
+    let most = SeqLayout::Partitioned.batch_events_max() as i64;
+    // All of one ship.
+    let ship = |count: i64| events(&*world.many, (0..count).map(|n| n * 55 + 1));
+    let refused = world.many.write(Write::new(ship(most + 1)));
+    assert!(matches!(&refused, Err(WriteError::Invalid(list)) if list[0].detail.contains("partitions")), "{refused:?}");
+    assert_eq!(world.many.stats().events, 0);
+    assert_eq!(world.many.write(Write::new(ship(most))).unwrap().written, most as u64);
+    // Without a key of their own, events share the room of several partitions.
+    let world = World::new(Kind { given: false, object: false, latest: false });
+    let written = world.many.write(Write::new(events(&*world.many, 0..most + 10))).unwrap();
+    assert_eq!((written.written, world.many.stats().events), (most as u64 + 10, most as u64 + 10));
+}
+
+#[test]
+fn what_cannot_have_partitions_is_refused_and_their_number_stays() {
+    let world = World::new(KINDS[0]);
+    let latest = schema(Kind { given: true, object: true, latest: true });
+    assert_eq!((latest.mode, latest.id), (Mode::Latest, IdRole::Given));
+    let create = |name: &str, schema, partitions| {
+        world
+            .backend
+            .create("t", name, schema, Settings { partitions, ..Settings::default() })
+            .map(|made| made.settings().partitions)
+    };
+    for (name, schema, partitions) in
+        [("latest", latest.clone(), 2), ("none", schema(KINDS[0]), 0), ("many-more", schema(KINDS[0]), 257)]
+    {
+        let refused = create(name, schema, partitions);
+        let Err(StoreError::Invalid(why)) = refused else { panic!("{refused:?}") };
+        assert_eq!(why.field.as_deref(), Some("partitions"), "{why}");
+    }
+    assert_eq!(create("latest", latest, 1).unwrap(), 1);
+    assert_eq!(create("most", schema(KINDS[0]), 256).unwrap(), 256);
+    let other = Settings { partitions: 2, ..world.many.settings() };
+    assert!(world.many.change(Vec::new(), Some(other)).is_err());
+    assert_eq!(world.many.settings().partitions, PARTITIONS);
+}

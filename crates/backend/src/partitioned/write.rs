@@ -1,0 +1,183 @@
+//! Writes and deletions, partition by partition: each is whole in a partition, and not across them.
+
+use super::Part;
+use super::split::{Share, split, twice};
+use crate::collection::{Append, PartialDelete};
+use crate::read::At;
+use crate::written::{Deleted, Written};
+use meridian_model::filter::Predicate;
+use meridian_model::{Field, Positions, Schema, Seq, SeqLayout};
+use meridian_model::{Invalid, Vector};
+use meridian_query::Control;
+use meridian_store::{Settings, StoreError, Write, WriteError};
+use std::sync::Arc;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+/// The outcome of a share, and the number of its partition.
+type Outcome = (usize, Result<Written, WriteError>);
+
+/// The write of each share, the first event's first.
+fn shares(parts: usize, schema: &Schema, write: Write) -> Result<Vec<(usize, Write)>, WriteError> {
+    let Write { batch, key, on_conflict, deadline } = write;
+    let wrong = twice(&batch, schema);
+    if !wrong.is_empty() {
+        return Err(WriteError::Invalid(wrong));
+    }
+    let shares = split(batch, schema, parts, key.as_deref());
+    let most = SeqLayout::Partitioned.batch_events_max();
+    if let Some(share) = shares.iter().find(|share| share.batch.rows() > most) {
+        let detail = format!(
+            "{} of the events are for one of the collection's {parts} partitions, which takes {most} at once: send smaller batches",
+            share.batch.rows()
+        );
+        return Err(WriteError::Invalid(vec![Invalid::new(detail)]));
+    }
+    let one = |Share { partition, batch }| (partition, Write { batch, key: key.clone(), on_conflict, deadline });
+    Ok(shares.into_iter().map(one).collect())
+}
+
+/// Queues a write in each partition that has a share of it.
+pub(super) fn append(
+    parts: &[Arc<dyn Part>],
+    schema: &Schema,
+    write: Write,
+    deadline: Instant,
+) -> Result<Append, WriteError> {
+    // Dropped on an error: what is queued is then taken back.
+    let mut queued = Vec::new();
+    for (partition, share) in shares(parts.len(), schema, write)? {
+        queued.push((partition, parts[partition].append(share, deadline)?));
+    }
+    let of = parts.len();
+    Ok(Box::pin(async move {
+        if queued.len() == 1
+            && let Some((partition, append)) = queued.pop()
+        {
+            return together(of, vec![(partition, append.await)]);
+        }
+        // Each in a task of its own: the syncs of the partitions run side by side. Dropped, they are taken back.
+        let mut running = JoinSet::new();
+        let order: Vec<usize> = queued.iter().map(|(partition, _)| *partition).collect();
+        for (partition, append) in queued {
+            running.spawn(async move { (partition, append.await) });
+        }
+        let mut outcomes: Vec<Outcome> = Vec::new();
+        while let Some(done) = running.join_next().await {
+            let failed =
+                |e: tokio::task::JoinError| (usize::MAX, Err(WriteError::Unknown(format!("the write failed: {e}"))));
+            outcomes.push(done.unwrap_or_else(failed));
+        }
+        outcomes.sort_by_key(|(partition, _)| order.iter().position(|other| other == partition));
+        together(of, outcomes)
+    }))
+}
+
+/// Writes the shares one after the other.
+pub(super) fn write(parts: &[Arc<dyn Part>], schema: &Schema, write: Write) -> Result<Written, WriteError> {
+    let shares = shares(parts.len(), schema, write)?;
+    let outcomes = shares.into_iter().map(|(partition, share)| (partition, parts[partition].write(share))).collect();
+    together(parts.len(), outcomes)
+}
+
+/// The outcome of a write by those of its shares, that of the first event first.
+fn together(partitions: usize, outcomes: Vec<Outcome>) -> Result<Written, WriteError> {
+    let mut all = Written { written: 0, replaced: 0, duplicates: 0, position: none(partitions), first: Seq::default() };
+    let (mut is_first, mut failed) = (true, Vec::new());
+    for (partition, outcome) in outcomes {
+        match outcome {
+            Ok(done) => {
+                all.written += done.written;
+                all.replaced += done.replaced;
+                all.duplicates += done.duplicates;
+                all.position = all.position.with(partition, done.position.at(0));
+                all.first = if std::mem::take(&mut is_first) { done.first } else { all.first };
+            }
+            Err(error) => failed.push(error),
+        }
+    }
+    match (one_error(failed), all.written) {
+        (None, _) => Ok(all),
+        (Some(error), 0) => Err(error),
+        (Some(why), stored) => Err(WriteError::Partly { stored, why: Box::new(why) }),
+    }
+}
+
+/// The error that stands for several: the conflicts together, or the one that leaves most in doubt.
+fn one_error(errors: Vec<WriteError>) -> Option<WriteError> {
+    let doubt = |error: &WriteError| match error {
+        WriteError::Failed(_) | WriteError::Partly { .. } => 0,
+        WriteError::Unknown(_) => 1,
+        WriteError::Conflict { .. } => 3,
+        _ => 2,
+    };
+    let mut errors = errors;
+    errors.sort_by_key(doubt);
+    let mut errors = errors.into_iter();
+    Some(match errors.next()? {
+        WriteError::Conflict { mut ids, mut total } => {
+            for error in errors {
+                if let WriteError::Conflict { ids: more, total: also } = error {
+                    total += also;
+                    ids.extend(more);
+                }
+            }
+            ids.truncate(100);
+            WriteError::Conflict { ids, total }
+        }
+        other => other,
+    })
+}
+
+/// Positions of partitions that took no part.
+fn none(partitions: usize) -> Positions {
+    std::iter::repeat_n(0, partitions).collect::<Vector<u64>>()
+}
+
+/// Deletes ids, those of each partition in it.
+pub(super) fn delete(parts: &[Arc<dyn Part>], ids: &[Vec<String>]) -> Result<Deleted, WriteError> {
+    let mut all = Deleted { deleted: 0, position: none(parts.len()) };
+    for (number, (part, ids)) in parts.iter().zip(ids).enumerate().filter(|(_, (_, ids))| !ids.is_empty()) {
+        let done = part.delete(ids)?;
+        all.deleted += done.deleted;
+        all.position = all.position.with(number, done.position.at(0));
+    }
+    Ok(all)
+}
+
+/// Deletes what matches, one partition after the other.
+pub(super) fn delete_matching(
+    parts: &[Arc<dyn Part>],
+    ats: Vec<At>,
+    predicate: &Predicate,
+    control: &Control,
+) -> Result<Deleted, PartialDelete> {
+    let mut all = Deleted { deleted: 0, position: none(parts.len()) };
+    for (number, (part, at)) in parts.iter().zip(ats).enumerate() {
+        let done = part.delete_matching(predicate, at, control).map_err(|stopped| PartialDelete {
+            deleted: all.deleted + stopped.deleted,
+            matched: all.deleted + stopped.matched,
+            why: stopped.why,
+        })?;
+        all.deleted += done.deleted;
+        all.position = all.position.with(number, done.position.at(0));
+    }
+    Ok(all)
+}
+
+/// Changes all partitions, the first one last.
+pub(super) fn change(parts: &[Arc<dyn Part>], fields: &[Field], settings: Option<&Settings>) -> Result<(), StoreError> {
+    // What an earlier change left undone first: of two changes one may have failed half-way.
+    if let Some((last, others)) = parts.split_last() {
+        let (schema, current) = (last.schema(), last.settings());
+        for part in others.iter().rev() {
+            let missing = schema.fields.get(part.schema().fields.len()..).unwrap_or_default();
+            let other = (part.settings() != current).then(|| current.clone());
+            part.change(missing.to_vec(), other)?;
+        }
+    }
+    for part in parts.iter().rev() {
+        part.change(fields.to_vec(), settings.cloned())?;
+    }
+    Ok(())
+}

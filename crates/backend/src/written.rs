@@ -1,0 +1,58 @@
+//! What became of writes.
+
+use meridian_model::{Positions, Seq, Seqs};
+use std::path::PathBuf;
+
+/// The outcome of a write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Written {
+    /// Events stored.
+    pub written: u64,
+    /// Events that were replaced.
+    pub replaced: u64,
+    /// Events that were stored by an earlier write with the same key.
+    pub duplicates: u64,
+    /// Position of the write in the log of each partition that took part (of the earlier one, for duplicates); 0 for the others.
+    pub position: Positions,
+    /// Sequence number of the first event.
+    pub first: Seq,
+}
+
+impl From<meridian_store::Written> for Written {
+    fn from(done: meridian_store::Written) -> Written {
+        let meridian_store::Written { written, replaced, duplicates, position, first } = done;
+        Written { written, replaced, duplicates, position: Positions::one(position), first }
+    }
+}
+
+/// The outcome of a deletion.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Deleted {
+    /// Events that were deleted.
+    pub deleted: u64,
+    /// Position of the deletion in the log of each partition that took part; 0 for the others.
+    pub position: Positions,
+}
+
+impl From<meridian_store::Deleted> for Deleted {
+    fn from(done: meridian_store::Deleted) -> Deleted {
+        Deleted { deleted: done.deleted, position: Positions::one(done.position) }
+    }
+}
+
+/// The GeoParquet files of a collection, as other programs may read them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Files {
+    /// The files hold what this snapshot shows: each event once, and nothing that was replaced or deleted.
+    pub seq: Seqs,
+    /// Where they lie, by partition in order of their making.
+    pub paths: Vec<PathBuf>,
+    /// Until when they stay, in microseconds since 1970, whatever is written or merged meanwhile.
+    pub kept_until: i64,
+}
+
+impl From<meridian_store::Files> for Files {
+    fn from(files: meridian_store::Files) -> Files {
+        Files { seq: Seqs::one(files.seq), paths: files.paths, kept_until: files.kept_until }
+    }
+}

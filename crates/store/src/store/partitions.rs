@@ -1,0 +1,196 @@
+//! The partitions of a collection: made together, opened together, dropped together.
+//!
+//! The first partition decides whether there is a collection. Its first manifest says that the others are *being made*. Once each of these
+//! has a manifest, the next one of the first partition says that the collection exists. A start that finds it being made makes what is
+//! missing: no write was acknowledged yet. A collection that exists lacks no partition, so one that is missing is damage. A drop begins
+//! with the first partition, whose mark is removed last.
+
+use crate::catalog::disk::{DROPPED, MANIFEST};
+use crate::catalog::manifest::Manifest;
+use crate::collection::Collection;
+use crate::error::StoreError;
+use crate::options::{PARTITIONS_MAX, Settings};
+use crate::recovery;
+use crate::seams::CommitError;
+use crate::store::Inner;
+use crate::store::folder::{Standing, clear, clear_partition, names, standing};
+use meridian_model::{IdRole, Invalid, Mode, Schema};
+use std::path::Path;
+use std::sync::Arc;
+
+/// All partitions of a collection, in their order.
+pub type Partitions = Arc<[Arc<Collection>]>;
+
+/// The name of the folder of a partition.
+pub(crate) fn folder(partition: u32) -> String {
+    format!("p{partition}")
+}
+
+/// The partition that has a folder of this name.
+pub(crate) fn number_of(name: &str) -> Option<u32> {
+    let number = name.strip_prefix('p')?.parse().ok().filter(|number| *number < u32::from(PARTITIONS_MAX))?;
+    // One name for each: `p01` is none.
+    (folder(number) == name).then_some(number)
+}
+
+/// Checks that a collection of this schema can have so many partitions.
+pub(super) fn check(settings: &Settings, schema: &Schema) -> Result<(), Invalid> {
+    let wrong = |detail: String| Err(Invalid::field("partitions", detail));
+    if !(1..=PARTITIONS_MAX).contains(&settings.partitions) {
+        return wrong(format!("{} partitions: expected 1 to {PARTITIONS_MAX}", settings.partitions));
+    }
+    // The id has to be unique, and the newest event of an object has to be found: one partition would have to hold both.
+    if settings.partitions > 1 && schema.mode == Mode::Latest && schema.id == IdRole::Given {
+        return wrong(
+            "a collection of mode latest whose events bring ids cannot have several partitions: an event has one by its id and one by its \
+             object; leave the ids out, or use 1 partition"
+                .to_owned(),
+        );
+    }
+    Ok(())
+}
+
+impl Inner {
+    /// Makes the partitions of a collection, beginning with this manifest of the first.
+    pub(super) fn make_partitions(&self, first: &Manifest) -> Result<Partitions, StoreError> {
+        let (tenant, name) = (first.tenant.as_str(), first.collection.as_str());
+        let dir = self.dir_of(tenant, name, 0);
+        if first.settings.partitions == 1 {
+            let partition = recovery::create(&self.common, &self.root, &dir, first)?;
+            return Ok(Arc::new([Collection::new(tenant, name, partition, self.wake.clone())]));
+        }
+        let making = Manifest { making: true, ..first.clone() };
+        recovery::begin(&self.common, &self.root, &dir, &making)?;
+        let made = self.complete_making(making).and_then(|first| self.open_partitions(&first));
+        if made.is_err() {
+            // A start would complete it, though its client was told that it failed. If this fails too, a start does.
+            let _ = self.end_first(&dir).and_then(|()| self.clear_dropped(tenant, name));
+        }
+        made
+    }
+
+    /// Makes the partitions that a collection being made lacks, and notes that it exists.
+    pub(super) fn complete_making(&self, making: Manifest) -> Result<Manifest, StoreError> {
+        for partition in 1..u32::from(making.settings.partitions) {
+            let dir = self.dir_of(&making.tenant, &making.collection, partition);
+            if self.common.storage_of(&dir).catalog.newest()?.is_some() {
+                continue;
+            }
+            // Files of partitions have numbers of their own: the seed tells them apart in a backup.
+            let seed = self.common.seams.random.next_u64();
+            let manifest = Manifest { partition, seed, making: false, ..making.clone() };
+            match recovery::begin(&self.common, &self.root, &dir, &manifest) {
+                // Another process completes it too.
+                Ok(()) | Err(StoreError::Exists { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let dir = self.dir_of(&making.tenant, &making.collection, 0);
+        let made = Manifest { making: false, next_file: making.next_file + 1, ..making.clone() };
+        match self.common.storage_of(&dir).catalog.commit(making.version(), &made) {
+            Ok(_) => Ok(made),
+            Err(CommitError::Stale { .. }) => match self.common.storage_of(&dir).catalog.newest()? {
+                Some(newest) if !newest.manifest.making => Ok(newest.manifest),
+                _ => Err(StoreError::Busy("another process makes or drops the collection: try again".to_owned())),
+            },
+            Err(failed) => Err(failed.into()),
+        }
+    }
+
+    /// Opens all partitions of a collection that exists, by a manifest of the first.
+    pub(super) fn open_partitions(&self, first: &Manifest) -> Result<Partitions, StoreError> {
+        let (tenant, name) = (first.tenant.as_str(), first.collection.as_str());
+        let mut opened = Vec::with_capacity(usize::from(first.settings.partitions));
+        for partition in 0..u32::from(first.settings.partitions) {
+            let dir = self.dir_of(tenant, name, partition);
+            let there = partition == 0
+                || match self.common.storage.registry() {
+                    Some(_) => self.common.storage_of(&dir).catalog.newest()?.is_some(),
+                    None => self.is_made(&dir)?,
+                };
+            if !there {
+                let detail = format!("partition {partition} of {} is missing", first.settings.partitions);
+                return Err(StoreError::corrupt(&dir.join(MANIFEST), detail));
+            }
+            let partition = recovery::open(&self.common, &dir)?;
+            opened.push(Collection::new(tenant, name, partition, self.wake.clone()));
+        }
+        align(&opened)?;
+        Ok(opened.into())
+    }
+
+    /// Whether a folder holds a partition.
+    fn is_made(&self, dir: &Path) -> Result<bool, StoreError> {
+        match standing(self.common.seams.disk.as_ref(), dir)? {
+            Standing::Made => Ok(true),
+            Standing::Empty => Ok(self.common.storage_of(dir).catalog.newest()?.is_some()),
+            Standing::Dropped => Ok(false),
+            Standing::Lost(problem) => Err(StoreError::corrupt(&problem.path, problem.detail)),
+        }
+    }
+
+    /// The partitions that have a folder, but for the first.
+    pub(crate) fn others_there(&self, tenant: &str, name: &str) -> Result<Vec<u32>, StoreError> {
+        let dir = self.root.join("tenants").join(tenant).join(name);
+        let found = names(self.common.seams.disk.as_ref(), &dir)?;
+        Ok(found.iter().filter_map(|name| number_of(name)).filter(|partition| *partition > 0).collect())
+    }
+
+    /// Marks the first partition as dropped: from here on there is no such collection.
+    pub(super) fn end_first(&self, dir: &Path) -> Result<(), StoreError> {
+        if self.common.storage.registry().is_some() {
+            let catalog = self.common.storage_of(dir).catalog;
+            let newest = catalog.newest()?.map_or(0, |newest| newest.manifest.version());
+            return Ok(catalog.end(newest)?);
+        }
+        let disk = self.common.seams.disk.as_ref();
+        // The rename is the drop: from here on a crash leaves a folder that the next start clears.
+        let (from, to) = (dir.join(MANIFEST), dir.join(DROPPED));
+        disk.rename(&from, &to).map_err(StoreError::io("rename", &from))?;
+        disk.sync_dir(dir).map_err(StoreError::io("sync", dir))
+    }
+
+    /// Removes what is left of a collection whose first partition is marked as dropped.
+    pub(super) fn clear_dropped(&self, tenant: &str, name: &str) -> Result<(), StoreError> {
+        let dir = self.dir_of(tenant, name, 0);
+        if let Some(registry) = self.common.storage.registry() {
+            return registry.clear(&dir);
+        }
+        let disk = self.common.seams.disk.as_ref();
+        for partition in self.others_there(tenant, name)? {
+            clear_partition(disk, &self.dir_of(tenant, name, partition))?;
+        }
+        clear(disk, &dir)
+    }
+}
+
+/// Gives all partitions the schema and the settings of the last one, which a change reaches first. A crash may have come between.
+pub(crate) fn align(partitions: &[Arc<Collection>]) -> Result<(), StoreError> {
+    let Some((last, others)) = partitions.split_last() else { return Ok(()) };
+    let (schema, settings) = (last.schema(), last.settings());
+    for other in others.iter().rev() {
+        let known = other.schema().fields.len();
+        let fields = schema.fields.get(known..).unwrap_or_default().to_vec();
+        let changed = (other.settings() != settings).then(|| settings.clone());
+        // One that takes no changes is served as it is.
+        if other.stats().refuses.is_none() {
+            other.change(fields, changed)?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_partition_has_one_name() {
+        for partition in [0, 1, 9, 10, 255] {
+            assert_eq!(number_of(&folder(partition)), Some(partition));
+        }
+        for other in ["p", "p01", "p256", "q0", "p-1", "p0.new", "0"] {
+            assert_eq!(number_of(other), None, "{other}");
+        }
+    }
+}
