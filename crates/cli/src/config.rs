@@ -30,6 +30,7 @@ use meridian_federation::provider::shipped;
 use meridian_federation::{Classifier, ImageSettings};
 use meridian_store::{Durability, Options};
 pub use observe::Traces;
+#[cfg(feature = "cluster")]
 pub use s3::S3;
 use setting::Setting;
 use std::net::SocketAddr;
