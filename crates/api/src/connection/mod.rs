@@ -16,6 +16,8 @@ mod tls;
 mod wire;
 
 pub use addresses::{Addresses, Counted};
+#[cfg(feature = "flight")]
+pub use asked::Patience;
 pub use asked::{AfterSwitch, HangUp};
 pub use tls::{Certificate, CertificateFault, Tls};
 

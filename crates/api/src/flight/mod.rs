@@ -22,6 +22,7 @@ mod status;
 pub mod tables;
 mod ticket;
 
+use crate::connection::Patience;
 use crate::entry::{Connection, Entry, Incoming};
 use crate::state::AppState;
 use arrow_flight::flight_service_server::FlightServiceServer;
@@ -87,7 +88,14 @@ impl Flight {
         };
         let mut service = self.service.clone();
         match service.call(Request::from_parts(parts, body)).await {
-            Ok(response) => response.map(Body::new),
+            Ok(response) => {
+                let mut response = response.map(Body::new);
+                if is_put {
+                    // A client may leave the results unread until it has sent everything.
+                    response.extensions_mut().insert(Patience(state.config.stream_lifetime));
+                }
+                response
+            }
             Err(never) => match never {},
         }
     }

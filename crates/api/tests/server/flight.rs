@@ -6,9 +6,11 @@ use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int32Type, Int64Type};
 use arrow_flight::{FlightDescriptor, Ticket};
+use meridian_api::ServerConfig;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 use tonic::Code;
 
 const EVENTS: usize = 3_000;
@@ -279,4 +281,33 @@ fn what_is_no_ticket_is_refused() {
     refused(client.info(&large), Code::InvalidArgument, "limit");
     refused(client.info(&json!({"collection": "q", "filter": "x".repeat(400_000)})), Code::InvalidArgument, "limit");
     assert_eq!(client.ask(&json!({"collection": "q", "limit": 2})).unwrap().last["rows"], 2);
+}
+
+#[test]
+fn a_reader_that_takes_nothing_is_let_go_and_sees_no_complete_answer() {
+    let stall = Duration::from_secs(1);
+    let server = Server::with(ServerConfig { write_stall: stall, answer_rate_min: 1 << 30, ..ServerConfig::default() });
+    server.create("big", "n:Integer,note:String,*geom:Point");
+    let mut csv = String::from("n,note,lon,lat\n");
+    let note = "x".repeat(300);
+    for n in 0..40_000 {
+        csv.push_str(&format!("{n},{note},{},{}\n", n % 180, n % 90));
+    }
+    assert_eq!(server.post("/collections/big/items", "text/csv", csv).status, 201);
+    let client = Client::narrow(&server);
+    let question = json!({"collection": "big"});
+    let (first, rest) = client.begin(ticket(&client.info(&question).unwrap().endpoint[0]));
+    assert!(!first.data_header.is_empty());
+    let metric = |name: &str| -> u64 {
+        let text = server.get("/metrics").text();
+        let line = text.lines().find(|line| line.starts_with(&format!("{name} "))).unwrap().to_owned();
+        line.rsplit(' ').next().unwrap().parse().unwrap()
+    };
+    let begun = Instant::now();
+    while metric("meridian_readers_slow_total") == 0 || metric("meridian_answer_bytes") > 0 {
+        assert!(begun.elapsed() < Duration::from_secs(60), "it was never let go");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(client.rest(rest).is_err());
+    assert_eq!(Client::new(&server).ask(&question).unwrap().last["rows"], 40_000);
 }

@@ -97,6 +97,23 @@ fn writes_need_the_right_to_write() {
     refused(ended, Code::NotFound, "vault");
 }
 
+#[test]
+fn over_a_quota_a_caller_is_told_when_to_come_back() {
+    let shared = Shared::start();
+    let body = json!({"quotas": {"requests_per_second": 1}}).to_string();
+    let limited =
+        crate::access::ask(&shared.server, Some(&shared.operator), "PATCH", "/tenants/other", body.as_bytes());
+    assert_eq!(limited.status, 200, "{}", limited.text());
+    let foreign = Client::with_token(&shared.server, &shared.foreign);
+    // No server answers a hundred of them in the time that a quota of one a second gives.
+    let refusal = (0..100).find_map(|_| foreign.list("").err()).expect("no call was refused");
+    assert_eq!(refusal.code(), Code::ResourceExhausted);
+    let said = |name: &str| refusal.metadata().get(name).unwrap().to_str().unwrap().to_owned();
+    assert!(said("retry-after").parse::<u64>().unwrap() > 0);
+    assert!(said("ratelimit").starts_with("\"requests_per_second\";r=0"), "{}", said("ratelimit"));
+    assert!(Client::with_token(&shared.server, &shared.reader).list("").is_ok(), "another tenant");
+}
+
 impl Shared {
     fn server_load(&self) {
         let body = json!({"type": "FeatureCollection", "features": [point("", 1.0, 2.0, json!({"name": "one"}))]});

@@ -14,7 +14,7 @@ use futures_util::{StreamExt, stream};
 use serde_json::Value;
 use tokio::runtime::{Builder, Runtime};
 use tonic::transport::{Channel, Endpoint};
-use tonic::{Code, Request, Status};
+use tonic::{Code, Request, Status, Streaming};
 
 /// Max bytes of a message.
 const MESSAGE_BYTES_MAX: usize = 256 << 20;
@@ -35,8 +35,17 @@ pub struct Answer {
 
 impl Client {
     pub fn new(server: &Server) -> Client {
-        let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        Client::of(Endpoint::from_shared(format!("http://{}", server.flight)).unwrap())
+    }
+
+    /// A client with little room for what it has not read.
+    pub fn narrow(server: &Server) -> Client {
         let endpoint = Endpoint::from_shared(format!("http://{}", server.flight)).unwrap();
+        Client::of(endpoint.initial_stream_window_size(65_535).initial_connection_window_size(65_535))
+    }
+
+    fn of(endpoint: Endpoint) -> Client {
+        let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let channel = runtime.block_on(endpoint.connect()).unwrap();
         let client = FlightServiceClient::new(channel);
         let client = client.max_decoding_message_size(MESSAGE_BYTES_MAX).max_encoding_message_size(MESSAGE_BYTES_MAX);
@@ -101,6 +110,26 @@ impl Client {
         let mut batches = flight_data_to_batches(&messages).unwrap();
         batches.retain(|batch| batch.num_rows() > 0);
         Ok(Answer { batches, last })
+    }
+
+    /// Begins to read an answer: its first message, and the rest.
+    pub fn begin(&self, ticket: Ticket) -> (FlightData, Streaming<FlightData>) {
+        let (request, mut client) = (self.request(ticket), self.client.clone());
+        self.runtime.block_on(async {
+            let mut messages = client.do_get(request).await.unwrap().into_inner();
+            (messages.message().await.unwrap().unwrap(), messages)
+        })
+    }
+
+    /// Reads the rest of an answer.
+    pub fn rest(&self, mut messages: Streaming<FlightData>) -> Result<Vec<FlightData>, Status> {
+        self.runtime.block_on(async {
+            let mut all = Vec::new();
+            while let Some(message) = messages.message().await? {
+                all.push(message);
+            }
+            Ok(all)
+        })
     }
 
     /// Asks a question of one endpoint.
