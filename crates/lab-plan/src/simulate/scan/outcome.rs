@@ -18,6 +18,9 @@ pub struct ScanOutcome {
     /// Share of the measured scans that a second server was asked for; absent where none is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hedged: Option<f64>,
+    /// Share of what batches read that their servers had, from the first scan on; absent without a cache of data.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_hits: Option<f64>,
 }
 
 /// Measured scans so far.
@@ -26,6 +29,9 @@ pub(super) struct Tally {
     pub(super) scans: u64,
     busy: u64,
     pub(super) hedged: u64,
+    /// Read by batches, in tablets, and how much of it their servers had.
+    pub(super) read: f64,
+    pub(super) had: f64,
     sum: f64,
     squares: f64,
     min: f64,
@@ -54,6 +60,7 @@ impl Tally {
             max_ms: micros(self.max),
             busy_events: (self.busy as f64 / n * probe_scans).round() as u64,
             hedged: None,
+            cache_hits: None,
         }
     }
 }

@@ -78,12 +78,19 @@ pub fn each(tier: &Tier, seen: &mut dyn FnMut(f64)) -> ScanOutcome {
         let Some(event) = simulator.events.take() else { break };
         simulator.happen(event, &entries, seen);
     }
-    let hedged =
-        simulator.hedging.is_some().then(|| simulator.tally.hedged as f64 / simulator.tally.scans.max(1) as f64);
-    ScanOutcome { hedged, ..simulator.tally.answer(work.probe_scans) }
+    simulator.answer()
 }
 
 impl Simulator<'_> {
+    fn answer(&self) -> ScanOutcome {
+        let tally = &self.tally;
+        ScanOutcome {
+            hedged: self.hedging.is_some().then(|| tally.hedged as f64 / tally.scans.max(1) as f64),
+            cache_hits: self.tier.data_cache.then(|| if tally.read > 0.0 { tally.had / tally.read } else { 0.0 }),
+            ..tally.answer(self.work.probe_scans)
+        }
+    }
+
     fn happen(&mut self, event: Event, entries: &impl Fn(&mut SeededRng) -> f64, seen: &mut dyn FnMut(f64)) {
         match event {
             Event::Begin(client) => self.choose(client, entries),
@@ -233,6 +240,8 @@ impl Simulator<'_> {
         let (share, tablet, storage) = (taken.share, taken.tablet as usize, taken.batch.storage);
         let missing = self.missing(server, tablet, share);
         self.clients[client as usize].missing = missing;
+        self.tally.read += share;
+        self.tally.had += share * (1.0 - missing);
         let node = self.rng.below(self.storage.len());
         // Each node serves one read at a time, so a read begins when the one before it has ended.
         let done = match (storage as f64 * missing).round() as Micros {

@@ -81,6 +81,14 @@ fn what_a_cache_holds_is_neither_read_nor_unpacked() {
             ["workload=grep", "threads=1", "measured_scans=2000", "clients.scan_ms=0.0", "workloads.grep.unpack=0.5"];
         run(&tier(&[&more[..], sets].concat())).mean_ms
     };
+    // 2,000 measured scans and 15 before them. All but the first few of them find the tablet in the one server's cache.
+    let hits = |sets: &[&str]| {
+        let more = ["workload=grep", "threads=1", "servers=1", "initial=1", "measured_scans=2000"];
+        run(&tier(&[&more[..], sets].concat())).cache_hits
+    };
+    assert!(hits(&["data_cache=true"]).is_some_and(|hits| hits > 0.99 && hits < 1.0));
+    assert_eq!(hits(&[]), None);
+    assert!(hits(&["data_cache=true", "machine.cache_bytes=1.0"]).is_some_and(|hits| hits < 0.001));
     let (cold, warm) = (mean(&[]), mean(&["data_cache=true"]));
     assert!((cold / (108.4 + 0.5 + 0.3) - 1.0).abs() < 0.05, "{cold}");
     assert!((warm / (54.2 + 0.3) - 1.0).abs() < 0.05, "{warm}");
