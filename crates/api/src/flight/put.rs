@@ -208,8 +208,14 @@ fn is_dictionary(message: &FlightData) -> bool {
 }
 
 impl Put {
-    /// Writes until the client has sent everything.
+    /// Writes until the client has sent everything, and tells it of all that became durable, also before an error.
     async fn run(mut self, tell: &watch::Sender<Ack>) -> Result<(), Status> {
+        let ended = self.write_all(tell).await;
+        self.tell(tell);
+        ended
+    }
+
+    async fn write_all(&mut self, tell: &watch::Sender<Ack>) -> Result<(), Status> {
         loop {
             let more = self.gather().await?;
             if !self.batches.is_empty() {
@@ -285,7 +291,7 @@ impl Put {
                 }
                 self.head.dictionaries.push((id, frames));
             }
-            // A write has events. A client that waits for this batch is told of it with the next ones.
+            // A write has events: this batch is done.
             Content::Rows(0) => self.ack.batches += 1,
             Content::Rows(_) => {
                 self.bytes += message.data_body.len();
