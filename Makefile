@@ -50,12 +50,13 @@ test-all: ## All of `make test`, then the suites that are too long for it
 fixture: ## Writes the small store of this version into crates/store/tests/fixtures, once
 	MERIDIAN_WRITE_FIXTURE=1 cargo test -p meridian-store --test store -- fixtures
 
-chaos: ## The owner's protocol explored; simulated crashes, faults and damage for half of FOR seconds, harm to every kind of file for a quarter of that; then a real server killed again and again
+chaos: ## The owner's protocol explored; simulated crashes, faults and damage for half of FOR seconds, harm to every kind of file for a quarter of that; then a real server killed again and again, and two real clusters under faults of processes, links and disks
 	MERIDIAN_SCHEDULES=0..400000 cargo test -p meridian-model --test owner random -- --nocapture
 	cargo test -p meridian-model --test owner larger -- --ignored --nocapture
 	MERIDIAN_SIM_SECONDS=$$(($(FOR) * 3 / 8)) cargo test -p meridian-store --test store -- sim::seeds --nocapture
 	MERIDIAN_DAMAGE_SECONDS=$$(($(FOR) / 8)) cargo test -p meridian-store --test store -- harm --nocapture
 	MERIDIAN_CHAOS_SECONDS=$$(($(FOR) / 2)) cargo test -p meridian-cli --test crash -- --nocapture
+	MERIDIAN_CHAOS_SECONDS=$(FOR) cargo test -p meridian-cli --test chaos -- --nocapture
 
 differential: ## A real server against an oracle of plain lists, from new seeds, for FOR seconds
 	scripts/differential_test.sh --seconds $(FOR)

@@ -83,13 +83,14 @@ step 0.1 "crates: arrows point down" python3 tests/arrows.py
 step 3 "clippy" cargo clippy --workspace --all-targets --locked -- -D warnings
 step 1 "a server without lab, images and map compiles" cargo check -p meridian-cli --no-default-features --locked
 step 1 "cargo doc without warnings" env RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items --locked --quiet
-counted 9 "workspace: unit, property and end-to-end tests" cargo test --workspace --locked --no-fail-fast
+counted 11 "workspace: unit, property and end-to-end tests" cargo test --workspace --locked --no-fail-fast
 counted 2 "the server's tests again, over a gateway" env MERIDIAN_TEST_GATEWAY=1 cargo test --workspace --test server --locked --no-fail-fast
 step 4 "dependencies: licences, bans, sources, advisories" deny
 step 0.3 "web: types" npm --prefix web run --silent check
 step 0.3 "web: ESLint" npm --prefix web run --silent lint
 step 1 "differential: a live server against an oracle" env MERIDIAN_BUILT=1 scripts/differential_test.sh --seed 1 --rounds 12
 step 1 "readers: DuckDB and pyarrow on the files of a live server" env MERIDIAN_BUILT=1 scripts/readers_test.sh
+step 1 "flight: pyarrow and DuckDB over Arrow Flight, with TLS and tokens" env MERIDIAN_BUILT=1 scripts/flight_test.sh
 step 0.3 "deploy: units, containers and manifests against the program" env MERIDIAN_BUILT=1 scripts/deploy_test.sh
 step 0.5 "CQL2: the standard's abstract tests" env MERIDIAN_BUILT=1 scripts/cql2_test.sh
 step 4 "OpenAPI: both documents valid, no answer that they do not describe" env MERIDIAN_BUILT=1 scripts/schemathesis_test.sh
@@ -104,7 +105,7 @@ counted 2.5 "web: browser tests against the real server" env MERIDIAN_BUILT=1 sc
 
 # What is longer than a change should wait for.
 if [[ $long == yes ]]; then
-    step 3 "chaos: crashes, faults and damage from new seeds" make --no-print-directory chaos FOR=120
+    step 8 "chaos: crashes, faults and damage from new seeds" make --no-print-directory chaos FOR=120
     step 2.5 "soak: writes, deletions and queries at once with little memory" make --no-print-directory soak FOR=120
     step 2.5 "differential: new seeds" make --no-print-directory differential FOR=120
     step 2.5 "OpenAPI: requests from new seeds" make --no-print-directory schemathesis FOR=120

@@ -1374,7 +1374,7 @@ export interface TenantInfo {
    */
   collections?: number;
   /**
-   * Its events.
+   * Its events; absent here and below at a server that shows what an owner has flushed.
    */
   events?: number;
   /**

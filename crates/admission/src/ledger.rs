@@ -2,6 +2,7 @@
 
 use crate::pace::Pace;
 use meridian_model::policy::admission::Refusal;
+use meridian_model::policy::part::{Division, Needs};
 use meridian_model::policy::quota::{Balances, Exceeded, Quota, Quotas};
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -30,6 +31,8 @@ pub struct Ledger {
     held: [AtomicU64; Quota::ALL.len()],
     /// Nanoseconds of processor time, since the start.
     processor: AtomicU64,
+    /// Use over time since the start, by [`Quota`], while there are quotas.
+    spent: [AtomicU64; Quota::ALL.len()],
     /// Refusals since the start, by [`Quota`].
     refused: [AtomicU64; Quota::ALL.len()],
     /// Refusals of the gate since the start, by [`Refusal`].
@@ -38,8 +41,28 @@ pub struct Ledger {
 
 #[derive(Debug, Default)]
 struct Accounts {
+    /// As they are set.
+    whole: Quotas,
+    /// The part of them that this server has.
     quotas: Quotas,
+    division: Division,
     balances: Balances,
+    /// What was spent and refused when needs were said last, by [`Quota`].
+    told: [u64; Quota::ALL.len()],
+}
+
+impl Accounts {
+    /// The quotas or their division have changed.
+    fn divide(&mut self, now: Duration) {
+        // The old quotas apply up to now.
+        self.balances.settle(&self.quotas, now);
+        let mut quotas = self.whole.clone();
+        for (quota, limit) in self.whole.iter() {
+            // A part is above zero where the whole is, and so is no rate that is refused.
+            let _ = quotas.set(quota, Some(self.division.part(quota, limit)));
+        }
+        self.quotas = quotas;
+    }
 }
 
 impl Ledger {
@@ -57,6 +80,7 @@ impl Ledger {
             stored: AtomicU64::new(0),
             held: Default::default(),
             processor: AtomicU64::new(0),
+            spent: Default::default(),
             refused: Default::default(),
             turned_away: Default::default(),
         }
@@ -81,12 +105,42 @@ impl Ledger {
     pub fn set(&self, weight: u32, quotas: &Quotas) {
         self.weight.store(weight, Ordering::Relaxed);
         let now = self.origin.elapsed();
-        let Accounts { quotas: before, balances } = &mut *self.accounts.lock();
-        // The old quotas apply up to now.
-        balances.settle(before, now);
-        *before = quotas.clone();
+        let mut accounts = self.accounts.lock();
+        accounts.whole = quotas.clone();
+        accounts.divide(now);
         // Relaxed: a concurrent request may still follow the old quotas.
         self.limited.store(!quotas.is_empty(), Ordering::Relaxed);
+    }
+
+    /// Whether there is a quota.
+    pub fn is_limited(&self) -> bool {
+        self.limited.load(Ordering::Relaxed)
+    }
+
+    /// Divides the quotas between this server and others, from now on. Past use is kept.
+    pub fn divide(&self, division: Division) {
+        let now = self.origin.elapsed();
+        let mut accounts = self.accounts.lock();
+        if accounts.division != division {
+            accounts.division = division;
+            accounts.divide(now);
+        }
+    }
+
+    /// What is needed of the quotas: held now, and spent or refused since this was asked last.
+    pub fn needs(&self) -> Needs {
+        let mut needs = Needs::default();
+        let accounts = &mut *self.accounts.lock();
+        for (quota, _) in accounts.whole.iter().filter(|(quota, _)| quota.is_divided()) {
+            // Of one refused it is not known how much it would have taken.
+            let total = self.spent[quota as usize].load(Ordering::Relaxed).saturating_add(self.refused(quota));
+            let before = std::mem::replace(&mut accounts.told[quota as usize], total);
+            needs.add(quota, total.saturating_sub(before));
+            if !quota.is_rate() {
+                needs.add(quota, self.held(quota));
+            }
+        }
+        needs
     }
 
     /// Sets whether its requests, polls and webhooks rest.
@@ -127,7 +181,7 @@ impl Ledger {
             return Ok(None);
         }
         let now = self.origin.elapsed();
-        let Accounts { quotas: limits, balances } = &mut *self.accounts.lock();
+        let Accounts { quotas: limits, balances, .. } = &mut *self.accounts.lock();
         // Held before the rates are checked: a refusal below drops the place again.
         let place = self.hold_below(Quota::ConcurrentRequests, || limits.limit(Quota::ConcurrentRequests))?;
         let rates = [Quota::RequestsPerSecond]
@@ -139,6 +193,7 @@ impl Ledger {
         }
         // After the checks: a refused request costs nothing, so retries do not prolong the wait.
         balances.charge(limits, Quota::RequestsPerSecond, 1, now);
+        self.spent[Quota::RequestsPerSecond as usize].fetch_add(1, Ordering::Relaxed);
         Ok(Some(place))
     }
 
@@ -152,7 +207,7 @@ impl Ledger {
         }
         // Before the rate: a full tenant would wait in vain.
         self.within(Quota::StoredBytes, || self.stored())?;
-        let Accounts { quotas, balances } = &mut *self.accounts.lock();
+        let Accounts { quotas, balances, .. } = &mut *self.accounts.lock();
         let checked = balances.check(quotas, Quota::EventsPerSecond, self.origin.elapsed());
         checked.map_err(|exceeded| self.refuse(exceeded))
     }
@@ -161,8 +216,9 @@ impl Ledger {
     pub fn charge(&self, quota: Quota, amount: u64) {
         if self.limited.load(Ordering::Relaxed) {
             let now = self.origin.elapsed();
-            let Accounts { quotas, balances } = &mut *self.accounts.lock();
+            let Accounts { quotas, balances, .. } = &mut *self.accounts.lock();
             balances.charge(quotas, quota, amount, now);
+            self.spent[quota as usize].fetch_add(amount, Ordering::Relaxed);
         }
     }
 
@@ -254,7 +310,7 @@ impl Ledger {
     /// that is unknown.
     pub fn used(&self) -> Vec<(Quota, u64, Option<u64>)> {
         let now = self.origin.elapsed();
-        let Accounts { quotas, balances } = &mut *self.accounts.lock();
+        let Accounts { quotas, balances, .. } = &mut *self.accounts.lock();
         balances.settle(quotas, now);
         let used = |quota: Quota| match quota {
             Quota::StoredBytes => Some(self.stored()),
@@ -317,6 +373,35 @@ mod tests {
         tokio::time::advance(Duration::from_secs(4)).await;
         ledger.enter(&both[..1]).unwrap();
         ledger.enter(&both).unwrap_err();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_has_a_part_by_what_it_needs() {
+        let ledger = ledger(&[(Quota::RequestsPerSecond, 80), (Quota::Searches, 8), (Quota::StoredBytes, 100)]);
+        for _ in 0..60 {
+            ledger.enter(&[]).unwrap();
+        }
+        let (_one, _two) = (ledger.hold(Quota::Searches).unwrap(), ledger.hold(Quota::Searches).unwrap());
+        let mine = ledger.needs();
+        let need = |needs: &Needs| {
+            (needs.of(Quota::RequestsPerSecond), needs.of(Quota::Searches), needs.of(Quota::StoredBytes))
+        };
+        assert_eq!(need(&mine), (60, 2, 0));
+        let mut other = Needs::default();
+        other.add(Quota::RequestsPerSecond, 20);
+        ledger.divide(Division::among(&mine, [Some(&other)]));
+        let limits = [Quota::RequestsPerSecond, Quota::Searches, Quota::StoredBytes].map(|quota| ledger.limit(quota));
+        assert_eq!(limits, [Some(55), Some(7), Some(100)]);
+        // More than its part was used: the rest is refused, and needed all the same.
+        assert_eq!(ledger.enter(&[]).unwrap_err().limit, 55);
+        assert_eq!(need(&ledger.needs()), (1, 2, 0), "since the last time");
+        // A change of the quota is divided as well, and alone the server has all of it.
+        let mut quotas = Quotas::default();
+        quotas.set(Quota::RequestsPerSecond, Some(800)).unwrap();
+        ledger.set(1, &quotas);
+        assert_eq!(ledger.limit(Quota::RequestsPerSecond), Some(550));
+        ledger.divide(Division::default());
+        assert_eq!((ledger.limit(Quota::RequestsPerSecond), ledger.limit(Quota::Searches)), (Some(800), None));
     }
 
     #[tokio::test]

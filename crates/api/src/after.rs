@@ -4,11 +4,13 @@ use crate::entry::Lease;
 use crate::params::Params;
 use crate::problem::{Kind, Problem, Result};
 use crate::request::Context;
+use crate::scope::Scope;
 use crate::state::AppState;
 use crate::stream::Run;
 use axum::http::{HeaderMap, HeaderName};
 use meridian_backend::Collection;
 use meridian_model::Positions;
+use std::sync::Arc;
 use tokio::time::{Duration, Instant};
 
 /// The position of a write, as its answer gave it.
@@ -21,13 +23,45 @@ const LOOK_MAX: Duration = Duration::from_millis(250);
 const RETRY: Duration = Duration::from_secs(1);
 
 impl Context {
+    /// The collection of a read. Where this server follows an owner, a client that knows of a write may know of a collection that has not
+    /// arrived here: it is waited for, as the write is. A name that the caller's grant does not cover is absent at once.
+    ///
+    /// # Errors
+    /// As of [`Scope::collection`], with the same answer after a wait.
+    pub async fn collection(&self, state: &Scope, name: &str) -> Result<Arc<dyn Collection>> {
+        let mut found = state.collection(name);
+        // What is wrong with the request is said once there is a collection to ask.
+        let named = position(&self.headers).is_ok_and(|after| after.is_some());
+        let given = Params::parse(self.query.as_deref()).and_then(|mut params| params.take_timeout());
+        let deadline = given.and_then(|given| self.deadline(given, state.config.timeout_default));
+        let waits = named && state.backend.follows() && state.view().covers(name);
+        let (Ok(deadline), true) = (deadline, waits) else { return found };
+        let (until, mut look) = (self.until(state, deadline), LOOK);
+        while found.as_ref().is_err_and(|problem| problem.kind() == Kind::NotFound) {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            self.lease.give_back();
+            tokio::time::sleep(look.min(left)).await;
+            look = (look * 2).min(LOOK_MAX);
+            found = state.collection(name);
+        }
+        found
+    }
+
+    /// How long a request waits for a write.
+    fn until(&self, state: &AppState, deadline: Instant) -> Instant {
+        deadline.min(self.arrived + state.config.timeout_default)
+    }
+
     /// The run of a read, once the collection shows the write that the header `Meridian-After` names, if there is one.
     ///
     /// # Errors
     /// 503 where the write has not arrived by the deadline, or by the default one of requests.
     pub async fn read(&self, state: &AppState, collection: &dyn Collection, deadline: Instant) -> Result<Run> {
         if let Some(after) = position(&self.headers)? {
-            let until = deadline.min(self.arrived + state.config.timeout_default);
+            let until = self.until(state, deadline);
             wait(after, collection, &self.lease, until, state.backend.follows()).await?;
         }
         self.lease.run(state, deadline).await

@@ -1,9 +1,13 @@
 //! `/aggregate` and `/density`: aggregates of events.
 
 use crate::after;
+#[cfg(feature = "flight")]
+use crate::ask::Ask;
 use crate::contract::ExplainedGroups;
 use crate::entry::Path;
 use crate::errors;
+#[cfg(feature = "flight")]
+use crate::flight::tables;
 use crate::groups;
 use crate::items;
 use crate::params::Params;
@@ -31,7 +35,7 @@ const SIDE_DEFAULT: u32 = 64;
 
 /// `GET /collections/{c}/aggregate`
 pub async fn aggregate(state: Scope, Path(name): Path<String>, context: Context) -> Result<Response> {
-    let collection = state.collection(&name)?;
+    let collection = context.collection(&state, &name).await?;
     let schema = collection.schema();
     let mut params = Params::parse(context.query.as_deref())?;
     let format = format::choose(params.take("f"), &context.headers, GROUPS)?;
@@ -58,6 +62,12 @@ pub async fn aggregate(state: Scope, Path(name): Path<String>, context: Context)
     let selection = items::take_selection(params, &schema)?;
     let history = selection.history;
     let question = Aggregate { predicate: selection.predicate, functions, windows, by, empty };
+    #[cfg(feature = "flight")]
+    if let Some(Ask::Describe { .. }) = context.ask {
+        return tables::described(&tables::groups_schema(&question, &schema));
+    }
+    #[cfg(feature = "flight")]
+    let asks_for_arrow = context.ask.is_some();
 
     let deadline = context.deadline(timeout, state.config.timeout_default)?;
     let run = context.read(&state, &*collection, deadline).await?;
@@ -74,6 +84,14 @@ pub async fn aggregate(state: Scope, Path(name): Path<String>, context: Context)
             };
             serde_json::to_vec(&explained).map_err(Problem::internal)?
         } else {
+            #[cfg(feature = "flight")]
+            if asks_for_arrow {
+                return stream::finished(
+                    &shared,
+                    head(&shared, &read.head),
+                    tables::groups(answer, &question, schema)?,
+                );
+            }
             // Written without a tree of values: there may be many groups.
             let mut out = Vec::with_capacity(64 + 96 * answer.groups.len());
             match format {
@@ -94,7 +112,7 @@ pub async fn aggregate(state: Scope, Path(name): Path<String>, context: Context)
 
 /// `GET /collections/{c}/density`
 pub async fn density(state: Scope, Path(name): Path<String>, context: Context) -> Result<Response> {
-    let collection = state.collection(&name)?;
+    let collection = context.collection(&state, &name).await?;
     let schema = collection.schema();
     selection::has_place(&schema, "density")?;
     let mut params = Params::parse(context.query.as_deref())?;
@@ -111,6 +129,12 @@ pub async fn density(state: Scope, Path(name): Path<String>, context: Context) -
     params.finish_with(&selection::queryable_names(&schema))?;
     let history = selection.history;
     let question = meridian_query::Density { predicate: selection.predicate, bbox, width, height };
+    #[cfg(feature = "flight")]
+    if let Some(Ask::Describe { .. }) = context.ask {
+        return tables::described(&tables::density_schema(&question));
+    }
+    #[cfg(feature = "flight")]
+    let asks_for_arrow = context.ask.is_some();
 
     let deadline = context.deadline(timeout, state.config.timeout_default)?;
     let run = context.read(&state, &*collection, deadline).await?;
@@ -123,6 +147,10 @@ pub async fn density(state: Scope, Path(name): Path<String>, context: Context) -
             let explained = ExplainedGroups { account: items::account(&read.head, &answer.stats), groups: None };
             serde_json::to_vec(&explained).map_err(Problem::internal)?
         } else {
+            #[cfg(feature = "flight")]
+            if asks_for_arrow {
+                return stream::finished(&shared, head(&shared, &read.head), tables::density(answer, &question)?);
+            }
             let mut out = Vec::with_capacity(128 + 4 * answer.counts.len());
             let [west, south, east, north] = bbox;
             let _ = write!(

@@ -71,7 +71,7 @@ pub fn store_problem(error: StoreError) -> Problem {
             // The name alone: clients have no need of the server's paths.
             let file = path.file_name().unwrap_or_default().to_string_lossy();
             let detail = format!(
-                "events that the request needs cannot be read ({file}: {detail}): `meridian check --repair` keeps what can be read, and reports what is missing"
+                "events that the request needs cannot be read ({file}: {detail}): `meridian check` lists the damage; of a data folder `meridian check --repair` keeps what can be read"
             );
             Problem::new(Kind::Damaged, detail)
         }

@@ -1,6 +1,6 @@
 //! The HTTP server of Meridian: OGC API - Features and Tiles, aggregates, the places profile, pages and metrics.
 //!
-//! The crate is a library around one function, [`serve`]. It takes a listener, an [`AppState`] over an open store and
+//! The crate is a library around one function, [`serve`]. It takes listeners, an [`AppState`] over an open store and
 //! a future that completes when the server is to stop. It promises that
 //! - every refusal is an RFC 9457 problem that names the parameter, field or line at fault;
 //! - responses are streamed, and stop costing anything once their client disconnects or their deadline passes;
@@ -16,6 +16,7 @@
 mod access;
 mod after;
 mod analysis;
+mod ask;
 mod audit;
 mod background;
 mod backup;
@@ -29,6 +30,8 @@ mod credentials;
 mod entry;
 mod errors;
 mod files;
+#[cfg(feature = "flight")]
+mod flight;
 #[doc(hidden)]
 pub mod fuzzed;
 mod groups;
@@ -84,5 +87,5 @@ pub use guard::{HostName, Hosts, WebOrigin};
 pub use items::write::BATCH_TIMES;
 pub use monitor::serve_monitors;
 pub use network::Network;
-pub use server::serve;
+pub use server::{Listeners, serve};
 pub use state::{AppState, StateInner};

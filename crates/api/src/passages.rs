@@ -24,7 +24,7 @@ use serde_json::Value;
 
 /// `GET /collections/{c}/tracks`
 pub async fn get(state: Scope, Path(name): Path<String>, context: Context) -> Result<Response> {
-    let collection = state.collection(&name)?;
+    let collection = context.collection(&state, &name).await?;
     let schema = collection.schema();
     let mut params = Params::parse(context.query.as_deref())?;
     format::only("json", &mut params)?;

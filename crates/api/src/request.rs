@@ -1,5 +1,6 @@
 //! A request before its handler reads it: arrival time, id, deadline and base URL.
 
+use crate::ask::Ask;
 use crate::entry::{Dispatch, Lease, Peer, is_forwarded};
 use crate::params::format::{self, Format, PAGES};
 use crate::params::{self, Params};
@@ -33,6 +34,8 @@ pub struct Context {
     pub query: Option<String>,
     /// The path, undecoded.
     pub path: String,
+    /// What a call over Arrow Flight wants; none over HTTP.
+    pub ask: Option<Ask>,
     /// Scheme and authority under which the client reached the server, without a final slash.
     pub base: String,
     timeout_max: Duration,
@@ -43,8 +46,12 @@ impl FromRequestParts<AppState> for Context {
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self> {
         let dispatch = parts.extensions.get::<Dispatch>();
-        let Dispatch { arrival, id, lease, .. } =
+        let Dispatch { arrival, id, lease, caller, segments, .. } =
             dispatch.ok_or_else(|| Problem::internal("a request that did not pass the entry point"))?;
+        let ask = parts.extensions.get::<Ask>().cloned();
+        if let Some(ask) = &ask {
+            ask.check(&caller.tenant, segments)?;
+        }
         Ok(Context {
             arrived: arrival.at,
             peer: arrival.peer,
@@ -53,6 +60,7 @@ impl FromRequestParts<AppState> for Context {
             lease: lease.clone(),
             query: parts.uri.query().map(str::to_owned),
             path: parts.uri.path().to_owned(),
+            ask,
             base: base_url(state, parts, arrival.secure),
             // Nothing after this reads them from the request.
             headers: std::mem::take(&mut parts.headers),

@@ -1,6 +1,6 @@
 //! The accept loop: connections, with limits on their number and on how slow they may be.
 
-use crate::connection::{self, Addresses, Tls};
+use crate::connection::{self, Addresses, Door, Tls};
 use crate::credentials;
 use crate::entry::Entry;
 use crate::issuers;
@@ -9,11 +9,12 @@ use crate::sign_in;
 use crate::state::AppState;
 use std::future::Future;
 use std::io;
+use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use tokio::net::{TcpListener, UnixListener, UnixStream};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -22,19 +23,37 @@ const TOO_MANY_CONNECTIONS: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nConten
 Retry-After: 1\r\nConnection: close\r\nContent-Length: 116\r\n\r\n\
 {\"type\":\"urn:meridian:problem:overloaded\",\"title\":\"Server overloaded\",\"status\":503,\"detail\":\"too many connections\"}\n";
 
-/// Serves on `listener` until `shutdown` completes, then lets running requests finish for at most
+/// Where clients come in.
+#[derive(Debug)]
+pub struct Listeners {
+    /// HTTP.
+    pub http: TcpListener,
+    /// Arrow Flight, if it is served.
+    pub flight: Option<TcpListener>,
+    /// The control socket, whose clients are operators: only the owner of the data folder can connect to it.
+    pub control: Option<UnixListener>,
+}
+
+impl From<TcpListener> for Listeners {
+    fn from(http: TcpListener) -> Listeners {
+        Listeners { http, flight: None, control: None }
+    }
+}
+
+/// Serves on `listeners` until `shutdown` completes, then lets running requests finish for at most
 /// [`crate::ServerConfig::shutdown_grace`] and returns. The store stays open: the caller closes it.
 ///
-/// With `tls`, clients of `listener` must use TLS, and may use HTTP/2. A client on `control` is an operator: only the
-/// owner of the data folder can connect to it.
+/// With `tls`, clients of the network must use TLS, and may use HTTP/2. The limits on connections hold for HTTP and
+/// Flight together.
 pub async fn serve(
-    listener: TcpListener,
-    control: Option<UnixListener>,
+    listeners: impl Into<Listeners>,
     tls: Option<Tls>,
     state: AppState,
     shutdown: impl Future<Output = ()> + Send,
 ) -> io::Result<()> {
-    let entry = Arc::new(Entry::new(state.clone(), listener.local_addr()?)?);
+    let Listeners { http, flight, control } = listeners.into();
+    let entry = Arc::new(Entry::new(state.clone(), http.local_addr()?)?);
+    let (door, of_flight) = (Door::Http(entry.clone()), flight_door(flight.as_ref(), &state)?);
     // Before the first connection, so that no write is acknowledged while nothing evaluates it.
     state.saved.run()?;
     // Ended with this function: requests wait until its end.
@@ -50,7 +69,7 @@ pub async fn serve(
     let (mut connections, addresses) = (JoinSet::new(), Addresses::default());
     let mut shutdown = pin!(shutdown);
     loop {
-        let (stream, address) = tokio::select! {
+        let (accepted, door) = tokio::select! {
             () = shutdown.as_mut() => break,
             // Ended tasks stay in the set until they are joined.
             Some(_) = connections.join_next(), if !connections.is_empty() => {
@@ -62,16 +81,17 @@ pub async fn serve(
                 connections.spawn(connection::serve_owner(stream, entry.clone(), stopping.clone()));
                 continue;
             }
-            accepted = listener.accept() => match accepted {
-                Ok((stream, address)) => (stream, address.ip()),
-                Err(e) => {
-                    // Out of file descriptors, or a client that disconnected while it was queued: neither ends the
-                    // server.
-                    tracing::warn!(error = %e, "could not accept a connection");
-                    tokio::time::sleep(Duration::from_millis(20)).await;
-                    continue;
-                }
-            },
+            accepted = http.accept() => (accepted, &door),
+            accepted = accept(flight.as_ref()) => (accepted, of_flight.as_ref().unwrap_or(&door)),
+        };
+        let (stream, address) = match accepted {
+            Ok((stream, address)) => (stream, address.ip()),
+            Err(e) => {
+                // Out of file descriptors, or a client that disconnected while it was queued: neither ends the server.
+                tracing::warn!(error = %e, "could not accept a connection");
+                tokio::time::sleep(Duration::from_millis(20)).await;
+                continue;
+            }
         };
         // A proxy's connections are those of its clients.
         let is_proxy = state.config.proxies.iter().any(|network| network.contains(address));
@@ -80,8 +100,8 @@ pub async fn serve(
         let Some(counted) = counted else {
             state.metrics.connections_refused.fetch_add(1, Ordering::Relaxed);
             // `try_write` never waits: the accept loop must not depend on a client that is refused. A new socket's
-            // buffer takes these few bytes. Within TLS nobody could read them.
-            if tls.is_none() {
+            // buffer takes these few bytes. Within TLS, or over HTTP/2, nobody could read them.
+            if tls.is_none() && matches!(door, Door::Http(_)) {
                 let _ = stream.try_write(TOO_MANY_CONNECTIONS);
             }
             continue;
@@ -90,11 +110,11 @@ pub async fn serve(
         let _ = stream.set_nodelay(true);
         // Before its task, whose first request may ask for this number.
         state.metrics.connections_open.store(connections.len() + 1, Ordering::Relaxed);
-        connections.spawn(connection::serve(stream, address, counted, tls.clone(), entry.clone(), stopping.clone()));
+        connections.spawn(connection::serve(stream, address, counted, tls.clone(), door.clone(), stopping.clone()));
     }
     // First of all: a client that connects from now on is refused at once and can try another server. Otherwise it
     // would wait in the backlog of one that stops.
-    drop((listener, control));
+    drop((http, flight, control));
     state.stopping.store(true, Ordering::Relaxed);
     // Ends streams and searches, which would not end themselves: their readers get a last message, and their
     // connections close.
@@ -117,6 +137,31 @@ pub async fn serve(
         Err(e) => tracing::error!(error = %e, "saved searches did not stop cleanly"),
     }
     Ok(())
+}
+
+/// What answers clients of Arrow Flight.
+#[cfg(feature = "flight")]
+fn flight_door(listener: Option<&TcpListener>, state: &AppState) -> io::Result<Option<Door>> {
+    let Some(listener) = listener else { return Ok(None) };
+    // An entry of its own: the address that it listens on is one of its names.
+    let entry = Entry::new(state.clone(), listener.local_addr()?)?;
+    Ok(Some(Door::Flight(Arc::new(crate::flight::Flight::new(Arc::new(entry))?))))
+}
+
+#[cfg(not(feature = "flight"))]
+fn flight_door(listener: Option<&TcpListener>, _: &AppState) -> io::Result<Option<Door>> {
+    match listener {
+        None => Ok(None),
+        Some(_) => Err(io::Error::other("this program was built without the feature `flight`")),
+    }
+}
+
+/// The next connection of a client of Arrow Flight; never where it is not served.
+async fn accept(listener: Option<&TcpListener>) -> io::Result<(TcpStream, SocketAddr)> {
+    match listener {
+        Some(listener) => listener.accept().await,
+        None => std::future::pending().await,
+    }
 }
 
 /// The next connection to the control socket; never where there is none.

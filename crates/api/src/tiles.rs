@@ -65,7 +65,7 @@ pub async fn tile(
     Path((name, set, matrix, row, column)): Path<(String, String, String, String, String)>,
     context: Context,
 ) -> Result<Response> {
-    let collection = state.collection(&name)?;
+    let collection = context.collection(&state, &name).await?;
     tilesets::check(&set)?;
     let z: u8 = path_number(&matrix, ZOOM_MAX.into(), "tile matrix")? as u8;
     // Cannot overflow: the zoom was checked above.

@@ -7,8 +7,8 @@ use meridian_model::{Batch, Field, Positions, Schema, Seq, Seqs};
 use meridian_query::partial::Partial;
 use meridian_query::wire::Question;
 use meridian_query::{
-    Aggregate, Aggregated, Control, Density, DensityCounts, Explanation, Items, Passages, PassagesResult, QueryError,
-    Tile, TileResult, Track, TrackResult,
+    Aggregate, Aggregated, Control, Cursor, Density, DensityCounts, Explanation, Items, Passages, PassagesResult,
+    QueryError, Tile, TileResult, Track, TrackResult,
 };
 use meridian_store::seams::Random;
 use meridian_store::{CollectionStats, Settings, StoreError, Write, WriteError};
@@ -102,6 +102,10 @@ pub trait Collection: Debug + Send + Sync {
 
     /// Events in an order, one page or all of them.
     fn items(&self, at: At, question: &Items, control: &Control) -> Result<Box<dyn Rows>, QueryError>;
+
+    /// Where to cut all events in natural order into at most `parts` parts of about as many events, for
+    /// [`Items::after`] and [`Items::until`]: ascending, fewer than `parts`.
+    fn cuts(&self, at: At, parts: usize, control: &Control) -> Result<Vec<Cursor>, QueryError>;
 
     /// The number of events that match; `None` if more than `tested_max` of them would have to be tested one by one.
     fn count(

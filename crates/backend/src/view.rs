@@ -80,7 +80,8 @@ impl View {
         self.backend.remove(self.tenant(), name)
     }
 
-    fn covers(&self, name: &str) -> bool {
+    /// Whether the caller sees a collection of this name, if there is one.
+    pub fn covers(&self, name: &str) -> bool {
         self.caller.grant.collections.covers(name)
     }
 }

@@ -29,12 +29,17 @@ impl Calls {
         Calls { handle }
     }
 
-    /// Waits for the answer of a call, until its deadline. A call past it is given up, and may have taken effect, or may yet.
+    /// The answer of a call, whose errors are of a disk.
     pub(crate) fn wait<T>(
         &self,
         within: Duration,
         call: impl Future<Output = object_store::Result<T>>,
     ) -> io::Result<T> {
+        self.answer(within, call)?.map_err(error_of)
+    }
+
+    /// Waits for the answer of a call, until its deadline. A call past it is given up, and may have taken effect, or may yet.
+    pub(crate) fn answer<T>(&self, within: Duration, call: impl Future<Output = T>) -> io::Result<T> {
         // Polled on this thread and not by `Handle::block_on`, which panics on a thread of the runtime; a task that such a thread
         // spawned would wait for it in turn.
         let _runtime = self.handle.enter();
@@ -44,7 +49,7 @@ impl Calls {
         let mut context = Context::from_waker(&waker);
         loop {
             match call.as_mut().poll(&mut context) {
-                Poll::Ready(Ok(answer)) => return answer.map_err(error_of),
+                Poll::Ready(Ok(answer)) => return Ok(answer),
                 Poll::Ready(Err(_)) => {
                     let detail = format!("the bucket did not answer within {} s", within.as_secs());
                     return Err(io::Error::new(ErrorKind::TimedOut, detail));

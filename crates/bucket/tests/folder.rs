@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "helpers of tests may fail a test")]
 #![allow(clippy::disallowed_methods, reason = "tests read files as they are")]
 
-use meridian_bucket::open;
+use meridian_bucket::{S3Options, open};
 use meridian_model::builder::Value;
 use meridian_model::{Batch, BatchBuilder, Field, FieldType, GeometryType, IdRole, Schema, TimeRole};
 use meridian_store::bucket::{Bucket, Put};
@@ -34,7 +34,8 @@ impl World {
     /// The bucket as one more process opens it.
     fn bucket(&self) -> Arc<dyn Bucket> {
         let random: Arc<dyn Random> = Arc::new(SystemRandom::new());
-        open(&format!("file://{}", self.path("bucket").display()), self.runtime.handle(), &random).unwrap()
+        let address = format!("file://{}", self.path("bucket").display());
+        open(&address, &S3Options::default(), self.runtime.handle(), &random).unwrap()
     }
 }
 
@@ -123,7 +124,8 @@ fn a_folder_that_cannot_be_written_is_refused_with_its_name() {
     let world = World::new();
     std::fs::write(world.path("file"), b"").unwrap();
     let random: Arc<dyn Random> = Arc::new(SystemRandom::new());
-    let refused = open(&format!("file://{}/b", world.path("file").display()), world.runtime.handle(), &random);
+    let address = format!("file://{}/b", world.path("file").display());
+    let refused = open(&address, &S3Options::default(), world.runtime.handle(), &random);
     let message = refused.unwrap_err().to_string();
     assert!(message.contains("could not create") && message.contains("file/b"), "{message}");
 }

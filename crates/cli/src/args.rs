@@ -52,9 +52,12 @@ impl TargetArgs {
 pub struct OwnerArgs {
     #[command(flatten)]
     target: TargetArgs,
-    /// Work on the bucket of a cluster, file://DIR, whether or not servers serve it
+    /// Work on the bucket of a cluster, file://DIR or s3://BUCKET/PREFIX, whether or not servers serve it
     #[arg(long, value_name = "ADDRESS", help_heading = "Where", conflicts_with_all = ["data", "url"])]
     bucket: Option<String>,
+    /// Settings of a process of the cluster, in TOML: they say how the store of --bucket s3://… is reached
+    #[arg(long, value_name = "FILE", help_heading = "Where", requires = "bucket")]
+    config: Option<PathBuf>,
 }
 
 /// Where a command works that administers, decided.
@@ -62,14 +65,19 @@ pub enum OwnerTarget {
     /// A folder or a server.
     Target(Target),
     /// The bucket at this address.
-    Bucket(String),
+    Bucket {
+        /// `file://DIR` or `s3://BUCKET/PREFIX`.
+        address: String,
+        /// Settings of a process of its cluster.
+        config: Option<PathBuf>,
+    },
 }
 
 impl OwnerArgs {
     /// `--bucket` wins over what the environment names.
     pub fn resolve(&self) -> OwnerTarget {
         match &self.bucket {
-            Some(address) => OwnerTarget::Bucket(address.clone()),
+            Some(address) => OwnerTarget::Bucket { address: address.clone(), config: self.config.clone() },
             None => OwnerTarget::Target(self.target.resolve()),
         }
     }

@@ -5,6 +5,8 @@
 use crate::args::{OwnerTarget, Target, folder_exists};
 #[cfg(feature = "cluster")]
 use crate::calls::calls;
+#[cfg(feature = "cluster")]
+use crate::config::{Config, S3};
 use crate::control;
 use crate::failure::Failure;
 use crate::http::{Parameter, Server};
@@ -30,6 +32,9 @@ use tokio::task::JoinHandle;
 const TURN_MAX: Duration = Duration::from_secs(10);
 /// How often it checks again.
 const TURN_INTERVAL: Duration = Duration::from_millis(50);
+/// How often a command on a bucket takes up what its owner has flushed.
+#[cfg(feature = "cluster")]
+const FOLLOW: Duration = Duration::from_millis(500);
 
 /// The side that answers requests.
 pub struct Client {
@@ -64,15 +69,16 @@ impl Client {
         match target {
             OwnerTarget::Target(Target::Server(address)) => Ok(Client { server: Server::at(address)?, own: None }),
             OwnerTarget::Target(Target::Folder(folder)) => Client::of_served(folder),
-            OwnerTarget::Bucket(address) => Client::of_bucket(address),
+            OwnerTarget::Bucket { address, config } => Client::of_bucket(address, config.as_deref()),
         }
     }
 
     /// A client of the records in a bucket, and of what owners have flushed to it, which is not changed.
     #[cfg(feature = "cluster")]
-    fn of_bucket(address: &str) -> Result<Client, Failure> {
+    fn of_bucket(address: &str, config: Option<&Path>) -> Result<Client, Failure> {
         let (seams, runtime) = (Seams::real(), Own::runtime()?);
-        let bucket = meridian_bucket::open(address, &calls()?, &seams.random).map_err(|e| match e {
+        let s3 = config.map(Config::read).transpose()?.map_or_else(S3::default, |config| config.cluster.s3).options();
+        let bucket = meridian_bucket::open(address, &s3, &calls()?, &seams.random).map_err(|e| match e {
             StoreError::Invalid(what) => Failure::Usage(format!("--bucket {address}: {what}")),
             other => other.into(),
         })?;
@@ -82,12 +88,22 @@ impl Client {
         // It needs a folder for its lock alone.
         let in_memory = Seams { disk: Arc::new(MemoryDisk::new()), ..seams };
         let store = Arc::new(Store::open_read_only(options, in_memory, bucket)?);
+        let followed = Arc::downgrade(&store);
+        // A removal waits until other servers know of the suspension, and looks again.
+        runtime.spawn(async move {
+            loop {
+                tokio::time::sleep(FOLLOW).await;
+                let Some(store) = followed.upgrade() else { return };
+                // What is not taken up now is tried again.
+                let _ = tokio::task::spawn_blocking(move || store.refresh()).await;
+            }
+        });
         let backend = Embedded::with_records(store.clone(), records);
         Client::of_own(Own::serve(address, runtime, store, backend)?)
     }
 
     #[cfg(not(feature = "cluster"))]
-    fn of_bucket(address: &str) -> Result<Client, Failure> {
+    fn of_bucket(address: &str, _config: Option<&Path>) -> Result<Client, Failure> {
         Err(Failure::Usage(format!("--bucket {address}: this program was built without the feature `cluster`")))
     }
 
@@ -210,7 +226,7 @@ impl Own {
         let state = AppState::new(backend, &seams, config).map_err(refused)?;
         // The folder's owner runs this command. Other users of this machine reach the port too, but not the token.
         let token = state.registry.create_passing(state.now()).map_err(refused)?;
-        let served = runtime.spawn(meridian_api::serve(listener, None, None, state, async {
+        let served = runtime.spawn(meridian_api::serve(listener, None, state, async {
             let _ = stopped.await;
         }));
         Ok((Own { store, runtime, stop, served }, url, token))

@@ -13,6 +13,7 @@ mod images;
 mod memory;
 mod nats;
 mod observe;
+mod s3;
 mod search;
 mod server;
 mod sign_in;
@@ -29,6 +30,8 @@ use meridian_federation::provider::shipped;
 use meridian_federation::{Classifier, ImageSettings};
 use meridian_store::{Durability, Options};
 pub use observe::Traces;
+#[cfg(feature = "cluster")]
+pub use s3::S3;
 use setting::Setting;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -38,6 +41,8 @@ use toml::Value;
 pub struct Config {
     /// Address to listen on.
     pub listen: String,
+    /// Address to serve Arrow Flight to clients on; empty: none.
+    pub flight_listen: String,
     /// Certificate and key, if the server speaks TLS.
     pub tls: TlsFiles,
     /// Role of this process.
@@ -68,6 +73,7 @@ impl Default for Config {
     fn default() -> Self {
         let mut config = Config {
             listen: "127.0.0.1:7117".to_owned(),
+            flight_listen: String::new(),
             tls: TlsFiles::default(),
             role: Role::All,
             cluster: Cluster::default(),
@@ -119,6 +125,7 @@ fn all() -> impl Iterator<Item = &'static Setting> {
         observe::SETTINGS,
         cluster::SETTINGS,
         nats::SETTINGS,
+        s3::SETTINGS,
     ]
     .into_iter()
     .flatten()

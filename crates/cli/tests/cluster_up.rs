@@ -66,6 +66,16 @@ fn a_cluster_for_trial_starts_takes_over_stops_and_starts_again() {
     up.of("gateway").iter().for_each(|gateway| up.finds(gateway, 2));
     up.of("scan").iter().for_each(|scan| up.finds(scan, 2));
     assert_ne!(named(&up.of("owner"), name)["pid"], killed["pid"]);
+    // One that stands by is there, unless it is paused.
+    let owners = up.of("owner");
+    let standby = owners.iter().find(|one| one["name"] != status["owner"]["node"]).unwrap();
+    let pid = u32::try_from(standby["pid"].as_u64().unwrap()).unwrap();
+    let answers = |status: &Value| named(status["processes"].as_array().unwrap(), &standby["name"])["answers"].clone();
+    up.becomes("two owners", |status| answers(status) == Value::Null);
+    send(pid, "STOP");
+    up.becomes("one that is paused", |status| answers(status) == json!(false));
+    send(pid, "CONT");
+    up.becomes("two owners again", |status| answers(status) == Value::Null);
 
     // Stopped by a signal, or killed: its processes end, and the next start has its ports and its data.
     let addresses = |up: &Up| -> Vec<Value> {

@@ -4,43 +4,11 @@
 
 mod common;
 
+use common::mount::{Mount, quietly};
 use common::{Server, command, count_in_folder, counted, meridian};
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
-
-/// A file system on a folder, for as long as this lives.
-struct Mount(tempfile::TempDir);
-
-impl Mount {
-    /// `None`, said loudly, where mounting is not allowed.
-    fn new(args: &[&str]) -> Option<Mount> {
-        let folder = tempfile::tempdir().unwrap();
-        if let Err(why) = quietly(Command::new("mount").args(args).arg(folder.path())) {
-            eprintln!(
-                "\n*** NOT TESTED ON A REAL DISK: mount {args:?} is not possible here ({why}). The store's simulator and \
-                 its tests of faults, over a disk in memory, must do. ***\n"
-            );
-            return None;
-        }
-        Some(Mount(folder))
-    }
-
-    fn path(&self) -> &Path {
-        self.0.path()
-    }
-}
-
-impl Drop for Mount {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg("-l").arg(self.0.path()).status();
-    }
-}
-
-fn quietly(command: &mut Command) -> Result<(), String> {
-    let output = command.stdin(Stdio::null()).output().map_err(|e| e.to_string())?;
-    if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).trim().to_owned()) }
-}
 
 fn events(batch: u64, count: u64) -> String {
     let event = |n: u64| {

@@ -57,6 +57,35 @@ fn a_simulation_answers_with_the_json_of_the_contract_and_the_same_twice() {
 }
 
 #[test]
+fn a_table_of_measurements_is_laid_beside_its_simulation() {
+    let folder = tempfile::tempdir().unwrap();
+    let (tier, figures) = (study("bench/studies/scan-forecast.toml"), folder.path().join("some.toml"));
+    let row = |name: &str, more: &str, mean: f64| {
+        format!(
+            "[[trial]]\nname = '{name}'\ngroup = 'tier'\n{more}\nfigures = {{ mean_ms = {mean:?} }}\nalso = {{ busy_events = 0.0 }}\n"
+        )
+    };
+    let set = "set = { workload = 'grep', threads = 16, measured_scans = 10, warm_up_scans = 0 }";
+    let fit = "source = 'a test'\n[[fit]]\ngroup = 'tier'\nparameters = ['costs.read_us']\nseeds = 1\n";
+    let rows = format!("{fit}{}{}", row("known", &format!("fit = true\n{set}"), 100.0), row("asked", set, 1.0));
+    std::fs::write(&figures, rows).unwrap();
+    let out = folder.path().join("forecast");
+    let args = ["lab", "simulate", &tier, "--against", text(&figures), "--out", text(&out)];
+    let ran = meridian(&args).ended(0);
+    assert!(ran.out.contains("fitted to") && ran.out.contains("mean_ms: 1 trials predicted"), "{}", ran.out);
+    let json = meridian(&[&args[..], &["--json"]].concat()).ended(0);
+    let json: Value = serde_json::from_str(&json.out).unwrap();
+    assert_eq!((&json["trials"][0]["fitted"], &json["trials"][1]["fitted"]), (&Value::Bool(true), &Value::Bool(false)));
+    assert_eq!(json["agreement"]["mean_ms"]["worst"], "asked");
+    for name in ["forecast.json", "forecast.svg", "forecast.png"] {
+        assert!(out.join(name).is_file(), "{name}");
+    }
+    let wrong = ["lab", "simulate", &tier, "--against", text(&figures), "--calibrate", text(&figures)];
+    meridian(&wrong).ended(2).says(&["--calibrate", "--against"]);
+    meridian(&["lab", "simulate", &study(SEARCH), "--against", text(&figures)]).ended(2).says(&["trial \"known\""]);
+}
+
+#[test]
 fn two_runs_are_held_against_each_other_in_words_pictures_and_exit_codes() {
     let folder = tempfile::tempdir().unwrap();
     // Three runs of each: one decides nothing.

@@ -64,14 +64,19 @@ pub(crate) fn find_ids(scan: &mut Scan, ids: &[String]) -> Result<Vec<(u32, Run)
 }
 
 /// Events by id, in natural order.
-pub(crate) fn by_id_natural(scan: &mut Scan, ids: &[String], after: Option<(Key, Seq)>) -> Result<Listed, QueryError> {
+pub(crate) fn by_id_natural(
+    scan: &mut Scan,
+    ids: &[String],
+    after: Option<(Key, Seq)>,
+    until: Option<(Key, Seq)>,
+) -> Result<Listed, QueryError> {
     let mut found = Vec::new();
     for (part, run) in find_ids(scan, ids)? {
         if scan.test(part, &run)?.is_empty() {
             continue;
         }
         let place = scan.place_of(part, run.rows.start)?;
-        if after.is_none_or(|after| place > after) {
+        if after.is_none_or(|after| place > after) && until.is_none_or(|until| place <= until) {
             found.push((place, Pick { part, row: run.rows.start, seq: place.1 }));
         }
     }

@@ -28,6 +28,8 @@ pub(crate) struct Natural {
     parts: Vec<(usize, bool)>,
     /// Only events after this place are wanted.
     after: Option<(Key, Seq)>,
+    /// Only events up to this place are wanted, the event there included.
+    until: Option<(Key, Seq)>,
     /// Streams of the current sections, which overlap no other section.
     streams: Vec<Stream>,
     /// Next place of each stream, the min on top; empty where there is only one stream.
@@ -47,6 +49,8 @@ struct Section {
 struct Stream {
     part: u32,
     candidates: Candidates,
+    /// Rows from this one on are not wanted.
+    upto: u32,
     /// Found but not tested.
     run: Option<Run>,
     /// Tested but not given.
@@ -62,8 +66,8 @@ struct Found {
 }
 
 impl Natural {
-    /// The stream of all events after a place.
-    pub(crate) fn new(scan: &mut Scan, after: Option<(Key, Seq)>) -> Natural {
+    /// The stream of all events after a place, and up to another.
+    pub(crate) fn new(scan: &mut Scan, after: Option<(Key, Seq)>, until: Option<(Key, Seq)>) -> Natural {
         let mut waiting = Vec::new();
         let mut parts = Vec::new();
         for part in scan.parts() {
@@ -79,7 +83,7 @@ impl Natural {
         }
         // Reversed, because sections are popped from the end.
         waiting.sort_by_key(|section| Reverse(section.first));
-        Natural { waiting, parts, after, streams: Vec::new(), heads: BinaryHeap::new() }
+        Natural { waiting, parts, after, until, streams: Vec::new(), heads: BinaryHeap::new() }
     }
 
     /// The next events, at most `want`; fewer than that, and fewer than [`ENOUGH`], only if there are no more.
@@ -136,9 +140,14 @@ impl Natural {
             Some(after) if section.last < (after.0.class(), after.0.bucket()) => return Ok(None),
             Some(after) => scan.seek(section.part, after)?,
         };
+        let upto = match self.until {
+            None => u32::MAX,
+            Some(until) if section.first > (until.0.class(), until.0.bucket()) => return Ok(None),
+            Some(until) => scan.seek(section.part, until)?,
+        };
         // Bridged: testing a few rows in vain costs less than many short runs.
         let candidates = Candidates::of_tree(scan, section.part, section.tree, from).bridged();
-        let mut stream = Stream { part: section.part, candidates, run: None, found: Found::default() };
+        let mut stream = Stream { part: section.part, candidates, upto, run: None, found: Found::default() };
         stream.advance(scan);
         Ok(stream.run.is_some().then_some(stream))
     }
@@ -179,7 +188,11 @@ impl Stream {
     fn advance(&mut self, scan: &mut Scan) {
         if self.run.is_none() {
             let predicate = &scan.predicate;
-            self.run = self.candidates.next(&mut scan.stats, &mut |node, whole| search_step(predicate, node, whole));
+            let run = self.candidates.next(&mut scan.stats, &mut |node, whole| search_step(predicate, node, whole));
+            // Runs come in order of rows: the first one beyond the end is the end.
+            self.run = run
+                .filter(|run| run.rows.start < self.upto)
+                .map(|run| Run { rows: run.rows.start..run.rows.end.min(self.upto), ..run });
         }
     }
 

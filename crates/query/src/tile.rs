@@ -177,7 +177,14 @@ fn draw(
     let grid = Grid::of(schema);
     // One more than are drawn: it shows that there are too many, should the count have stopped at its limit of
     // tests.
-    let wanted = Items { predicate, order: Order::Natural, limit: Some(TILE_EVENTS_MAX + 1), after: None, projection };
+    let wanted = Items {
+        predicate,
+        order: Order::Natural,
+        limit: Some(TILE_EVENTS_MAX + 1),
+        after: None,
+        until: None,
+        projection,
+    };
     let mut answer = items(snapshot, &wanted, control)?;
     let canvas = Canvas::new(question.z, question.column, question.row, BUFFER, TOLERANCE);
     let id_key = if schema.field_index("id").is_some() { "@id" } else { "id" };

@@ -17,4 +17,4 @@ mod owner;
 mod wire;
 
 pub use gateway::{RemoteBackend, RemoteOptions};
-pub use owner::{Controls, ServeOptions, serve};
+pub use owner::{Controls, Owns, ServeOptions, serve};

@@ -161,7 +161,7 @@ pub enum WriteError {
     /// The disk failed while the batch was being written: whether it is stored is known only after a restart.
     #[error("the write failed and the collection takes no more: {0}")]
     Failed(String),
-    /// Whether the events are stored is not known: the server that wrote them went away before it answered.
+    /// Whether the events are stored is not known: the server that wrote them went away before it answered, or its log does not answer.
     #[error("whether the events are stored is not known: {0}")]
     Unknown(String),
     /// Some partitions have stored their events, and others have not.
@@ -178,6 +178,11 @@ pub enum WriteError {
 }
 
 impl WriteError {
+    /// The refusal of a collection that takes no writes. `reopens`: until its process has opened it again, or another one has.
+    pub(crate) fn refused(why: &str, reopens: bool) -> WriteError {
+        if reopens { WriteError::Busy(why.to_owned()) } else { WriteError::Refused(why.to_owned()) }
+    }
+
     /// The refusal of a write for which no flush has made room in time.
     pub fn no_room() -> WriteError {
         WriteError::Busy("memory for new events is full and its flush to disk lags behind: try again later".to_owned())

@@ -72,6 +72,7 @@ pub use snapshot::Snapshot;
 pub use snapshot::prior::PriorEventReader;
 pub use snapshot::since::Since;
 pub use store::Store;
+pub use store::candidate::Candidate;
 pub use store::damaged::Damaged;
 pub use store::partitions::Partitions;
 pub use store::records::Records;

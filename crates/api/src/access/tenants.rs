@@ -129,7 +129,7 @@ pub async fn post(state: Scope, context: Context, body: Body) -> Result<Response
     state.share_out();
     tracing::info!(by = &*state.caller().name, tenant = name, "tenant created");
     // It has no collections yet. A backend that is asked could fail, and the tenant is there.
-    let mut response = respond::json("application/json", &described(&tenant, Some(&[])))?;
+    let mut response = respond::json("application/json", &described(&state, &tenant, Some(&[])))?;
     *response.status_mut() = StatusCode::CREATED;
     response.extensions_mut().insert(asked.note(&name));
     Ok(response)
@@ -143,7 +143,7 @@ pub async fn list(state: Scope, context: Context) -> Result<Response> {
         // Asked in vain once: each further attempt could take its time.
         let collections = if away { None } else { collections_of(&state, &tenant.name)? };
         away = collections.is_none();
-        tenants.push(described(&tenant, collections.as_deref()));
+        tenants.push(described(&state, &tenant, collections.as_deref()));
     }
     respond::json("application/json", &TenantList { tenants })
 }
@@ -169,7 +169,7 @@ pub async fn patch(state: Scope, Path(name): Path<String>, context: Context, bod
         state.searches.stop_of(&name, false);
     }
     tracing::info!(by = &*state.caller().name, tenant = name, suspended = tenant.suspended, "tenant changed");
-    let mut response = respond::json("application/json", &described(&tenant, collections.as_deref()))?;
+    let mut response = respond::json("application/json", &described(&state, &tenant, collections.as_deref()))?;
     response.extensions_mut().insert(asked.note(&name));
     Ok(response)
 }
@@ -188,14 +188,12 @@ pub async fn delete(state: Scope, Path(name): Path<String>, context: Context) ->
         return Err(Problem::new(Kind::Conflict, format!("the tenant {name:?} is in use: suspend it first")));
     }
     // Before anything of it is gone.
-    if collections_of(&state, &name)?.is_none() {
-        let detail = "a tenant is removed with its collections, and no server that has them can be reached: try again";
-        return Err(Problem::new(Kind::Overloaded, detail));
-    }
+    has_removable(&state, &name)?;
     if state.shares_registry {
         // Other servers hear of a suspension within a second. What they make until then is removed, too.
         tokio::time::sleep(HEARD).await;
         is_leaving(&state, &name, tenant.created)?;
+        has_removable(&state, &name)?;
     }
     state.searches.stop_of(&name, true);
     // Before the collections: nothing is matched or polled for a tenant that is half gone.
@@ -226,6 +224,23 @@ pub async fn delete(state: Scope, Path(name): Path<String>, context: Context) ->
     Ok(response)
 }
 
+/// Checks that the tenant's collections can be removed here: there are none, or they are this server's or an owner's that is reached.
+fn has_removable(state: &Scope, name: &str) -> Result<()> {
+    let Some(collections) = collections_of(state, name)? else {
+        let detail = "a tenant is removed with its collections, and no server that has them can be reached: try again";
+        return Err(Problem::new(Kind::Overloaded, detail));
+    };
+    let count = collections.len() + state.backend.damaged(name).map_err(errors::store_problem)?.len();
+    if !state.backend.follows() || count == 0 {
+        return Ok(());
+    }
+    let detail = format!(
+        "the tenant {name:?} is removed with its collections, of which there are {count}, and they can only be read here: remove it at a \
+         gateway, with `meridian tenant delete {name} --url URL`"
+    );
+    Err(Problem::new(Kind::Conflict, detail))
+}
+
 /// Checks that it is still this tenant, and suspended: another server may have resumed it, or made another of the name.
 fn is_leaving(state: &Scope, name: &str, created: i64) -> Result<()> {
     let now = state.registry.tenant(name);
@@ -244,7 +259,9 @@ fn collections_of(state: &Scope, tenant: &str) -> Result<Option<Vec<Arc<dyn Coll
     }
 }
 
-fn described(tenant: &Tenant, collections: Option<&[Arc<dyn Collection>]>) -> TenantInfo {
+fn described(state: &Scope, tenant: &Tenant, collections: Option<&[Arc<dyn Collection>]>) -> TenantInfo {
+    // What is not flushed yet, only the owner knows.
+    let counted = collections.filter(|collections| collections.is_empty() || !state.backend.follows());
     TenantInfo {
         name: tenant.name.clone(),
         weight: tenant.weight,
@@ -252,7 +269,7 @@ fn described(tenant: &Tenant, collections: Option<&[Arc<dyn Collection>]>) -> Te
         anonymous: tenant.anonymous.as_ref().map(ToString::to_string),
         quotas: tenant.quotas.iter().map(|(quota, limit)| (quota.name(), limit)).collect(),
         collections: collections.map(|collections| collections.len() as u64),
-        events: collections.map(|collections| collections.iter().map(|collection| collection.stats().events).sum()),
-        bytes: collections.map(quota::stored),
+        events: counted.map(|collections| collections.iter().map(|collection| collection.stats().events).sum()),
+        bytes: counted.map(quota::stored),
     }
 }

@@ -2,6 +2,8 @@
 
 mod settings;
 
+#[cfg(feature = "flight")]
+use crate::ask::{Ask, Listed};
 use crate::body;
 use crate::contract::{Collection as Described, CollectionList, CollectionStatus, Extent, Spatial, Temporal};
 use crate::entry::Path;
@@ -25,11 +27,17 @@ use meridian_model::schema::validate_name;
 use meridian_model::{Bounds, Invalid, Mode, Schema, schema_json, schema_spec, time};
 use serde_json::{Map, Value};
 pub(crate) use settings::retention_text;
+#[cfg(feature = "flight")]
+use std::sync::Arc;
 
 const SCHEMA_JSON: &str = "application/schema+json";
 
 /// `GET /collections`
 pub async fn list(state: Scope, context: Context) -> Result<Response> {
+    #[cfg(feature = "flight")]
+    if let Some(Ask::List) = context.ask {
+        return with_schemas(&state);
+    }
     let format = context.page_format()?;
     let mut collections = state.view().list().map_err(errors::store_problem)?;
     collections.sort_unstable_by(|a, b| a.name().cmp(b.name()));
@@ -49,6 +57,18 @@ pub async fn list(state: Scope, context: Context) -> Result<Response> {
         links: links::self_and_alternates(&context.url("/collections"), format, PAGES, "application/json"),
     };
     respond::json("application/json", &document)
+}
+
+/// The collections with the schemas of their events, for Arrow Flight.
+#[cfg(feature = "flight")]
+fn with_schemas(state: &Scope) -> Result<Response> {
+    let mut collections = state.view().list().map_err(errors::store_problem)?;
+    collections.sort_unstable_by(|a, b| a.name().cmp(b.name()));
+    let schema_of =
+        |c: &Arc<dyn Collection>| Ok((c.name().to_owned(), crate::flight::tables::events_schema(&c.schema())?));
+    let mut response = Response::default();
+    response.extensions_mut().insert(Listed(collections.iter().map(schema_of).collect::<Result<_>>()?));
+    Ok(response)
 }
 
 /// `GET /collections/{c}`

@@ -8,6 +8,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
+use tokio::time::Duration;
 
 /// Ends the connection of a response at once, which frees what it holds for a client that does not read. Over HTTP/2,
 /// it ends only the response.
@@ -37,6 +38,12 @@ impl HangUp {
         }
     }
 }
+
+/// Max time that a client may take nothing of this response, in place of the setting: for results that only accompany what the client
+/// sends. HTTP/2 alone.
+#[derive(Debug, Clone, Copy)]
+#[cfg_attr(not(feature = "flight"), allow(dead_code, reason = "only writes over Flight ask for it"))]
+pub struct Patience(pub Duration);
 
 type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
 

@@ -1,8 +1,9 @@
 //! One request over HTTP/2 and its response.
 
-use super::asked::Asked;
+use super::Door;
+use super::asked::{Asked, Patience};
 use super::wire::{FIELDS_MAX, head_too_large};
-use crate::entry::{Connection, Entry};
+use crate::entry::Connection;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri, Version, header};
 use axum::response::{IntoResponse, Response};
@@ -11,7 +12,6 @@ use h2::{Reason, RecvStream, SendStream};
 use hyper::body::{Frame, SizeHint};
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
-use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::SystemTime;
 use tokio::sync::oneshot;
@@ -31,7 +31,7 @@ pub enum Ended {
 
 /// Answers a request.
 pub async fn run(
-    entry: Arc<Entry>,
+    door: Door,
     from: Connection,
     request: Request<RecvStream>,
     mut respond: SendResponse<Bytes>,
@@ -43,7 +43,7 @@ pub async fn run(
         if request.headers().len() > FIELDS_MAX {
             return head_too_large().into_response();
         }
-        entry.answer(from, translated(request, asks)).await
+        door.answer(from, translated(request, asks)).await
     };
     let mut answer = pin!(answer);
     let mut response = loop {
@@ -60,10 +60,11 @@ pub async fn run(
             _ = poll_fn(|cx| respond.poll_reset(cx)) => return Ended::Cancelled,
         }
     };
-    let (state, asked) = (entry.state(), Asked::default());
+    let (state, asked) = (door.state(), Asked::default());
     asked.take(response.extensions_mut());
     let now = SystemTime::UNIX_EPOCH + Duration::from_micros(u64::try_from(state.now()).unwrap_or_default());
-    if send(respond, response, is_head, now, state.config.write_stall, &asked).await == Sent::Stalled {
+    let stall = response.extensions_mut().remove::<Patience>().map_or(state.config.write_stall, |patience| patience.0);
+    if send(respond, response, is_head, now, stall, &asked).await == Sent::Stalled {
         state.readers.count_slow();
     }
     Ended::Answered
@@ -187,8 +188,17 @@ async fn send_body(stream: &mut SendStream<Bytes>, mut body: Pin<&mut Body>, sta
         };
         match frame {
             Some(Ok(frame)) => {
-                // Trailers: no handler makes any.
-                let Ok(data) = frame.into_data() else { continue };
+                let data = match frame.into_data() {
+                    Ok(data) => data,
+                    // The last frame: answers of gRPC end with their status.
+                    Err(frame) => match frame.into_trailers() {
+                        Ok(trailers) => {
+                            let _ = stream.send_trailers(trailers);
+                            return Sent::Done;
+                        }
+                        Err(_) => continue,
+                    },
+                };
                 match push(stream, data, body.is_end_stream(), stall).await {
                     Ok(true) => return Sent::Done,
                     Ok(false) => {}

@@ -11,15 +11,15 @@
 //! - frames that are errors: [`ERRORS_MAX`];
 //! - frames that carry no request: `frames.rs`.
 
+use super::Door;
 use super::exchange::{self, Ended};
 use super::frames::Counted;
 use super::wire::HEAD_BYTES_MAX;
-use crate::entry::{Connection, Entry};
+use crate::entry::Connection;
 use bytes::Bytes;
 use h2::server::Builder;
 use h2::{Ping, PingPong, Reason};
 use std::future::poll_fn;
-use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -44,11 +44,11 @@ const CANCELLED_MAX: u64 = 1000;
 const PING_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Serves a connection until its client or `stopping` ends it.
-pub async fn serve<S>(stream: S, from: Connection, entry: &Arc<Entry>, mut stopping: watch::Receiver<bool>)
+pub async fn serve<S>(stream: S, from: Connection, door: &Door, mut stopping: watch::Receiver<bool>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let head_timeout = entry.state().config.head_timeout;
+    let head_timeout = door.state().config.head_timeout;
     let (stream, flood) = Counted::new(stream);
     let mut connection = match tokio::time::timeout(head_timeout, builder().handshake::<_, Bytes>(stream)).await {
         Ok(Ok(connection)) => connection,
@@ -66,7 +66,7 @@ where
             // This also reads and writes all frames of the connection.
             accepted = connection.accept() => match accepted {
                 Some(Ok((request, respond))) => {
-                    streams.spawn(exchange::run(entry.clone(), from, request, respond));
+                    streams.spawn(exchange::run(door.clone(), from, request, respond));
                 }
                 Some(Err(e)) => return tracing::debug!(error = %e, "connection ended early"),
                 None => return,

@@ -16,10 +16,17 @@ mod tls;
 mod wire;
 
 pub use addresses::{Addresses, Counted};
+#[cfg(feature = "flight")]
+pub use asked::Patience;
 pub use asked::{AfterSwitch, HangUp};
 pub use tls::{Certificate, CertificateFault, Tls};
 
-use crate::entry::{Connection, Entry, Peer};
+use crate::entry::{Connection, Entry, Incoming, Peer};
+#[cfg(feature = "flight")]
+use crate::flight::Flight;
+use crate::state::AppState;
+use axum::http::Request;
+use axum::response::Response;
 use stall::Stalling;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -27,19 +34,56 @@ use std::sync::atomic::Ordering;
 use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::watch;
 
+/// What answers the requests of a connection.
+#[derive(Clone)]
+pub enum Door {
+    /// HTTP, of both versions.
+    Http(Arc<Entry>),
+    /// Arrow Flight, over HTTP/2 alone.
+    #[cfg(feature = "flight")]
+    Flight(Arc<Flight>),
+}
+
+impl Door {
+    /// The server's state.
+    pub fn state(&self) -> &AppState {
+        match self {
+            Door::Http(entry) => entry.state(),
+            #[cfg(feature = "flight")]
+            Door::Flight(flight) => flight.state(),
+        }
+    }
+
+    /// Answers a request.
+    async fn answer<B: Incoming>(&self, from: Connection, request: Request<B>) -> Response {
+        match self {
+            Door::Http(entry) => entry.answer(from, request).await,
+            // Boxed: the future of every request has room for everything that it may await.
+            #[cfg(feature = "flight")]
+            Door::Flight(flight) => Box::pin(flight.answer(from, request)).await,
+        }
+    }
+}
+
 /// Serves a client of the network until it or `stopping` ends the connection.
 pub async fn serve(
     stream: TcpStream,
     address: IpAddr,
     counted: Counted,
     tls: Option<Tls>,
-    entry: Arc<Entry>,
+    door: Door,
     mut stopping: watch::Receiver<bool>,
 ) {
     let from = Connection { peer: Peer::Address(address), secure: tls.is_some() };
-    let config = &entry.state().config;
+    let config = &door.state().config;
     let Some(tls) = tls else {
-        return http1::serve(Stalling::new(stream, config.write_stall), from, &entry, stopping).await;
+        let stream = Stalling::new(stream, config.write_stall);
+        return match &door {
+            Door::Http(entry) => http1::serve(stream, from, entry, stopping).await,
+            // Clients of gRPC know that a server speaks HTTP/2 (RFC 9113, 3.3).
+            #[cfg(feature = "flight")]
+            Door::Flight(_) => http2::serve(stream, from, &door, stopping).await,
+        };
     };
     let secured = async {
         // Decided by the first byte, before the limits: a client that sends nothing takes no place of a handshake.
@@ -60,16 +104,19 @@ pub async fn serve(
         Ok(Ok(Some(stream))) => stream,
         Ok(Ok(None)) => return,
         failed => {
-            entry.state().metrics.handshakes_failed.fetch_add(1, Ordering::Relaxed);
+            door.state().metrics.handshakes_failed.fetch_add(1, Ordering::Relaxed);
             let error = failed.ok().and_then(Result::err).map(tracing::field::display);
             return tracing::debug!(client = %address, error, "no TLS handshake");
         }
     };
     // A client that negotiates nothing speaks HTTP/1.1.
     if stream.get_ref().1.alpn_protocol() == Some(tls::H2) {
-        http2::serve(stream, from, &entry, stopping).await;
-    } else {
-        http1::serve(stream, from, &entry, stopping).await;
+        return http2::serve(stream, from, &door, stopping).await;
+    }
+    match &door {
+        Door::Http(entry) => http1::serve(stream, from, entry, stopping).await,
+        #[cfg(feature = "flight")]
+        Door::Flight(_) => tracing::debug!(client = %address, "a client of Flight that does not speak HTTP/2"),
     }
 }
 

@@ -59,7 +59,7 @@ pub struct TenantInfo {
     /// Its collections; absent here and below while the server that has them cannot be reached.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub collections: Option<u64>,
-    /// Its events.
+    /// Its events; absent here and below at a server that shows what an owner has flushed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub events: Option<u64>,
     /// Bytes of its events, in files and in memory, as the quota `stored_bytes` counts them.

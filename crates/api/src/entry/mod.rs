@@ -43,6 +43,8 @@ use crate::routes::ROUTES;
 use crate::scope::Scope;
 use crate::state::AppState;
 use axum::body::{Body, HttpBody};
+#[cfg(feature = "flight")]
+use axum::http::Uri;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
@@ -178,6 +180,18 @@ impl Entry {
         self.guard.seal(&mut response, secure);
         observation.end(&mut response);
         response
+    }
+
+    /// The caller of a call that is not a request for a row yet. It is identified again with each request made of the call.
+    ///
+    /// # Errors
+    /// Those of steps 2 and 4, as for a row that needs a credential.
+    #[cfg(feature = "flight")]
+    pub fn caller(&self, connection: Connection, head: (&Method, &Uri, &HeaderMap)) -> Result<Caller> {
+        let (method, uri, headers) = head;
+        self.guard.admit(method, uri, headers)?;
+        let arrival = self.arrival(connection, Instant::now(), headers)?;
+        caller::identify(&self.state, &self.guard, &arrival, Access::Needs(Action::Read, Resource::Collections), head)
     }
 
     /// Where a request came from. Without proxies in the settings, nothing of its head is read for this.

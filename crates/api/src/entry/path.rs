@@ -21,6 +21,11 @@ impl Segments {
         Segments(params.iter().map(|(_, value)| value.into()).collect())
     }
 
+    /// The first one, decoded.
+    pub fn first(&self) -> Result<String> {
+        self.text(0)
+    }
+
     fn text(&self, at: usize) -> Result<String> {
         let segment =
             self.0.get(at).ok_or_else(|| Problem::internal("a route with fewer segments than its handler"))?;

@@ -33,7 +33,7 @@ const PATCHES_MAX: usize = 8;
 
 /// `GET /collections/{c}/items/{id}`
 pub async fn get(state: Scope, Path((name, id)): Path<(String, String)>, context: Context) -> Result<Response> {
-    let collection = state.collection(&name)?;
+    let collection = context.collection(&state, &name).await?;
     let mut params = Params::parse(context.query.as_deref())?;
     let format = format::choose(params.take("f"), &context.headers, PAGES)?;
     let crs = params.take("crs").map(|c| crs::parse("crs", &c)).transpose()?.unwrap_or_default();

@@ -1,6 +1,8 @@
 //! `/collections/{c}/items`: reading events.
 
 mod bulk;
+#[cfg(feature = "flight")]
+mod describe;
 mod explain;
 pub mod feature;
 mod intake;
@@ -12,6 +14,8 @@ pub mod write;
 pub(crate) use explain::account;
 
 use crate::after;
+#[cfg(feature = "flight")]
+use crate::ask::Ask;
 use crate::entry::Path;
 use crate::errors;
 use crate::params::Params;
@@ -28,7 +32,7 @@ use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
 use meridian_backend::{At, Collection, Head, Rows};
 use meridian_formats::EventWriter;
-use meridian_model::Schema;
+use meridian_model::{Schema, Seqs};
 use meridian_observe::{self as observe, Stage};
 use meridian_query::{Control, Hits, Items, Order, SortKey, Token, question_hash};
 use std::sync::Arc;
@@ -47,6 +51,8 @@ pub(crate) struct ItemsRequest {
     pub(crate) consistency: &'static str,
     history: bool,
     timeout: Option<Duration>,
+    /// The snapshot that a ticket fixes.
+    snapshot: Option<Seqs>,
 }
 
 impl ItemsRequest {
@@ -88,11 +94,13 @@ impl ItemsRequest {
         let names: Option<Vec<&str>> = properties.as_ref().map(|p| p.iter().map(String::as_str).collect());
         let projection = meridian_query::select(&schema, names.as_deref())
             .map_err(|e| Problem::invalid_parameter("properties", e))?;
+        let pin = context.ask.as_ref().and_then(|ask| ask.pin());
         let items = Items {
             predicate: selection.predicate,
             order,
             limit,
-            after: token.as_ref().map(|t| t.after.clone()),
+            after: token.as_ref().map(|t| t.after.clone()).or_else(|| pin.and_then(|pin| pin.after.clone())),
+            until: pin.and_then(|pin| pin.until.clone()),
             projection,
         };
         let question = question_id;
@@ -108,12 +116,16 @@ impl ItemsRequest {
             consistency,
             history,
             timeout,
+            snapshot: pin.and_then(|pin| pin.snapshot.clone()),
         })
     }
 
     /// The snapshot to read.
     pub(crate) fn at(&self) -> At {
-        At { seq: self.token.as_ref().map(|t| t.snapshot.clone()), history: self.history }
+        At {
+            seq: self.token.as_ref().map(|t| t.snapshot.clone()).or_else(|| self.snapshot.clone()),
+            history: self.history,
+        }
     }
 
     /// Whether the response is streamed as events are found: all that match, or more than a page of them.
@@ -143,12 +155,20 @@ fn order(
 
 /// `GET /collections/{c}/items`
 pub async fn get(state: Scope, Path(name): Path<String>, context: Context) -> Result<Response> {
-    let collection = state.collection(&name)?;
+    let collection = context.collection(&state, &name).await?;
     let mut request = ItemsRequest::take(&state, &context, &*collection)?;
     // A bulk response lasts as long as its client reads; a page must be short.
     let default = if request.is_streamed() { state.config.timeout_stream } else { state.config.timeout_default };
     let deadline = context.deadline(request.timeout, default)?;
+    #[cfg(feature = "flight")]
+    if let (Some(Ask::Describe { .. }), Some(_)) = (&context.ask, &request.track) {
+        return crate::flight::tables::described(&crate::flight::tables::track_schema());
+    }
     let run = context.read(&state, &*collection, deadline).await?;
+    #[cfg(feature = "flight")]
+    if let Some(Ask::Describe { parts }) = context.ask {
+        return describe::answer(run, collection, request, parts).await;
+    }
     if request.explain {
         return explain::answer(&state, run, collection, request).await;
     }

@@ -151,7 +151,7 @@ const MATCHED_CUT_MAX: u64 = 250_000;
 
 /// The number of events that match over all pages, if it is cheap. The query knows it, or all of them are on this
 /// page, or few events must be tested besides what the tree's nodes count.
-fn matched(
+pub(super) fn matched(
     request: &ItemsRequest,
     collection: &dyn Collection,
     rows: &dyn Rows,

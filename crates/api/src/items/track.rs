@@ -52,6 +52,8 @@ pub(super) async fn answer(
     }
     let shared = state.clone();
     let url = context.this_url();
+    #[cfg(feature = "flight")]
+    let asks_for_arrow = context.ask.is_some();
     stream::run(run, move |control| {
         // All of the history, also in a collection of mode `latest`.
         let question = Track {
@@ -62,6 +64,11 @@ pub(super) async fn answer(
         let read = collection.track(At::history(), &question, control).map_err(errors::query_problem)?;
         let (head, answer) = (&read.head, &read.value);
         let _encode = observe::stage(Stage::Encode);
+        #[cfg(feature = "flight")]
+        if asks_for_arrow {
+            let bytes = crate::flight::tables::track(&answer.points)?;
+            return stream::finished(&shared, super::head(&request, head, shared.now()), bytes);
+        }
         let times: Vec<String> = answer.points.iter().map(|p| time::format_instant(p.time)).collect();
         let document = json!({
             "type": "Feature",

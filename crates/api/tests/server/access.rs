@@ -51,8 +51,8 @@ pub struct Shared {
     pub writer: String,
     pub admin: String,
     pub foreign: String,
-    revoked: String,
-    forged: String,
+    pub revoked: String,
+    pub forged: String,
 }
 
 fn create(server: &Server, by: Option<&str>, asked: Value) -> Value {

@@ -4,7 +4,7 @@
 //! over a socket. The tests are the same.
 
 use super::owner::{Owner, backend};
-use meridian_api::{AppState, ServerConfig, Tls, serve};
+use meridian_api::{AppState, Listeners, ServerConfig, Tls, serve};
 use meridian_observe::Tracer;
 use meridian_store::seams::Seams;
 use meridian_store::{Options, Store};
@@ -23,6 +23,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// A server over a store in memory, or over any other.
 pub struct Server {
     pub address: SocketAddr,
+    /// Of Arrow Flight.
+    pub flight: SocketAddr,
     pub store: Arc<Store>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<std::io::Result<()>>>,
@@ -103,12 +105,15 @@ impl Server {
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
             runtime.block_on(async move {
-                let listener = tokio::net::TcpListener::bind(listen).await.unwrap();
-                told.send(listener.local_addr().unwrap()).unwrap();
-                serve(listener, None, tls, state, async move { drop(stopped.await) }).await
+                let http = tokio::net::TcpListener::bind(listen).await.unwrap();
+                let flight = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+                told.send((http.local_addr().unwrap(), flight.local_addr().unwrap())).unwrap();
+                let listeners = Listeners { http, flight: Some(flight), control: None };
+                serve(listeners, tls, state, async move { drop(stopped.await) }).await
             })
         });
-        Server { address: address.recv().unwrap(), store, stop: Some(stop), thread: Some(thread), owner }
+        let (address, flight) = address.recv().unwrap();
+        Server { address, flight, store, stop: Some(stop), thread: Some(thread), owner }
     }
 
     /// Asks the server to stop and waits until it has.

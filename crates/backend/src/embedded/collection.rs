@@ -14,8 +14,8 @@ use meridian_query::near::{Circle, Walk};
 use meridian_query::partial::{PartRows, Partial, RowStream};
 use meridian_query::wire::Question;
 use meridian_query::{
-    Aggregate, Aggregated, Control, Density, DensityCounts, Explanation, Items, Passages, PassagesResult, QueryError,
-    Stats, Tile, TileResult, Track, TrackResult, browse,
+    Aggregate, Aggregated, Control, Cursor, Density, DensityCounts, Explanation, Items, Passages, PassagesResult,
+    QueryError, Stats, Tile, TileResult, Track, TrackResult, browse,
 };
 use meridian_store::seams::Random;
 use meridian_store::{CollectionStats, PartView, Settings, Snapshot, StoreError, Write, WriteError};
@@ -178,6 +178,11 @@ impl Collection for Local {
         let snapshot = self.snapshot(at)?;
         let answer = meridian_query::items(&snapshot, question, control)?;
         Ok(Box::new(LocalRows { head: Head::of(&snapshot), answer, counted: Stats::default() }))
+    }
+
+    fn cuts(&self, at: At, parts: usize, control: &Control) -> Result<Vec<Cursor>, QueryError> {
+        let _plan = observe::stage(Stage::Plan);
+        meridian_query::cuts(&self.snapshot(at)?, parts, control)
     }
 
     fn partial(&self, at: At, question: &Question, control: &Control) -> Result<Read<Partial>, QueryError> {

@@ -26,7 +26,7 @@ use meridian_query::partial::{Partial, RowStream, WireError};
 use meridian_query::wire::Question;
 use meridian_query::{
     Aggregate, Aggregated, Control, Cursor, Density, DensityCounts, Explanation, Items, Order, Passages,
-    PassagesResult, QueryError, Stats, Tile, TileResult, Track, TrackResult,
+    PassagesResult, QueryError, Stats, Tile, TileResult, Track, TrackResult, joined_cuts,
 };
 use meridian_store::seams::Random;
 use meridian_store::{CollectionStats, Gone, Settings, StoreError, Write, WriteError};
@@ -234,6 +234,14 @@ impl Collection for Partitioned {
 
     fn items(&self, at: At, question: &Items, control: &Control) -> Result<Box<dyn Rows>, QueryError> {
         Ok(Box::new(rows::open(&self.parts, self.each(&at)?, question, control)?))
+    }
+
+    fn cuts(&self, at: At, parts: usize, control: &Control) -> Result<Vec<Cursor>, QueryError> {
+        let mut all = Vec::new();
+        for (part, at) in self.parts.iter().zip(self.each(&at)?) {
+            all.extend(part.cuts(at, parts, control)?);
+        }
+        Ok(joined_cuts(all, parts))
     }
 
     fn count(

@@ -54,7 +54,7 @@ pub fn as_owner<T>(
         // A mistyped folder must not be created, only to report that it is empty.
         OwnerTarget::Target(Target::Folder(folder)) => folder_exists(folder, ", or a server with --url")?,
         OwnerTarget::Target(Target::Server(_)) => {}
-        OwnerTarget::Bucket(address) => bucket_exists(address)?,
+        OwnerTarget::Bucket { address, .. } => bucket_exists(address)?,
     }
     ask_of(&target, tenant, ask)
 }

@@ -1,15 +1,17 @@
-//! `meridian check`: everything in a data folder read and verified.
+//! `meridian check`: everything in a data folder, or in the bucket of a cluster, read and verified.
 
-use crate::args::folder_exists;
+use crate::args::{bucket_exists, folder_exists};
 use crate::collection::TENANT;
 use crate::failure::Failure;
 use crate::output::say;
 use clap::Args;
+#[cfg(feature = "cluster")]
+use meridian_store::StoreError;
 use meridian_store::seams::Seams;
 use meridian_store::{Options, Repair, Store};
 use std::path::PathBuf;
 
-/// Read everything in a data folder and verify every checksum and tree
+/// Read everything in a data folder or a bucket and verify every checksum and tree
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -22,7 +24,11 @@ only makes the repairs of every start: a torn tail of the log, unfinished files 
 rebuilt from sound ones, which are listed.
 
 A repair keeps the readable parts of a damaged collection, so that it accepts writes again. It deletes nothing: damaged
-and unreferenced files move to the folder lost of the collection. It exits with 1 if anything is missing.")]
+and unreferenced files move to the folder lost of the collection. It exits with 1 if anything is missing.
+
+With --bucket file:///srv/bucket it checks the bucket of a cluster, beside its servers or without them. It names damaged
+and missing objects there, and repairs none: put them back from a copy of the bucket. It writes nothing but a pin, which
+keeps in place what it reads. It does not read a log in NATS.")]
 pub struct CheckArgs {
     /// Folder to check
     #[arg(long, value_name = "DIR", default_value = "./meridian-data")]
@@ -30,6 +36,9 @@ pub struct CheckArgs {
     /// First repair collections that cannot be opened, are incomplete, refuse writes or have unreadable events
     #[arg(long)]
     pub repair: bool,
+    /// Check the bucket of a cluster instead, file://DIR
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "data")]
+    pub bucket: Option<String>,
 }
 
 /// Reports what a repair found, did and misses.
@@ -42,6 +51,9 @@ fn tell(repair: &Repair) {
 
 /// Runs the command.
 pub fn run(args: &CheckArgs) -> Result<(), Failure> {
+    if let Some(bucket) = &args.bucket {
+        return check_bucket(bucket, args.repair);
+    }
     folder_exists(&args.data, "")?;
     // Opening an empty folder would make it a data folder.
     if std::fs::read_dir(&args.data).is_ok_and(|mut names| names.next().is_none()) {
@@ -84,6 +96,41 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
         }
         return Ok(());
     }
-    let things = if problems.len() == 1 { "problem" } else { "problems" };
-    Err(Failure::Bad(format!("{}: {} {things}", args.data.display(), problems.len())))
+    Err(Failure::Bad(format!("{}: {}", args.data.display(), count_text(problems.len()))))
+}
+
+fn count_text(problems: usize) -> String {
+    format!("{problems} {}", if problems == 1 { "problem" } else { "problems" })
+}
+
+/// Checks a bucket.
+#[cfg(feature = "cluster")]
+fn check_bucket(address: &str, repair: bool) -> Result<(), Failure> {
+    if repair {
+        let what = "--repair: objects in a bucket are not repaired: put damaged ones back from a copy of the bucket";
+        return Err(Failure::Usage(what.to_owned()));
+    }
+    bucket_exists(address)?;
+    let bucket =
+        meridian_bucket::open_to_look(address, &crate::config::S3::default().options(), &crate::calls::calls()?)
+            .map_err(|e| match e {
+                StoreError::Invalid(what) => Failure::Usage(format!("--bucket {address}: {what}")),
+                other => other.into(),
+            })?;
+    let found = meridian_store::bucket::check(&bucket, &Seams::real())?;
+    found.problems.iter().for_each(|problem| say(&problem.to_string()));
+    if !found.logs {
+        say("the log in NATS is not checked: an owner names what it lacks");
+    }
+    match found.problems.len() {
+        0 => say(&format!("{address}: everything is in order, in {} collections", found.collections)),
+        count => return Err(Failure::Bad(format!("{address}: {}", count_text(count)))),
+    }
+    Ok(())
+}
+
+#[cfg(not(feature = "cluster"))]
+fn check_bucket(address: &str, _: bool) -> Result<(), Failure> {
+    bucket_exists(address)?;
+    Err(Failure::Usage(format!("--bucket {address}: this program was built without the feature `cluster`")))
 }

@@ -20,6 +20,8 @@ Examples:
   meridian tenant suspend harbour
   meridian tenant delete harbour  with all its data
 
+Over a bucket, events and bytes are unknown: an owner may have more than it has flushed.
+
 Each tenant has collections, searches and tokens of its own, which no other tenant sees. What existed before there were
 tenants belongs to the tenant `default`.")]
 pub struct TenantArgs {
@@ -136,6 +138,8 @@ fn list(target: &OwnerArgs) -> Result<(), Failure> {
     let columns = ["name", "weight", "suspended", "anonymous", "quotas", "collections", "events", "bytes"];
     administration::print(columns, &administration::list("tenants", target)?, |tenant| {
         columns.map(|name| match &tenant[name] {
+            // Its owner cannot be reached, or only the owner knows.
+            Value::Null if ["collections", "events", "bytes"].contains(&name) => "unknown".to_owned(),
             Value::Null => String::new(),
             Value::String(text) => text.clone(),
             Value::Object(quotas) => {

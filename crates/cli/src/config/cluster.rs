@@ -1,6 +1,7 @@
 //! The role of a process in a cluster, and what its role needs.
 
 use super::nats::Nats;
+use super::s3::S3;
 use super::setting::{Setting, text};
 use crate::failure::Failure;
 use crate::units;
@@ -55,10 +56,12 @@ impl FromStr for Role {
 pub struct Cluster {
     /// The log: `bucket` or `nats`; empty outside of a cluster.
     pub log: String,
-    /// The bucket's address, such as `file:///srv/bucket`.
+    /// The bucket's address, such as `file:///srv/bucket` or `s3://events/production`.
     pub bucket: String,
     /// Where an owner answers gateways.
     pub flight: String,
+    /// Where gateways reach an owner; empty: where it answers.
+    pub flight_advertise: String,
     /// The name of this process; empty: a generated one.
     pub node: String,
     /// How long an owner's lease holds without being renewed.
@@ -69,6 +72,8 @@ pub struct Cluster {
     pub skew: Duration,
     /// The log over NATS.
     pub nats: Nats,
+    /// The store that has the bucket, if it is in none of the machine's folders.
+    pub s3: S3,
 }
 
 impl Default for Cluster {
@@ -77,11 +82,13 @@ impl Default for Cluster {
             log: String::new(),
             bucket: String::new(),
             flight: "127.0.0.1:7118".to_owned(),
+            flight_advertise: String::new(),
             node: String::new(),
             lease: Duration::from_secs(3),
             staleness_max: Duration::from_secs(60),
             skew: Duration::ZERO,
             nats: Nats::default(),
+            s3: S3::default(),
         }
     }
 }
@@ -127,7 +134,9 @@ impl Cluster {
             other => return wrong(format!("--log {other}: expected bucket or nats")),
         }
         if self.bucket.is_empty() {
-            return wrong(format!("--role {role}: it needs the cluster's bucket: expected --bucket file://DIR"));
+            return wrong(format!(
+                "--role {role}: it needs the cluster's bucket: expected --bucket file://DIR or s3://BUCKET/PREFIX"
+            ));
         }
         if ephemeral {
             return wrong(format!(
@@ -150,8 +159,17 @@ pub(super) const ROLE: &[Setting] = &[Setting {
 
 pub(super) const SETTINGS: &[Setting] = &[
     plain!("cluster.log", "Log of a cluster: bucket or nats; empty outside of one.", cluster.log),
-    plain!("cluster.bucket", "Bucket of a cluster: file://DIR, a folder that all its processes share.", cluster.bucket),
-    plain!("cluster.flight", "Address and port where an owner answers gateways, as they reach it.", cluster.flight),
+    plain!(
+        "cluster.bucket",
+        "Bucket of a cluster: file://DIR, a folder that all its processes share, or s3://BUCKET/PREFIX.",
+        cluster.bucket
+    ),
+    plain!("cluster.flight", "Address and port where an owner answers gateways.", cluster.flight),
+    plain!(
+        "cluster.flight_advertise",
+        "Host and port by which gateways reach an owner; empty: cluster.flight.",
+        cluster.flight_advertise
+    ),
     plain!("cluster.node", "Name of this process among the owners; empty: made from its process id.", cluster.node),
     duration!(
         "cluster.lease",

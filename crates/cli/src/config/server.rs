@@ -9,6 +9,11 @@ use toml::Value;
 
 pub(super) const SETTINGS: &[Setting] = &[
     plain!("server.listen", "Address and port to listen on.", listen),
+    plain!(
+        "server.flight_listen",
+        "Address and port of Arrow Flight for clients, such as 127.0.0.1:7118; empty: none. An owner of a cluster has cluster.flight.",
+        flight_listen
+    ),
     Setting {
         key: "server.public_url",
         help: "Address at which clients reach the server, for links; empty: that of each request.",

@@ -136,7 +136,8 @@ impl Collector {
         }
         // Fails if another part of the program has installed a provider already, which is fine.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let client = Client::builder().no_proxy().build().map_err(|e| wrong(format!("no HTTP client: {e}")))?;
+        let client =
+            Client::builder().http1_only().no_proxy().build().map_err(|e| wrong(format!("no HTTP client: {e}")))?;
         let headers = headers(&std::env::var(HEADERS).unwrap_or_default())
             // Without the text, which may hold a token.
             .ok_or_else(|| Failure::Usage(format!("{HEADERS}: expected name=value, several separated by commas")))?;

@@ -2,12 +2,23 @@
 #![allow(dead_code, reason = "each test file uses its own part")]
 
 pub mod batches;
+pub mod clients;
 pub mod collector;
+pub mod faults;
+#[path = "../../../bucket/tests/gateway/mod.rs"]
+pub mod gateway;
+pub mod grid;
 pub mod group;
+pub mod history;
+pub mod mount;
 pub mod nats;
+pub mod nodes;
 pub mod owners;
+pub mod proxy;
+pub mod registers;
 pub mod relay;
 pub mod source;
+pub mod trio;
 pub mod up;
 
 use serde_json::Value;
@@ -68,11 +79,11 @@ impl From<Output> for Run {
     }
 }
 
-/// The program with these arguments, outside of any server that the tester has set.
+/// The program with these arguments, outside of any server, and of any region of a store, that the tester has set.
 pub fn command<S: AsRef<std::ffi::OsStr>>(args: &[S]) -> Command {
     let mut command = Command::new(MERIDIAN);
     command.args(args).stdin(Stdio::null());
-    for name in ["MERIDIAN_CA", "MERIDIAN_TOKEN", "MERIDIAN_URL"] {
+    for name in ["MERIDIAN_CA", "MERIDIAN_TOKEN", "MERIDIAN_URL", "AWS_REGION", "AWS_DEFAULT_REGION"] {
         command.env_remove(name);
     }
     command

@@ -12,6 +12,7 @@ use tempfile::TempDir;
 pub struct Cluster {
     folder: TempDir,
     log: &'static str,
+    bucket: String,
 }
 
 impl Cluster {
@@ -22,11 +23,18 @@ impl Cluster {
 
     /// With this log, and further settings, given the folder of all.
     pub fn with(log: &'static str, settings: impl FnOnce(&Path) -> String) -> Cluster {
+        let mut cluster = Cluster::over("", log, settings);
+        cluster.bucket = format!("file://{}", cluster.path("bucket"));
+        cluster
+    }
+
+    /// The same over the bucket at this address.
+    pub fn over(bucket: &str, log: &'static str, settings: impl FnOnce(&Path) -> String) -> Cluster {
         let folder = tempfile::tempdir().unwrap();
         // Shorter than by default, so that a takeover takes little of the test's time.
         let settings = format!("[cluster]\nlease = \"1s\"\n{}", settings(folder.path()));
         std::fs::write(folder.path().join("settings.toml"), settings).unwrap();
-        Cluster { folder, log }
+        Cluster { folder, log, bucket: bucket.to_owned() }
     }
 
     /// A path below the folder of all.
@@ -36,9 +44,8 @@ impl Cluster {
 
     /// The arguments of a process of this role.
     pub fn arguments(&self, role: &str, data: &str) -> Vec<String> {
-        let bucket = format!("file://{}", self.path("bucket"));
         let (data, settings) = (self.path(data), self.path("settings.toml"));
-        let all = ["--role", role, "--log", self.log, "--bucket", &bucket, "--data", &data, "--config", &settings];
+        let all = ["--role", role, "--log", self.log, "--bucket", &self.bucket, "--data", &data, "--config", &settings];
         all.map(str::to_owned).to_vec()
     }
 

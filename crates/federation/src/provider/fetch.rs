@@ -137,6 +137,8 @@ fn builder(allow_private: bool) -> ClientBuilder {
         .redirect(redirects)
         .connect_timeout(CONNECT)
         .tcp_nodelay(true)
+        // `object_store` turns on HTTP/2 in `reqwest`, for all clients. Limits here count one request a connection.
+        .http1_only()
         .no_proxy();
     if allow_private { builder } else { builder.dns_resolver(Arc::new(PublicOnly)) }
 }

@@ -57,6 +57,9 @@ pub struct Measured {
     /// The measurements, by the names of [`Scenario::figures`].
     #[serde(default)]
     pub figures: BTreeMap<String, f64>,
+    /// Further measurements, shown beside the simulation and never fitted to.
+    #[serde(default)]
+    pub also: BTreeMap<String, f64>,
     /// How far off the mean may be by chance alone, as a standard deviation of its logarithm, where a results folder tells.
     #[serde(skip)]
     pub chance: Option<f64>,
@@ -189,6 +192,9 @@ impl Figures {
             if !(positive(&trial.figures) && positive(&trial.tolerance)) {
                 return Err(format!("trial {:?}: expected figures and tolerances above 0", trial.name));
             }
+            if !trial.also.values().all(|x| x.is_finite() && *x >= 0.0) {
+                return Err(format!("trial {:?}: expected numbers of at least 0 in also", trial.name));
+            }
         }
         match figures.fit.iter().find(|fit| fit.seeds == 0 || fit.parameters.is_empty()) {
             Some(fit) => Err(format!("fit {:?}: expected at least one seed and one parameter", fit.group)),
@@ -214,6 +220,7 @@ impl Figures {
             results: None,
             set: seen.set,
             figures: seen.figures,
+            also: BTreeMap::new(),
             chance: seen.chance,
             tolerance: BTreeMap::new(),
         };
@@ -272,16 +279,7 @@ impl Figures {
     fn compare(&self, fit: &Fit, scenario: &Table, only_fit: bool) -> Result<Vec<Residual>, String> {
         let mut out = Vec::new();
         for trial in self.trial.iter().filter(|trial| trial.group == fit.group && (trial.fit || !only_fit)) {
-            let mut runs = Vec::new();
-            // The same seeds at every point: differences in the loss then come from the numbers, not from chance.
-            for seed in 1..=fit.seeds {
-                let mut table = scenario.clone();
-                for (key, value) in &trial.set {
-                    settings::set(&mut table, key, value.clone())?;
-                }
-                settings::set(&mut table, "seed", Value::Integer(i64::from(seed)))?;
-                runs.push(Scenario::of(table)?.figures());
-            }
+            let runs = trial.runs(fit.seeds, scenario)?;
             for (figure, measured) in &trial.figures {
                 let values = runs.iter().filter_map(|run| run.get(figure.as_str()).copied()).collect();
                 let simulated = Spread::of(values, fit.seeds);
@@ -294,8 +292,24 @@ impl Figures {
     }
 }
 
+impl Measured {
+    /// The figures of each seed's simulation under the trial's settings.
+    pub(super) fn runs(&self, seeds: u32, scenario: &Table) -> Result<Vec<BTreeMap<&'static str, f64>>, String> {
+        let run = |seed: u32| {
+            let mut table = scenario.clone();
+            for (key, value) in &self.set {
+                settings::set(&mut table, key, value.clone())?;
+            }
+            settings::set(&mut table, "seed", Value::Integer(i64::from(seed)))?;
+            Ok(Scenario::of(table)?.figures())
+        };
+        // The same seeds at every point: differences in the loss then come from the numbers, not from chance.
+        (1..=seeds).map(run).collect()
+    }
+}
+
 /// The middle of sorted values; between the two middle ones where there is an even number.
-fn median(sorted: &[f64]) -> Option<f64> {
+pub(super) fn median(sorted: &[f64]) -> Option<f64> {
     let n = sorted.len();
     Some((sorted.get(n.checked_sub(1)? / 2)? + sorted.get(n / 2)?) / 2.0)
 }

@@ -4,7 +4,8 @@
 //! seed gives the same run everywhere: [`pipeline`] (staged queues and workers that are held while outside sources answer),
 //! [`scan`] (scan servers before shared storage, chosen by the selector of `model`) and [`tenants`] (questions of tenants that
 //! share a server, admitted by the scheduler of `model`). [`calibrate`] fits a few of a
-//! scenario's numbers to published or measured figures and says how well the others are predicted.
+//! scenario's numbers to published or measured figures and says how well the others are predicted; [`forecast`] lays every
+//! trial of such a table beside its simulation.
 //!
 //! A scenario is a TOML file; [`Scenario::read`] takes it with what `--set` changes. Which effects the models leave out is
 //! said in `docs/simulate.md`.
@@ -13,6 +14,7 @@ pub mod calibrate;
 pub mod draw;
 pub mod edge;
 pub mod events;
+pub mod forecast;
 mod keep;
 pub mod measured;
 pub mod pipeline;
@@ -139,6 +141,7 @@ impl Scenario {
             Scenario::Scan(tier) => {
                 let answer = scan::run(tier);
                 out.extend([("mean_ms", answer.mean_ms), ("sd_ms", answer.sd_ms)]);
+                out.extend([("min_ms", answer.min_ms), ("max_ms", answer.max_ms)]);
                 out.insert("busy_events", answer.busy_events as f64);
             }
             Scenario::Tenants(server) => {

@@ -52,8 +52,15 @@ fn of_pipeline(answer: &pipeline::PipelineOutcome) -> String {
 }
 
 fn of_scan(answer: &scan::ScanOutcome) -> String {
+    let mut more = String::new();
+    if let Some(share) = answer.hedged {
+        let _ = writeln!(more, "a second server is asked for {:.1} % of the scans", share * 100.0);
+    }
+    if let Some(share) = answer.cache_hits {
+        let _ = writeln!(more, "servers have {:.1} % of what is read in their caches", share * 100.0);
+    }
     format!(
-        "a scan takes {:.1} ms on average (standard deviation {:.1}, {:.1} to {:.1})\na probe sees {} busy answers\n",
+        "a scan takes {:.1} ms on average (standard deviation {:.1}, {:.1} to {:.1})\na probe sees {} busy answers\n{more}",
         answer.mean_ms, answer.sd_ms, answer.min_ms, answer.max_ms, answer.busy_events
     )
 }

@@ -13,17 +13,21 @@
 //! | did it stop meanwhile? | [`stall`] |
 //! | does it wear out over hours? | [`drift`] |
 //! | up to which load does it hold? | [`breakpoint`] |
+//! | do forecast and measurement have one order? | [`spearman`] |
 
 pub mod breakpoint;
 pub mod compare;
 pub mod drift;
 pub mod mode;
 pub mod percentile;
+mod rank;
 pub mod shape;
 pub mod simplex;
 pub mod slope;
 pub mod stall;
 pub mod usl;
+
+pub use rank::spearman;
 
 /// A value and the interval in which it lies with 95 % confidence.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]

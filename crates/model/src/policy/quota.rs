@@ -83,6 +83,12 @@ impl Quota {
         )
     }
 
+    /// Whether the servers of a cluster have parts of it, as each counts for itself. What one question reads concerns one server, and what is stored
+    /// all of them count alike.
+    pub const fn is_divided(self) -> bool {
+        self.is_rate() || matches!(self, Quota::ConcurrentRequests | Quota::Searches | Quota::Streams)
+    }
+
     /// Whether it limits use over time.
     pub const fn is_rate(self) -> bool {
         (self as usize) < RATES

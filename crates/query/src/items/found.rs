@@ -59,6 +59,9 @@ impl Found {
         let mut matched = None;
         let wrong_place = || QueryError::Invalid(Invalid::field("token", "the page token belongs to another order"));
         let ids = items.predicate.ids();
+        if items.until.is_some() && items.order != Order::Natural {
+            return Err(wrong_place());
+        }
         let source = match &items.order {
             Order::Natural => {
                 let after = match &items.after {
@@ -66,14 +69,20 @@ impl Found {
                     Some(Cursor::Natural { key, seq }) => Some((*key, *seq)),
                     Some(_) => return Err(wrong_place()),
                 };
+                let until = match &items.until {
+                    None => None,
+                    Some(Cursor::Natural { key, seq }) => Some((*key, *seq)),
+                    Some(_) => return Err(wrong_place()),
+                };
                 match ids {
-                    Some(ids) => Source::Listed(listed::by_id_natural(&mut scan, &ids, after)?),
+                    Some(ids) => Source::Listed(listed::by_id_natural(&mut scan, &ids, after, until)?),
                     None => {
-                        // A page may be full early, but a whole answer, or its remainder, is read completely.
-                        if items.limit.is_none() && after.is_none() {
+                        // A page may be full early, but a whole answer is read completely. What a part of one reads shows
+                        // only as it is read.
+                        if items.limit.is_none() && after.is_none() && until.is_none() {
                             scan.weigh(Matches::Read)?;
                         }
-                        Source::Natural(Natural::new(&mut scan, after))
+                        Source::Natural(Natural::new(&mut scan, after, until))
                     }
                 }
             }

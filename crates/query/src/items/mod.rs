@@ -58,6 +58,8 @@ pub struct Items {
     pub limit: Option<usize>,
     /// Only events after this cursor, which is [`Rows::next_page`] of an earlier page.
     pub after: Option<Cursor>,
+    /// Only events up to this cursor, its own event included; in natural order alone. See [`crate::cuts()`].
+    pub until: Option<Cursor>,
     /// The columns wanted; see [`select`].
     pub projection: Projection,
 }
@@ -70,6 +72,7 @@ impl Items {
             order: Order::Natural,
             limit: None,
             after: None,
+            until: None,
             projection: Projection::all(&Layout::of(schema)),
         }
     }

@@ -1,6 +1,7 @@
 //! Events in each order, page by page, while writes go on.
 
 use super::world::*;
+use crate::cuts::cuts;
 use crate::items::{Items, Order, Rows, items};
 use crate::sort::{SortKey, SortTarget};
 use crate::token::Token;
@@ -114,6 +115,35 @@ proptest! {
             }).take(10).collect()), Op::Maintain]);
             prop_assert_eq!(&pages(&mut world, &question, limit, &all).0, &expected, "{:?} by {}", &filter, limit);
         }
+    }
+
+    #[test]
+    fn parts_between_cuts_are_the_whole_in_its_order(
+        kind in kinds(),
+        ops in ops(),
+        filter in filters(),
+        parts in 1usize..9,
+        later in batches(30).prop_map(Op::Write),
+    ) {
+        let mut world = World::after(kind, &ops);
+        let question = Items { predicate: filter.predicate(&world), ..Items::all(&world.schema) };
+        let snapshot = world.collection.snapshot();
+        let expected = whole(&world, &question).0;
+        let cuts = cuts(&snapshot, parts, &world.control()).unwrap();
+        prop_assert!(cuts.len() < parts);
+        // A part is the same after writes, flushes and merges.
+        for op in [later, Op::Flush, Op::Maintain] {
+            world.apply(&op);
+        }
+        let snapshot = world.collection.snapshot_at(snapshot.seq).unwrap();
+        let mut together = Vec::new();
+        for part in 0..=cuts.len() {
+            let after = part.checked_sub(1).map(|before| cuts[before].clone());
+            let asked = Items { after, until: cuts.get(part).cloned(), ..question.clone() };
+            let mut answer = items(&snapshot, &asked, &world.control()).unwrap();
+            together.extend(drain(&mut answer).0);
+        }
+        prop_assert_eq!(together, expected, "{:?} at {:?}", &filter, &cuts);
     }
 
     #[test]

@@ -51,6 +51,8 @@ pub(super) struct WireItems {
     limit: Option<u64>,
     /// The bytes of a cursor in base64url.
     after: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    until: Option<String>,
     columns: Vec<String>,
 }
 
@@ -219,6 +221,7 @@ impl WireItems {
             order,
             limit: items.limit.map(|limit| limit as u64),
             after: items.after.as_ref().map(|cursor| base64url(&cursor.to_bytes())),
+            until: items.until.as_ref().map(|cursor| base64url(&cursor.to_bytes())),
             columns: columns(&items.projection, schema),
         })
     }
@@ -235,13 +238,16 @@ impl WireItems {
                 Order::Fields(keys.into_iter().map(key).collect::<Result<_, WireError>>()?)
             }
         };
-        let cursor = |text: String| Cursor::from_bytes(&base64url_decode(&text)?);
-        let after = self.after.map(|text| cursor(text).ok_or_else(|| malformed("its cursor cannot be read")));
+        let cursor = |text: String| {
+            let cursor = base64url_decode(&text).and_then(|bytes| Cursor::from_bytes(&bytes));
+            cursor.ok_or_else(|| malformed("its cursor cannot be read"))
+        };
         Ok(Items {
             predicate: Predicate::from_json(&self.filter, schema)?,
             order,
             limit: self.limit.map(limit).transpose()?,
-            after: after.transpose()?,
+            after: self.after.map(cursor).transpose()?,
+            until: self.until.map(cursor).transpose()?,
             projection: projection(&self.columns, schema)?,
         })
     }

@@ -25,8 +25,8 @@ use meridian_query::partial::{
 };
 use meridian_query::wire::{Count, Question};
 use meridian_query::{
-    Aggregate, Aggregated, Control, Density, DensityCounts, Explanation, Items, Passages, PassagesResult, QueryError,
-    Tile, TileResult, Track, TrackResult,
+    Aggregate, Aggregated, Control, Cursor, Density, DensityCounts, Explanation, Items, Passages, PassagesResult,
+    QueryError, Tile, TileResult, Track, TrackResult,
 };
 use serde_json::Value;
 use std::fmt;
@@ -286,6 +286,18 @@ impl Collection for Remote {
             RemoteRows::new(self.link().clone(), control.clone(), answer, first, &self.known_schema())
         };
         ask().map(|rows| Box::new(rows) as Box<dyn Rows>).map_err(|fault| query_error(fault, control))
+    }
+
+    fn cuts(&self, at: At, parts: usize, control: &Control) -> Result<Vec<Cursor>, QueryError> {
+        let ask = || {
+            let get = Get::Cuts { place: self.mirror.place.clone(), at: at.into(), parts };
+            let (_, first) = self.ask(get, &Patience::of(control))?;
+            let bytes: Vec<Vec<u8>> = serde_json::from_value(first.meta.value.unwrap_or_default())
+                .map_err(|e| Fault::internal(e.to_string()))?;
+            let cuts: Option<Vec<Cursor>> = bytes.iter().map(|bytes| Cursor::from_bytes(bytes)).collect();
+            cuts.ok_or_else(|| Fault::internal("a cursor cannot be read"))
+        };
+        ask().map_err(|fault| query_error(fault, control))
     }
 
     fn count(

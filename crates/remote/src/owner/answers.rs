@@ -18,10 +18,13 @@ use meridian_backend::{At, Collection, Read, RowSink, StoreError};
 use meridian_model::{Batch, Layout, Schema, Seq};
 use meridian_observe as observe;
 use meridian_query::wire::Question;
-use meridian_query::{ByValue, CancelFlag, Control, QueryError};
+use meridian_query::{ByValue, CancelFlag, Control, Cursor, QueryError};
 use std::sync::Arc;
 use tokio::sync::mpsc;
 use tonic::Status;
+
+/// Max parts that an answer is cut into.
+const PARTS_MAX: usize = 256;
 
 /// Where the messages of an answer go.
 pub(super) type Out = mpsc::Sender<Result<FlightData, Status>>;
@@ -79,6 +82,7 @@ async fn run(owner: &Arc<Owner>, ask: Get, control: &Control, out: &Out) -> Resu
         Get::Positions => return positions::send(&owner.positions, out).await,
         Get::Partial(asked) => partial(owner, asked, control).await?,
         Get::Explain(asked) => explain(owner, asked, control).await?,
+        Get::Cuts { place, at, parts } => cuts(owner, &place, at.into(), parts, control).await?,
         Get::Event { place, id } => event(owner, &place, id, control).await?,
         Get::Near { place, near } => {
             collect(owner, &place, control, move |collection, _, sink| Ok(collection.near(&near.into(), None, sink)?))
@@ -139,6 +143,18 @@ async fn explain(owner: &Owner, asked: Asked, control: &Control) -> Result<Vec<F
     let read = owner.step(control, move || collection.explain(at, &items, &bounded)).await??;
     let value = serde_json::to_value(&read.value).map_err(|e| Fault::internal(e.to_string()))?;
     Ok(vec![Meta { head: Some(WireHead::from(&read.head)), value: Some(value), ..Meta::done() }.alone()])
+}
+
+async fn cuts(owner: &Owner, place: &Place, at: At, parts: usize, control: &Control) -> Result<Vec<FlightData>, Fault> {
+    // A caller's number must not size the work.
+    if parts > PARTS_MAX {
+        return Err(Fault::internal(format!("{parts} parts: at most {PARTS_MAX}")));
+    }
+    let (collection, within) = (owner.collection(place)?, control.clone());
+    let cuts = owner.step(control, move || collection.cuts(at, parts, &within)).await??;
+    let bytes: Vec<Vec<u8>> = cuts.iter().map(Cursor::to_bytes).collect();
+    let value = serde_json::to_value(bytes).map_err(|e| Fault::internal(e.to_string()))?;
+    Ok(vec![Meta { value: Some(value), ..Meta::done() }.alone()])
 }
 
 async fn event(owner: &Owner, place: &Place, id: String, control: &Control) -> Result<Vec<FlightData>, Fault> {

@@ -46,6 +46,9 @@ const RECEIVED_KIB_MAX: usize = 512 << 10;
 /// Makes the control of a call from the time that is left for it.
 pub type Controls = Arc<dyn Fn(Duration, CancelFlag) -> Control + Send + Sync>;
 
+/// Says whether a process owns the data at this moment. Asked at each call.
+pub type Owns = Arc<dyn Fn() -> bool + Send + Sync>;
+
 /// How a backend is served.
 #[derive(Clone)]
 pub struct ServeOptions {
@@ -59,12 +62,15 @@ pub struct ServeOptions {
     pub running_max: usize,
     /// Records what calls do here, as parts of their callers' traces.
     pub tracer: Tracer,
+    /// Whether this process owns the data now, by its own clock.
+    pub owns: Owns,
 }
 
 impl ServeOptions {
-    /// Options with the default number of steps at a time.
+    /// Options with the default number of steps at a time, of a process that owns the data for ever.
     pub fn new(epoch: u64, control: Controls, random: Arc<dyn Random>) -> ServeOptions {
-        ServeOptions { epoch, control, random, running_max: RUNNING_MAX, tracer: Tracer::default() }
+        let owns = Arc::new(|| true);
+        ServeOptions { epoch, control, random, running_max: RUNNING_MAX, tracer: Tracer::default(), owns }
     }
 }
 

@@ -126,6 +126,8 @@ pub(crate) enum Get {
     Partial(Asked),
     /// The cost of a question for items.
     Explain(Asked),
+    /// Where to cut all events into parts.
+    Cuts { place: Place, at: WireAt, parts: usize },
     /// The event of an id, from the history.
     Event { place: Place, id: String },
     /// The events in a circle, nearest first.

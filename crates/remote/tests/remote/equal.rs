@@ -167,6 +167,11 @@ proptest! {
         }
         let all = Items { predicate: predicate.clone(), ..Items::all(&schema) };
         same!(both, |c: &dyn Collection| page(c, At::newest(), &all));
+        same!(both, |c: &dyn Collection| c.cuts(At::newest(), 4, &within()).unwrap());
+        for cut in both.0.cuts(At::newest(), 4, &within()).unwrap() {
+            let part = Items { until: Some(cut), ..all.clone() };
+            same!(both, |c: &dyn Collection| page(c, At::newest(), &part));
+        }
         same!(both, |c: &dyn Collection| c.count(At::newest(), &predicate, u64::MAX, &within()).unwrap());
         same!(both, |c: &dyn Collection| c.count(At::newest(), &predicate, 0, &within()).unwrap());
 

@@ -8,6 +8,7 @@ use meridian_observe::{Current, EndedSpan, Figures, Kind, Sampling, SpanSink, Tr
 use meridian_query::{CancelFlag, Control, Items, QueryError};
 use parking_lot::Mutex;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 const MANY: u32 = 60_000;
@@ -115,6 +116,23 @@ fn an_owner_that_moves_is_followed_and_a_former_one_is_refused() {
     let error = ours.event("id1").map(|_| ()).unwrap_err();
     assert!(matches!(error, StoreError::Busy(ref why) if why.contains("no longer owns")), "{error:?}");
     world.address.send_replace(Some(successor.address.to_string()));
+    assert!(ours.event("id1").unwrap().value.is_some());
+}
+
+#[test]
+fn an_owner_whose_lease_has_ended_shows_nothing_though_no_other_was_heard_of() {
+    let world = World::new();
+    let (theirs, ours) = world.collection("ships", IdRole::Given);
+    ours.write(Write::new(ships(&ours.schema(), &fleet(3)))).unwrap();
+    let owns = &world.owner.as_ref().unwrap().owns;
+    owns.store(false, Ordering::Relaxed);
+    let error = ours.event("id1").map(|_| ()).unwrap_err();
+    assert!(matches!(error, StoreError::Busy(_)), "{error:?}");
+    // Nothing is absent, and nothing is deleted.
+    assert!(world.remote.collection(TENANT, "others").is_err());
+    assert!(ours.delete(&["id1".to_owned()]).is_err());
+    assert!(theirs.event("id1").unwrap().value.is_some());
+    owns.store(true, Ordering::Relaxed);
     assert!(ours.event("id1").unwrap().value.is_some());
 }
 

@@ -10,6 +10,7 @@ use meridian_store::{Options, Settings, Store};
 use parking_lot::Mutex;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::sync::{oneshot, watch};
@@ -21,6 +22,8 @@ pub const TENANT: &str = "default";
 /// A server of a backend. It stops when it is dropped.
 pub struct Owner {
     pub address: SocketAddr,
+    /// Whether it owns the data; turned off where its lease has ended.
+    pub owns: Arc<AtomicBool>,
     /// The flags of all calls, in the order of their beginning.
     pub flags: Arc<Mutex<Vec<CancelFlag>>>,
     stop: Option<oneshot::Sender<()>>,
@@ -41,7 +44,13 @@ impl Owner {
             noted.lock().push(cancel.clone());
             Control::new(clock.clone(), left, cancel)
         });
-        let options = ServeOptions { tracer, ..ServeOptions::new(epoch, control, seams.random) };
+        let owns = Arc::new(AtomicBool::new(true));
+        let asked = owns.clone();
+        let options = ServeOptions {
+            tracer,
+            owns: Arc::new(move || asked.load(Ordering::Relaxed)),
+            ..ServeOptions::new(epoch, control, seams.random)
+        };
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
             runtime.block_on(async move {
@@ -50,7 +59,7 @@ impl Owner {
                 serve(backend, listener, options, async move { drop(stopped.await) }).await.unwrap();
             });
         });
-        Owner { address: address.recv().unwrap(), flags, stop: Some(stop), thread: Some(thread) }
+        Owner { address: address.recv().unwrap(), owns, flags, stop: Some(stop), thread: Some(thread) }
     }
 }
 

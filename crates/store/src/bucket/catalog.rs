@@ -1,6 +1,10 @@
 //! The catalog in a bucket: manifests numbered without a gap, each created after the one before.
 //!
 //! Which number comes next, whether a commit stands and which manifests go is `model::policy::owner`; here its steps are executed.
+//!
+//! A *receipt* beside the manifests says which of them was the newest. No step depends on it. It is written once its manifest stands, and a
+//! search that begins later finds that manifest or a newer one. So a search that ends below a receipt proves that a manifest was lost: without
+//! it the state before would pass for the newest.
 
 use super::Bucket;
 use super::create::{Created, create, outcome};
@@ -10,6 +14,7 @@ use crate::error::StoreError;
 use crate::seams::{Catalog, Clock, CommitError, Newest, Proof};
 use meridian_model::policy::owner::{Commit, CommitStep, Committed, Head, Kind, Known, Look, LookStep, Rules};
 use parking_lot::Mutex;
+use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,6 +22,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 const MAGIC: &[u8; 8] = b"MRDNCATB";
 const VERSION: u32 = 1;
+/// What a receipt's name begins with, before the number of its manifest.
+const RECEIPT: &str = "0-newest-";
 
 /// The manifests of one partition in a bucket.
 #[derive(Debug)]
@@ -31,6 +38,8 @@ pub(crate) struct BucketCatalog {
     known: Mutex<Option<Known>>,
     /// Version of the newest manifest that was met here.
     committed: Arc<AtomicU64>,
+    /// Numbers of the receipts that were met here.
+    receipts: Mutex<BTreeSet<u64>>,
 }
 
 /// How a kind is stored.
@@ -50,7 +59,15 @@ fn kind_of(code: u8) -> Result<Kind, String> {
 
 impl BucketCatalog {
     pub(crate) fn new(bucket: Arc<dyn Bucket>, clock: Arc<dyn Clock>, folder: String, writer: u64) -> BucketCatalog {
-        BucketCatalog { bucket, clock, folder, writer, known: Mutex::new(None), committed: Arc::default() }
+        BucketCatalog {
+            bucket,
+            clock,
+            folder,
+            writer,
+            known: Mutex::new(None),
+            committed: Arc::default(),
+            receipts: Mutex::default(),
+        }
     }
 
     /// Version of the newest manifest that was met here, as it grows.
@@ -77,16 +94,20 @@ impl BucketCatalog {
 
     /// Finds the newest object and reads it.
     fn look(&self) -> Result<(Known, Option<Manifest>), StoreError> {
-        let (mut look, mut read) = (Look::new(Rules::SERVER), (0, String::new(), Vec::new()));
+        let (mut look, mut read, mut receipt) = (Look::new(Rules::SERVER), (0, String::new(), Vec::new()), 0);
         loop {
             match look.step() {
                 LookStep::List => {
                     let listed = self.bucket.list(&self.folder);
                     let names = listed.map_err(StoreError::io("list", &self.path(&self.folder)))?;
                     let number = |name: &String| u64::from_str_radix(name.rsplit('/').next()?, 16).ok();
+                    let receipts: BTreeSet<u64> = names.iter().filter_map(|name| receipt_of(name)).collect();
+                    receipt = receipts.last().copied().unwrap_or(0);
+                    *self.receipts.lock() = receipts;
                     look.listed(names.iter().filter_map(number).max().unwrap_or(0));
                 }
                 LookStep::Exists(number) => look.exists(self.exists(number)?),
+                LookStep::Nothing if receipt > 0 => return Err(self.lost(receipt)),
                 LookStep::Nothing => return Ok((Known::nothing(), None)),
                 LookStep::Get(number) => {
                     let name = self.name(number);
@@ -99,6 +120,7 @@ impl BucketCatalog {
                         Err(e) => return Err(StoreError::io("read", &self.path(&name))(e)),
                     }
                 }
+                LookStep::Found if receipt > read.0 => return Err(self.lost(receipt)),
                 LookStep::Found => {
                     let (number, name, bytes) = read;
                     return self.parse(number, &name, &bytes);
@@ -171,6 +193,9 @@ impl BucketCatalog {
                 CommitStep::Delete(number) => commit.deleted(self.bucket.delete(&self.name(number)).is_ok()),
                 CommitStep::Done(committed) => {
                     *known = commit.into_known();
+                    if committed == Committed::Stands {
+                        self.write_receipt(known.as_ref().map_or(0, |known| known.number));
+                    }
                     let said = said.unwrap_or_else(|| StoreError::Busy("the bucket did not say why".to_owned()));
                     return match committed {
                         Committed::Stands => {
@@ -184,6 +209,29 @@ impl BucketCatalog {
                 }
             }
         }
+    }
+
+    /// The manifest of a receipt is gone, and no newer one is there.
+    fn lost(&self, receipt: u64) -> StoreError {
+        let detail = format!(
+            "it is missing: the object {RECEIPT}{receipt:016x} beside it says that it was the newest manifest; put it back from a copy of the \
+             bucket"
+        );
+        StoreError::corrupt(&self.path(&self.name(receipt)), detail)
+    }
+
+    /// Says that the manifest of this number stands, and removes what was said before.
+    fn write_receipt(&self, number: u64) {
+        let name = |number: u64| format!("{}{RECEIPT}{number:016x}", self.folder);
+        let mut receipts = self.receipts.lock();
+        // Once: the manifest stands without it. Of one that is not written, or late, nothing follows.
+        if let Err(error) = self.bucket.put(&name(number), b"") {
+            tracing::warn!(%error, "the receipt of a manifest could not be written: if the manifest is lost, that goes unnoticed");
+            return;
+        }
+        // Only those before it: another process may have written later ones by now.
+        receipts.retain(|old| *old >= number || self.bucket.delete(&name(*old)).is_err());
+        receipts.insert(number);
     }
 
     fn encode(&self, head: &Head, manifest: Option<&Manifest>) -> Result<Vec<u8>, CommitError> {
@@ -203,6 +251,11 @@ impl BucketCatalog {
     pub(super) fn is_ended(&self) -> Result<bool, StoreError> {
         Ok(self.look()?.0.kind == Kind::End)
     }
+}
+
+/// The number of the manifest that a receipt is for; `None`: it is none.
+fn receipt_of(name: &str) -> Option<u64> {
+    u64::from_str_radix(name.rsplit('/').next()?.strip_prefix(RECEIPT)?, 16).ok()
 }
 
 impl Catalog for BucketCatalog {

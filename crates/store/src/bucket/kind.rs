@@ -2,14 +2,18 @@
 //!
 //! Of a log elsewhere the object also holds a random id of the bucket. Names of streams have it, so that several buckets can share an account.
 
-use super::Bucket;
 use super::create::{Created, create};
+use super::storage::{BucketStorage, COLLECTIONS};
+use super::{Bucket, ReadOnly};
 use crate::error::StoreError;
-use crate::seams::{Random, Seams};
-use crate::stream::SharedLog;
+use crate::seams::{Random, Registry, Seams, Storage};
+use crate::store::Store;
+use crate::stream::{SharedLog, bucket_prefix};
 use meridian_model::Invalid;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
 
 /// Holds the log's kind and the bucket's id, as `nats abcd2345`, unless the log is in the bucket.
 const NAME: &str = "log";
@@ -33,7 +37,7 @@ pub(crate) fn check_log(bucket: &dyn Bucket, seams: &Seams, log: &SharedLog) -> 
         Err(e) if e.kind() == ErrorKind::NotFound && matches!(log, SharedLog::Bucket) => return Ok(String::new()),
         Err(e) if e.kind() == ErrorKind::NotFound => {
             // Collections that were made before anything was said have their log in the bucket.
-            let made = bucket.list("collections/").map_err(StoreError::io("list", &path(bucket)))?;
+            let made = bucket.list(COLLECTIONS).map_err(StoreError::io("list", &path(bucket)))?;
             if !made.is_empty() {
                 return Err(other("bucket", kind));
             }
@@ -58,6 +62,52 @@ pub(crate) fn check_log(bucket: &dyn Bucket, seams: &Seams, log: &SharedLog) -> 
         SharedLog::Streams { .. } => Ok(id),
         SharedLog::Bucket => Ok(String::new()),
     }
+}
+
+/// Checks at the start of a process that may become the owner that the collections have a log of this kind, `bucket` or `nats`. Nothing is said
+/// in the bucket yet.
+///
+/// # Errors
+/// As at its takeover, which checks this again: [`StoreError::Invalid`], and [`StoreError::Io`] where the bucket does not answer.
+pub fn expect_log(bucket: &dyn Bucket, kind: &str) -> Result<(), StoreError> {
+    let found = match bucket.get(NAME) {
+        Ok(found) => parse(&found).0,
+        Err(e) if e.kind() == ErrorKind::NotFound => {
+            let made = bucket.list(COLLECTIONS).map_err(StoreError::io("list", &path(bucket)))?;
+            if made.is_empty() { kind.to_owned() } else { "bucket".to_owned() }
+        }
+        Err(e) => return Err(StoreError::io("read", &path(bucket))(e)),
+    };
+    if found == kind { Ok(()) } else { Err(other(&found, kind)) }
+}
+
+/// Checks the same of the servers of a log in streams: where the bucket has collections, they have streams of it.
+///
+/// # Errors
+/// [`StoreError::Invalid`]: they have none, so they are others than those of the owner before; and what bucket or servers said.
+pub fn expect_streams(bucket: &Arc<dyn Bucket>, seams: &Seams, log: &SharedLog) -> Result<(), StoreError> {
+    let SharedLog::Streams { streams, accept_loss: false } = log else { return Ok(()) };
+    let (_, id) = said(bucket.as_ref())?;
+    let root = Path::new("/");
+    let storage = BucketStorage::new(Arc::new(ReadOnly(bucket.clone())), seams.clone(), root, 0, Duration::ZERO);
+    // Not one that was dropped, which has no stream. What is damaged decides nothing here.
+    let is_live = |(tenant, name): &(String, String)| {
+        let dir = Store::partition_dir(root, tenant, name);
+        matches!(storage.partition(&dir, 0).catalog.newest(), Ok(Some(_)))
+    };
+    if !is_id(&id) || !storage.collections()?.iter().any(is_live) {
+        return Ok(());
+    }
+    let place = streams.place();
+    let names = streams.names(&bucket_prefix(&id)).map_err(StoreError::io("read", Path::new(&place)))?;
+    if names.is_empty() {
+        let detail = format!(
+            "{place} has no stream of this bucket, whose id is {id}: expected the servers of its log in cluster.nats.urls, or \
+             cluster.nats.accept_loss where its streams are lost"
+        );
+        return Err(Invalid::field("log", detail).into());
+    }
+    Ok(())
 }
 
 /// Which log the collections of a bucket have, as far as an owner has said, and the bucket's id.

@@ -238,6 +238,12 @@ impl Lease {
         self.state.lock().candidate.held(now).cloned()
     }
 
+    /// The epoch of that term.
+    pub fn epoch(&self) -> Option<u64> {
+        let now = self.now();
+        self.state.lock().candidate.held(now).map(|term| term.epoch)
+    }
+
     /// Gives the lease up, so that the next candidate need not wait. Not holding it is well.
     pub fn resign(&self) -> Result<(), StoreError> {
         let _turning = self.turning.lock();

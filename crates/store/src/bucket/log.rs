@@ -189,6 +189,25 @@ impl BucketLog {
         Ok(())
     }
 
+    /// What is wrong with the chain from a place on, up to where it ends now. Nothing is fenced.
+    pub(super) fn damage(&self, flushed: u64, from: Option<LogPlace>) -> Result<Vec<StoreError>, StoreError> {
+        let (mut found, mut held, mut ahead) = (Replayed::default(), VecDeque::new(), Ahead::new());
+        let mut replay = Replay::new(Rules::SERVER, from.unwrap_or(LogPlace::FIRST), self.term);
+        loop {
+            match replay.step() {
+                ReplayStep::Read(place) => {
+                    self.take(place, flushed, &mut replay, &mut ahead, &mut found, &mut held)?;
+                }
+                ReplayStep::List => replay.listed(self.places()?),
+                // Its end.
+                _ => return Ok(found.damage),
+            }
+            // A log may be large.
+            found.records.clear();
+            held.clear();
+        }
+    }
+
     fn places(&self) -> Result<Vec<LogPlace>, StoreError> {
         listed(self.bucket.as_ref(), &self.folder).map_err(StoreError::io("list", &self.path(&self.folder)))
     }
@@ -277,6 +296,10 @@ impl WriteLog for BucketLog {
 
     fn place(&self, flushed: u64) -> Option<LogPlace> {
         self.chain.as_ref().map(|chain| chain.place(flushed))
+    }
+
+    fn is_shared(&self) -> bool {
+        true
     }
 
     fn oldest(&self, flushed: u64) -> Option<i64> {

@@ -5,28 +5,31 @@
 //!
 //! What is called next, and what an answer means, is decided in `model::policy::owner`, which the explorer of that crate's tests runs as well.
 //! The files here execute its steps: `create.rs` finds out what came of a create, `log.rs` and `catalog.rs` are chains of such creates.
-//! `objects.rs` holds segments, `lease.rs` says who may try to be the owner, `pins.rs` what readers use, and `storage.rs` puts a store
+//! `objects.rs` holds segments, `lease.rs` says who may try to be the owner, `pins.rs` what readers use, `peers.rs` what servers need, and `storage.rs` puts a store
 //! together. `ahead.rs` reads a chain some objects at a time, `patches.rs` has what was rebuilt, and `memory.rs` is a bucket that fails
 //! on purpose.
 //!
 //! Records and the audit log (`control.rs`) are chains to which every process appends (`chain.rs`).
-//! `survey.rs` reads all of it for people, and writes nothing.
+//! `survey.rs` reads all of it for people, and writes nothing. `check.rs` names what is damaged.
 //!
 //! | name | holds |
 //! |---|---|
 //! | `collections/{tenant}/{collection}/{life}` | that there is such a collection |
 //! | `tenants/{tenant}/{collection}/p0/{life}/wal/{epoch}-{number}` | a group of writes, or a fence |
 //! | `tenants/{tenant}/{collection}/p0/{life}/manifests/{number}` | a manifest, or that the collection was dropped |
+//! | `tenants/{tenant}/{collection}/p0/{life}/manifests/0-newest-{number}` | empty: this manifest was the newest |
 //! | `tenants/{tenant}/{collection}/p0/{life}/segments/{file}` | what a manifest names, as in a data folder |
 //! | `leases/{name}/{number}` | a term of a lease |
 //! | `records/{kind}/{number}` | a change of records, or all of them |
 //! | `audit/{number}` | lines of the audit log |
 //! | `pins/{reader}/{number}` | what a reader uses |
+//! | `peers/{server}/{number}` | what a server tells the others, for as long as it runs |
 //! | `log` | that the log of the collections is not in the bucket, where it is, and the bucket's id there |
 
 mod ahead;
 mod catalog;
 pub(crate) mod chain;
+mod check;
 mod control;
 mod create;
 mod kind;
@@ -35,16 +38,20 @@ mod log;
 mod memory;
 mod objects;
 mod patches;
+mod peers;
 mod pins;
 mod read_only;
 mod records;
 mod storage;
 mod survey;
 
+pub use check::{Checked, check};
 pub use control::{ControlPlane, InFolder, Moved};
+pub use kind::{expect_log, expect_streams};
 pub use lease::{Lease, Standing, Statement, Terms};
 pub use memory::{BucketFault, MemoryBucket};
 pub use meridian_model::policy::lease::Term;
+pub use peers::Peers;
 pub use records::SharedRecords;
 pub use storage::BucketStorage;
 pub use survey::{Flushed, PIN_HELD, PinUse, ReaderPin, Survey, Surveyed, Tail};

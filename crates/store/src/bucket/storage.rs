@@ -20,6 +20,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
+/// What the names of collections begin with.
+pub(super) const COLLECTIONS: &str = "collections/";
+
 /// Gives partitions of a data folder their place in a bucket.
 ///
 /// A collection that is dropped and made again under its name has another *life*, with folders of its own: what a process still writes to
@@ -149,7 +152,7 @@ fn collection_of(dir: &Path) -> &Path {
 }
 
 fn marker(tenant: &str, name: &str, life: u64) -> String {
-    format!("collections/{tenant}/{name}/{life:08x}")
+    format!("{COLLECTIONS}{tenant}/{name}/{life:08x}")
 }
 
 impl Storage for BucketStorage {
@@ -182,11 +185,10 @@ impl Storage for BucketStorage {
 
 impl Registry for BucketStorage {
     fn collections(&self) -> Result<BTreeSet<(String, String)>, StoreError> {
-        let folder = "collections/";
-        let names = self.bucket.list(folder).map_err(self.failed("list", folder))?;
+        let names = self.bucket.list(COLLECTIONS).map_err(self.failed("list", COLLECTIONS))?;
         let mut found: BTreeMap<(String, String), u64> = BTreeMap::new();
         for path in &names {
-            let mut parts = path.strip_prefix(folder).unwrap_or(path).split('/');
+            let mut parts = path.strip_prefix(COLLECTIONS).unwrap_or(path).split('/');
             let (Some(tenant), Some(name), Some(life)) = (parts.next(), parts.next(), parts.next()) else { continue };
             let Ok(life) = u64::from_str_radix(life, 16) else { continue };
             let newest = found.entry((tenant.to_owned(), name.to_owned())).or_default();

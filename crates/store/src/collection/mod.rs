@@ -208,7 +208,7 @@ impl Collection {
             position: state.position,
             log_tail_bytes: state.log_tail_bytes,
             keys: state.keys,
-            refuses: state.refuses.clone(),
+            refuses: state.refuses.clone().filter(|_| !state.reopens),
             blocks_read: counters.blocks_read(),
             cache_hits: counters.cache_hits(),
             cache_misses: counters.cache_misses(),

@@ -35,6 +35,8 @@ pub(crate) struct State {
     pub(crate) notes: Arc<[Problem]>,
     /// Why writes are refused, if they are.
     pub(crate) refuses: Option<String>,
+    /// Until it is opened again: its log is shared, and may hold more than is known here.
+    pub(crate) reopens: bool,
     pub(crate) log_tail_bytes: u64,
     /// When the oldest write was taken that no manifest covers, in microseconds since 1970; `None`: there is none, or nobody follows.
     pub(crate) behind: Option<i64>,

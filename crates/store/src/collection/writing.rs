@@ -232,8 +232,9 @@ impl Collection {
         if self.has_room() || !self.shared.options.background {
             return Ok(true);
         }
-        if let Some(why) = &self.state().refuses {
-            return Err(WriteError::Refused(why.clone()));
+        let state = self.state();
+        if let Some(why) = &state.refuses {
+            return Err(WriteError::refused(why, state.reopens));
         }
         self.wake.wake();
         Ok(false)
@@ -264,8 +265,9 @@ impl Collection {
         // Its own lock, not the partition's: the flush that makes room needs that one.
         let mut lock = self.room_lock.lock();
         while !self.has_room() {
-            if let Some(why) = &self.state().refuses {
-                return Err(WriteError::Refused(why.clone()));
+            let state = self.state();
+            if let Some(why) = &state.refuses {
+                return Err(WriteError::refused(why, state.reopens));
             }
             self.wake.wake();
             // A flush of another collection makes room as well and does not wake this one.

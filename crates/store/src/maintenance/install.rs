@@ -239,7 +239,10 @@ impl Partition {
     pub(crate) fn after_failed_commit(&mut self, failed: CommitError) -> StoreError {
         let (why, error) = match failed {
             CommitError::Clean(error) => return error,
-            CommitError::Unknown(error) => (format!("{error}: restart once the disk works"), error),
+            CommitError::Unknown(error) => match self.log.as_ref().is_some_and(|log| log.is_shared()) {
+                true => (format!("the bucket does not answer: {error}"), error),
+                false => (format!("{error}: restart once the disk works"), error),
+            },
             stale @ CommitError::Stale { .. } => {
                 let error = StoreError::from(stale);
                 (error.to_string(), error)

@@ -1,6 +1,7 @@
 //! Following a collection that another process writes: each newer manifest replaces the previous one for all readers at once.
 
 use super::open::{Common, prepare};
+use crate::catalog::disk::MANIFEST;
 use crate::catalog::manifest::{Manifest, SegmentEntry};
 use crate::catalog::sidecars::{read_dead, read_hidden};
 use crate::error::{Problem, StoreError};
@@ -29,27 +30,53 @@ pub(crate) fn follow_new(common: &Common, dir: &Path) -> Result<Option<Partition
 }
 
 impl Partition {
-    /// Loads the newest manifest if it has changed; `None`: the collection was dropped. On an error nothing changes.
+    /// Loads the newest manifest if it has changed; `None`: the collection was dropped. What of it is damaged or missing is left out, and said to
+    /// be missing, as by an owner. It is tried again with each call. On an error nothing changes.
     pub(crate) fn follow_newest(&mut self) -> Result<Option<bool>, StoreError> {
-        let mut failed = None;
+        // Version of the manifest of which something could not be read.
+        let whole = self.damaged.is_empty() && self.problems.is_empty();
+        let mut failed = (!whole).then(|| self.manifest.version());
         for _ in 0..TRIES {
             let Some(manifest) = self.catalog.newest()? else { return Ok(None) };
-            if manifest == self.manifest && !self.entries.iter().any(|entry| self.is_sick(entry)) {
+            // What is newest never goes back: manifests are lost, and what is known here is more than what is left.
+            if manifest.version() < self.manifest.version() {
+                let path = self.shared.dir.join(MANIFEST);
+                return Err(StoreError::corrupt(
+                    &path,
+                    "newer manifests were read before than those that are there now",
+                ));
+            }
+            if manifest == self.manifest && whole && !self.entries.iter().any(|entry| self.is_sick(entry)) {
                 return Ok(Some(false));
             }
-            match self.follow(manifest) {
+            let version = manifest.version();
+            // The writer may have removed an object since: then there is a newer manifest. Otherwise the object is lost.
+            match self.follow(manifest, failed == Some(version)) {
                 Ok(()) => return Ok(Some(true)),
-                // The writer has removed an object since: then there is a newer manifest. Anything else stays as it is.
-                Err(error) if error.is_damage() => failed = Some(error),
+                Err(error) if error.is_damage() => failed = Some(version),
                 Err(error) => return Err(error),
             }
         }
-        Err(failed.unwrap_or(StoreError::Closed))
+        Err(StoreError::Busy("the manifests of the collection change too fast to be followed".to_owned()))
     }
 
-    fn follow(&mut self, manifest: Manifest) -> Result<(), StoreError> {
+    /// Takes a manifest up. `rest`: what is damaged is left out, and noted; otherwise it is an error.
+    fn follow(&mut self, manifest: Manifest, rest: bool) -> Result<(), StoreError> {
         let objects = self.shared.objects.clone();
-        let mut hidden = read_hidden(objects.as_ref(), &manifest)?;
+        // What could not be read may be there again.
+        let whole = self.problems.is_empty();
+        let (mut damaged, mut problems) = (Vec::new(), Vec::new());
+        let mut leave_out = |error: StoreError| match rest && error.is_damage() {
+            true => {
+                problems.push(Problem::of(&error));
+                Ok(())
+            }
+            false => Err(error),
+        };
+        let mut hidden = match read_hidden(objects.as_ref(), &manifest) {
+            Ok(hidden) => hidden,
+            Err(error) => leave_out(error).map(|()| HashMap::default())?,
+        };
         // By the number of the file: open segments stay open, and cached blocks stay valid.
         let open: HashMap<u64, (&SegmentEntry, &Entry)> = self
             .entries
@@ -69,15 +96,25 @@ impl Partition {
             });
             let part = match known.filter(|_| !mended) {
                 Some((_, entry)) => entry.part.clone(),
-                None => {
-                    let (part, note) = self.open_part(meta)?;
-                    notes.extend(note);
-                    Arc::new(part)
-                }
+                None => match self.open_part(meta, rest) {
+                    Ok((part, note)) => {
+                        notes.extend(note);
+                        Arc::new(part)
+                    }
+                    Err(error) => {
+                        leave_out(error)?;
+                        damaged.push(meta.clone());
+                        continue;
+                    }
+                },
             };
             let dead = match known {
-                Some((known, entry)) if known.dead == meta.dead => entry.dead.clone(),
-                _ => Arc::new(read_dead(objects.as_ref(), meta)?),
+                Some((known, entry)) if whole && known.dead == meta.dead => entry.dead.clone(),
+                _ => match read_dead(objects.as_ref(), meta) {
+                    Ok(dead) => Arc::new(dead),
+                    // The segment is served anyway: deleted events may reappear.
+                    Err(error) => leave_out(error).map(|()| Arc::default())?,
+                },
             };
             let hidden: DeadRows = match manifest.schema.mode {
                 Mode::History => DeadRows::default(),
@@ -96,6 +133,7 @@ impl Partition {
         self.unmendable.extend(unmendable);
         self.shared.horizon.follow(manifest.dropped_seq);
         self.position = manifest.flushed;
+        (self.damaged, self.problems) = (damaged, problems);
         (self.entries, self.segments, self.manifest) = (entries, segments, manifest);
         self.measure();
         self.publish();
@@ -113,13 +151,13 @@ impl Partition {
         self.left.iter().map(|(version, _)| *version).min().unwrap_or(u64::MAX).min(self.manifest.version())
     }
 
-    fn open_part(&self, meta: &SegmentEntry) -> Result<(Part, Option<Problem>), StoreError> {
+    fn open_part(&self, meta: &SegmentEntry, rest: bool) -> Result<(Part, Option<Problem>), StoreError> {
         let place = self.shared.place();
         let archive = meta.archive.map(|entry| Segment::open_archive(&place, meta.file, entry)).transpose();
         match archive.and_then(|archive| Part::open(&place, meta.file, archive)) {
             Ok(part) => Ok((part, None)),
-            // Rebuilt for this process from what is whole. What is absent is not damaged: the owner may have removed it since.
-            Err(StoreError::Corrupt { .. }) => {
+            // Rebuilt for this process from what is whole. What is absent may have been removed by the owner since.
+            Err(error) if matches!(error, StoreError::Corrupt { .. }) || (rest && error.is_damage()) => {
                 let (mut meta, mut note) = (meta.clone(), None);
                 self.open_segment(&mut meta, &mut note).map(|part| (part, note))
             }

@@ -79,9 +79,14 @@ impl Partition {
     }
 
     fn note_later(&mut self, path: &Path, position: u64) {
+        // In a bucket nothing is repaired.
+        let cure = match self.manifest.log {
+            Some(_) => "put back what is missing from a copy of the bucket",
+            None => "`meridian check --repair` puts together what there is",
+        };
         let detail = format!(
             "it is not the newest, or the log has lost its end: {} holds writes up to {position}, and both together know of \
-             writes up to {}; `meridian check --repair` puts together what there is",
+             writes up to {}; {cure}",
             path.display(),
             self.position
         );

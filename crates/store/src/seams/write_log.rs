@@ -37,6 +37,11 @@ pub trait WriteLog: Send + Sync + std::fmt::Debug {
     /// states up to when what is flushed is complete, so a log that processes share has to know it.
     fn oldest(&self, flushed: u64) -> Option<i64>;
 
+    /// Whether other processes may write it too: what is not known here is known to the next one that opens it, which may be this one.
+    fn is_shared(&self) -> bool {
+        false
+    }
+
     /// Bytes of records that a replay would read.
     fn tail_bytes(&self) -> u64;
 

@@ -7,6 +7,9 @@ use std::io::ErrorKind;
 
 /// The cure of what may pass.
 pub(crate) const RETRIED: &str = "this server tries again by itself";
+/// The cure of what is damaged in a bucket, where nothing is repaired.
+pub(crate) const RESTORED: &str =
+    "put the object back from a copy of the bucket, then restart the owner; `meridian check --bucket` lists all damage";
 
 /// A collection that is not served, because its content cannot be determined.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use crate::catalog::disk::{COPY, DROPPED, MANIFEST, read_manifest};
 use crate::codec::{read_file, replace_file};
 use crate::error::{Problem, StoreError};
-use crate::seams::{Disk, Seams};
+use crate::seams::{Disk, DiskLock, Seams};
 use meridian_model::Invalid;
 use serde::Deserialize;
 use std::io::ErrorKind;
@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 /// Name of the file that marks the folder as Meridian's.
 pub(crate) const MARKER: &str = "meridian.json";
 pub(crate) const LOCK: &str = "LOCK";
+/// Locked by a process that may become an owner, as long as it runs.
+pub(crate) const CANDIDATE: &str = "CANDIDATE";
 /// Name of the note that a restore is in progress in a folder: it has no marker yet.
 pub(crate) const RESTORING: &str = "RESTORING";
 /// Folder in that of a partition for files that a repair set aside.
@@ -33,6 +35,27 @@ pub(crate) fn make_root(disk: &dyn Disk, root: &Path) -> Result<(), StoreError> 
         }
     }
     Ok(())
+}
+
+/// Takes a lock in the folder.
+pub(crate) fn lock(disk: &dyn Disk, root: &Path, name: &str) -> Result<Box<dyn DiskLock>, StoreError> {
+    let path = root.join(name);
+    disk.lock(&path).map_err(|e| match e.kind() {
+        ErrorKind::WouldBlock => StoreError::InUse { path: root.to_owned() },
+        _ => unwritable(root, StoreError::io("lock", &path)(e)),
+    })
+}
+
+/// A read-only folder is for the operator to fix, so it has its own error, whichever call found it.
+pub(crate) fn unwritable(root: &Path, error: StoreError) -> StoreError {
+    match error {
+        StoreError::Io { source, .. }
+            if matches!(source.kind(), ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied) =>
+        {
+            StoreError::ReadOnly { path: root.to_owned(), source }
+        }
+        other => other,
+    }
 }
 
 /// Reads the marker file, or makes it in a new folder. A damaged or missing one is rewritten if collections show that the

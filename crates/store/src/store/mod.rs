@@ -3,6 +3,7 @@
 //! Start here. `folder.rs` knows the layout of a data folder, `opening.rs` opens it, `damaged.rs` names collections
 //! that do not open, `retrying.rs` tries them again, `records.rs` keeps small things for others.
 
+pub(crate) mod candidate;
 mod closing;
 pub(crate) mod damaged;
 mod directory;
@@ -37,7 +38,6 @@ use crate::store::retrying::Retries;
 use meridian_model::{Background, Subscriber};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -115,21 +115,10 @@ impl Store {
         // Every call passes the watcher: readiness must notice a full disk, whichever code found it.
         seams.disk = Arc::new(Watched { disk: bare.clone(), full: full.clone() });
         let disk = seams.disk.clone();
-        // A read-only folder is for the operator to fix, so it has its own error, whichever call found it.
-        let unwritable = |e: StoreError| match e {
-            StoreError::Io { source, .. }
-                if matches!(source.kind(), ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied) =>
-            {
-                StoreError::ReadOnly { path: root.clone(), source }
-            }
-            other => other,
-        };
+        let unwritable = |e: StoreError| folder::unwritable(&root, e);
         // The lock before anything is read: what another process writes meanwhile would be read in part.
         make_root(disk.as_ref(), &root).map_err(unwritable)?;
-        let lock = disk.lock(&root.join(LOCK)).map_err(|e| match e.kind() {
-            ErrorKind::WouldBlock => StoreError::InUse { path: root.clone() },
-            _ => unwritable(StoreError::io("lock", &root.join(LOCK))(e)),
-        })?;
+        let lock = folder::lock(disk.as_ref(), &root, LOCK)?;
         let problems = check_marker(&seams, &root).map_err(unwritable)?.into_iter().collect();
         let audit = Arc::new(AuditLog::open(&seams, &root, options.audit_bytes, options.ephemeral));
         let (background, read_only) = (options.background, following.is_some());

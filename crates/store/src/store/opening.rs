@@ -5,7 +5,7 @@ use crate::catalog::manifest::Manifest;
 use crate::error::StoreError;
 use crate::options::PARTITIONS_MAX;
 use crate::store::Inner;
-use crate::store::damaged::{Damaged, RETRIED};
+use crate::store::damaged::{Damaged, RESTORED, RETRIED};
 use crate::store::folder::{Standing, names, standing};
 use crate::store::partitions::Partitions;
 use parking_lot::Mutex;
@@ -136,8 +136,10 @@ impl Inner {
         tracing::error!(%tenant, collection = %name, %error, "a collection could not be opened");
         let (mut damaged, at) = (Damaged::of(tenant, name, error), (tenant.to_owned(), name.to_owned()));
         if self.common.storage.registry().is_some() {
-            if error.may_pass() {
-                damaged.cure = RETRIED.into();
+            match error {
+                StoreError::NewerFormat { .. } => {}
+                _ if error.may_pass() => damaged.cure = RETRIED.into(),
+                _ => damaged.cure = RESTORED.into(),
             }
             // A store that only reads tries with each refresh.
             if !self.common.read_only {

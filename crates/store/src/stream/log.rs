@@ -424,6 +424,10 @@ impl WriteLog for StreamLog {
         Some(LogPlace { epoch: self.generation, number: held.map_or(next, |held| held.sequence) })
     }
 
+    fn is_shared(&self) -> bool {
+        true
+    }
+
     fn oldest(&self, flushed: u64) -> Option<i64> {
         // The clock may have been set back between two groups.
         self.held.iter().filter(|held| held.last_position > flushed).map(|held| held.time).min()

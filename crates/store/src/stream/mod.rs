@@ -17,7 +17,7 @@ mod publish;
 pub use memory::{MemoryStreams, StreamFault};
 
 pub(crate) use log::StreamLog;
-pub(crate) use name::{name_of, prefix_of};
+pub(crate) use name::{bucket_prefix, name_of, prefix_of};
 
 use bytes::Bytes;
 use std::io;

@@ -10,6 +10,11 @@ pub(crate) fn name_of(bucket: &str, dir: &Path, life: u64, generation: u64) -> S
     format!("{}{generation}", prefix_of(bucket, dir, life))
 }
 
+/// What the names of all streams of a bucket begin with.
+pub(crate) fn bucket_prefix(bucket: &str) -> String {
+    format!("m.{bucket}.")
+}
+
 /// What the names of all generations begin with.
 pub(crate) fn prefix_of(bucket: &str, dir: &Path, life: u64) -> String {
     let parts = dir.iter().filter_map(|part| part.to_str()).filter(|part| *part != "/");

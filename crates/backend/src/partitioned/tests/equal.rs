@@ -172,6 +172,16 @@ proptest! {
             (sizes, sorted(pages.into_iter().flat_map(|page| page.0).collect()))
         });
 
+        let cuts = world.many.cuts(At::newest(), 5, &control).unwrap();
+        prop_assert!(cuts.len() < 5);
+        let mut together = Vec::new();
+        for part in 0..=cuts.len() {
+            let after = part.checked_sub(1).map(|before| cuts[before].clone());
+            let asked = Items { after, until: cuts.get(part).cloned(), ..all_of.clone() };
+            together.extend(all(&*world.many, At::newest(), &asked, &control));
+        }
+        prop_assert_eq!(sorted(together), sorted(all(&*world.many, At::newest(), &all_of, &control)));
+
         for (by, windows) in [(None, None), (Some(OBJECT), None), (Some(OBJECT), Some(Windows::parse("PT6H", "UTC").unwrap()))] {
             let functions = Function::parse("count,sum(n),avg(speed),min(n),max(speed)", &schema).unwrap();
             let question = Aggregate { predicate: predicate.clone(), functions, windows, by, empty: false };

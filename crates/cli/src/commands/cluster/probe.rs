@@ -1,31 +1,145 @@
 //! Whether a process answers.
 
 use super::nodes::{Kind, Node};
+use serde_json::Value;
+use std::io::ErrorKind;
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
 use ureq::Agent;
 
 /// How long an answer may take.
 const ANSWER: Duration = Duration::from_secs(2);
+/// Most bytes of an answer that says why a process is not ready.
+const REASON_BYTES: u64 = 64 << 10;
 
-/// Whether a process is ready: it says so, or takes connections where it cannot say. Blocks for a moment.
-///
-/// Not to be asked again and again of an owner that stands by: it leaves connections waiting until it owns.
+/// What a process says of itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Readiness {
+    /// It is ready; an owner, which cannot say, takes connections.
+    Ready,
+    /// It answers that it is not ready, and why.
+    NotReady(String),
+    /// It does not answer.
+    Silent,
+}
+
+/// Whether a process is ready. Blocks for a moment.
 pub(super) fn is_ready(node: &Node) -> bool {
+    ask(node) == Readiness::Ready
+}
+
+/// Asks a process whether it is ready; of an owner, whether it takes connections. Blocks for a moment.
+pub(super) fn ask(node: &Node) -> Readiness {
     match (node.role, &node.monitor) {
-        (Kind::Gateway | Kind::Scan, _) => says_ok(&format!("http://{}/readyz", node.address)),
-        (Kind::Log, Some(monitor)) => says_ok(&format!("http://{monitor}/healthz")),
-        (Kind::Owner | Kind::Log, _) => takes_connections(&node.address),
+        (Kind::Gateway | Kind::Scan, _) => ask_at(&format!("http://{}/readyz", node.address)),
+        (Kind::Log, Some(monitor)) => ask_at(&format!("http://{monitor}/healthz")),
+        (Kind::Owner | Kind::Log, _) if takes_connections(&node.address) => Readiness::Ready,
+        (Kind::Owner | Kind::Log, _) => Readiness::Silent,
     }
 }
 
 /// Whether something takes connections at this address.
 pub(super) fn takes_connections(address: &str) -> bool {
-    let mut found = address.to_socket_addrs().into_iter().flatten();
-    found.any(|address| TcpStream::connect_timeout(&address, ANSWER).is_ok())
+    connect(address).is_some()
 }
 
-fn says_ok(url: &str) -> bool {
+/// Whether a process stands by at this address: it closes each connection at once. One that is paused or gone does not, though the system
+/// may take connections for it.
+pub(super) fn stands_by(address: &str) -> bool {
+    let Some(stream) = connect(address) else { return false };
+    if stream.set_read_timeout(Some(ANSWER)).is_err() {
+        return false;
+    }
+    match stream.peek(&mut [0]) {
+        // One that has just become the owner answers.
+        Ok(_) => true,
+        Err(error) => error.kind() == ErrorKind::ConnectionReset,
+    }
+}
+
+fn connect(address: &str) -> Option<TcpStream> {
+    let mut found = address.to_socket_addrs().into_iter().flatten();
+    found.find_map(|address| TcpStream::connect_timeout(&address, ANSWER).ok())
+}
+
+fn ask_at(url: &str) -> Readiness {
     let config = Agent::config_builder().timeout_global(Some(ANSWER)).http_status_as_error(false).proxy(None).build();
-    Agent::new_with_config(config).get(url).call().is_ok_and(|answer| answer.status() == 200)
+    let Ok(mut answer) = Agent::new_with_config(config).get(url).call() else { return Readiness::Silent };
+    if answer.status() == 200 {
+        return Readiness::Ready;
+    }
+    let said = answer.body_mut().with_config().limit(REASON_BYTES).read_to_string().unwrap_or_default();
+    let said: Value = serde_json::from_str(&said).unwrap_or_default();
+    // As a problem of ours, and as a server of NATS has it.
+    let why = ["detail", "error"].iter().find_map(|name| said[*name].as_str().map(str::to_owned));
+    Readiness::NotReady(why.unwrap_or_else(|| format!("status {}", answer.status())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read as _, Write as _};
+    use std::net::TcpListener;
+    use std::path::PathBuf;
+
+    fn listen() -> (TcpListener, String) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        (listener, address)
+    }
+
+    #[test]
+    fn a_process_stands_by_if_it_is_there_and_runs() {
+        let (running, there) = listen();
+        std::thread::spawn(move || running.incoming().for_each(drop));
+        assert!(stands_by(&there));
+        // The system takes its connections, and nobody looks at them.
+        let (_paused, there) = listen();
+        assert!(takes_connections(&there) && !stands_by(&there));
+        let (gone, there) = listen();
+        drop(gone);
+        assert!(!takes_connections(&there) && !stands_by(&there));
+    }
+
+    #[test]
+    fn a_process_that_is_not_ready_says_why() {
+        let (server, address) = listen();
+        std::thread::spawn(move || {
+            let answers = [
+                ("200 OK", "{}"),
+                ("503 Service Unavailable", r#"{"title":"t","detail":"no owner answers"}"#),
+                ("503 Service Unavailable", r#"{"status":"unavailable","error":"no quorum"}"#),
+                ("502 Bad Gateway", "<html>"),
+            ];
+            for (status, body) in answers {
+                let (mut stream, _) = server.accept().unwrap();
+                assert!(stream.read(&mut [0; 4096]).unwrap() > 0);
+                let length = body.len();
+                write!(stream, "HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}")
+                    .unwrap();
+            }
+        });
+        let node = |address: &str| Node {
+            name: "gateway-1".to_owned(),
+            role: Kind::Gateway,
+            pid: Some(1),
+            address: address.to_owned(),
+            monitor: None,
+            routes: None,
+            log_file: PathBuf::new(),
+        };
+        let not_ready = |why: &str| Readiness::NotReady(why.to_owned());
+        let expected = [
+            Readiness::Ready,
+            not_ready("no owner answers"),
+            not_ready("no quorum"),
+            not_ready("status 502 Bad Gateway"),
+        ];
+        for expected in expected {
+            assert_eq!(ask(&node(&address)), expected);
+        }
+        let (gone, there) = listen();
+        drop(gone);
+        assert_eq!(ask(&node(&there)), Readiness::Silent);
+    }
 }

@@ -6,7 +6,9 @@ use crate::output::say;
 use clap::Args;
 use meridian_lab_plan::simulate::calibrate::Figures;
 use meridian_lab_plan::simulate::edge::{Objective, edge, with_error};
+use meridian_lab_plan::simulate::forecast::{Forecast, forecast};
 use meridian_lab_plan::simulate::{Prediction, Scenario, keep, pipeline, spans, table};
+use meridian_lab_results::atomic;
 use std::path::{Path, PathBuf};
 use toml::Table;
 
@@ -17,6 +19,7 @@ Examples:
   meridian lab simulate bench/studies/search-pipeline.toml --set workers=16
   meridian lab simulate bench/studies/scan-tier.toml --set workload=grep --set servers=23 --json
   meridian lab simulate bench/studies/scan-tier.toml --calibrate bench/studies/scan-tier.figures.toml
+  meridian lab simulate bench/studies/scan-forecast.toml --against bench/studies/scan-forecast.figures.toml
   meridian lab simulate bench/studies/tenants.toml --set rule=queue
   meridian lab simulate server.toml --calibrate results/at-50 --fit stage.answer.service.mean_s
   meridian lab simulate server.toml --calibrate results/at-50 --fit stage.answer.service.mean_s --edge p95_s=0.1
@@ -33,7 +36,11 @@ pub struct SimulateArgs {
     /// Print the answer as one JSON object
     #[arg(long)]
     pub json: bool,
-    /// Write the simulated requests as a results folder (pipelines)
+    /// Simulate every trial of a file of figures, and show how well the measurements are met that the scenario's numbers were not
+    /// fitted to. --out takes the answer and a picture
+    #[arg(long, value_name = "FIGURES.toml", conflicts_with_all = ["calibrate", "edge"])]
+    pub against: Option<PathBuf>,
+    /// Write the simulated requests as a results folder (pipelines); with --against: forecast.json, forecast.svg and forecast.png
     #[arg(long, value_name = "DIR", conflicts_with = "calibrate")]
     pub out: Option<PathBuf>,
     /// Take the scenario's numbers from measurements. A file of figures (.toml) fits the numbers that it names, and shows how well
@@ -63,6 +70,11 @@ pub fn run(args: &SimulateArgs) -> Result<(), Failure> {
         let path = path.display().to_string();
         move |detail: String| Failure::Usage(format!("{path}: {detail}"))
     };
+    if let Some(path) = &args.against {
+        let scenario = table(&text, &args.set).map_err(blame(&args.scenario))?;
+        let figures = Figures::read(&read(path)?, path.parent().unwrap_or(Path::new(""))).map_err(blame(path))?;
+        return lay_beside(args, &forecast(&figures, &scenario).map_err(blame(path))?);
+    }
     // First, since it uses --calibrate and --json in its own way.
     if let Some(edge) = &args.edge {
         return foretell(args, edge, table(&text, &args.set).map_err(blame(&args.scenario))?);
@@ -97,6 +109,28 @@ pub fn run(args: &SimulateArgs) -> Result<(), Failure> {
     for fit in &figures.fit {
         let outcome = figures.calibrate(fit, &scenario, args.evaluations).map_err(blame(path))?;
         say(&format!("{}\n{}", fit.group, outcome.table()));
+    }
+    Ok(())
+}
+
+/// Prints a forecast, and keeps it if `--out` is given.
+fn lay_beside(args: &SimulateArgs, found: &Forecast) -> Result<(), Failure> {
+    let json = found.json().map_err(|e| Failure::Bad(format!("the answer cannot be written: {e}")))?;
+    if let Some(out) = &args.out {
+        let svg = found.picture();
+        let png = meridian_lab_results::picture::png(&svg).map_err(|e| Failure::Bad(e.to_string()))?;
+        let refused = |path: &Path, e: &dyn std::fmt::Display| Failure::Refused(format!("{}: {e}", path.display()));
+        std::fs::create_dir_all(out).map_err(|e| refused(out, &e))?;
+        for (name, content) in
+            [("forecast.json", json.as_bytes()), ("forecast.svg", svg.as_bytes()), ("forecast.png", &png)]
+        {
+            let path = out.join(name);
+            atomic::write(&path, content).map_err(|e| refused(&path, &e))?;
+        }
+    }
+    match args.json {
+        true => say(&json),
+        false => say(found.table().trim_end()),
     }
     Ok(())
 }

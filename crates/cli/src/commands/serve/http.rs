@@ -9,8 +9,9 @@ use crate::output::say;
 use crate::traces;
 use crate::units;
 use meridian_admission::identity::Fault;
-use meridian_api::{AppState, HostName, Hosts};
+use meridian_api::{AppState, HostName, Hosts, Listeners};
 use meridian_backend::Backend;
+use meridian_store::bucket::Peers;
 use meridian_store::seams::Seams;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -25,6 +26,8 @@ const FIRST_TOKEN: &str = "meridian token create --role operator";
 pub(super) struct Doors {
     certificates: Option<Certificates>,
     listener: TcpListener,
+    /// Arrow Flight, with its address.
+    flight: Option<(TcpListener, SocketAddr)>,
     monitors: Option<TcpListener>,
     address: SocketAddr,
 }
@@ -34,10 +37,12 @@ impl Doors {
     pub(super) async fn open(config: &mut Config) -> Result<Doors, Failure> {
         // A host name in the listen address is a name of the server.
         config.server.hosts.extend(HostName::listened_on(&config.listen));
+        config.server.hosts.extend(HostName::listened_on(&config.flight_listen));
         let certificates = config.tls.open()?;
         let listener = TcpListener::bind(&config.listen)
             .await
             .map_err(|e| Failure::Usage(format!("--listen {}: cannot listen there: {e}", config.listen)))?;
+        let flight = flight(&config.flight_listen).await?;
         let monitors = match config.metrics_listen {
             None => None,
             Some(address) => Some(
@@ -47,8 +52,23 @@ impl Doors {
             ),
         };
         let address = listener.local_addr().map_err(|e| Failure::Refused(format!("no local address: {e}")))?;
-        Ok(Doors { certificates, listener, monitors, address })
+        Ok(Doors { certificates, listener, flight, monitors, address })
     }
+}
+
+/// Binds the address of Arrow Flight, if there is one.
+async fn flight(address: &str) -> Result<Option<(TcpListener, SocketAddr)>, Failure> {
+    if address.is_empty() {
+        return Ok(None);
+    }
+    if cfg!(not(feature = "flight")) {
+        return Err(Failure::Usage(format!("--flight {address}: this program was built without the feature `flight`")));
+    }
+    let listener = TcpListener::bind(address)
+        .await
+        .map_err(|e| Failure::Usage(format!("--flight {address}: cannot listen there: {e}")))?;
+    let local = listener.local_addr().map_err(|e| Failure::Refused(format!("no local address: {e}")))?;
+    Ok(Some((listener, local)))
 }
 
 /// The collections that a server serves.
@@ -60,6 +80,8 @@ pub(super) struct Source {
     pub(super) folder: Option<PathBuf>,
     /// The bucket that has the tokens, in a cluster.
     pub(super) bucket: Option<String>,
+    /// The other servers of a cluster, with which the quotas of tenants are divided.
+    pub(super) peers: Option<Arc<Peers>>,
 }
 
 /// Serves until `stop`. The caller closes the source.
@@ -70,8 +92,8 @@ pub(super) async fn serve(
     seams: &Seams,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), Failure> {
-    let Doors { certificates, listener, monitors, address } = doors;
-    let Source { backend, place, folder, bucket } = source;
+    let Doors { certificates, listener, flight, monitors, address } = doors;
+    let Source { backend, place, folder, bucket, peers } = source;
     let hosts = Hosts::new(&config.server, address);
     let refused = |e: Fault| match e {
         // The error is in a file that the settings name.
@@ -93,13 +115,17 @@ pub(super) async fn serve(
     let open = state.registry.is_empty();
     // Named in hints: without it, the command would make a token in another folder.
     let tokens_at = match (&bucket, &folder) {
+        (Some(bucket), _) if bucket.starts_with("s3://") => format!("--bucket {bucket} --config FILE"),
         (Some(bucket), _) => format!("--bucket {bucket}"),
         (None, Some(folder)) => format!("--data {}", folder.display()),
         (None, None) => "--url http://127.0.0.1:PORT".to_owned(),
     };
-    if open && !address.ip().to_canonical().is_loopback() {
+    let flight_address = flight.as_ref().map(|(_, address)| *address);
+    let addresses = [Some(("--listen", address)), flight_address.map(|address| ("--flight", address))];
+    let beyond = addresses.into_iter().flatten().find(|(_, address)| !address.ip().to_canonical().is_loopback());
+    if let Some((option, address)) = beyond.filter(|_| open) {
         return Err(Failure::Usage(format!(
-            "--listen {address}: no token exists, so everyone who reaches this address could do anything: create one \
+            "{option} {address}: no token exists, so everyone who reaches this address could do anything: create one \
              first with `{FIRST_TOKEN} {tokens_at}`"
         )));
     }
@@ -135,7 +161,11 @@ pub(super) async fn serve(
     if let Some(warning) = certificates.as_ref().and_then(Certificates::warning) {
         tracing::warn!("{warning}");
     }
-    if tls.is_none() && !address.ip().to_canonical().is_loopback() {
+    if let Some(address) = flight_address {
+        let scheme = if tls.is_some() { "grpc+tls" } else { "grpc" };
+        say(&format!("Arrow Flight {scheme}://{address}"));
+    }
+    if tls.is_none() && beyond.is_some() {
         say(
             "without TLS: everyone between this server and its clients can read and change what they send, tokens included \
              (--tls-cert, --tls-key, or a proxy that speaks TLS)",
@@ -148,14 +178,24 @@ pub(super) async fn serve(
     if let Some(followed) = followed {
         following.spawn(followed);
     }
+    #[cfg(feature = "cluster")]
+    if let Some(peers) = peers.clone() {
+        following.spawn(super::cluster::divide(peers, state.registry.clone()));
+    }
     let monitoring = monitors.map(|listener| tokio::spawn(meridian_api::serve_monitors(listener, state.clone())));
-    let served = meridian_api::serve(listener, control, tls, state, stop).await;
+    let listeners = Listeners { http: listener, flight: flight.map(|(listener, _)| listener), control };
+    let served = meridian_api::serve(listeners, tls, state, stop).await;
     // After the server: monitors see the shutdown until its end.
     if let Some(monitoring) = monitoring {
         monitoring.abort();
     }
     if let Some(sender) = sender {
         sender.stop().await;
+    }
+    following.shutdown().await;
+    if let Some(peers) = peers {
+        // The others have its parts at once, and otherwise some seconds later.
+        let _ = tokio::task::spawn_blocking(move || peers.leave()).await;
     }
     if let Some(folder) = &folder {
         control::remove(folder);

@@ -67,12 +67,15 @@ pub struct ServeArgs {
     /// Log of a cluster: bucket or nats
     #[arg(long, value_name = "LOG")]
     pub log: Option<String>,
-    /// Bucket of a cluster: file://DIR, a folder that all its processes share
+    /// Bucket of a cluster: file://DIR, a folder that all its processes share, or s3://BUCKET/PREFIX
     #[arg(long, value_name = "ADDRESS")]
     pub bucket: Option<String>,
-    /// Address and port where an owner answers gateways; port 0 selects a free one [default: 127.0.0.1:7118]
+    /// Address and port of Arrow Flight: for clients [default: none]; of an owner, for gateways [default: 127.0.0.1:7118]
     #[arg(long, value_name = "ADDR")]
     pub flight: Option<String>,
+    /// Host and port by which gateways reach an owner, if not by --flight: behind NAT, a proxy or a Service
+    #[arg(long, value_name = "ADDR")]
+    pub flight_advertise: Option<String>,
     /// Durability of the places profile's collection: local or ephemeral [default: local]
     #[arg(long, value_name = "DURABILITY")]
     pub places_durability: Option<String>,
@@ -139,10 +142,17 @@ fn settings(args: &ServeArgs) -> Result<Config, Failure> {
     if let Some(role) = args.role {
         config.role = role;
     }
-    let cluster = &mut config.cluster;
-    for (given, place) in
-        [(&args.log, &mut cluster.log), (&args.bucket, &mut cluster.bucket), (&args.flight, &mut cluster.flight)]
-    {
+    // An owner serves gateways, and no clients.
+    let flight = match config.role {
+        Role::Owner => &mut config.cluster.flight,
+        Role::All | Role::Gateway | Role::Scan => &mut config.flight_listen,
+    };
+    for (given, place) in [
+        (&args.log, &mut config.cluster.log),
+        (&args.bucket, &mut config.cluster.bucket),
+        (&args.flight, flight),
+        (&args.flight_advertise, &mut config.cluster.flight_advertise),
+    ] {
         if let Some(given) = given {
             place.clone_from(given);
         }
@@ -195,7 +205,7 @@ async fn all(mut config: Config, stop: impl Future<Output = ()> + Send + 'static
         Some(folder) => format!("data in {}", folder.display()),
         None => "in memory, nothing survives this process".to_owned(),
     };
-    let source = Source { backend: Embedded::new(store.clone()), place, folder, bucket: None };
+    let source = Source { backend: Embedded::new(store.clone()), place, folder, bucket: None, peers: None };
     let served = http::serve(doors, config, source, &seams, stop).await;
     // Also after a failure: closing flushes the memory trees, so that the next start replays no log.
     let closed = tokio::task::spawn_blocking(move || store.close()).await;

@@ -7,17 +7,25 @@
 //! reads nor unpacks. Immediate scans go to the tablet server that holds the tablet. Clients live on machines of their own, whose cores begin
 //! scans and take batches in.
 
+mod client;
 mod clients;
+mod costs;
+mod outcome;
 mod run;
+mod server;
 #[cfg(test)]
 mod tests;
 
-pub use run::{ScanOutcome, each, run};
+pub use costs::Costs;
+pub use outcome::ScanOutcome;
+pub use run::{each, run};
 
 use super::draw::Sizes;
-use meridian_model::policy::selector::Profiles;
+use super::events::micros;
+use meridian_model::policy::selector::{Hedging, Profiles};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// A scan tier and its load: the shape of the scenario file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -65,6 +73,12 @@ pub struct Tier {
     /// The clients' machines; left out, they have no limit.
     #[serde(default)]
     pub clients: Option<Clients>,
+    /// Second attempts for scans that are slow to start; left out, there are none.
+    #[serde(default)]
+    pub hedge: Option<Hedge>,
+    /// Costs that all workloads share, in place of `cpu_ms`, `storage_ms` and `tablet_server_factor` of each.
+    #[serde(default)]
+    pub costs: Option<Costs>,
     /// What the clients may run, by name.
     pub workloads: BTreeMap<String, Workload>,
 }
@@ -101,6 +115,18 @@ pub struct Clients {
     pub scan_ms: f64,
 }
 
+/// When a second server is asked for a scan, and for how many scans.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Hedge {
+    /// How long an attempt may go without being started, in milliseconds.
+    pub after_ms: f64,
+    /// Share of all scans.
+    pub share: f64,
+    /// More of them at once after quiet times.
+    pub burst: f64,
+}
+
 fn one() -> u32 {
     1
 }
@@ -117,14 +143,17 @@ pub struct Workload {
     #[serde(default)]
     pub growth_per_tablet: f64,
     /// Processor time of a scan of mean size on a scan server, in milliseconds.
-    pub cpu_ms: f64,
+    #[serde(default)]
+    pub cpu_ms: Option<f64>,
     /// Time at a storage node of a scan of mean size, in milliseconds.
-    pub storage_ms: f64,
+    #[serde(default)]
+    pub storage_ms: Option<f64>,
     /// Time between a batch's end and the next one's arrival at the server, in milliseconds: the client takes it in, which holds one of
     /// its machine's cores where `clients` says what those are.
     pub turnaround_ms: f64,
     /// Processor time on the tablet server over that on a scan server.
-    pub tablet_server_factor: f64,
+    #[serde(default)]
+    pub tablet_server_factor: Option<f64>,
     /// Share of the processor time of a batch that reading and unpacking its blocks takes: what a cache that holds them saves.
     #[serde(default)]
     pub unpack: f64,
@@ -169,23 +198,47 @@ impl Tier {
         for (name, x) in [
             ("returned", work.returned),
             ("growth_per_tablet", work.growth_per_tablet),
-            ("cpu_ms", work.cpu_ms),
-            ("storage_ms", work.storage_ms),
             ("turnaround_ms", work.turnaround_ms),
-            ("tablet_server_factor", work.tablet_server_factor),
             ("probe_scans", work.probe_scans),
         ] {
             if !(x.is_finite() && (0.0..=1e9).contains(&x)) {
                 return Err(blame(format!("{name} = {x}: expected 0 to 1e9")));
             }
         }
+        for (name, x) in [
+            ("cpu_ms", work.cpu_ms),
+            ("storage_ms", work.storage_ms),
+            ("tablet_server_factor", work.tablet_server_factor),
+        ] {
+            match (x, &self.costs) {
+                // Both would be two answers to one question.
+                (Some(_), Some(_)) => return Err(blame(format!("{name}: expected it or [costs], not both"))),
+                (None, None) => return Err(blame(format!("{name} is missing: expected it, or a table [costs]"))),
+                (Some(x), None) if !(0.0..=1e9).contains(&x) => {
+                    return Err(blame(format!("{name} = {x}: expected 0 to 1e9")));
+                }
+                _ => {}
+            }
+        }
+        self.costs.map_or(Ok(()), |costs| costs.check())?;
         if !(0.0..=1.0).contains(&work.unpack) {
             return Err(blame(format!("unpack = {}: expected 0 to 1", work.unpack)));
         }
         if let Some(scan_ms) = self.clients.map(|clients| clients.scan_ms).filter(|ms| !(0.0..=1e6).contains(ms)) {
             return Err(format!("clients.scan_ms = {scan_ms}: expected 0 to 1e6"));
         }
+        self.hedging()?;
         self.selector().map(|_| ())
+    }
+
+    /// The rule and the budget of second attempts, of all clients together.
+    fn hedging(&self) -> Result<Option<Hedging>, String> {
+        let Some(hedge) = self.hedge else { return Ok(None) };
+        if !(0.0..=3.6e6).contains(&hedge.after_ms) {
+            return Err(format!("hedge.after_ms = {}: expected 0 to 3600000", hedge.after_ms));
+        }
+        let after = Duration::from_micros(micros(hedge.after_ms / 1e3));
+        Hedging::new(after, hedge.share, hedge.burst).map(Some).map_err(|error| format!("hedge: {error}"))
     }
 
     /// The selector's profiles: as given, or made of `initial`, `busy_ms` and `attempts` as the selector of the study had

@@ -1,40 +1,26 @@
 //! One trial of a scan tier, event by event.
 
+use super::client::{Client, Key};
 use super::clients::Cores;
+use super::outcome::{ScanOutcome, Tally};
+use super::server::Server;
 use super::{Tier, Workload};
 use crate::simulate::events::{EventQueue, Micros, micros};
 use meridian_lab_results::random::SeededRng;
-use meridian_model::policy::selector::{Attempt, Outcome, Profile, Profiles, Selection, Tablet};
-use serde::Serialize;
-use std::collections::VecDeque;
+use meridian_model::policy::busy::Turn;
+use meridian_model::policy::selector::{Ask, Course, End, Hedging, Profiles, Step};
 use std::time::Duration;
-
-/// The answer of `lab simulate` for a scan tier: how long a scan took, over the measured scans of all clients.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct ScanOutcome {
-    /// Mean duration of a scan.
-    pub mean_ms: f64,
-    /// Its standard deviation.
-    pub sd_ms: f64,
-    /// The shortest scan.
-    pub min_ms: f64,
-    /// The longest scan.
-    pub max_ms: f64,
-    /// Busy answers that a probe of the workload's `probe_scans` scans would have seen.
-    pub busy_events: u64,
-}
-
-/// A core's work in units of a nanosecond, so that sharing it keeps whole numbers.
-type Work = u64;
 
 #[derive(Debug, Clone, Copy)]
 enum Event {
     /// A client has made its next scan ready.
     Begin(u32),
-    /// A client's request for a batch reaches its server.
-    Ask(u32),
-    /// A client's first batch has waited for its busy timeout.
-    Busy { client: u32, attempt: u32 },
+    /// A client's request for its first batch reaches a server.
+    Ask { key: Key, busy_timeout: Duration },
+    /// A client's scan may have been slow to start.
+    Slow { client: u32, scan: u32 },
+    /// A server looks for scans whose busy timeout has passed.
+    Look(u32),
     /// A storage node has delivered for a client's batch.
     Read(u32),
     /// A client has taken a batch in.
@@ -43,44 +29,11 @@ enum Event {
     Computed { server: u32, change: u32 },
 }
 
-#[derive(Debug, Clone, Default)]
-struct Client {
-    begun: Micros,
-    scans: u32,
-    tablet: u32,
-    server: u32,
-    tried: Vec<u32>,
-    /// Attempts of this client in all: a busy timeout of an earlier one means nothing.
-    attempt: u32,
-    started: bool,
-    waiting: bool,
-    batches: u32,
-    cpu: Work,
-    /// Share of the batch in work that the server did not have.
-    missing: f64,
-    storage: Micros,
-    busy: u32,
-    share: f64,
-}
-
-#[derive(Debug, Clone, Default)]
-struct Server {
-    queue: VecDeque<(u32, u32)>,
-    running: u32,
-    /// Batches that compute: the virtual time at which each ends, and its client.
-    computing: Vec<(Work, u32)>,
-    /// Work that each computing batch has been given since the start.
-    given: Work,
-    settled: Micros,
-    change: u32,
-    /// Share of each tablet that is in the cache.
-    cached: Vec<f64>,
-}
-
 struct Simulator<'a> {
     tier: &'a Tier,
     work: &'a Workload,
     profiles: Profiles,
+    hedging: Option<Hedging>,
     names: Vec<String>,
     tablets: Vec<String>,
     events: EventQueue<Event>,
@@ -90,16 +43,6 @@ struct Simulator<'a> {
     cores: Cores,
     storage: Vec<Micros>,
     tally: Tally,
-}
-
-#[derive(Default)]
-struct Tally {
-    scans: u64,
-    busy: u64,
-    sum: f64,
-    squares: f64,
-    min: f64,
-    max: f64,
 }
 
 /// Runs a checked tier until every client has made its scans on average; one that cannot be run gives an answer of zeros.
@@ -116,15 +59,16 @@ pub fn each(tier: &Tier, seen: &mut dyn FnMut(f64)) -> ScanOutcome {
         tier,
         work,
         profiles,
+        hedging: tier.hedging().ok().flatten(),
         names: (0..servers).map(|i| format!("scan-{i}:9996")).collect(),
         tablets: (0..tier.tablets).map(|i| format!("tablet-{i}")).collect(),
         events: EventQueue::default(),
         rng: SeededRng::new(tier.seed),
-        clients: vec![Client::default(); tier.threads as usize],
-        servers: vec![Server { cached: vec![0.0; tier.tablets as usize], ..Server::default() }; servers],
+        clients: (0..tier.threads).map(|_| Client::new()).collect(),
+        servers: (0..servers).map(|_| Server::of(tier)).collect(),
         cores: Cores::of(tier),
         storage: vec![0; tier.machine.storage_nodes as usize],
-        tally: Tally { min: f64::INFINITY, ..Tally::default() },
+        tally: Tally::default(),
     };
     let total = u64::from(tier.threads) * u64::from(tier.measured_scans);
     for client in 0..tier.threads {
@@ -134,138 +78,181 @@ pub fn each(tier: &Tier, seen: &mut dyn FnMut(f64)) -> ScanOutcome {
         let Some(event) = simulator.events.take() else { break };
         simulator.happen(event, &entries, seen);
     }
-    simulator.tally.answer(work.probe_scans)
+    simulator.answer()
 }
 
 impl Simulator<'_> {
+    fn answer(&self) -> ScanOutcome {
+        let tally = &self.tally;
+        ScanOutcome {
+            hedged: self.hedging.is_some().then(|| tally.hedged as f64 / tally.scans.max(1) as f64),
+            cache_hits: self.tier.data_cache.then(|| if tally.read > 0.0 { tally.had / tally.read } else { 0.0 }),
+            ..tally.answer(self.work.probe_scans)
+        }
+    }
+
     fn happen(&mut self, event: Event, entries: &impl Fn(&mut SeededRng) -> f64, seen: &mut dyn FnMut(f64)) {
         match event {
-            Event::Begin(client) => self.choose(client),
+            Event::Begin(client) => self.choose(client, entries),
             Event::Taken(client) => self.taken(client, entries, seen),
-            Event::Ask(client) => {
-                let asked = &mut self.clients[client as usize];
-                asked.waiting = true;
-                let (server, attempt) = (asked.server, asked.attempt);
-                // With the attempt: the same client may ask the same server again before this entry is reached.
-                self.servers[server as usize].queue.push_back((client, attempt));
-                self.start(server);
-            }
-            Event::Busy { client, attempt } => {
-                let asked = &mut self.clients[client as usize];
-                // The timeout of an earlier attempt may fire after the client has gone on to another server.
-                if asked.attempt == attempt && asked.waiting && !asked.started {
-                    asked.waiting = false;
-                    asked.busy += 1;
-                    asked.tried.push(asked.server);
-                    self.choose(client);
+            Event::Ask { key, busy_timeout } => {
+                let (client, now) = (&self.clients[key.client as usize], self.now());
+                let made = client.course.trace().get(key.attempt);
+                if client.scans != key.scan || made.is_some_and(|made| !made.end.is_under_way()) {
+                    // The other attempt has started meanwhile.
+                    return;
+                }
+                let server = client.asked[key.attempt];
+                // The line has room for two attempts of every client, so that none is refused here.
+                if self.servers[server as usize].executor.arrive(key, busy_timeout, now).is_ok() {
+                    if !busy_timeout.is_zero() {
+                        self.events.after(busy_timeout.as_micros() as Micros, Event::Look(server));
+                    }
+                    self.turns(server, entries);
                 }
             }
+            Event::Look(server) => self.turns(server, entries),
+            Event::Slow { client, scan } => self.hedge(client, scan),
             Event::Read(client) => {
                 let asked = &self.clients[client as usize];
                 // Cached data was unpacked when it was cached.
                 let saved = self.work.unpack * (1.0 - asked.missing);
-                let (server, cpu) = (asked.server, (asked.cpu as f64 * (1.0 - saved)) as Work);
-                self.settle(server);
-                // In the virtual time of the server, which slows down with its load. Its end stays the same when others
-                // come or go.
-                let at = self.servers[server as usize].given + cpu;
-                self.servers[server as usize].computing.push((at, client));
+                let (server, work) = (asked.server(), (asked.batch.work as f64 * (1.0 - saved)) as u64);
+                self.servers[server as usize].compute(client, work, self.events.now());
                 self.expect(server);
             }
             Event::Computed { server, change } => {
                 if self.servers[server as usize].change == change {
-                    self.computed(server);
+                    self.computed(server, entries);
                 }
             }
         }
+    }
+
+    fn now(&self) -> Duration {
+        Duration::from_micros(self.events.now())
     }
 
     /// A client begins its next scan.
     fn begin(&mut self, client: u32, entries: &impl Fn(&mut SeededRng) -> f64) {
         let further = 1.0 + self.work.growth_per_tablet * f64::from(self.tier.tablets - 1);
         let read = entries(&mut self.rng) * further;
-        let size = read / (self.work.entries.mean * further) * further;
         let batches = (read * self.work.returned / f64::from(self.tier.machine.batch_entries)).ceil().max(1.0);
-        let factor = if self.tier.immediate { self.work.tablet_server_factor } else { 1.0 };
+        let tablet = self.rng.below(self.tier.tablets as usize);
+        let begun = self.now();
         let scan = &mut self.clients[client as usize];
         scan.begun = self.events.now();
-        scan.tablet = self.rng.below(self.tier.tablets as usize) as u32;
-        scan.tried.clear();
-        scan.started = false;
+        scan.tablet = tablet as u32;
+        scan.course = Course::new(self.tablets[tablet].as_str(), begun);
+        scan.asked.clear();
+        scan.attempt = 0;
         scan.busy = 0;
         scan.batches = batches as u32;
         scan.share = (read / batches / self.tier.machine.tablet_entries).min(1.0);
-        scan.cpu = (self.work.cpu_ms * factor * size / batches * 1e6) as Work;
-        scan.storage = micros(self.work.storage_ms * size / batches / 1e3);
+        scan.costs = self.tier.scan(self.work, read, batches);
+        scan.batch = scan.costs.first;
+        if let Some(hedging) = &mut self.hedging {
+            hedging.scan_begins();
+        }
         let now = self.events.now();
         let ready = self.cores.begins(client, now);
         match ready > now {
             true => self.events.at(ready, Event::Begin(client)),
-            false => self.choose(client),
+            false => self.choose(client, entries),
         }
     }
 
     /// A client asks the server that the selector names; its busy timeout runs from then.
-    fn choose(&mut self, client: u32) {
-        let asked = &self.clients[client as usize];
-        let mut wait = None;
-        // An immediate scan goes to the server that holds its tablet.
-        let mut server = asked.tablet % self.servers.len() as u32;
-        if !self.tier.immediate {
-            let names: Vec<&str> = self.names.iter().map(String::as_str).collect();
-            let tried: Vec<Attempt<'_>> = asked
-                .tried
-                .iter()
-                .map(|server| Attempt { server: names[*server as usize], outcome: Outcome::Busy })
-                .collect();
-            let tablet = [Tablet { name: &self.tablets[asked.tablet as usize], attempts: &tried }];
-            let profile: &Profile = self.profiles.for_scan_type(None);
-            let rng = &mut self.rng;
-            if let Selection::Servers { servers, busy_timeout, .. } =
-                profile.select(&tablet, &names, Duration::ZERO, |n| rng.below(n))
-            {
-                server = servers[0] as u32;
-                wait = Some(busy_timeout.as_micros() as Micros);
-            }
-        }
+    fn choose(&mut self, client: u32, entries: &impl Fn(&mut SeededRng) -> f64) {
+        let now = self.now();
         let asked = &mut self.clients[client as usize];
-        asked.server = server;
-        asked.attempt += 1;
-        let attempt = asked.attempt;
-        self.events.after(0, Event::Ask(client));
-        if let Some(wait) = wait {
-            self.events.after(wait, Event::Busy { client, attempt });
+        if self.tier.immediate {
+            // To the server that holds its tablet, however long its line is.
+            asked.asked = vec![asked.tablet % self.servers.len() as u32];
+            let key = asked.key(client, 0);
+            self.events.after(0, Event::Ask { key, busy_timeout: Duration::ZERO });
+            return;
+        }
+        let names: Vec<&str> = self.names.iter().map(String::as_str).collect();
+        let rng = &mut self.rng;
+        match asked.course.next(self.profiles.for_scan_type(None), &names, now, |n| rng.below(n)) {
+            Step::Ask(ask) => {
+                let scan = asked.scans;
+                self.ask(client, ask);
+                if let Some(after) = self.hedging.as_ref().map(|hedging| ask.delay + hedging.after()) {
+                    self.events.after(after.as_micros() as Micros, Event::Slow { client, scan });
+                }
+            }
+            // A scan that no server takes is given up, and the client goes on with another.
+            Step::Wait(_) | Step::Absent | Step::GiveUp => self.begin(client, entries),
         }
     }
 
-    /// Threads that are free take batches from the queue; what answered busy meanwhile is passed over.
-    fn start(&mut self, server: u32) {
-        while self.servers[server as usize].running < self.tier.machine.executor_threads {
-            let Some((client, attempt)) = self.servers[server as usize].queue.pop_front() else { return };
-            let taken = &mut self.clients[client as usize];
-            // The client gave up while it was queued. Its entry is skipped here, which is cheaper than searching the
-            // queue for it.
-            if taken.attempt != attempt || !taken.waiting {
-                continue;
-            }
-            taken.waiting = false;
-            taken.started = true;
-            let (share, tablet, storage) = (taken.share, taken.tablet as usize, taken.storage);
-            self.servers[server as usize].running += 1;
-            let missing = self.missing(server, tablet, share);
-            self.clients[client as usize].missing = missing;
-            let node = self.rng.below(self.storage.len());
-            // Each node serves one read at a time, so a read begins when the one before it has ended.
-            let done = match (storage as f64 * missing).round() as Micros {
-                // Cached data does not queue at a storage node.
-                0 => self.events.now(),
-                time => self.storage[node].max(self.events.now()) + time,
-            };
-            if done > self.events.now() {
-                self.storage[node] = done;
-            }
-            self.events.at(done, Event::Read(client));
+    fn ask(&mut self, client: u32, ask: Ask) {
+        let asked = &mut self.clients[client as usize];
+        asked.asked.push(ask.server as u32);
+        let key = asked.key(client, ask.attempt);
+        self.events.after(ask.delay.as_micros() as Micros, Event::Ask { key, busy_timeout: ask.busy_timeout });
+    }
+
+    /// A second server is asked for a scan that has not started, if the budget allows.
+    fn hedge(&mut self, client: u32, scan: u32) {
+        let now = self.now();
+        let slow = &mut self.clients[client as usize];
+        let Some(hedging) = self.hedging.as_mut().filter(|_| slow.scans == scan) else { return };
+        let names: Vec<&str> = self.names.iter().map(String::as_str).collect();
+        let rng = &mut self.rng;
+        let second = slow.course.hedge(self.profiles.for_scan_type(None), &names, hedging, now, |n| rng.below(n));
+        if let Some(ask) = second {
+            self.ask(client, ask);
         }
+    }
+
+    /// A server takes the turns that its executor has: it works, or answers busy.
+    fn turns(&mut self, server: u32, entries: &impl Fn(&mut SeededRng) -> f64) {
+        let now = self.now();
+        while let Some(turn) = self.servers[server as usize].executor.next(now) {
+            match turn {
+                Turn::Work(key) => {
+                    let client = &mut self.clients[key.client as usize];
+                    client.attempt = key.attempt;
+                    if let Some(slower) = client.course.started(key.attempt, now) {
+                        let slower = client.key(key.client, slower);
+                        self.servers[client.asked[slower.attempt] as usize].executor.leave(&slower);
+                    }
+                    self.fetch(server, key.client);
+                }
+                Turn::Busy(key) => {
+                    let asked = &mut self.clients[key.client as usize];
+                    asked.busy += 1;
+                    asked.course.ended(key.attempt, End::Busy, now);
+                    if !asked.course.is_under_way() {
+                        self.choose(key.client, entries);
+                    }
+                }
+            }
+        }
+    }
+
+    /// A batch begins with what has to come from a storage node.
+    fn fetch(&mut self, server: u32, client: u32) {
+        let taken = &self.clients[client as usize];
+        let (share, tablet, storage) = (taken.share, taken.tablet as usize, taken.batch.storage);
+        let missing = self.missing(server, tablet, share);
+        self.clients[client as usize].missing = missing;
+        self.tally.read += share;
+        self.tally.had += share * (1.0 - missing);
+        let node = self.rng.below(self.storage.len());
+        // Each node serves one read at a time, so a read begins when the one before it has ended.
+        let done = match (storage as f64 * missing).round() as Micros {
+            // Cached data does not queue at a storage node.
+            0 => self.events.now(),
+            time => self.storage[node].max(self.events.now()) + time,
+        };
+        if done > self.events.now() {
+            self.storage[node] = done;
+        }
+        self.events.at(done, Event::Read(client));
     }
 
     /// The share of a batch that a server has to fetch, which it then keeps if it may.
@@ -285,95 +272,45 @@ impl Simulator<'_> {
         missing
     }
 
-    /// Gives computing batches the processor time that passed since it was last given: a core each, or an equal share.
-    fn settle(&mut self, server: u32) {
-        let now = self.events.now();
-        let cores = u64::from(self.tier.machine.cores);
-        let server = &mut self.servers[server as usize];
-        let passed = (now - server.settled) * 1_000;
-        let n = server.computing.len() as u64;
-        if n > 0 {
-            // Processor sharing: beyond as many batches as cores, each gets an equal share, and `given` counts the work
-            // done for one.
-            server.given += if n <= cores { passed } else { passed * cores / n };
-        }
-        server.settled = now;
-    }
-
-    /// Enters the time at which the next batch will be done if nothing changes.
+    /// Enters the time at which a server's next batch will be done if nothing changes.
     fn expect(&mut self, server: u32) {
-        let cores = u64::from(self.tier.machine.cores);
-        let state = &mut self.servers[server as usize];
-        // Each arrival changes when the next batch ends. The number invalidates the event that was scheduled for the
-        // old time.
-        state.change += 1;
-        let Some(next) = state.computing.iter().map(|(at, _)| *at).min() else { return };
-        let n = state.computing.len() as u64;
-        let left = next.saturating_sub(state.given);
-        let time = if n <= cores { left } else { (left * n).div_ceil(cores) };
-        self.events.after(time.div_ceil(1_000), Event::Computed { server, change: state.change });
+        if let Some((left, change)) = self.servers[server as usize].next_done() {
+            self.events.after(left, Event::Computed { server, change });
+        }
     }
 
-    fn computed(&mut self, server: u32) {
-        self.settle(server);
-        let state = &mut self.servers[server as usize];
-        let given = state.given;
-        let mut done = Vec::new();
-        state.computing.retain(|(at, client)| {
-            if *at <= given {
-                done.push(*client);
-            }
-            *at > given
-        });
-        // Threads are free before the clients have taken their batches in: a server does not wait for a client's core.
-        state.running -= done.len() as u32;
+    fn computed(&mut self, server: u32, entries: &impl Fn(&mut SeededRng) -> f64) {
+        let done = self.servers[server as usize].done(self.events.now());
         self.expect(server);
         for client in done {
+            // Threads are free before the clients have taken their batches in: a server does not wait for a client's core.
+            let key = self.clients[client as usize].current(client);
+            self.servers[server as usize].executor.rest(&key);
             let taken = self.cores.works(client, self.events.now(), micros(self.work.turnaround_ms / 1e3));
             self.events.at(taken, Event::Taken(client));
         }
-        self.start(server);
+        self.turns(server, entries);
     }
 
     /// A client that has taken a batch in asks for the next, or begins another scan.
     fn taken(&mut self, client: u32, entries: &impl Fn(&mut SeededRng) -> f64, seen: &mut dyn FnMut(f64)) {
         let scan = &mut self.clients[client as usize];
+        let (server, key) = (scan.server(), scan.current(client));
         scan.batches -= 1;
         if scan.batches > 0 {
-            self.events.after(0, Event::Ask(client));
+            scan.batch = scan.costs.further;
+            self.servers[server as usize].executor.again(&key);
+            self.turns(server, entries);
             return;
         }
+        self.servers[server as usize].executor.leave(&key);
         scan.scans += 1;
         if scan.scans > self.tier.warm_up_scans {
             let ms = (self.events.now() - scan.begun) as f64 / 1e3;
             self.tally.add(ms, scan.busy);
+            self.tally.hedged += u64::from(scan.course.trace().iter().any(|made| made.hedge));
             seen(ms);
         }
         self.begin(client, entries);
-    }
-}
-
-impl Tally {
-    fn add(&mut self, ms: f64, busy: u32) {
-        self.scans += 1;
-        self.busy += u64::from(busy);
-        self.sum += ms;
-        self.squares += ms * ms;
-        self.min = self.min.min(ms);
-        self.max = self.max.max(ms);
-    }
-
-    fn answer(&self, probe_scans: f64) -> ScanOutcome {
-        let n = self.scans.max(1) as f64;
-        let mean = self.sum / n;
-        // A clock of microseconds has no further digits.
-        let micros = |ms: f64| (ms * 1e3).round() / 1e3;
-        ScanOutcome {
-            mean_ms: micros(mean),
-            sd_ms: micros((self.squares / n - mean * mean).max(0.0).sqrt()),
-            min_ms: micros(if self.scans > 0 { self.min } else { 0.0 }),
-            max_ms: micros(self.max),
-            busy_events: (self.busy as f64 / n * probe_scans).round() as u64,
-        }
     }
 }

@@ -6,13 +6,25 @@
 //! only its own tablets, and so that a larger plan of the same salt contains the smaller one. Among them, servers that were
 //! tried for the tablet are left out unless none remains, and chance picks.
 //!
-//! The selector keeps nothing: the caller hands in the servers that are there and what was tried so far.
+//! [`Profile::select`] keeps nothing: the caller hands in the servers that are there and what was tried so far. A [`Course`] keeps
+//! that for the scan of one tablet, and adds what Accumulo's selector has not: second attempts beside slow ones
+//! ([`Hedging`]) within a budget, an allowance for scans that go to owners instead ([`Fallback`]), and a trace ([`Made`]).
 
+mod absent;
+mod course;
+mod hedge;
 mod profile;
+mod read;
 #[cfg(test)]
 mod tests;
+mod tokens;
+mod trace;
 
+pub use absent::{Absent, Fallback, Verdict};
+pub use course::{ATTEMPTS_MAX, Ask, Course, Step};
+pub use hedge::Hedging;
 pub use profile::{AttemptPlan, Profile, Profiles, ServerShare};
+pub use trace::{End, Made};
 
 use std::time::Duration;
 

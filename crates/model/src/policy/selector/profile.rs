@@ -1,11 +1,11 @@
 //! Profiles: the JSON in which operators say how scan servers are tried.
 
+use super::read;
 use crate::Invalid;
-use serde::Deserialize;
 use std::time::Duration;
 
 /// Where servers are waited for without limit, the request's own deadline is the limit.
-const WAIT_FOR_EVER: Duration = Duration::from_secs(100 * 365 * 86_400);
+pub(super) const WAIT_FOR_EVER: Duration = Duration::from_secs(100 * 365 * 86_400);
 
 /// How many servers a plan takes.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -87,13 +87,11 @@ impl Default for Profiles {
 
 impl Profiles {
     /// Reads a JSON list of profiles.
+    ///
+    /// # Errors
+    /// A mistake, with the field that it is in.
     pub fn parse(json: &str) -> Result<Profiles, Invalid> {
-        let raw: Vec<RawProfile> = serde_json::from_str(json).map_err(|e| {
-            let expected = "expected a JSON list of profiles with attemptPlans";
-            Invalid::new(format!("{e}: {expected}")).at_line(e.line() as u64)
-        })?;
-        let profiles: Vec<Profile> =
-            raw.into_iter().enumerate().map(|(i, raw)| raw.check(i)).collect::<Result<_, _>>()?;
+        let profiles = read::profiles(json)?;
         match profiles.iter().filter(|profile| profile.is_default).count() {
             // Exactly one, so that a scan of any type has a profile.
             1 => {}
@@ -118,88 +116,4 @@ impl Profiles {
         let fallback = || self.0.iter().find(|profile| profile.is_default).unwrap_or(&self.0[0]);
         self.0.iter().find(named).unwrap_or_else(fallback)
     }
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct RawProfile {
-    #[serde(default)]
-    is_default: bool,
-    #[serde(default)]
-    scan_type_activations: Vec<String>,
-    group: Option<String>,
-    max_busy_timeout: Option<String>,
-    busy_timeout_multiplier: Option<i64>,
-    time_to_wait_for_scan_servers: Option<String>,
-    attempt_plans: Vec<RawPlan>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct RawPlan {
-    servers: String,
-    busy_timeout: String,
-    #[serde(default)]
-    salt: String,
-}
-
-impl RawProfile {
-    fn check(self, index: usize) -> Result<Profile, Invalid> {
-        let at = |field: &str| format!("profile {}, {field}", index + 1);
-        let read = |field: &str, text: Option<String>, default| match text {
-            Some(text) => duration(&text).map_err(|detail| Invalid::field(at(field), detail)),
-            None => Ok(default),
-        };
-        if self.attempt_plans.is_empty() {
-            return Err(Invalid::field(at("attemptPlans"), "the list is empty: expected at least one plan"));
-        }
-        let multiplier = self.busy_timeout_multiplier.unwrap_or(8);
-        let busy_timeout_multiplier = u32::try_from(multiplier).ok().filter(|m| *m >= 1).ok_or_else(|| {
-            let detail = format!("{multiplier}: expected a whole number of at least 1");
-            Invalid::field(at("busyTimeoutMultiplier"), detail)
-        })?;
-        let plan = |(n, raw): (usize, RawPlan)| {
-            let blame = |field: &str, detail| Invalid::field(at(&format!("attempt plan {}, {field}", n + 1)), detail);
-            Ok(AttemptPlan {
-                servers: share(&raw.servers).map_err(|detail| blame("servers", detail))?,
-                busy_timeout: duration(&raw.busy_timeout).map_err(|detail| blame("busyTimeout", detail))?,
-                salt: raw.salt,
-            })
-        };
-        Ok(Profile {
-            is_default: self.is_default,
-            scan_types: self.scan_type_activations,
-            group: self.group.unwrap_or_else(|| "default".to_owned()),
-            max_busy_timeout: read("maxBusyTimeout", self.max_busy_timeout, Duration::from_secs(300))?,
-            busy_timeout_multiplier,
-            time_to_wait: read("timeToWaitForScanServers", self.time_to_wait_for_scan_servers, WAIT_FOR_EVER)?,
-            attempt_plans: self.attempt_plans.into_iter().enumerate().map(plan).collect::<Result<_, Invalid>>()?,
-        })
-    }
-}
-
-fn share(text: &str) -> Result<ServerShare, String> {
-    let text = text.trim();
-    let read = match text.strip_suffix('%') {
-        Some(percent) => percent.trim().parse().ok().filter(|p| *p > 0.0 && *p <= 100.0).map(ServerShare::Percent),
-        None => text.parse().ok().filter(|n| *n > 0).map(ServerShare::Count),
-    };
-    read.ok_or_else(|| format!("{text:?}: expected a count such as \"3\", or a share in (0,100] such as \"50%\""))
-}
-
-/// Reads a duration with one of the units d, h, m, s, ms; seconds without one.
-fn duration(text: &str) -> Result<Duration, String> {
-    let trimmed = text.trim();
-    let digits = trimmed.find(|c: char| !c.is_ascii_digit()).unwrap_or(trimmed.len());
-    let number: Option<u64> = trimmed[..digits].parse().ok();
-    let unit_ms = match trimmed[digits..].trim() {
-        "d" => Some(86_400_000),
-        "h" => Some(3_600_000),
-        "m" => Some(60_000),
-        "s" | "" => Some(1_000),
-        "ms" => Some(1),
-        _ => None,
-    };
-    let ms = number.zip(unit_ms).and_then(|(n, unit): (u64, u64)| n.checked_mul(unit));
-    ms.map(Duration::from_millis).ok_or_else(|| format!("{text:?}: expected a duration such as 33ms, 5m or 1h"))
 }

@@ -55,6 +55,28 @@ fn a_bad_profile_is_refused_with_a_sentence_that_names_the_field() {
         (r#"[{"isDefault":true,"attemptPlans":[{"servers":"NaN%","busyTimeout":"1s"}]}]"#, "servers: \"NaN%\""),
         (r#"[{"isDefault":true,"attemptPlans":[{"servers":"1","busyTimeout":"soon"}]}]"#, "busyTimeout: \"soon\""),
         (&format!(r#"[{{"isDefault":true,"depth":3,"attemptPlans":[{plan}]}}]"#), "unknown field `depth`"),
+        ("[3]", "profile 1: a number: expected an object"),
+        (r#"[{"isDefault":true}]"#, "profile 1, attemptPlans: it is missing"),
+        (r#"[{"isDefault":true,"attemptPlans":{}}]"#, "attemptPlans: an object: expected a list"),
+        (&format!(r#"[{{"isDefault":"yes","attemptPlans":[{plan}]}}]"#), "isDefault: a text: expected true or false"),
+        (&format!(r#"[{{"isDefault":true,"group":7,"attemptPlans":[{plan}]}}]"#), "group: a number: expected a text"),
+        (
+            &format!(r#"[{{"isDefault":true,"maxBusyTimeout":5,"attemptPlans":[{plan}]}}]"#),
+            "profile 1, maxBusyTimeout: a number: expected a duration",
+        ),
+        (
+            &format!(r#"[{{"isDefault":true,"scanTypeActivations":"a","attemptPlans":[{plan}]}}]"#),
+            "scanTypeActivations: a text: expected a list of names",
+        ),
+        (
+            &format!(r#"[{{"isDefault":true,"attemptPlans":[{plan},{{"servers":"3"}}]}}]"#),
+            "profile 1, attempt plan 2, busyTimeout: it is missing",
+        ),
+        (
+            r#"[{"isDefault":true,"attemptPlans":[{"servers":"3","busyTimeout":"1s","sald":""}]}]"#,
+            "profile 1, attempt plan 1: unknown field `sald`",
+        ),
+        (r#"[{"isDefault":true,"attemptPlans":[{"servers":2.5,"busyTimeout":"1s"}]}]"#, "servers: \"2.5\": expected"),
         (
             &format!(r#"[{{"isDefault":true,"busyTimeoutMultiplier":0,"attemptPlans":[{plan}]}}]"#),
             "busyTimeoutMultiplier: 0",

@@ -20,7 +20,7 @@ impl Partition {
         self.keys.sweep(now, self.shared.options.keys_max);
         let mut answers: Vec<Result<Done, WriteError>> = Vec::with_capacity(group.len());
         if let Some(why) = &self.refuses {
-            return group.iter().map(|_| Err(WriteError::Refused(why.clone()))).collect();
+            return group.iter().map(|_| Err(WriteError::refused(why, self.reopens))).collect();
         }
         // The group is computed against the current parts. The caller holds the lock, so they cannot change before it
         // is applied.
@@ -84,7 +84,7 @@ impl Partition {
         if durable && let Some(log) = &mut self.log {
             // Charged to the write that leads the group, since its thread works for all of them.
             let sync = observe::stage(observe::Stage::Sync);
-            let appended = log.append(&records);
+            let (appended, shared) = (log.append(&records), log.is_shared());
             drop(sync);
             match appended {
                 Ok(bytes) => {
@@ -93,11 +93,18 @@ impl Partition {
                 }
                 Err(AppendError::Clean(e)) => {
                     if e.is_full() {
-                        let text = format!("the disk is full ({e}); nothing of the write is stored");
+                        let what = if shared { "log" } else { "disk" };
+                        let text = format!("the {what} is full ({e}); nothing of the write is stored");
                         return fail_stored(answers, || WriteError::Full(text.clone()));
                     }
                     let text = format!("{e}; nothing of the write is stored");
                     return fail_stored(answers, || WriteError::Busy(text.clone()));
+                }
+                // The next process that opens the collection finds out.
+                Err(AppendError::Unknown(e)) if shared => {
+                    let why = format!("the log of the cluster does not answer: {e}");
+                    self.outdate(why.clone());
+                    return fail_stored(answers, || WriteError::Unknown(why.clone()));
                 }
                 Err(AppendError::Unknown(e)) => {
                     let why = format!("{e}: the content of the disk is unknown; restart once the disk works");
@@ -110,7 +117,7 @@ impl Partition {
                     // Nothing of the group is stored, and what this process holds may be behind the new writer already.
                     let why = e.to_string();
                     self.outdate(why.clone());
-                    return fail_stored(answers, || WriteError::Refused(why.clone()));
+                    return fail_stored(answers, || WriteError::refused(&why, shared));
                 }
             }
         }

@@ -61,6 +61,8 @@ pub(crate) struct Partition {
     pub(crate) keys: IdempotencyKeys,
     pub(crate) position: u64,
     pub(crate) refuses: Option<String>,
+    /// Until it is opened again: its log is shared, and may hold more than is known here.
+    pub(crate) reopens: bool,
     /// Files beside the manifest mention later writes.
     pub(crate) stale: bool,
     /// Parts that a running job works on.
@@ -187,6 +189,7 @@ impl Partition {
             missing: self.problems.as_slice().into(),
             notes: self.notes.as_slice().into(),
             refuses: self.refuses.clone(),
+            reopens: self.reopens,
             log_tail_bytes: self.log.as_ref().map_or(0, |log| log.tail_bytes()),
             behind: self.behind(),
             keys: self.keys.len() as u64,
@@ -213,6 +216,7 @@ impl Partition {
     /// Refuses writes from now on: the state here may not be that of log and catalog.
     pub(crate) fn outdate(&mut self, why: String) {
         self.shared.outdated.store(true, Ordering::Release);
+        self.reopens = self.log.as_ref().is_some_and(|log| log.is_shared());
         self.refuse(why);
     }
 

@@ -55,6 +55,125 @@ fn a_manifest_that_is_damaged_is_named_and_nothing_is_served() {
     assert!(damaged.contains(newest.rsplit('/').next().unwrap()), "{damaged}");
 }
 
+/// Names of the manifests, oldest first.
+fn manifests(bucket: &MemoryBucket) -> Vec<String> {
+    let names = bucket.objects().into_iter().map(|(name, _)| name);
+    names.filter(|name| name.contains("/manifests/") && !name.contains("/0-newest-")).collect()
+}
+
+#[test]
+fn a_manifest_that_is_gone_is_named_and_the_state_before_does_not_pass_for_the_newest() {
+    // The creation of the collection, a flush of it, and one of many.
+    for flushes in [0, 1, 3, 30] {
+        let bucket = MemoryBucket::new();
+        let owner = Process::first(&bucket);
+        for number in 1..=flushes {
+            write(&owner.collection, number);
+            owner.collection.flush().unwrap();
+        }
+        let before = Store::open_read_only(options(), seams(), Arc::new(bucket.clone())).unwrap();
+        let known = content(&before.collection("t", "c").unwrap().snapshot());
+        assert_eq!(known.len() as i64, flushes * 3);
+        let newest = manifests(&bucket).pop().unwrap();
+        let kept = bucket.get(&newest).unwrap();
+        bucket.harm(&newest, None);
+        let file = newest.rsplit('/').next().unwrap();
+        let named = |store: &Store| {
+            assert!(store.collection("t", "c").is_none(), "after {flushes} flushes: it is served");
+            let damaged = store.why_damaged("t", "c").expect("it is there, and damaged").to_string();
+            assert!(damaged.contains(file) && damaged.contains("missing"), "{damaged}");
+        };
+        let reader = Store::open_read_only(options(), seams(), Arc::new(bucket.clone())).unwrap();
+        named(&reader);
+        // One that has read it serves that on, and says so.
+        assert!(before.refresh().unwrap_err().to_string().contains(file));
+        assert_eq!(content(&before.collection("t", "c").unwrap().snapshot()), known);
+        named(&open(&bucket).unwrap());
+        assert!(open(&bucket).unwrap().create("t", "c", schema(IdRole::Given), Settings::default()).is_err());
+        bucket.harm(&newest, Some(kept));
+        assert!(reader.refresh().unwrap());
+        assert_eq!(content(&reader.collection("t", "c").unwrap().snapshot()), known);
+        assert_eq!(content(&Process::next(&bucket).collection.snapshot()), known);
+    }
+}
+
+#[test]
+fn a_manifest_that_is_gone_while_its_owner_runs_is_followed_by_the_next() {
+    let bucket = MemoryBucket::new();
+    let owner = Process::first(&bucket);
+    (1..3).for_each(|number| assert_eq!(write(&owner.collection, number), Fate::Stored));
+    owner.collection.flush().unwrap();
+    bucket.harm(&manifests(&bucket).pop().unwrap(), None);
+    assert_eq!(write(&owner.collection, 3), Fate::Stored);
+    owner.collection.flush().unwrap();
+    let reader = Store::open_read_only(options(), seams(), Arc::new(bucket.clone())).unwrap();
+    let all = content(&owner.collection.snapshot());
+    assert_eq!(content(&reader.collection("t", "c").unwrap().snapshot()), all);
+    drop(owner);
+    assert_eq!(content(&Process::next(&bucket).collection.snapshot()), all);
+}
+
+#[test]
+fn a_reader_never_goes_back_to_an_older_manifest() {
+    let bucket = MemoryBucket::new();
+    let owner = Process::first(&bucket);
+    let mut receipts = Vec::new();
+    for number in 1..3 {
+        write(&owner.collection, number);
+        owner.collection.flush().unwrap();
+        receipts.extend(bucket.objects().into_iter().map(|(name, _)| name).filter(|name| name.contains("/0-newest-")));
+    }
+    let reader = Store::open_read_only(options(), seams(), Arc::new(bucket.clone())).unwrap();
+    // As of an owner of an earlier version, which wrote no receipts.
+    receipts.iter().for_each(|name| bucket.harm(name, None));
+    bucket.harm(&manifests(&bucket).pop().unwrap(), None);
+    assert!(reader.refresh().unwrap_err().to_string().contains("newer manifests"));
+    assert_eq!(content(&reader.collection("t", "c").unwrap().snapshot()).len(), 6);
+}
+
+/// Segments whose rows are gone, or whose deletions are: readers and owners serve the rest, say what is missing, and readers take it up again.
+#[test]
+fn what_a_lost_object_held_is_said_to_be_missing_and_the_rest_is_served() {
+    for (end, events) in [(".rows", 3), (".dead", 6), (".segment", 5)] {
+        for late in [false, true] {
+            let at = format!("{end}, late: {late}");
+            let bucket = MemoryBucket::new();
+            let owner = Process::first(&bucket);
+            write(&owner.collection, 1);
+            owner.collection.flush().unwrap();
+            owner.collection.delete(&["w1-0".to_owned()]).unwrap();
+            owner.collection.flush().unwrap();
+            let mut names = bucket.objects().into_iter().map(|(name, _)| name);
+            let name = names.find(|name| name.ends_with(end)).unwrap();
+            write(&owner.collection, 2);
+            owner.collection.flush().unwrap();
+            let all = content(&owner.collection.snapshot());
+            assert_eq!(all.len(), 5, "{at}");
+            drop(owner);
+            let reader = || Store::open_read_only(options(), seams(), Arc::new(bucket.clone())).unwrap();
+            let early = reader();
+            let kept = bucket.get(&name).unwrap();
+            bucket.harm(&name, None);
+            // One that has it open knows of no loss.
+            assert!(!early.refresh().unwrap(), "{at}");
+            let stores = if late { vec![open(&bucket).unwrap(), reader()] } else { vec![reader()] };
+            for store in &stores {
+                let seen = store.collection("t", "c").expect("it is served").snapshot();
+                assert_eq!(content(&seen).len(), events, "{at}");
+                // An index is rebuilt from its rows, and nothing is missing.
+                let missing: String = seen.missing.iter().map(ToString::to_string).collect();
+                assert_eq!(missing.contains(name.rsplit('/').next().unwrap()), end != ".segment", "{at}: {missing:?}");
+            }
+            bucket.harm(&name, Some(kept));
+            let last = stores.last().unwrap();
+            last.refresh().unwrap();
+            let seen = last.collection("t", "c").unwrap().snapshot();
+            assert_eq!((content(&seen), seen.missing.len()), (all, 0), "{at}");
+            assert!(!last.refresh().unwrap(), "{at}");
+        }
+    }
+}
+
 #[test]
 fn a_damaged_index_is_rebuilt_and_written_under_another_name() {
     for (archived, place) in
@@ -137,6 +256,32 @@ fn a_full_bucket_refuses_and_one_that_is_gone_leaves_it_open() {
     let next = Process::next(&bucket);
     writes.compare(&next.collection);
     assert_eq!(writes.write(&next.collection), Fate::Stored);
+}
+
+/// Clients are told of the log, and to come back: the owner opens the collection again, or another one does.
+#[test]
+fn a_log_that_does_not_answer_is_no_broken_disk() {
+    let bucket = MemoryBucket::new();
+    let owner = Process::first(&bucket);
+    let c = &owner.collection;
+    let written = |n: i64| c.write(Write::new(batch(&c.schema(), &[crate::world::Event::new(format!("e{n}"), n)])));
+    bucket.cut(true);
+    let unknown = written(1).unwrap_err();
+    assert!(matches!(&unknown, WriteError::Unknown(why) if why.contains("log of the cluster")), "{unknown:?}");
+    let refused = written(2).unwrap_err();
+    assert!(matches!(&refused, WriteError::Busy(why) if why.contains("log of the cluster")), "{refused:?}");
+    for error in [unknown, refused] {
+        assert!(!error.to_string().contains("disk"), "{error}");
+    }
+    assert!(owner.store.is_outdated() && c.stats().refuses.is_none());
+    bucket.cut(false);
+    drop(owner);
+    assert_eq!(write(&Process::next(&bucket).collection, 3), Fate::Stored);
+    // One that was taken over says so, and that nothing is stored.
+    let (first, next) = (Process::next(&bucket), Process::next(&bucket));
+    let fenced =
+        first.collection.write(Write::new(batch(&next.collection.schema(), &[crate::world::Event::new("f", 1)])));
+    assert!(matches!(&fenced, Err(WriteError::Busy(why)) if why.contains("taken")), "{fenced:?}");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! A store over a bucket: takeovers, pauses at every call, what a reader sees, and that it answers as a store over a folder does.
 
 mod audit;
+mod check;
 mod equal;
 mod follow;
 mod freshness;
@@ -113,7 +114,7 @@ pub fn write(collection: &Collection, number: i64) -> Fate {
     let events: Vec<Event> = (0..3).map(|i| Event::new(format!("w{number}-{i}"), number * 10 + i)).collect();
     match collection.write(Write::new(batch(&collection.schema(), &events))) {
         Ok(_) => Fate::Stored,
-        Err(WriteError::Failed(_)) => Fate::Unknown,
+        Err(WriteError::Unknown(_)) => Fate::Unknown,
         Err(_) => Fate::Refused,
     }
 }

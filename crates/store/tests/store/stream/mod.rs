@@ -6,6 +6,7 @@ mod faults;
 mod lies;
 mod pauses;
 mod retries;
+mod standby;
 mod takeover;
 mod wakes;
 

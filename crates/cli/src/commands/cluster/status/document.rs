@@ -122,8 +122,12 @@ pub(super) struct Process {
     pub(super) role: Kind,
     pub(super) pid: Option<u32>,
     pub(super) address: String,
-    /// `None`: not asked, as it is an owner that stands by.
+    /// `None`: it is an owner that stands by.
     pub(super) answers: Option<bool>,
+    /// Whether it says that it is ready; `None` of owners, which do not say, and of one that does not answer.
+    pub(super) ready: Option<bool>,
+    /// Why it is not ready, as it says.
+    pub(super) reason: Option<String>,
 }
 
 impl Document {

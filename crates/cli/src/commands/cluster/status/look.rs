@@ -1,10 +1,10 @@
 //! Looks at a bucket, and asks processes whether they are there.
 
 use super::super::nodes::{Kind, Node};
-use super::super::probe;
+use super::super::probe::{self, Readiness};
 use super::document::{Collection, Document, Lease, Owner, Pinned, Process, Reader, Tail};
 use super::nodes_of;
-use crate::config::Config;
+use crate::config::{Config, S3};
 use crate::failure::Failure;
 use jiff::Timestamp;
 use meridian_store::bucket::{Flushed, PIN_HELD, PinUse, ReaderPin, Survey, Surveyed};
@@ -36,7 +36,8 @@ impl Looker {
         runtime: &Handle,
     ) -> Result<Looker, Failure> {
         let seams = Seams::real();
-        let opened = meridian_bucket::open_to_look(bucket, runtime).map_err(|e| match e {
+        let s3 = config.as_ref().map_or_else(S3::default, |config| config.cluster.s3.clone()).options();
+        let opened = meridian_bucket::open_to_look(bucket, &s3, runtime).map_err(|e| match e {
             StoreError::Invalid(what) => Failure::Usage(format!("--bucket {bucket}: {what}")),
             other => other.into(),
         })?;
@@ -170,12 +171,19 @@ fn reader(pin: &ReaderPin, now: i64) -> Reader {
 }
 
 fn process(node: &Node, owner: Option<&Owner>) -> Process {
-    let answers = match (node.pid, node.role) {
-        (None, _) => Some(false),
-        (Some(_), Kind::Owner) => owner.filter(|owner| owner.address == node.address).and_then(|owner| owner.reachable),
-        (Some(_), _) => Some(probe::is_ready(node)),
+    let holds = owner.filter(|owner| owner.address == node.address).and_then(|owner| owner.reachable);
+    let (answers, ready, reason) = match (node.pid, node.role, holds) {
+        (None, _, _) => (Some(false), None, None),
+        (Some(_), Kind::Owner, Some(reachable)) => (Some(reachable), None, None),
+        (Some(_), Kind::Owner, None) => ((!probe::stands_by(&node.address)).then_some(false), None, None),
+        (Some(_), _, _) => match probe::ask(node) {
+            Readiness::Ready => (Some(true), Some(true), None),
+            Readiness::NotReady(why) => (Some(true), Some(false), Some(why)),
+            Readiness::Silent => (Some(false), None, None),
+        },
     };
-    Process { name: node.name.clone(), role: node.role, pid: node.pid, address: node.address.clone(), answers }
+    let (name, address) = (node.name.clone(), node.address.clone());
+    Process { name, role: node.role, pid: node.pid, address, answers, ready, reason }
 }
 
 /// What a pin names; `None`: it does not read.

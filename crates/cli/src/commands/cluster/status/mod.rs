@@ -32,17 +32,18 @@ Examples:
   meridian cluster status --dir /srv/trial --watch
   meridian cluster status --bucket file:///srv/bucket
   meridian cluster status --bucket file:///srv/bucket --json
+  meridian cluster status --bucket s3://events/production --config /etc/meridian/cluster.toml
 
 Exits with 0, or with 1 if something in the bucket or in the log does not read. Ages are by the clocks of this machine and of the bucket.
 With --config, or with --dir, it also shows how far a log in NATS is ahead. docs/cluster.md describes the JSON.")]
 pub(super) struct StatusArgs {
-    /// Bucket of the cluster: file://DIR
+    /// Bucket of the cluster: file://DIR or s3://BUCKET/PREFIX
     #[arg(long, value_name = "ADDRESS", conflicts_with = "dir")]
     bucket: Option<String>,
     /// Folder of `meridian cluster up`: its bucket, and its processes [default: ./meridian-cluster, without --bucket]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
-    /// Settings of a process of the cluster, in TOML: they name the servers of a log in NATS
+    /// Settings of a process of the cluster, in TOML: they name the servers of a log in NATS, and the store of --bucket s3://…
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Print a JSON object; with --watch one a line
@@ -100,7 +101,7 @@ pub(super) fn run(args: &StatusArgs) -> Result<(), Failure> {
 fn nodes_of(folder: &Path) -> Result<Nodes, Failure> {
     Nodes::read(folder)?.ok_or_else(|| {
         Failure::Usage(format!(
-            "--dir {}: no cluster was started there by `meridian cluster up`; name it, or a bucket with --bucket file://DIR",
+            "--dir {}: no cluster was started there by `meridian cluster up`; name it, or a bucket with --bucket file://DIR or s3://BUCKET/PREFIX",
             folder.display()
         ))
     })

@@ -95,14 +95,15 @@ fn processes(found: &Document, out: &mut dyn Write) -> io::Result<()> {
     };
     let mut table = Table::new(["process", "role", "address", "pid", "state"]).whole_unless_shown();
     for one in processes {
-        let state = match (one.answers, one.pid) {
-            (Some(true), _) => "answers",
-            (_, None) => "does not run",
-            (Some(false), _) => "does not answer",
-            (None, _) => "stands by",
+        let state = match (one.answers, one.pid, &one.reason) {
+            (Some(true), _, Some(why)) => format!("answers: not ready: {why}"),
+            (Some(true), _, None) => "answers".to_owned(),
+            (_, None, _) => "does not run".to_owned(),
+            (Some(false), _, _) => "does not answer".to_owned(),
+            (None, _, _) => "stands by".to_owned(),
         };
         let pid = one.pid.map(|pid| pid.to_string()).unwrap_or_default();
-        table.push(vec![one.name.clone(), one.role.to_string(), one.address.clone(), pid, state.to_owned()]);
+        table.push(vec![one.name.clone(), one.role.to_string(), one.address.clone(), pid, state]);
     }
     writeln!(out)?;
     table.print(&mut { out })

@@ -149,6 +149,7 @@ impl Plan {
         set(&mut table, &["cluster", "node"], text(&node.name));
         let listen = if node.role == Kind::Owner { ["cluster", "flight"] } else { ["server", "listen"] };
         set(&mut table, &listen, text(&node.address));
+        set(&mut table, &["cluster", "flight_advertise"], text(""));
         if base.get("store").is_none_or(|store| store.get("cache_bytes").is_none()) {
             // By default each takes a quarter of the machine's memory. Owners and scan servers share that.
             let sharers = 2 * self.nodes.count(Kind::Owner).max(1) as u64;

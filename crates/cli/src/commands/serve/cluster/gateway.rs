@@ -6,6 +6,7 @@ use crate::config::Config;
 use crate::failure::Failure;
 use crate::output::say;
 use meridian_remote::{RemoteBackend, RemoteOptions};
+use meridian_store::bucket::Peers;
 use meridian_store::{Bucket, ControlPlane, Terms};
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,6 +25,7 @@ pub(in super::super) async fn gateway(
 ) -> Result<(), Failure> {
     let Opened { doors, seams, bucket } = Opened::open(&mut config).await?;
     let records = ControlPlane::new(bucket.clone(), &seams, config.store.audit_bytes);
+    let peers = Some(Arc::new(Peers::new(bucket.clone(), &seams)));
     let (told, owner) = watch::channel(None);
     // Its task ends with this function.
     let mut following = JoinSet::new();
@@ -40,7 +42,7 @@ pub(in super::super) async fn gateway(
     }
     let at = owner.borrow().clone().unwrap_or_default();
     let place = format!("collections of the owner at {at}, bucket {}", config.cluster.bucket);
-    let source = Source { backend, place, folder: None, bucket: Some(config.cluster.bucket.clone()) };
+    let source = Source { backend, place, folder: None, bucket: Some(config.cluster.bucket.clone()), peers };
     http::serve(doors, config, source, &seams, stop).await?;
     say("stopped");
     Ok(())

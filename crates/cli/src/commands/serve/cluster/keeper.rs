@@ -3,6 +3,7 @@
 use super::{OWNER, blocking};
 use crate::config::Cluster;
 use crate::failure::Failure;
+use meridian_remote::Owns;
 use meridian_store::seams::Seams;
 use meridian_store::{Bucket, Lease, Standing, Statement};
 use std::sync::Arc;
@@ -76,7 +77,13 @@ impl Keeper {
 
     /// Whether this process has held the lease since it took it in this epoch.
     pub(super) fn holds(&self, epoch: u64) -> bool {
-        self.lease.term().is_some_and(|term| term.epoch == epoch)
+        self.lease.epoch() == Some(epoch)
+    }
+
+    /// The same, to be asked from anywhere.
+    pub(super) fn holding(&self, epoch: u64) -> Owns {
+        let lease = self.lease.clone();
+        Arc::new(move || lease.epoch() == Some(epoch))
     }
 
     /// Lets each renewal in this epoch tell readers up to when what is flushed is complete, or (`None`) no more.

@@ -8,11 +8,13 @@ mod keeper;
 mod log;
 mod memory;
 mod owner;
+mod quotas;
 mod records;
 mod scan;
 
 pub(super) use gateway::gateway;
 pub(super) use owner::owner;
+pub(super) use quotas::divide;
 pub(super) use scan::scan;
 
 use super::http::Doors;
@@ -45,8 +47,9 @@ impl Opened {
 
 /// Opens the bucket that all processes of the cluster share.
 async fn open_bucket(cluster: &Cluster, seams: &Seams) -> Result<Arc<dyn Bucket>, Failure> {
-    let (address, random) = (cluster.bucket.clone(), seams.random.clone());
-    let open = move || -> Result<Arc<dyn Bucket>, Failure> { Ok(meridian_bucket::open(&address, &calls()?, &random)?) };
+    let (address, s3, random) = (cluster.bucket.clone(), cluster.s3.options(), seams.random.clone());
+    let open =
+        move || -> Result<Arc<dyn Bucket>, Failure> { Ok(meridian_bucket::open(&address, &s3, &calls()?, &random)?) };
     blocking("opening the bucket", open).await?.map_err(|failure| match failure {
         Failure::Usage(what) => Failure::Usage(format!("--bucket {}: {what}", cluster.bucket)),
         other => other,

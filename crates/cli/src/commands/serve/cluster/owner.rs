@@ -8,7 +8,7 @@ use super::keeper::Keeper;
 use super::log::open_log;
 use super::memory::Pool;
 use super::{blocking, open_bucket, records};
-use crate::config::Config;
+use crate::config::{Cluster, Config};
 use crate::failure::Failure;
 use crate::output::say;
 use crate::units;
@@ -16,7 +16,9 @@ use meridian_backend::Embedded;
 use meridian_query::{CancelFlag, Control};
 use meridian_remote::ServeOptions;
 use meridian_store::seams::Seams;
-use meridian_store::{Bucket, SharedLog, Store, StoreError};
+use meridian_store::{Bucket, Candidate, SharedLog, Store, StoreError, bucket};
+use std::convert::Infallible;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
@@ -47,28 +49,32 @@ pub(in super::super) async fn owner(
     let mut listener = Some(listen(config.cluster.flight.clone()).await?);
     let local = listener.as_ref().map(TcpListener::local_addr).transpose();
     let address = local.ok().flatten().ok_or_else(|| Failure::Refused("no local address".to_owned()))?;
-    if address.ip().is_unspecified() {
-        return Err(Failure::Usage(format!(
-            "--flight {}: gateways find the owner by this address: expected one that they can reach",
-            config.cluster.flight
-        )));
-    }
+    let announced = announced(&config.cluster, address)?;
     let bucket = open_bucket(&config.cluster, &seams).await?;
+    check_kind(&config, &bucket).await?;
     let mut log = open_log(&config.cluster).await?;
+    // Until the end of this process.
+    let _candidate = stand_by(&config, &bucket, &log, &seams).await?;
     let (told, mut stopping) = watch::channel(false);
     tokio::spawn(async move {
         stop.await;
         told.send_replace(true);
     });
-    let mut keeper = Keeper::start(&config.cluster, &bucket, &address.to_string(), &seams);
+    let mut keeper = Keeper::start(&config.cluster, &bucket, &announced, &seams);
+    let reached = if announced == address.to_string() { String::new() } else { format!(", reached by {announced}") };
     say(&format!(
-        "Meridian {} is a candidate for the collections in {} (answers gateways on {address})",
+        "Meridian {} is a candidate for the collections in {} (answers gateways on {address}{reached})",
         env!("CARGO_PKG_VERSION"),
         config.cluster.bucket
     ));
     loop {
+        if listener.is_none() {
+            // Where it is not to be had now, it is tried again at the takeover.
+            listener = listen(address.to_string()).await.ok();
+        }
         let waited = tokio::select! {
             epoch = keeper.wait(|other| say(&format!("waiting: the owner is {other}"))) => Some(epoch),
+            never = turn_away(listener.as_ref()) => match never {},
             _ = stopping.wait_for(|stop| *stop) => None,
         };
         let Some(epoch) = waited else { break };
@@ -93,6 +99,80 @@ pub(in super::super) async fn owner(
     keeper.resign().await?;
     say("stopped; everything is in the bucket");
     Ok(())
+}
+
+/// Closes each connection at once while this process stands by: who asks for it learns that it is there, and is not left waiting.
+async fn turn_away(listener: Option<&TcpListener>) -> Infallible {
+    let Some(listener) = listener else { return std::future::pending().await };
+    loop {
+        if let Err(error) = listener.accept().await {
+            tracing::debug!(%error, "a connection was not taken");
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+}
+
+/// Checks that the collections have the log that this process would write. Before a connection to another one is tried.
+async fn check_kind(config: &Config, bucket: &Arc<dyn Bucket>) -> Result<(), Failure> {
+    let (bucket, log) = (bucket.clone(), config.cluster.log.clone());
+    let checked = blocking("checking the log", move || bucket::expect_log(bucket.as_ref(), &log)).await?;
+    checked.map_err(of_option)
+}
+
+/// Finds at the start what a takeover would be refused for, much later.
+async fn stand_by(
+    config: &Config,
+    bucket: &Arc<dyn Bucket>,
+    log: &SharedLog,
+    seams: &Seams,
+) -> Result<Candidate, Failure> {
+    let (bucket, log, seams, options) = (bucket.clone(), log.clone(), seams.clone(), config.store.clone());
+    let checked = move || {
+        bucket::expect_streams(&bucket, &seams, &log).map_err(of_option)?;
+        Candidate::enter(&options, &seams).map_err(|error| match of_option(error) {
+            Failure::Refused(what) => Failure::Refused(format!("--data {}: {what}", options.data.display())),
+            other => other,
+        })
+    };
+    blocking("checking the data folder", checked).await?
+}
+
+/// A mistake in a setting whose option has its name, such as `log`.
+fn of_option(error: StoreError) -> Failure {
+    match error {
+        StoreError::Invalid(mistake) => Failure::Usage(format!("--{mistake}")),
+        other => other.into(),
+    }
+}
+
+/// The address in the lease, by which gateways find an owner that listens at this one.
+fn announced(cluster: &Cluster, listens: SocketAddr) -> Result<String, Failure> {
+    match cluster.flight_advertise.as_str() {
+        "" if listens.ip().is_unspecified() => Err(Failure::Usage(format!(
+            "--flight {}: gateways find the owner by this address: expected one that they can reach, or --flight-advertise",
+            cluster.flight
+        ))),
+        "" => Ok(listens.to_string()),
+        address if is_host_and_port(address) => Ok(address.to_owned()),
+        address => Err(Failure::Usage(format!(
+            "--flight-advertise {address}: expected a host and a port that gateways can reach, such as owner-1.example.org:7118"
+        ))),
+    }
+}
+
+/// Whether a client can connect to it: a name or an address, and a port. Whether the name is known shows when it is used.
+fn is_host_and_port(address: &str) -> bool {
+    let Some((host, port)) = address.rsplit_once(':') else { return false };
+    let is_port = port.bytes().all(|byte| byte.is_ascii_digit()) && port.parse::<u16>().is_ok_and(|port| port > 0);
+    let bracketed = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+    let is_host = match bracketed.map(str::parse::<Ipv6Addr>) {
+        Some(address) => address.is_ok_and(|address| !address.is_unspecified()),
+        None => {
+            let is_named = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
+            !host.is_empty() && host.bytes().all(is_named) && host != Ipv4Addr::UNSPECIFIED.to_string()
+        }
+    };
+    is_port && is_host
 }
 
 /// Has the collections until `stopping`, or until they are lost.
@@ -126,7 +206,8 @@ async fn own(
     let control = Arc::new(move |left: Duration, cancel: CancelFlag| {
         Control::new(clock.clone(), left, cancel).sharing(memory.clone())
     });
-    let options = ServeOptions::new(epoch, control, seams.random.clone());
+    let options =
+        ServeOptions { owns: keeper.holding(epoch), ..ServeOptions::new(epoch, control, seams.random.clone()) };
     let collections = store.collections();
     let events = collections.iter().map(|collection| collection.stats().events).sum();
     let count = collections.iter().filter(|collection| collection.partition() == 0).count();
@@ -187,4 +268,36 @@ async fn open(
         }
     }
     Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_owner_is_found_where_it_says() {
+        let of = |listens: &str, advertise: &str| {
+            let cluster = Cluster { flight_advertise: advertise.to_owned(), ..Cluster::default() };
+            announced(&cluster, listens.parse().unwrap()).map_err(|failure| format!("{failure:?}"))
+        };
+        assert_eq!(of("127.0.0.1:7118", "").unwrap(), "127.0.0.1:7118");
+        assert!(of("0.0.0.0:7118", "").unwrap_err().contains("--flight-advertise"));
+        for good in ["owner-1:7118", "owner_1.example.org:1", "10.0.0.7:7118", "[2001:db8::7]:65535"] {
+            assert_eq!(of("0.0.0.0:7118", good).unwrap(), good);
+        }
+        for wrong in [
+            "owner",
+            ":7118",
+            "owner:0",
+            "owner:+1",
+            "owner:65536",
+            "http://owner:1",
+            "0.0.0.0:1",
+            "[::]:1",
+            "::1:7118",
+            "a b:1",
+        ] {
+            assert!(of("127.0.0.1:7118", wrong).unwrap_err().contains(wrong), "{wrong}");
+        }
+    }
 }

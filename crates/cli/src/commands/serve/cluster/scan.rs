@@ -6,6 +6,7 @@ use crate::config::Config;
 use crate::failure::Failure;
 use crate::output::say;
 use meridian_backend::Embedded;
+use meridian_store::bucket::Peers;
 use meridian_store::{ControlPlane, Store};
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,6 +22,7 @@ pub(in super::super) async fn scan(
 ) -> Result<(), Failure> {
     let Opened { doors, seams, bucket } = Opened::open(&mut config).await?;
     let control = ControlPlane::new(bucket.clone(), &seams, config.store.audit_bytes);
+    let peers = Some(Arc::new(Peers::new(bucket.clone(), &seams)));
     // Gateways match, poll and send them. Here each event would be matched once more, and late.
     config.server.saved.enabled = false;
     config.store.skew = config.cluster.skew;
@@ -37,7 +39,7 @@ pub(in super::super) async fn scan(
     let place = format!("read only, as flushed to {}", config.cluster.bucket);
     let folder = Some(config.store.data.clone());
     let backend = Embedded::with_records(store.clone(), control);
-    let source = Source { backend, place, folder, bucket: Some(config.cluster.bucket.clone()) };
+    let source = Source { backend, place, folder, bucket: Some(config.cluster.bucket.clone()), peers };
     let served = http::serve(doors, config, source, &seams, stop).await;
     following.shutdown().await;
     let closed = blocking("closing", move || store.close()).await;

@@ -1,0 +1,59 @@
+"""How the figures of bench-cluster are drawn."""
+
+from tables import spread, table
+
+TITLE = "Cluster: the log beside bare NATS, bytes an event, takeovers"
+COMMAND = "python3 bench/cluster/run.py {options}"
+
+
+def render(result):
+    """A table a part."""
+    out = ["All processes of a cluster share this machine's cores and its disk: the figures show ratios and waits, not what separate machines give.", ""]
+    for name, draw in (("ingest", ingest), ("bytes", log_bytes), ("takeover", takeover)):
+        if name in result["parts"]:
+            part = result["parts"][name]
+            out += [*draw(part["found"]), "", quiet(part), ""]
+    return out[:-1]
+
+
+def quiet(part):
+    """The commit and how busy the machine was."""
+    before, after = part["quiet"]
+    return f"Commit {part['commit']}. Load average {before['load1']:.1f} before and {after['load1']:.1f} after; taken by the host {(after['steal_ticks'] - before['steal_ticks']) / 100:,.0f} s of processor time."
+
+
+def ingest(found):
+    """Writes by size of the body."""
+    out = ["### Writes", "", f"{found['producers']} producers, one Arrow batch in flight each; `nats bench` with as many clients and messages of the same bytes, one in flight each. "
+           "Every server syncs each message (`sync_interval: always`).", ""]
+    lines = []
+    for size in dict.fromkeys(one["size"] for one in found["rounds"]):
+        of_size = [one for one in found["rounds"] if one["size"] == size]
+        for name in dict.fromkeys(one["system"] for one in of_size):
+            runs = [one for one in of_size if one["system"] == name]
+            middle = found["median_mb"][size]
+            bare = middle.get(f"nats bench {name[-2:]}") if name.startswith("cluster, NATS") else None
+            cpu = ", ".join(f"{role} {sum(run['cpu_s'][role] for run in runs) / len(runs):.1f} s" for role in runs[0]["cpu_s"] if any(run["cpu_s"][role] for run in runs))
+            lines.append([size, name, spread([run["mb_per_second"] for run in runs], 1), f"{middle[name] / bare:.0%}" if bare else "", spread([run["per_second"] for run in runs]),
+                          f"{runs[0]['p50_ms']:.1f} / {runs[0]['p99_ms']:.1f}" if "p50_ms" in runs[0] else "", cpu])
+    return [*out, *table(["body", "system", "MB/s", "of bare NATS", "writes/s", "p50 / p99 ms", "processor time"], lines)]
+
+
+def log_bytes(found):
+    """Bytes of the log an event."""
+    names = list(next(iter(found.values())))
+    lines = [[batch, *(f"{of[name]:,.0f}" for name in names), *(f"{of[name] / of['embedded']:.2f}" for name in names[1:])] for batch, of in found.items()]
+    return ["### Bytes of the log", "", "Files of the log after 400 writes, for an event; NATS with its own framing and index.", "",
+            *table(["events a write", *names, *(f"{name} / embedded" for name in names[1:])], lines)]
+
+
+def takeover(found):
+    """Time until a write is acknowledged again."""
+    lines = []
+    for log in dict.fromkeys(one["log"] for one in found["rounds"]):
+        runs = [one for one in found["rounds"] if one["log"] == log]
+        reads, failed = sum(run["reads"]["reads"] for run in runs), sum(run["reads"]["failed"] for run in runs)
+        lost = sum(run["acknowledged_events"] - run["held_events"] for run in runs)
+        lines.append([log, len(runs), f"{runs[0]['tail_mb']:.0f} MB", f"{runs[0]['lease_s']} s", spread([run["took_s"] for run in runs], 2), f"{failed} of {reads:,}", lost])
+    return ["### Takeover", "", "The owner is killed (SIGKILL) after writes that it has not flushed. Reads go to scan servers meanwhile.", "",
+            *table(["log", "kills", "bodies before the kill", "lease", "first acknowledgement after, s", "reads that failed", "events lost"], lines)]

@@ -1,0 +1,45 @@
+"""bench-cluster: what a cluster's log takes in beside bare NATS, what it costs in bytes, and how long a takeover takes.
+
+All processes share one machine, so the figures show ratios and waits, not what separate machines give. Each part can be run alone (`--parts takeover`);
+the figures of the others stay as they were.
+"""
+
+import argparse
+import json
+import pathlib
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+import ingest
+import takeover
+from common import DRIVER, MERIDIAN, RESULTS, commit, need, save, say, steal_and_load
+
+PARTS = {"ingest": ingest.ingest, "bytes": ingest.log_bytes, "takeover": takeover.takeover}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--parts", nargs="+", choices=list(PARTS), default=list(PARTS))
+    parser.add_argument("--rounds", type=int, default=3, help="rounds of the part ingest")
+    parser.add_argument("--seconds", type=float, default=5, help="length of each of its loads")
+    parser.add_argument("--sizes", nargs="+", choices=list(ingest.BATCHES), default=list(ingest.BATCHES))
+    parser.add_argument("--kills", type=int, default=5, help="kills of the part takeover, for each log")
+    parser.add_argument("--logs", nargs="+", choices=["bucket", "nats"], default=["bucket", "nats"])
+    parser.add_argument("--tail-mb", type=int, default=64, help="bytes written before each kill, as bodies")
+    parser.add_argument("--lease", type=int, default=3, help="seconds of the owner's lease")
+    options = parser.parse_args()
+    need(str(MERIDIAN), "go", *([str(DRIVER)] if {"ingest", "bytes"} & set(options.parts) else []))
+    path = RESULTS / "cluster.json"
+    parts = json.loads(path.read_text())["parts"] if path.exists() else {}
+    for name in options.parts:
+        say(f"part {name}")
+        before = steal_and_load()
+        found = PARTS[name](options)
+        parts[name] = {"commit": commit(), "quiet": [before, steal_and_load()], "found": found}
+        given = " ".join(sys.argv[1:])
+        save("cluster", {"options": given, "parts": parts})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,257 @@
+//! The messages of a call as they arrive: what they take of the memory for bodies, and how slow they may be.
+//!
+//! The library of gRPC collects a message before it hands it over. The bytes of large ones are charged here meanwhile, to the
+//! budget of request bodies, until their reader releases the message.
+
+use super::status;
+use crate::config::ServerConfig;
+use axum::BoxError;
+use axum::body::HttpBody;
+use bytes::{Buf, Bytes};
+use hyper::body::Frame;
+use meridian_admission::{ByteBudget, ByteShare};
+use parking_lot::Mutex;
+use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use tokio::time::{Duration, Instant, Sleep, sleep};
+use tonic::Status;
+
+/// Bytes before each message of gRPC: a flag, and its length.
+const PREFIX_BYTES: usize = 5;
+/// Max bytes of all messages of a call that does not write.
+const SMALL_BYTES_MAX: usize = 256 << 10;
+
+/// The messages of one call. Clones share the count.
+#[derive(Clone)]
+pub struct Meter(Arc<Mutex<Counts>>);
+
+struct Counts {
+    limits: Limits,
+    share: ByteShare,
+    /// Sizes of the messages that have arrived and are not released.
+    complete: VecDeque<usize>,
+    prefix: [u8; PREFIX_BYTES],
+    have: usize,
+    /// Bytes of the current message that have arrived, and that are still to come.
+    current: usize,
+    left: usize,
+    /// When the current message began, and when data arrived last.
+    begun: Instant,
+    last: Instant,
+}
+
+struct Limits {
+    stall: Duration,
+    grace: Duration,
+    rate_min: u64,
+}
+
+impl Meter {
+    /// Nothing yet, of a budget.
+    pub fn new(config: &ServerConfig, budget: ByteBudget) -> Meter {
+        let limits = Limits { stall: config.body_stall, grace: config.body_grace, rate_min: config.body_rate_min };
+        let now = Instant::now();
+        Meter(Arc::new(Mutex::new(Counts {
+            limits,
+            share: budget.empty(),
+            complete: VecDeque::new(),
+            prefix: [0; PREFIX_BYTES],
+            have: 0,
+            current: 0,
+            left: 0,
+            begun: now,
+            last: now,
+        })))
+    }
+
+    /// The first message that is not released yet is not held any more.
+    pub fn release(&self) {
+        let mut counts = self.0.lock();
+        if let Some(bytes) = counts.complete.pop_front() {
+            counts.share.shrink(bytes);
+        }
+    }
+
+    /// Checks the speed of a message that is on its way. Between two messages a client may take its time.
+    ///
+    /// # Errors
+    /// `DEADLINE_EXCEEDED`
+    pub fn check(&self) -> Result<(), Status> {
+        let counts = self.0.lock();
+        if counts.current == 0 {
+            return Ok(());
+        }
+        let (Limits { stall, grace, rate_min }, taken) = (&counts.limits, counts.begun.elapsed());
+        if counts.last.elapsed() > *stall {
+            return Err(Status::deadline_exceeded(format!("the message arrived too slowly: nothing for {stall:?}")));
+        }
+        let bytes_min = *rate_min as f64 * taken.as_secs_f64();
+        if taken > *grace && (counts.current as f64) < bytes_min {
+            return Err(Status::deadline_exceeded(format!(
+                "the message arrived too slowly: at least {rate_min} bytes a second are required"
+            )));
+        }
+        Ok(())
+    }
+}
+
+impl Counts {
+    /// Counts data; `false` if there is no memory for it.
+    fn arrive(&mut self, mut data: &[u8]) -> bool {
+        if !self.share.try_grow(self.share.bytes() + data.len()) {
+            return false;
+        }
+        self.last = Instant::now();
+        while !data.is_empty() {
+            if self.current == 0 {
+                self.begun = self.last;
+            }
+            if self.have < PREFIX_BYTES {
+                let taken = data.len().min(PREFIX_BYTES - self.have);
+                self.prefix[self.have..self.have + taken].copy_from_slice(&data[..taken]);
+                data.advance(taken);
+                self.have += taken;
+                self.current += taken;
+                let [_, length @ ..] = self.prefix;
+                self.left = u32::from_be_bytes(length) as usize;
+            }
+            if self.have == PREFIX_BYTES {
+                let taken = data.len().min(self.left);
+                data.advance(taken);
+                self.current += taken;
+                self.left -= taken;
+                if self.left == 0 {
+                    self.complete.push_back(std::mem::take(&mut self.current));
+                    self.have = 0;
+                }
+            }
+        }
+        true
+    }
+}
+
+/// A body whose messages are counted.
+pub struct Metered<B> {
+    body: Pin<Box<B>>,
+    bound: Bound,
+}
+
+enum Bound {
+    /// Charged as it arrives; its reader checks its speed.
+    Large(Meter),
+    /// A few bytes, until an instant.
+    Small { left: usize, until: Pin<Box<Sleep>> },
+}
+
+impl<B> Metered<B> {
+    /// The body of a call that writes.
+    pub fn large(body: B, meter: Meter) -> Metered<B> {
+        Metered { body: Box::pin(body), bound: Bound::Large(meter) }
+    }
+
+    /// The body of any other call.
+    pub fn small(body: B, config: &ServerConfig) -> Metered<B> {
+        let until = Box::pin(sleep(config.body_stall));
+        Metered { body: Box::pin(body), bound: Bound::Small { left: SMALL_BYTES_MAX, until } }
+    }
+}
+
+impl<B> HttpBody for Metered<B>
+where
+    B: HttpBody<Data = Bytes, Error: Into<BoxError>>,
+{
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let Metered { body, bound } = &mut *self;
+        let polled = body.as_mut().poll_frame(cx);
+        let frame = match (polled, &mut *bound) {
+            (Poll::Ready(frame), _) => frame,
+            (Poll::Pending, Bound::Large(_)) => return Poll::Pending,
+            (Poll::Pending, Bound::Small { until, .. }) => {
+                std::task::ready!(until.as_mut().poll(cx));
+                let slow = Status::deadline_exceeded("the message arrived too slowly");
+                return Poll::Ready(Some(Err(slow.into())));
+            }
+        };
+        let bytes = match &frame {
+            Some(Ok(frame)) => frame.data_ref(),
+            _ => None,
+        };
+        if let Some(bytes) = bytes {
+            let refusal = match bound {
+                Bound::Large(meter) if !meter.0.lock().arrive(bytes) => Some(status::no_memory()),
+                Bound::Small { left, .. } if bytes.len() > *left => Some(status::too_large(SMALL_BYTES_MAX)),
+                Bound::Small { left, .. } => {
+                    *left -= bytes.len();
+                    None
+                }
+                Bound::Large(_) => None,
+            };
+            if let Some(refusal) = refusal {
+                return Poll::Ready(Some(Err(refusal.into())));
+            }
+        }
+        Poll::Ready(frame.map(|frame| frame.map_err(Into::into)))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// However messages arrive, each is held in full until it is released, and nothing after the last release.
+        #[test]
+        fn each_message_is_held_until_it_is_released(
+            sizes in prop::collection::vec(0..60usize, 1..6),
+            cuts in prop::collection::vec(0..200usize, 0..8),
+        ) {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+            let _entered = runtime.enter();
+            let budget = ByteBudget::new(1 << 20);
+            let meter = Meter::new(&ServerConfig::default(), budget.clone());
+            let mut bytes = Vec::new();
+            for size in &sizes {
+                bytes.push(0);
+                bytes.extend(u32::try_from(*size).unwrap().to_be_bytes());
+                bytes.extend(std::iter::repeat_n(7, *size));
+            }
+            let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(bytes.len())).collect();
+            cuts.sort_unstable();
+            let mut from = 0;
+            for cut in cuts.into_iter().chain([bytes.len()]) {
+                prop_assert!(meter.0.lock().arrive(&bytes[from..cut]));
+                from = cut;
+                prop_assert_eq!(budget.held(), cut);
+            }
+            prop_assert_eq!(meter.0.lock().current, 0);
+            let mut held = bytes.len();
+            for size in sizes {
+                meter.release();
+                held -= size + PREFIX_BYTES;
+                prop_assert_eq!(budget.held(), held);
+            }
+            meter.release();
+            prop_assert_eq!(budget.held(), 0);
+        }
+    }
+
+    #[test]
+    fn a_message_without_room_is_refused() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let _entered = runtime.enter();
+        let meter = Meter::new(&ServerConfig::default(), ByteBudget::new(100));
+        assert!(meter.0.lock().arrive(&[0; 60]));
+        assert!(!meter.0.lock().arrive(&[0; 60]));
+    }
+}

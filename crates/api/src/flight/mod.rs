@@ -1,0 +1,102 @@
+//! Arrow Flight for clients: another door to what HTTP serves.
+//!
+//! Each call becomes a request of a row of the route table, and passes the entry point like any other. So callers, access,
+//! quotas, admission, deadlines, audit, metrics and log lines are those of HTTP. The response becomes messages of Flight:
+//! its Arrow stream is taken apart into messages, its problem becomes a status.
+//!
+//! - `GetFlightInfo`, `GetSchema`: a question (`question.rs`) becomes a request for the description of its answer; the
+//!   tickets to it are signed (`ticket.rs`).
+//! - `DoGet`: a ticket becomes a request for the answer (`answer.rs`).
+//! - `DoPut`: record batches become writes (`put.rs`). What is received counts as body bytes do (`meter.rs`).
+//!
+//! The connections are those of HTTP/2, with the same limits (`connection`).
+
+mod answer;
+mod call;
+mod ipc;
+mod meter;
+mod put;
+mod question;
+mod service;
+mod status;
+pub mod tables;
+mod ticket;
+
+use crate::connection::Patience;
+use crate::entry::{Connection, Entry, Incoming};
+use crate::state::AppState;
+use arrow_flight::flight_service_server::FlightServiceServer;
+use axum::body::Body;
+use axum::http::{Request, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use call::Arrived;
+use meter::{Meter, Metered};
+use service::Service;
+use std::io;
+use std::sync::Arc;
+use ticket::Tickets;
+use tonic::codegen::Service as _;
+
+/// Bytes of a message beyond those of its record batch.
+const HEAD_BYTES_MAX: usize = 64 << 10;
+/// Media type of gRPC, and how its subtypes begin.
+const GRPC: &str = "application/grpc";
+/// The path of the call whose messages are as large as bodies.
+const DO_PUT: &str = "/arrow.flight.protocol.FlightService/DoPut";
+
+/// The door, shared by all connections.
+pub struct Flight {
+    entry: Arc<Entry>,
+    service: FlightServiceServer<Service>,
+}
+
+impl Flight {
+    /// A door in front of an entry point. Its tickets count until it is dropped.
+    ///
+    /// # Errors
+    /// Where the system has no random numbers.
+    pub fn new(entry: Arc<Entry>) -> io::Result<Flight> {
+        let message_bytes = entry.state().config.body_bytes_max.saturating_add(HEAD_BYTES_MAX);
+        let service = FlightServiceServer::new(Service::new(entry.clone(), Tickets::new()?));
+        Ok(Flight { service: service.max_decoding_message_size(message_bytes), entry })
+    }
+
+    /// The server's state.
+    pub fn state(&self) -> &AppState {
+        self.entry.state()
+    }
+
+    /// Answers a call. Its caller is known before its messages are read.
+    pub async fn answer<B: Incoming>(&self, connection: Connection, request: Request<B>) -> Response {
+        let (mut parts, body) = request.into_parts();
+        let media_type = parts.headers.get(header::CONTENT_TYPE).map_or(&[][..], |value| value.as_bytes());
+        if !media_type.starts_with(GRPC.as_bytes()) {
+            // Of a browser or another client of HTTP, which cannot read a status of gRPC.
+            return (StatusCode::UNSUPPORTED_MEDIA_TYPE, "this port speaks Arrow Flight, over gRPC\n").into_response();
+        }
+        let caller = match self.entry.caller(connection, (&parts.method, &parts.uri, &parts.headers)) {
+            Ok(caller) => caller,
+            Err(problem) => return status::of_problem(&problem).into_http(),
+        };
+        let state = self.state();
+        let is_put = parts.uri.path() == DO_PUT;
+        let meter = Meter::new(&state.config, state.bodies.of(&caller.tenant));
+        parts.extensions.insert(Arrived { connection, caller, meter: meter.clone() });
+        let body = match is_put {
+            true => Metered::large(body, meter),
+            false => Metered::small(body, &state.config),
+        };
+        let mut service = self.service.clone();
+        match service.call(Request::from_parts(parts, body)).await {
+            Ok(response) => {
+                let mut response = response.map(Body::new);
+                if is_put {
+                    // A client may leave the results unread until it has sent everything.
+                    response.extensions_mut().insert(Patience(state.config.stream_lifetime));
+                }
+                response
+            }
+            Err(never) => match never {},
+        }
+    }
+}

@@ -1,0 +1,339 @@
+//! `DoPut`: record batches as writes.
+//!
+//! Each write is a request of the route that takes Arrow bodies: the schema, the dictionaries so far, and some record
+//! batches. With an idempotency key each record batch is a write, whose key is that of the call and the number of the batch:
+//! a client that sends all of them again writes nothing twice. Without one, what has arrived is one write.
+//!
+//! A client is told of what is durable whenever nothing more waits to be written, and every few seconds. The counts are of
+//! the whole call. So a client may wait for each of its batches, or send many and look at the last.
+
+use super::call::Call;
+use super::ipc::{self, Content};
+use super::question::{object, take_text};
+use super::status;
+use super::tables::MEDIA_TYPE;
+use crate::entry::Entry;
+use crate::links;
+use crate::problem::{Kind, Problem, Result as ProblemResult};
+use arrow_flight::flight_descriptor::DescriptorType;
+use arrow_flight::{FlightData, FlightDescriptor, PutResult};
+use axum::body::{Body, to_bytes};
+use axum::http::{HeaderName, HeaderValue, Method, header};
+use bytes::Bytes;
+use futures_util::future::FutureExt;
+use futures_util::stream::{Stream, iter, unfold};
+use serde::{Deserialize, Serialize};
+use std::convert::Infallible;
+use std::sync::Arc;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::{Duration, Instant, timeout};
+use tonic::{Status, Streaming};
+
+static IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+/// Bytes of record batches after which a write takes no more.
+const WRITE_BYTES: usize = 4 << 20;
+/// Max bytes of the schema and the dictionaries, which each write repeats.
+const HEAD_BYTES_MAX: usize = 1 << 20;
+/// How often a client that never pauses is told of what is durable.
+const ACK_INTERVAL: Duration = Duration::from_secs(5);
+/// How often the speed of a message is checked.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
+/// Max bytes of the response to a write.
+const RECEIPT_BYTES_MAX: usize = 64 << 10;
+
+/// Where the batches go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Target {
+    collection: String,
+    key: Option<String>,
+}
+
+impl Target {
+    /// Reads a descriptor: a path of one collection, or a command with `collection` and `idempotency_key`.
+    fn of(descriptor: Option<&FlightDescriptor>) -> ProblemResult<Target> {
+        let wrong = |field: &str, detail: String| Problem::parameter(field, detail);
+        let descriptor = descriptor
+            .ok_or_else(|| wrong("descriptor", "the first message has no descriptor: expected one".into()))?;
+        match DescriptorType::try_from(descriptor.r#type) {
+            Ok(DescriptorType::Path) => match descriptor.path.as_slice() {
+                [collection] => Ok(Target { collection: collection.clone(), key: None }),
+                other => Err(wrong("path", format!("{} segments: expected one, a collection", other.len()))),
+            },
+            Ok(DescriptorType::Cmd) => {
+                let mut members = object(&descriptor.cmd)?;
+                let collection = take_text(&mut members, "collection")?;
+                let key = take_text(&mut members, "idempotency_key")?;
+                if let Some(other) = members.keys().next() {
+                    return Err(wrong(other, format!("{other:?}: expected collection and idempotency_key")));
+                }
+                let collection = collection.ok_or_else(|| {
+                    wrong("collection", "the command names none: expected \"collection\": NAME".into())
+                })?;
+                Ok(Target { collection, key })
+            }
+            _ => Err(wrong("descriptor", "expected a path or a command".into())),
+        }
+    }
+}
+
+/// What is durable, as the metadata of a result: the sums of all writes of the call.
+#[derive(Debug, Clone, Default, Serialize)]
+struct Ack {
+    /// Record batches.
+    batches: u64,
+    /// Events written.
+    written: u64,
+    /// Of earlier events of an object.
+    replaced: u64,
+    /// Events that an earlier call with the same key had written.
+    duplicates: u64,
+    /// The position of the newest write.
+    position: String,
+}
+
+/// The response to a write.
+#[derive(Deserialize)]
+struct Receipt {
+    written: u64,
+    replaced: u64,
+    duplicates: u64,
+    position: String,
+}
+
+/// The messages that every write begins with.
+#[derive(Default)]
+struct Head {
+    schema: Option<[Bytes; 2]>,
+    /// Each with its number, in order of arrival.
+    dictionaries: Vec<(i64, [Bytes; 2])>,
+}
+
+impl Head {
+    fn bytes(&self) -> usize {
+        self.frames().map(Bytes::len).sum()
+    }
+
+    fn frames(&self) -> impl Iterator<Item = &Bytes> {
+        self.schema.iter().chain(self.dictionaries.iter().map(|(_, frames)| frames)).flatten()
+    }
+}
+
+/// A call that writes.
+struct Put {
+    entry: Arc<Entry>,
+    call: Call,
+    stream: Streaming<FlightData>,
+    target: Target,
+    head: Head,
+    /// Batches of the next write.
+    batches: Vec<[Bytes; 2]>,
+    /// Messages of the next write that the meter still counts.
+    messages: usize,
+    bytes: usize,
+    /// What is durable, and when the client was told last.
+    ack: Ack,
+    told: Instant,
+    until: Instant,
+}
+
+/// Writes what a client sends. The results come as it becomes durable.
+///
+/// # Errors
+/// If the first message does not say where the batches go.
+pub async fn put(
+    entry: Arc<Entry>,
+    call: Call,
+    mut stream: Streaming<FlightData>,
+) -> Result<impl Stream<Item = Result<PutResult, Status>> + Send + use<>, Status> {
+    let now = Instant::now();
+    let until = now + entry.state().config.stream_lifetime;
+    let Some(first) = next(&call, &mut stream, until).await? else {
+        return Err(Status::invalid_argument("the call has no message: expected a schema"));
+    };
+    let mut target = Target::of(first.flight_descriptor.as_ref()).map_err(|problem| status::of_problem(&problem))?;
+    if target.key.is_none() {
+        target.key = call.key()?;
+    }
+    let (head, ack) = (Head::default(), Ack::default());
+    let mut put =
+        Put { entry, call, stream, target, head, batches: Vec::new(), messages: 0, bytes: 0, ack, told: now, until };
+    put.take(first)?;
+    let (tell, told) = watch::channel(Ack::default());
+    // A task of its own: a client that reads no results must not stop its own writes. It ends with the stream.
+    let mut task = JoinSet::new();
+    task.spawn(async move { put.run(&tell).await });
+    Ok(unfold(Some(Running { task, told }), results))
+}
+
+/// A call that writes, as its results see it.
+struct Running {
+    task: JoinSet<Result<(), Status>>,
+    told: watch::Receiver<Ack>,
+}
+
+/// The next result, and what is left of the call.
+async fn results(running: Option<Running>) -> Option<(Result<PutResult, Status>, Option<Running>)> {
+    let mut running = running?;
+    // The sender goes with the task. What it said last is seen before that.
+    if running.told.changed().await.is_ok() {
+        let ack = running.told.borrow_and_update().clone();
+        let result = serde_json::to_vec(&ack).map(|json| PutResult { app_metadata: json.into() });
+        return Some((result.map_err(status::internal), Some(running)));
+    }
+    match running.task.join_next().await {
+        Some(Ok(Ok(()))) | None => None,
+        Some(Ok(Err(refusal))) => Some((Err(refusal), None)),
+        Some(Err(e)) => Some((Err(status::internal(format!("a call that writes failed: {e}"))), None)),
+    }
+}
+
+/// The next message; `None` at the end. Between two messages a client may take its time.
+async fn next(call: &Call, stream: &mut Streaming<FlightData>, until: Instant) -> Result<Option<FlightData>, Status> {
+    loop {
+        match timeout(CHECK_INTERVAL, stream.message()).await {
+            Ok(message) => return message,
+            Err(_) => call.arrived.meter.check()?,
+        }
+        if Instant::now() >= until {
+            return Err(Status::deadline_exceeded("the call has lasted too long: begin another one"));
+        }
+    }
+}
+
+/// Whether a message has a dictionary. It may replace the one of the batches before it, so that these are written first.
+fn is_dictionary(message: &FlightData) -> bool {
+    let content = ipc::content(&message.data_header, message.data_body.len());
+    matches!(content, Ok(Content::Dictionary { .. }))
+}
+
+impl Put {
+    /// Writes until the client has sent everything, and tells it of all that became durable, also before an error.
+    async fn run(mut self, tell: &watch::Sender<Ack>) -> Result<(), Status> {
+        let ended = self.write_all(tell).await;
+        self.tell(tell);
+        ended
+    }
+
+    async fn write_all(&mut self, tell: &watch::Sender<Ack>) -> Result<(), Status> {
+        loop {
+            let more = self.gather().await?;
+            if !self.batches.is_empty() {
+                self.write().await?;
+            }
+            self.settle();
+            if more.is_none() || self.told.elapsed() >= ACK_INTERVAL {
+                self.tell(tell);
+            }
+            let message = match more {
+                Some(message) => Some(message),
+                // Everything that has arrived is durable, and the client told of it: it may take its time.
+                None => next(&self.call, &mut self.stream, self.until).await?,
+            };
+            match message {
+                Some(message) => self.take(message)?,
+                None => return Ok(()),
+            }
+        }
+    }
+
+    /// The messages so far are held no longer.
+    fn settle(&mut self) {
+        for _ in 0..std::mem::take(&mut self.messages) {
+            self.call.arrived.meter.release();
+        }
+        self.bytes = 0;
+    }
+
+    /// Tells the client of what became durable since it was told last.
+    fn tell(&mut self, tell: &watch::Sender<Ack>) {
+        self.told = Instant::now();
+        tell.send_if_modified(|known| {
+            let changed = known.batches != self.ack.batches;
+            *known = self.ack.clone();
+            changed
+        });
+    }
+
+    /// Gathers what has arrived for one write. Returns a message that is of the next one.
+    async fn gather(&mut self) -> Result<Option<FlightData>, Status> {
+        let one = self.target.key.is_some();
+        loop {
+            let full = self.bytes >= WRITE_BYTES || one && !self.batches.is_empty();
+            // What waits is looked at even if it is of the next write: it says that the client need not be told yet.
+            let Some(arrived) = self.stream.message().now_or_never() else { return Ok(None) };
+            let Some(message) = arrived? else { return Ok(None) };
+            if full || !self.batches.is_empty() && is_dictionary(&message) {
+                return Ok(Some(message));
+            }
+            self.take(message)?;
+        }
+    }
+
+    /// Takes a message.
+    fn take(&mut self, message: FlightData) -> Result<(), Status> {
+        self.messages += 1;
+        // Metadata alone has no meaning here.
+        if message.data_header.is_empty() {
+            return Ok(());
+        }
+        let content = ipc::content(&message.data_header, message.data_body.len());
+        let frames = ipc::framed(&message);
+        match content.map_err(Status::invalid_argument)? {
+            Content::Schema if self.head.schema.is_none() => self.head.schema = Some(frames),
+            Content::Schema => return Err(Status::invalid_argument("a second schema: begin another call")),
+            _ if self.head.schema.is_none() => {
+                return Err(Status::invalid_argument("the first message has no schema: expected one"));
+            }
+            Content::Dictionary { id, replaces } => {
+                if replaces {
+                    self.head.dictionaries.retain(|(other, _)| *other != id);
+                }
+                self.head.dictionaries.push((id, frames));
+            }
+            // A write has events: this batch is done.
+            Content::Rows(0) => self.ack.batches += 1,
+            Content::Rows(_) => {
+                self.bytes += message.data_body.len();
+                self.batches.push(frames);
+            }
+        }
+        if self.head.bytes() > HEAD_BYTES_MAX {
+            return Err(Status::invalid_argument(format!(
+                "the schema and the dictionaries are over the limit of {HEAD_BYTES_MAX} bytes: send columns without dictionaries"
+            )));
+        }
+        Ok(())
+    }
+
+    /// Writes what was gathered.
+    async fn write(&mut self) -> Result<(), Status> {
+        let mut frames: Vec<Bytes> = self.head.frames().cloned().collect();
+        let batches = std::mem::take(&mut self.batches);
+        let count = batches.len() as u64;
+        frames.extend(batches.into_iter().flatten());
+        frames.push(ipc::end());
+        let length: usize = frames.iter().map(Bytes::len).sum();
+        let body = Body::from_stream(iter(frames.into_iter().map(Ok::<_, Infallible>)));
+        let target = format!("/collections/{}/items", links::escape(&self.target.collection));
+        let mut request = self.call.request(Method::POST, &target, body)?;
+        let headers = request.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
+        headers.insert(header::CONTENT_LENGTH, length.into());
+        if let Some(key) = &self.target.key {
+            let key = HeaderValue::from_str(&format!("{key}-{}", self.ack.batches)).map_err(|_| {
+                status::of_problem(&Problem::new(Kind::InvalidParameter, "idempotency_key: expected printable ASCII"))
+            })?;
+            headers.insert(IDEMPOTENCY_KEY.clone(), key);
+        }
+        let response = self.call.send(&self.entry, request).await?;
+        let receipt = to_bytes(response.into_body(), RECEIPT_BYTES_MAX).await.map_err(status::internal)?;
+        let receipt: Receipt = serde_json::from_slice(&receipt).map_err(status::internal)?;
+        self.ack.batches += count;
+        self.ack.written += receipt.written;
+        self.ack.replaced += receipt.replaced;
+        self.ack.duplicates += receipt.duplicates;
+        self.ack.position = receipt.position;
+        Ok(())
+    }
+}

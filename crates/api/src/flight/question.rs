@@ -1,0 +1,338 @@
+//! Questions as commands of descriptors: JSON whose members are the parameters of the HTTP route, by the same names.
+//!
+//! A value becomes the text of its parameter, and that is parsed where parameters of HTTP are. So meanings, defaults and
+//! errors are the same.
+
+use crate::links;
+use crate::problem::{Kind as ProblemKind, Problem, Result};
+use arrow_flight::FlightDescriptor;
+use arrow_flight::flight_descriptor::DescriptorType;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// Max bytes of a command: what a target of HTTP has room for.
+const COMMAND_BYTES_MAX: usize = 64 << 10;
+/// Parts of an answer where the question does not say how many.
+const PARTS_DEFAULT: usize = 8;
+/// Max parts of an answer.
+const PARTS_MAX: usize = 64;
+
+/// What is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// Events.
+    Items,
+    /// Events by their distance from a place.
+    Near,
+    /// Counts, sums, averages and extremes of groups.
+    Aggregate,
+    /// Counts on a grid.
+    Density,
+    /// The places of one object.
+    Track,
+}
+
+impl Kind {
+    const ALL: [Kind; 5] = [Kind::Items, Kind::Near, Kind::Aggregate, Kind::Density, Kind::Track];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Kind::Items => "items",
+            Kind::Near => "near",
+            Kind::Aggregate => "aggregate",
+            Kind::Density => "density",
+            Kind::Track => "track",
+        }
+    }
+
+    /// The parameter that it cannot be asked without.
+    const fn needs(self) -> Option<&'static str> {
+        match self {
+            Kind::Near => Some("near"),
+            Kind::Track => Some("track"),
+            Kind::Items | Kind::Aggregate | Kind::Density => None,
+        }
+    }
+}
+
+/// A question to one collection.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Question {
+    /// The collection.
+    pub collection: String,
+    /// What is asked for.
+    pub kind: Kind,
+    /// Its parameters, as a query string.
+    pub query: String,
+}
+
+/// A question and the number of parts that its answer is wanted in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asked {
+    /// The question.
+    pub question: Question,
+    /// The number of parts, at least 1.
+    pub parts: usize,
+}
+
+impl Question {
+    /// All events of a collection.
+    pub fn all(collection: &str) -> Question {
+        Question { collection: collection.to_owned(), kind: Kind::Items, query: String::new() }
+    }
+
+    /// The path and query of its HTTP route.
+    pub fn target(&self) -> String {
+        let collection = links::escape(&self.collection);
+        let query = &self.query;
+        match self.kind {
+            // Events have a form of Arrow over HTTP too.
+            Kind::Items | Kind::Near => {
+                let and = if query.is_empty() { "" } else { "&" };
+                format!("/collections/{collection}/items?{query}{and}f=arrow")
+            }
+            Kind::Track => format!("/collections/{collection}/items?{query}"),
+            Kind::Aggregate | Kind::Density => format!("/collections/{collection}/{}?{query}", self.kind.name()),
+        }
+    }
+
+    /// Whether its rows have an order.
+    pub fn is_ordered(&self) -> bool {
+        self.kind != Kind::Items || self.query.split('&').any(|pair| pair.starts_with("sortby="))
+    }
+}
+
+impl Asked {
+    /// Reads a descriptor: a path of one collection, or a command.
+    ///
+    /// # Errors
+    /// 400 with the member at fault.
+    pub fn of(descriptor: &FlightDescriptor) -> Result<Asked> {
+        match DescriptorType::try_from(descriptor.r#type) {
+            Ok(DescriptorType::Path) => match descriptor.path.as_slice() {
+                [collection] => Ok(Asked { question: Question::all(collection), parts: 1 }),
+                other => Err(invalid("path", format!("{} segments: expected one, a collection", other.len()))),
+            },
+            Ok(DescriptorType::Cmd) => Asked::of_command(&descriptor.cmd),
+            _ => Err(invalid("descriptor", "expected a path or a command")),
+        }
+    }
+
+    fn of_command(command: &[u8]) -> Result<Asked> {
+        let mut members = object(command)?;
+        let collection = take_text(&mut members, "collection")?
+            .ok_or_else(|| invalid("collection", "the command names none: expected \"collection\": NAME"))?;
+        let kind = match take_text(&mut members, "kind")? {
+            None => Kind::Items,
+            Some(name) => Kind::ALL.into_iter().find(|kind| kind.name() == name).ok_or_else(|| {
+                invalid("kind", format!("{name:?}: expected {}", Kind::ALL.map(Kind::name).join(", ")))
+            })?,
+        };
+        let parts = take_parts(members.remove("parallel"))?;
+        if let Some(needed) = kind.needs()
+            && !members.contains_key(needed)
+        {
+            return Err(invalid(needed, format!("a question of the kind {} needs it", kind.name())));
+        }
+        let question = Question { collection, kind, query: query(members, kind)? };
+        if parts > 1 {
+            may_be_cut(&question)?;
+        }
+        Ok(Asked { question, parts })
+    }
+}
+
+/// Reads a command.
+///
+/// # Errors
+/// 400 if it is not a JSON object, or too large.
+pub fn object(command: &[u8]) -> Result<Map<String, Value>> {
+    if command.len() > COMMAND_BYTES_MAX {
+        return Err(invalid("cmd", format!("the command is over the limit of {COMMAND_BYTES_MAX} bytes")));
+    }
+    match serde_json::from_slice(command) {
+        Ok(Value::Object(members)) => Ok(members),
+        Ok(_) => Err(invalid("cmd", "the command is not a JSON object")),
+        Err(e) => Err(invalid("cmd", format!("the command is not JSON: {e}"))),
+    }
+}
+
+/// Takes a text out of a command.
+///
+/// # Errors
+/// 400 if it is something else.
+pub fn take_text(members: &mut Map<String, Value>, name: &str) -> Result<Option<String>> {
+    match members.remove(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text)),
+        Some(other) => Err(invalid(name, format!("{other}: expected a string"))),
+    }
+}
+
+/// The number of parts that `parallel` asks for.
+fn take_parts(parallel: Option<Value>) -> Result<usize> {
+    match parallel {
+        None | Some(Value::Null | Value::Bool(false)) => Ok(1),
+        Some(Value::Bool(true)) => Ok(PARTS_DEFAULT),
+        Some(value) => {
+            let parts = value.as_u64().and_then(|parts| usize::try_from(parts).ok());
+            parts.filter(|parts| (1..=PARTS_MAX).contains(parts)).ok_or_else(|| {
+                invalid("parallel", format!("{value}: expected true, false or a number of parts from 1 to {PARTS_MAX}"))
+            })
+        }
+    }
+}
+
+/// Refuses parts of an answer that has an order or a limit: both are of the answer as a whole.
+fn may_be_cut(question: &Question) -> Result<()> {
+    let has = |name: &str| question.query.split('&').any(|pair| pair.split('=').next() == Some(name));
+    match ["sortby", "limit", "near", "nearest"].into_iter().find(|name| has(name)) {
+        _ if question.kind != Kind::Items => Err(invalid(
+            "parallel",
+            format!("only items have parts: the question is of the kind {}", question.kind.name()),
+        )),
+        Some(name) => Err(invalid("parallel", format!("an answer with {name} has no parts: leave out one of the two"))),
+        None => Ok(()),
+    }
+}
+
+/// The members of a command as the query string of its route.
+fn query(members: Map<String, Value>, kind: Kind) -> Result<String> {
+    let mut pairs: Vec<(String, String)> = Vec::with_capacity(members.len());
+    for (name, value) in members {
+        // Names that HTTP has and Flight does not: the form of an answer is Arrow, its place is in the ticket.
+        if matches!(name.as_str(), "f" | "token" | "explain") {
+            return Err(invalid(&name, "not for Flight: leave it out"));
+        }
+        if name == "track" && kind != Kind::Track {
+            return Err(invalid("track", "expected \"kind\": \"track\" too"));
+        }
+        let name = if name == "fields" { "properties".to_owned() } else { name };
+        match value {
+            Value::Null => {}
+            // The only parameter that is itself JSON.
+            Value::Object(_) if name == "filter" => {
+                pairs.push((name, value.to_string()));
+                pairs.push(("filter-lang".to_owned(), "cql2-json".to_owned()));
+            }
+            value => {
+                let text = text(&name, value)?;
+                pairs.push((name, text));
+            }
+        }
+    }
+    let escape = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
+    let pairs = pairs.iter().map(|(name, value)| format!("{}={}", links::escape(name), escape(value)));
+    Ok(pairs.collect::<Vec<_>>().join("&"))
+}
+
+/// The text of a parameter: of a list, its elements with commas between them.
+fn text(name: &str, value: Value) -> Result<String> {
+    match value {
+        Value::String(text) => Ok(text),
+        Value::Bool(_) | Value::Number(_) => Ok(value.to_string()),
+        Value::Array(list) => {
+            let each = list.into_iter().map(|element| match element {
+                Value::Array(_) => Err(invalid(name, "a list within a list: expected a string, a number or a list")),
+                element => text(name, element),
+            });
+            Ok(each.collect::<Result<Vec<_>>>()?.join(","))
+        }
+        Value::Null | Value::Object(_) => {
+            Err(invalid(name, format!("{value}: expected a string, a number, true or false, or a list of them")))
+        }
+    }
+}
+
+fn invalid(field: &str, detail: impl Into<String>) -> Problem {
+    Problem::new(ProblemKind::InvalidParameter, detail.into()).with("field", field)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    fn asked(command: &Value) -> Result<Asked> {
+        Asked::of(&FlightDescriptor::new_cmd(command.to_string()))
+    }
+
+    fn field(command: &Value) -> String {
+        asked(command).unwrap_err().document()["field"].as_str().unwrap().to_owned()
+    }
+
+    #[test]
+    fn members_are_parameters_of_the_route() {
+        let command = json!({
+            "collection": "a b", "bbox": [1, -2.5, 3, 4], "filter": {"op": "isNull", "args": [{"property": "n"}]},
+            "fields": ["n", "m"], "history": true, "limit": 7, "datetime": "../2020-01-01T00:00:00Z", "consistency": null
+        });
+        let Asked { question, parts } = asked(&command).unwrap();
+        assert_eq!((parts, question.kind, question.is_ordered()), (1, Kind::Items, false));
+        let target = question.target();
+        let (path, query) = target.split_once('?').unwrap();
+        assert_eq!(path, "/collections/a%20b/items");
+        let mut params = crate::params::Params::parse(Some(query)).unwrap();
+        for (name, value) in [
+            ("bbox", "1,-2.5,3,4"),
+            ("filter", r#"{"op":"isNull","args":[{"property":"n"}]}"#),
+            ("filter-lang", "cql2-json"),
+            ("properties", "n,m"),
+            ("history", "true"),
+            ("limit", "7"),
+            ("datetime", "../2020-01-01T00:00:00Z"),
+            ("f", "arrow"),
+        ] {
+            assert_eq!(params.take_other(name).as_deref(), Some(value), "{name}");
+        }
+        assert_eq!(params.remaining().count(), 0);
+        let groups = json!({"collection": "q", "kind": "aggregate", "function": "count,sum(n)"});
+        assert_eq!(asked(&groups).unwrap().question.target(), "/collections/q/aggregate?function=count%2Csum%28n%29");
+    }
+
+    #[test]
+    fn the_member_at_fault_is_named() {
+        for (command, at) in [
+            (json!({}), "collection"),
+            (json!({"collection": 1}), "collection"),
+            (json!({"collection": "q", "kind": "rows"}), "kind"),
+            (json!({"collection": "q", "kind": "near"}), "near"),
+            (json!({"collection": "q", "kind": "track"}), "track"),
+            (json!({"collection": "q", "track": "a"}), "track"),
+            (json!({"collection": "q", "f": "json"}), "f"),
+            (json!({"collection": "q", "token": "x"}), "token"),
+            (json!({"collection": "q", "bbox": {"w": 1}}), "bbox"),
+            (json!({"collection": "q", "bbox": [[1]]}), "bbox"),
+            (json!({"collection": "q", "parallel": 0}), "parallel"),
+            (json!({"collection": "q", "parallel": 65}), "parallel"),
+            (json!({"collection": "q", "parallel": "yes"}), "parallel"),
+            (json!({"collection": "q", "parallel": true, "limit": 3}), "parallel"),
+            (json!({"collection": "q", "parallel": 2, "sortby": "n"}), "parallel"),
+            (json!({"collection": "q", "parallel": 2, "kind": "aggregate"}), "parallel"),
+            (json!(["q"]), "cmd"),
+        ] {
+            assert_eq!(field(&command), at, "{command}");
+        }
+        assert_eq!(asked(&json!({"collection": "q", "parallel": true})).unwrap().parts, PARTS_DEFAULT);
+        assert!(Asked::of(&FlightDescriptor::new_path(vec!["a".into(), "b".into()])).is_err());
+        assert!(Asked::of(&FlightDescriptor::default()).is_err());
+    }
+
+    proptest! {
+        /// Whatever a member is named and holds, no other parameter comes of it.
+        #[test]
+        fn a_member_is_one_parameter(name in "[a-z&=#%+ é]{1,8}", value in "\\PC{0,20}") {
+            prop_assume!(!["f", "token", "track", "kind", "fields", "filter", "explain", "parallel"].contains(&name.as_str()));
+            let question = asked(&json!({"collection": "q", &name: value})).unwrap().question;
+            let target = question.target();
+            let (_, query) = target.split_once('?').unwrap();
+            let mut params = crate::params::Params::parse(Some(query)).unwrap();
+            prop_assert_eq!(params.take_other(&name), Some(value));
+            prop_assert_eq!(params.take_other("f"), Some("arrow".to_owned()));
+            prop_assert_eq!(params.remaining().count(), 0);
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Problems as statuses of gRPC. The metadata of a status has the headers of the refusal, and the problem itself.
+
+use crate::problem::Problem;
+use axum::body::to_bytes;
+use axum::http::{HeaderMap, HeaderName, StatusCode, header};
+use axum::response::Response;
+use serde_json::Value;
+use tonic::metadata::{MetadataMap, MetadataValue};
+use tonic::{Code, Status};
+
+/// Headers of a refusal that its status has as metadata.
+static KEPT: [HeaderName; 5] = [
+    header::RETRY_AFTER,
+    HeaderName::from_static("ratelimit"),
+    HeaderName::from_static("ratelimit-policy"),
+    HeaderName::from_static("x-request-id"),
+    header::WWW_AUTHENTICATE,
+];
+/// Metadata with the problem (RFC 9457), as JSON.
+const PROBLEM: &str = "meridian-problem-bin";
+/// Max bytes of that: clients accept 8 KiB of metadata in all.
+const PROBLEM_BYTES_MAX: usize = 2 << 10;
+/// Max bytes of a problem that is read: a hundred mistakes, of a sentence each.
+const DOCUMENT_BYTES_MAX: usize = 1 << 20;
+
+/// The status of a problem.
+pub fn of_problem(problem: &Problem) -> Status {
+    of(problem.status(), &HeaderMap::new(), problem.document())
+}
+
+/// The status of a response that is a problem.
+pub async fn of_response(response: Response) -> Status {
+    let (parts, body) = response.into_parts();
+    let bytes = to_bytes(body, DOCUMENT_BYTES_MAX).await.unwrap_or_default();
+    of(parts.status, &parts.headers, serde_json::from_slice(&bytes).unwrap_or_default())
+}
+
+fn of(status: StatusCode, headers: &HeaderMap, mut document: Value) -> Status {
+    let detail = document["detail"].as_str().unwrap_or("the server refused the call").to_owned();
+    let code = code(status, document["type"].as_str().unwrap_or_default());
+    let mut kept = HeaderMap::new();
+    for name in &KEPT {
+        if let Some(value) = headers.get(name) {
+            kept.insert(name.clone(), value.clone());
+        }
+    }
+    let mut metadata = MetadataMap::from_headers(kept);
+    // The list of mistakes may be long. The first one is in the problem itself.
+    if document.to_string().len() > PROBLEM_BYTES_MAX
+        && let Some(members) = document.as_object_mut()
+    {
+        members.remove("errors");
+    }
+    let text = document.to_string();
+    if document.is_object() && text.len() <= PROBLEM_BYTES_MAX {
+        metadata.insert_bin(PROBLEM, MetadataValue::from_bytes(text.as_bytes()));
+    }
+    Status::with_metadata(code, detail, metadata)
+}
+
+fn code(status: StatusCode, kind: &str) -> Code {
+    match status {
+        StatusCode::UNAUTHORIZED => Code::Unauthenticated,
+        StatusCode::FORBIDDEN => Code::PermissionDenied,
+        StatusCode::NOT_FOUND => Code::NotFound,
+        StatusCode::METHOD_NOT_ALLOWED => Code::Unimplemented,
+        StatusCode::REQUEST_TIMEOUT | StatusCode::GATEWAY_TIMEOUT => Code::DeadlineExceeded,
+        StatusCode::CONFLICT => Code::AlreadyExists,
+        StatusCode::GONE => Code::FailedPrecondition,
+        // A 503 too, but no retry helps.
+        StatusCode::SERVICE_UNAVAILABLE if kind.ends_with(":damaged") => Code::DataLoss,
+        StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE | StatusCode::INSUFFICIENT_STORAGE => {
+            Code::ResourceExhausted
+        }
+        status if status.is_client_error() => Code::InvalidArgument,
+        _ => Code::Internal,
+    }
+}
+
+/// A fault of the server: the cause goes to the log.
+pub fn internal(cause: impl std::fmt::Display) -> Status {
+    of_problem(&Problem::internal(cause))
+}
+
+/// An answer that ends before all of it was sent.
+pub fn broken_off() -> Status {
+    Status::aborted("the answer was broken off: what was sent is not all of it; ask again")
+}
+
+/// The refusal of a message for lack of memory.
+pub fn no_memory() -> Status {
+    let mut status =
+        Status::resource_exhausted("the request bodies being read use all the memory set aside for them: try again");
+    status.metadata_mut().insert("retry-after", MetadataValue::from_static("1"));
+    status
+}
+
+/// The end of an answer for whose messages there is no memory.
+pub fn no_room() -> Status {
+    let mut status = Status::resource_exhausted(
+        "the responses that clients have not taken yet use all the memory set aside for them: try again, or ask for less",
+    );
+    status.metadata_mut().insert("retry-after", MetadataValue::from_static("1"));
+    status
+}
+
+/// The refusal of a command or ticket that is too large.
+pub fn too_large(limit: usize) -> Status {
+    Status::invalid_argument(format!("the message is over the limit of {limit} bytes"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::problem::Kind;
+    use axum::response::IntoResponse;
+    use meridian_model::Invalid;
+    use std::time::Duration;
+
+    #[tokio::test]
+    async fn a_refusal_says_when_to_come_back() {
+        let problem = Problem::new(Kind::Overloaded, "busy").retry_after(Duration::from_secs(3));
+        let status = of_response(problem.into_response()).await;
+        assert_eq!((status.code(), status.message()), (Code::ResourceExhausted, "busy"));
+        assert_eq!(status.metadata().get("retry-after").unwrap(), "3");
+        let problem = status.metadata().get_bin(PROBLEM).unwrap().to_bytes().unwrap();
+        let problem: Value = serde_json::from_slice(&problem).unwrap();
+        assert_eq!(problem["type"], "urn:meridian:problem:overloaded");
+    }
+
+    #[test]
+    fn what_no_retry_helps_is_no_exhausted_resource() {
+        let code = |kind| of_problem(&Problem::new(kind, "x")).code();
+        assert_eq!(code(Kind::Damaged), Code::DataLoss);
+        assert_eq!(code(Kind::TooLarge), Code::InvalidArgument);
+        assert_eq!(code(Kind::KeyReused), Code::InvalidArgument);
+        assert_eq!(code(Kind::QuotaExceeded), Code::ResourceExhausted);
+        assert_eq!(code(Kind::Gone), Code::FailedPrecondition);
+    }
+
+    #[test]
+    fn a_long_list_of_mistakes_leaves_room_for_the_first() {
+        let list = (1..=100).map(|line| Invalid::field("mag", "x".repeat(200)).at_line(line)).collect();
+        let status = of_problem(&Problem::invalid_bodies(list));
+        let problem = status.metadata().get_bin(PROBLEM).unwrap().to_bytes().unwrap();
+        let problem: Value = serde_json::from_slice(&problem).unwrap();
+        assert_eq!((&problem["line"], problem.get("errors")), (&1.into(), None));
+    }
+}

@@ -1,0 +1,150 @@
+//! Tickets: what `DoGet` answers, signed by the server that gave them.
+//!
+//! ```text
+//! version u8 = 1 | HMAC-SHA-256 of the version and the rest, 32 bytes | JSON
+//! ```
+//!
+//! A ticket gives no right: its bearer is a caller with a credential of its own, which is checked like that of any
+//! request. The signature keeps a client from asking for a snapshot or a part that no description named.
+
+use super::question::Question;
+use crate::ask::Pin;
+use crate::problem::{Kind, Problem, Result};
+use meridian_model::Seqs;
+use meridian_query::Cursor;
+use ring::hmac::{self, HMAC_SHA256, Key};
+use ring::rand::SystemRandom;
+use serde::{Deserialize, Serialize};
+use std::io;
+
+/// Version of tickets that is written and read.
+const VERSION: u8 = 1;
+/// Bytes of a signature.
+const TAG_BYTES: usize = 32;
+/// How long a ticket counts, in microseconds: as long as its snapshot is kept.
+pub const VALID_US: i64 = 5 * 60 * 1_000_000;
+
+/// Signs and reads tickets, with a key of its own.
+pub struct Tickets(Key);
+
+/// What a ticket says.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ticket {
+    /// The tenant that it was made for.
+    pub tenant: String,
+    /// The question.
+    pub question: Question,
+    /// The snapshot that the answer is read from; `None`: the newest by then.
+    pub snapshot: Option<Seqs>,
+    /// The part of the answer, as the bytes of the cursors before it and at its end.
+    pub part: (Option<Vec<u8>>, Option<Vec<u8>>),
+    /// When it ends, in microseconds since 1970.
+    pub expires: i64,
+}
+
+impl Ticket {
+    /// What it fixes about the answer.
+    ///
+    /// # Errors
+    /// 400 if it has a place that this version does not know.
+    pub fn pin(&self) -> Result<Pin> {
+        let (after, until) = &self.part;
+        Ok(Pin {
+            tenant: self.tenant.clone(),
+            snapshot: self.snapshot.clone(),
+            after: after.as_deref().map(read).transpose()?,
+            until: until.as_deref().map(read).transpose()?,
+        })
+    }
+}
+
+fn read(place: &[u8]) -> Result<Cursor> {
+    Cursor::from_bytes(place).ok_or_else(|| wrong("is not one that this server gave"))
+}
+
+impl Tickets {
+    /// With a new key.
+    ///
+    /// # Errors
+    /// Where the system has no random numbers.
+    pub fn new() -> io::Result<Tickets> {
+        let key = Key::generate(HMAC_SHA256, &SystemRandom::new());
+        key.map(Tickets).map_err(|_| io::Error::other("the system has no random numbers for the key of tickets"))
+    }
+
+    /// The bytes of a ticket.
+    ///
+    /// # Errors
+    /// A fault of the server.
+    pub fn seal(&self, ticket: &Ticket) -> Result<Vec<u8>> {
+        let json = serde_json::to_vec(ticket).map_err(Problem::internal)?;
+        let mut bytes = vec![VERSION];
+        bytes.extend_from_slice(self.tag(&json).as_ref());
+        bytes.extend_from_slice(&json);
+        Ok(bytes)
+    }
+
+    /// Reads a ticket.
+    ///
+    /// # Errors
+    /// 400 if this server did not give it, 410 if it has expired.
+    pub fn open(&self, bytes: &[u8], now: i64) -> Result<Ticket> {
+        let Some((VERSION, rest)) = bytes.split_first().map(|(version, rest)| (*version, rest)) else {
+            return Err(wrong("is not one that this server gave"));
+        };
+        let (tag, json) = rest.split_at_checked(TAG_BYTES).ok_or_else(|| wrong("was cut short"))?;
+        let message = [&[VERSION], json].concat();
+        hmac::verify(&self.0, &message, tag).map_err(|_| wrong("is not one that this server gave"))?;
+        let ticket: Ticket = serde_json::from_slice(json).map_err(|_| wrong("is of another version of Meridian"))?;
+        match now >= ticket.expires {
+            true => Err(Problem::new(Kind::Gone, "the ticket has expired: ask for the flight's info again")),
+            false => Ok(ticket),
+        }
+    }
+
+    fn tag(&self, json: &[u8]) -> hmac::Tag {
+        hmac::sign(&self.0, &[&[VERSION], json].concat())
+    }
+}
+
+fn wrong(why: &str) -> Problem {
+    Problem::parameter("ticket", format!("the ticket {why}: expected one of GetFlightInfo, of the same server"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flight::question::Kind as Of;
+    use meridian_model::Seq;
+    use proptest::prelude::*;
+
+    fn ticket() -> Ticket {
+        let question = Question { collection: "quakes".into(), kind: Of::Items, query: "limit=3".into() };
+        let part = (None, Some(vec![0; 25]));
+        Ticket { tenant: "default".into(), question, snapshot: Some(Seqs::one(Seq(7))), part, expires: 1_000 }
+    }
+
+    #[test]
+    fn a_ticket_counts_at_its_own_server_until_it_expires() {
+        let (tickets, other) = (Tickets::new().unwrap(), Tickets::new().unwrap());
+        let bytes = tickets.seal(&ticket()).unwrap();
+        assert_eq!(tickets.open(&bytes, 999).unwrap(), ticket());
+        assert_eq!(tickets.open(&bytes, 1_000).unwrap_err().kind(), Kind::Gone);
+        assert_eq!(other.open(&bytes, 999).unwrap_err().kind(), Kind::InvalidParameter);
+        assert!(ticket().pin().unwrap().until.is_some());
+    }
+
+    proptest! {
+        #[test]
+        fn no_other_bytes_are_a_ticket(at in 0..400usize, flip in 1..=255u8, length in 0..400usize) {
+            let tickets = Tickets::new().unwrap();
+            let mut bytes = tickets.seal(&ticket()).unwrap();
+            let cut = bytes[..length.min(bytes.len() - 1)].to_vec();
+            prop_assert!(tickets.open(&cut, 0).is_err());
+            let at = at % bytes.len();
+            bytes[at] ^= flip;
+            prop_assert!(tickets.open(&bytes, 0).is_err());
+        }
+    }
+}

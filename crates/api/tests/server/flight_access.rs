@@ -1,0 +1,124 @@
+//! Who may do what over Arrow Flight: as over HTTP.
+
+use crate::access::Shared;
+use crate::flight_client::{Client, messages, refused, ticket};
+use crate::support::point;
+use arrow_array::{RecordBatch, StringArray};
+use arrow_flight::FlightDescriptor;
+use arrow_schema::{DataType, Field, Schema};
+use serde_json::json;
+use std::sync::Arc;
+use tonic::Code;
+
+fn names() -> Vec<RecordBatch> {
+    let schema = Arc::new(Schema::new(vec![Field::new("name", DataType::Utf8, true)]));
+    vec![RecordBatch::try_new(schema, vec![Arc::new(StringArray::from(vec!["one", "two"]))]).unwrap()]
+}
+
+#[test]
+fn a_caller_without_a_valid_token_gets_nothing() {
+    let shared = Shared::start();
+    let question = json!({"collection": "ships"});
+    let nobody = Client::new(&shared.server);
+    let refused_to = |client: &Client| {
+        refused(client.info(&question), Code::Unauthenticated, "token");
+        refused(client.list(""), Code::Unauthenticated, "token");
+        let (acks, ended) = client.put(messages(FlightDescriptor::new_path(vec!["ships".into()]), &names()));
+        assert!(acks.is_empty());
+        refused(ended, Code::Unauthenticated, "token");
+    };
+    refused_to(&nobody);
+    for token in [&shared.forged, &shared.revoked, "x"] {
+        refused_to(&Client::with_token(&shared.server, token));
+    }
+    // The token as the password of Basic.
+    let mut basic = Client::new(&shared.server);
+    let pair = data_encoding::BASE64.encode(format!("me:{}", shared.reader).as_bytes());
+    basic.headers.push(("authorization", format!("Basic {pair}")));
+    assert!(basic.info(&question).is_ok());
+}
+
+#[test]
+fn what_a_caller_may_not_see_is_absent_for_it() {
+    let shared = Shared::start();
+    let reader = Client::with_token(&shared.server, &shared.reader);
+    let foreign = Client::with_token(&shared.server, &shared.foreign);
+    let absent = |client: &Client, name: &str| {
+        let status = refused(client.info(&json!({"collection": name})), Code::NotFound, "there is no collection");
+        status.message().replace(name, "NAME")
+    };
+    assert_eq!(absent(&reader, "vault"), absent(&reader, "nothing"));
+    assert_eq!(absent(&foreign, "ships"), absent(&foreign, "nothing"));
+    let listed = |client: &Client| -> Vec<String> {
+        client.list("").unwrap().into_iter().flat_map(|info| info.flight_descriptor.unwrap().path).collect()
+    };
+    assert_eq!(listed(&reader), ["ships", "ships-2"]);
+    assert!(listed(&foreign).is_empty());
+}
+
+#[test]
+fn a_ticket_gives_no_right() {
+    let shared = Shared::start();
+    shared.server_load();
+    let reader = Client::with_token(&shared.server, &shared.reader);
+    let operator = Client::with_token(&shared.server, &shared.operator);
+    let foreign = Client::with_token(&shared.server, &shared.foreign);
+    let of_ships = ticket(&operator.info(&json!({"collection": "ships"})).unwrap().endpoint[0]);
+    assert_eq!(reader.get(of_ships.clone()).unwrap().last["rows"], 1);
+    let of_vault = ticket(&operator.info(&json!({"collection": "vault"})).unwrap().endpoint[0]);
+    refused(reader.get(of_vault), Code::NotFound, "vault");
+    refused(foreign.get(of_ships.clone()), Code::NotFound, "there is no collection");
+    refused(Client::new(&shared.server).get(of_ships.clone()), Code::Unauthenticated, "token");
+    // A collection of the same name in the bearer's tenant is another one.
+    let made = crate::access::ask(
+        &shared.server,
+        Some(&shared.foreign),
+        "PUT",
+        "/collections/ships",
+        json!({"type": "object", "properties": {"name": {"type": "string"}}}).to_string().as_bytes(),
+    );
+    assert_eq!(made.status, 201, "{}", made.text());
+    refused(foreign.get(of_ships), Code::NotFound, "there is no collection \"ships\"");
+}
+
+#[test]
+fn writes_need_the_right_to_write() {
+    let shared = Shared::start();
+    let descriptor = || FlightDescriptor::new_path(vec!["ships".into()]);
+    let reader = Client::with_token(&shared.server, &shared.reader);
+    let (acks, ended) = reader.put(messages(descriptor(), &names()));
+    assert!(acks.is_empty());
+    refused(ended, Code::PermissionDenied, "reader");
+    let writer = Client::with_token(&shared.server, &shared.writer);
+    let (acks, ended) = writer.put(messages(descriptor(), &names()));
+    ended.unwrap();
+    assert_eq!(acks.last().unwrap()["written"], 2);
+    let (_, ended) = writer.put(messages(FlightDescriptor::new_path(vec!["vault".into()]), &names()));
+    refused(ended, Code::NotFound, "vault");
+}
+
+#[test]
+fn over_a_quota_a_caller_is_told_when_to_come_back() {
+    let shared = Shared::start();
+    let body = json!({"quotas": {"requests_per_second": 1}}).to_string();
+    let limited =
+        crate::access::ask(&shared.server, Some(&shared.operator), "PATCH", "/tenants/other", body.as_bytes());
+    assert_eq!(limited.status, 200, "{}", limited.text());
+    let foreign = Client::with_token(&shared.server, &shared.foreign);
+    // No server answers a hundred of them in the time that a quota of one a second gives.
+    let refusal = (0..100).find_map(|_| foreign.list("").err()).expect("no call was refused");
+    assert_eq!(refusal.code(), Code::ResourceExhausted);
+    let said = |name: &str| refusal.metadata().get(name).unwrap().to_str().unwrap().to_owned();
+    assert!(said("retry-after").parse::<u64>().unwrap() > 0);
+    assert!(said("ratelimit").starts_with("\"requests_per_second\";r=0"), "{}", said("ratelimit"));
+    assert!(Client::with_token(&shared.server, &shared.reader).list("").is_ok(), "another tenant");
+}
+
+impl Shared {
+    fn server_load(&self) {
+        let body = json!({"type": "FeatureCollection", "features": [point("", 1.0, 2.0, json!({"name": "one"}))]});
+        let path = "/collections/ships/items";
+        let written = crate::access::ask(&self.server, Some(&self.operator), "POST", path, body.to_string().as_bytes());
+        assert_eq!(written.status, 201, "{}", written.text());
+    }
+}

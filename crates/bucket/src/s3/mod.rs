@@ -1,0 +1,202 @@
+//! The bucket of the store of collections in an S3-compatible store.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `options.rs` | what the operator sets |
+//! | `clients.rs` | credentials, and which calls are sent again |
+//! | `upload.rs` | objects of any size, in parts |
+//! | `fault.rs` | what the store said of a call that failed |
+
+mod clients;
+mod fault;
+mod options;
+mod upload;
+
+pub use options::S3Options;
+
+use crate::bucket::put_of;
+use crate::calls::{Calls, LARGE, SMALL};
+use bytes::Bytes;
+use clients::Clients;
+use fault::Place;
+use futures_util::TryStreamExt;
+use meridian_model::Invalid;
+use meridian_store::StoreError;
+use meridian_store::bucket::{Bucket, Put, Upload};
+use meridian_store::seams::Random;
+use object_store::path::Path as Name;
+use object_store::{GetOptions, GetRange, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload};
+use std::fmt;
+use std::io::{self, ErrorKind};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use upload::S3Upload;
+
+/// Objects up to this size are created within [`SMALL`]: a lease must not wait a minute for a connection that says nothing.
+const SMALL_BYTES: usize = 1 << 20;
+
+/// Objects of an S3-compatible store, below a prefix of a bucket.
+#[derive(Clone)]
+pub(crate) struct S3Bucket {
+    clients: Arc<Clients>,
+    calls: Calls,
+    place: Arc<Place>,
+    /// What all keys begin with, with its slash; empty: nothing.
+    prefix: String,
+}
+
+impl fmt::Debug for S3Bucket {
+    /// Without the clients, which hold credentials.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("S3Bucket").field("place", &self.place).finish_non_exhaustive()
+    }
+}
+
+impl S3Bucket {
+    /// Opens a bucket, which has to be there.
+    pub(crate) fn open(bucket: &str, prefix: &str, options: &S3Options, calls: Calls) -> Result<S3Bucket, StoreError> {
+        let region = options.region()?;
+        let endpoint = options.endpoint_of(bucket).unwrap_or_else(|| format!("https://s3.{region}.amazonaws.com"));
+        let (address, prefix) = match prefix {
+            "" => (format!("s3://{bucket}"), String::new()),
+            prefix => (format!("s3://{bucket}/{prefix}"), format!("{prefix}/")),
+        };
+        let place = Arc::new(Place { address, bucket: bucket.to_owned(), endpoint, region });
+        let opened = S3Bucket { clients: Arc::new(Clients::new(bucket, options)?), calls, place, prefix };
+        // The first call finds what is wrong with the settings, once, and before 32 creates do.
+        match opened.list("probe") {
+            Ok(_) => Ok(opened),
+            // A store has answered, and refused: it will refuse again.
+            Err(refused) if matches!(refused.kind(), ErrorKind::PermissionDenied | ErrorKind::Other) => {
+                Err(Invalid::new(refused.to_string()).into())
+            }
+            Err(source) => Err(StoreError::Io { action: "open", path: opened.path(), source }),
+        }
+    }
+
+    /// Refuses a store that gives a name to an upload in parts though it is taken.
+    pub(crate) fn probe_parts(&self, random: &dyn Random) -> Result<(), StoreError> {
+        let name = format!("probe/{:016x}{:016x}", random.next_u64(), random.next_u64());
+        let failed = |action, source| StoreError::Io { action, path: self.path().join(&name), source };
+        self.put(&name, b"first").map_err(|e| failed("create", e))?;
+        let completed = (|| {
+            let mut upload = S3Upload::new(self.clone(), &name);
+            upload.write(b"second")?;
+            upload.send()?;
+            Box::new(upload).finish()
+        })();
+        let found = self.get(&name).map_err(|e| failed("read", e))?;
+        // One that stays is nobody's: its name is random.
+        let _ = self.delete(&name);
+        match completed.map_err(|e| failed("create", e))? {
+            Put::Exists if found == b"first" => Ok(()),
+            _ => Err(Invalid::field(
+                "bucket",
+                format!(
+                    "{} cannot hold collections: an upload in parts has replaced an object; expected a store that takes If-None-Match at \
+                     its end",
+                    self.place.address
+                ),
+            )
+            .into()),
+        }
+    }
+
+    fn path(&self) -> PathBuf {
+        PathBuf::from(&self.place.address)
+    }
+
+    /// The key of an object.
+    fn key(&self, name: &str) -> io::Result<Name> {
+        Name::parse(format!("{}{name}", self.prefix)).map_err(|error| io::Error::new(ErrorKind::InvalidInput, error))
+    }
+
+    /// Waits for the answer of a call, until its deadline.
+    fn wait<T>(&self, within: Duration, call: impl Future<Output = object_store::Result<T>>) -> io::Result<T> {
+        self.calls.answer(within, call)?.map_err(|error| self.place.error(&error))
+    }
+
+    /// What the store says of an object. By a read of its first byte: the answer to a HEAD that fails has no body, and so does not say whether
+    /// the object is absent, the bucket, or a right.
+    fn meta(&self, name: &str) -> io::Result<ObjectMeta> {
+        let (store, key) = (self.clients.reads.clone(), self.key(name)?);
+        let options = GetOptions { range: Some(GetRange::Bounded(0..1)), ..GetOptions::default() };
+        let answer = self.wait(SMALL, async move {
+            let found = store.get_opts(&key, options).await?;
+            let meta = found.meta.clone();
+            // Read to its end, so that the connection serves the next call.
+            found.bytes().await.map(|_| meta)
+        });
+        match answer {
+            // An object without a first byte.
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
+                let (store, key) = (self.clients.reads.clone(), self.key(name)?);
+                self.wait(SMALL, async move { store.head(&key).await })
+            }
+            answer => answer,
+        }
+    }
+}
+
+impl Bucket for S3Bucket {
+    fn put(&self, name: &str, bytes: &[u8]) -> io::Result<Put> {
+        let (store, key) = (self.clients.writes.clone(), self.key(name)?);
+        let within = if bytes.len() <= SMALL_BYTES { SMALL } else { LARGE };
+        let payload = PutPayload::from_bytes(Bytes::copy_from_slice(bytes));
+        let options = PutOptions { mode: PutMode::Create, ..PutOptions::default() };
+        put_of(self.wait(within, async move { store.put_opts(&key, payload, options).await.map(drop) }))
+    }
+
+    fn upload(&self, name: &str) -> io::Result<Box<dyn Upload>> {
+        Ok(Box::new(S3Upload::new(self.clone(), name)))
+    }
+
+    fn get(&self, name: &str) -> io::Result<Vec<u8>> {
+        let (store, key) = (self.clients.reads.clone(), self.key(name)?);
+        let bytes = self.wait(LARGE, async move { store.get(&key).await?.bytes().await })?;
+        Ok(bytes.into())
+    }
+
+    fn get_range(&self, name: &str, offset: u64, into: &mut [u8]) -> io::Result<()> {
+        let (store, key) = (self.clients.reads.clone(), self.key(name)?);
+        let range = offset..offset + into.len() as u64;
+        let bytes = self.wait(LARGE, async move { store.get_range(&key, range).await })?;
+        if bytes.len() != into.len() {
+            return Err(ErrorKind::UnexpectedEof.into());
+        }
+        into.copy_from_slice(&bytes);
+        Ok(())
+    }
+
+    fn len(&self, name: &str) -> io::Result<u64> {
+        self.meta(name).map(|meta| meta.size)
+    }
+
+    fn list(&self, folder: &str) -> io::Result<Vec<String>> {
+        let (store, folder) = (self.clients.reads.clone(), self.key(folder.trim_end_matches('/'))?);
+        let keys = self.wait(LARGE, async move {
+            store.list(Some(&folder)).map_ok(|meta| meta.location.to_string()).try_collect::<Vec<_>>().await
+        })?;
+        let mut names: Vec<String> =
+            keys.into_iter().filter_map(|key| Some(key.strip_prefix(&self.prefix)?.to_owned())).collect();
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    fn delete(&self, name: &str) -> io::Result<()> {
+        let (store, key) = (self.clients.writes.clone(), self.key(name)?);
+        match self.wait(SMALL, async move { store.delete(&key).await }) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+            deleted => deleted,
+        }
+    }
+
+    fn modified(&self, name: &str) -> io::Result<Option<i64>> {
+        self.meta(name).map(|meta| Some(meta.last_modified.timestamp_micros()))
+    }
+
+    fn place(&self) -> String {
+        self.place.address.clone()
+    }
+}

@@ -1,0 +1,256 @@
+//! Continuous ingest: each event names an earlier one that was acknowledged, of any writer. Whatever fails meanwhile, no event may
+//! name one that is missing, none may be there twice, and each acknowledged one must be there.
+
+use super::clients::{Answer, Fate, get, post};
+use super::{PATIENCE, Random};
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Write as _;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// Name and fields of the collection.
+pub const CHAIN: &str = "chain";
+pub const CHAIN_SPEC: &str = "node:String,prev:String,dtg:Date,*geom:Point";
+
+/// What the first events name.
+const NOTHING: &str = "-";
+/// Events of a batch, at most.
+const EVENTS_MAX: u64 = 8;
+/// How many of the last events one in two names is chosen from; the others are chosen from all.
+const LATE: usize = 40;
+/// Pause of a writer after a batch, and after one whose outcome is not known.
+const PAUSE: Duration = Duration::from_millis(20);
+const UNKNOWN_PAUSE: Duration = Duration::from_millis(150);
+/// Pause of a reader.
+const READ_PAUSE: Duration = Duration::from_millis(250);
+
+/// A batch: its events with what each names, and when its acknowledgement had arrived.
+struct Sent {
+    events: Vec<(String, String)>,
+    acknowledged: Option<Instant>,
+}
+
+#[derive(Default)]
+struct State {
+    /// By the batch's name, which is its key.
+    sent: HashMap<String, Sent>,
+    /// Names of the acknowledged events, in the order of their acknowledgement.
+    acknowledged: Vec<String>,
+}
+
+/// All that writers sent, and what is known of it.
+#[derive(Default)]
+pub struct Chain {
+    state: Mutex<State>,
+    next: AtomicU64,
+    /// How often something was read and found in order.
+    reads: AtomicU64,
+    /// Why outcomes were not known, and how often.
+    unknown: Mutex<BTreeMap<String, u64>>,
+}
+
+impl Chain {
+    /// Number of acknowledged events.
+    pub fn acknowledged(&self) -> usize {
+        self.state.lock().unwrap().acknowledged.len()
+    }
+
+    /// A line about all of it.
+    pub fn summary(&self) -> String {
+        let (events, batches) = (self.acknowledged(), self.state.lock().unwrap().sent.len());
+        let (reads, unknown) = (self.reads.load(Ordering::Relaxed), self.unknown.lock().unwrap());
+        format!(
+            "{events} events acknowledged in {batches} batches, read {reads} times; outcomes not known: {unknown:?}"
+        )
+    }
+
+    /// Sends a new batch once; says whether it was acknowledged.
+    pub fn write_once(&self, url: &str, random: &mut Random) -> bool {
+        let batch = self.begin(random);
+        self.send(url, &batch)
+    }
+
+    /// A writer: batch after batch until `stop`, each sent with its key until it is acknowledged, through any gateway.
+    pub fn write(&self, gateways: &[String], stop: &AtomicBool, mut random: Random) {
+        while !stop.load(Ordering::Relaxed) {
+            let batch = self.begin(&mut random);
+            while !self.send(any(gateways, &mut random), &batch) {
+                if stop.load(Ordering::Relaxed) {
+                    return;
+                }
+                std::thread::sleep(UNKNOWN_PAUSE);
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    /// A reader: checks what any server shows, until `stop`.
+    pub fn watch(&self, servers: &[String], stop: &AtomicBool, mut random: Random) {
+        while !stop.load(Ordering::Relaxed) {
+            // One that does not answer, or refuses, shows nothing.
+            let _ = self.look(any(servers, &mut random), "while faults happen");
+            std::thread::sleep(READ_PAUSE);
+        }
+    }
+
+    /// Sends what is not acknowledged until all of it is. Nothing fails any more.
+    #[track_caller]
+    pub fn resend(&self, url: &str) {
+        let open = |state: &State| {
+            let open = state.sent.iter().filter(|(_, sent)| sent.acknowledged.is_none());
+            open.map(|(batch, _)| batch.clone()).collect::<Vec<_>>()
+        };
+        let unanswered = open(&self.state.lock().unwrap());
+        let begun = Instant::now();
+        for batch in unanswered {
+            while !self.send(url, &batch) {
+                let unknown = self.unknown.lock().unwrap().clone();
+                assert!(begun.elapsed() < PATIENCE, "{batch} is not taken: {unknown:?}");
+                std::thread::sleep(UNKNOWN_PAUSE);
+            }
+        }
+    }
+
+    /// Checks until a server shows all that was acknowledged.
+    #[track_caller]
+    pub fn whole(&self, url: &str, when: &str) {
+        let (begun, all) = (Instant::now(), self.acknowledged());
+        loop {
+            let shown = self.look(url, when);
+            if shown.as_ref().is_ok_and(|shown| *shown >= all) {
+                return;
+            }
+            assert!(begun.elapsed() < PATIENCE, "{url} shows not all of {all} events: {shown:?}; {when}");
+            std::thread::sleep(READ_PAUSE);
+        }
+    }
+
+    /// Reads all events in one answer and checks them; their number, or why there was no answer.
+    #[track_caller]
+    pub fn look(&self, url: &str, when: &str) -> Result<usize, String> {
+        let begun = Instant::now();
+        let answer = get(&format!("{url}/collections/{CHAIN}/items?f=csv&properties=node,prev"))?;
+        if answer.status != 200 {
+            return Err(format!("{}: {}", answer.status, answer.body));
+        }
+        let missing = answer.header("meridian-missing");
+        assert_eq!(missing, None, "nothing was damaged; {when}");
+        // What was acknowledged by then has to be there. A server's `Age` is in whole seconds, rounded down.
+        let due = match answer.header("meridian-consistency") {
+            Some("immediate") => Some(begun),
+            Some("eventual") => begun.checked_sub(Duration::from_secs(age(&answer) + 1)),
+            other => panic!("the answer says {other:?} of its consistency; {when}"),
+        };
+        let found = events(&answer.body, when);
+        self.check(&found, due, &format!("{url}, {when}"));
+        self.reads.fetch_add(1, Ordering::Relaxed);
+        Ok(found.len())
+    }
+
+    fn check(&self, found: &HashMap<String, String>, due: Option<Instant>, when: &str) {
+        let state = self.state.lock().unwrap();
+        let mut known = 0;
+        for (batch, sent) in &state.sent {
+            let there =
+                sent.events.iter().filter(|(node, prev)| found.get(node).is_some_and(|named| named == prev)).count();
+            known += there;
+            assert!(there == 0 || there == sent.events.len(), "{batch} is there in part: {there} events; {when}");
+            let is_due = sent.acknowledged.is_some_and(|at| due.is_some_and(|due| at <= due));
+            assert!(!is_due || there > 0, "{batch} was acknowledged and is missing; {when}");
+        }
+        assert_eq!(known, found.len(), "events that nobody sent; {when}");
+        for (node, prev) in found {
+            assert!(prev == NOTHING || found.contains_key(prev), "{node} names {prev}, which is missing; {when}");
+        }
+    }
+
+    /// A new batch; its name.
+    fn begin(&self, random: &mut Random) -> String {
+        let batch = format!("b{}", self.next.fetch_add(1, Ordering::Relaxed));
+        let mut state = self.state.lock().unwrap();
+        let mut name = || {
+            let all = &state.acknowledged;
+            let of = if random.below(2) == 0 { &all[all.len().saturating_sub(LATE)..] } else { &all[..] };
+            match of.len() as u64 {
+                0 => NOTHING.to_owned(),
+                len => of[random.below(len) as usize].clone(),
+            }
+        };
+        let first = name();
+        let more: Vec<String> = (0..3).map(|_| name()).collect();
+        let events = 1 + random.below(EVENTS_MAX);
+        let named = |n: u64| if n == 0 { first.clone() } else { more[n as usize % more.len()].clone() };
+        let events = (0..events).map(|n| (format!("{batch}-{n}"), named(n))).collect();
+        state.sent.insert(batch.clone(), Sent { events, acknowledged: None });
+        batch
+    }
+
+    /// Sends a batch with its key; says whether it was acknowledged.
+    #[track_caller]
+    fn send(&self, url: &str, batch: &str) -> bool {
+        let body = body(&self.state.lock().unwrap().sent[batch].events);
+        match Fate::of(post(&format!("{url}/collections/{CHAIN}/items"), batch, &body)) {
+            Fate::Done(_) => {
+                let mut state = self.state.lock().unwrap();
+                let sent = state.sent.get_mut(batch).unwrap();
+                // Of two answers the first counts.
+                if sent.acknowledged.is_none() {
+                    sent.acknowledged = Some(Instant::now());
+                    let names: Vec<String> = sent.events.iter().map(|(node, _)| node.clone()).collect();
+                    state.acknowledged.extend(names);
+                }
+                true
+            }
+            Fate::Absent => panic!("{batch}: a write was answered as if it asked for an event"),
+            Fate::Unknown(why) => {
+                *self.unknown.lock().unwrap().entry(why).or_default() += 1;
+                false
+            }
+        }
+    }
+}
+
+/// One of these.
+pub fn any<'a>(of: &'a [String], random: &mut Random) -> &'a str {
+    &of[random.below(of.len() as u64) as usize]
+}
+
+#[track_caller]
+fn age(answer: &Answer) -> u64 {
+    let age = answer.header("age").and_then(|age| age.parse().ok());
+    age.unwrap_or_else(|| panic!("an answer without its age: {:?}", answer.header("age")))
+}
+
+/// Events of a batch, as they are sent each time.
+fn body(events: &[(String, String)]) -> String {
+    let mut out = String::new();
+    for (n, (node, prev)) in events.iter().enumerate() {
+        let (lon, lat) = (n * 37 % 360, n * 17 % 180);
+        writeln!(
+            out,
+            r#"{{"type":"Feature","geometry":{{"type":"Point","coordinates":[{}.5,{}.25]}},"properties":{{"node":"{node}","prev":"{prev}","dtg":"2026-01-{:02}T00:00:00Z"}}}}"#,
+            lon as i32 - 180,
+            lat as i32 - 90,
+            n % 28 + 1,
+        )
+        .unwrap();
+    }
+    out
+}
+
+/// Events of an answer with what each names; none is there twice.
+#[track_caller]
+fn events(csv: &str, when: &str) -> HashMap<String, String> {
+    let mut reader = csv::Reader::from_reader(csv.as_bytes());
+    let headers = reader.headers().unwrap().clone();
+    let column = |name: &str| headers.iter().position(|header| header == name).unwrap();
+    let (node, prev) = (column("node"), column("prev"));
+    let mut found = HashMap::new();
+    for record in reader.records() {
+        let record = record.unwrap();
+        let before = found.insert(record[node].to_owned(), record[prev].to_owned());
+        assert_eq!(before, None, "{} is there twice; {when}", &record[node]);
+    }
+    found
+}

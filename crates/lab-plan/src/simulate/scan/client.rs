@@ -1,0 +1,68 @@
+//! A client and the scan that it makes.
+
+use super::costs::{Batch, Scan};
+use crate::simulate::events::Micros;
+use meridian_model::policy::selector::Course;
+use std::time::Duration;
+
+/// An attempt of a client's scan: what servers know a scan by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Key {
+    pub(super) client: u32,
+    pub(super) scan: u32,
+    pub(super) attempt: usize,
+}
+
+/// A client, with one scan at a time.
+#[derive(Debug, Clone)]
+pub(super) struct Client {
+    pub(super) begun: Micros,
+    pub(super) scans: u32,
+    pub(super) tablet: u32,
+    pub(super) course: Course,
+    /// The server of each attempt.
+    pub(super) asked: Vec<u32>,
+    /// The attempt that started.
+    pub(super) attempt: usize,
+    pub(super) batches: u32,
+    /// Of the scan that runs, and of the batch that is next.
+    pub(super) costs: Scan,
+    pub(super) batch: Batch,
+    /// Share of the batch in work that the server did not have.
+    pub(super) missing: f64,
+    pub(super) busy: u32,
+    pub(super) share: f64,
+}
+
+impl Client {
+    pub(super) fn new() -> Client {
+        Client {
+            begun: 0,
+            scans: 0,
+            tablet: 0,
+            course: Course::new("", Duration::ZERO),
+            asked: Vec::new(),
+            attempt: 0,
+            batches: 0,
+            costs: Scan::default(),
+            batch: Batch::default(),
+            missing: 1.0,
+            busy: 0,
+            share: 0.0,
+        }
+    }
+
+    pub(super) fn key(&self, client: u32, attempt: usize) -> Key {
+        Key { client, scan: self.scans, attempt }
+    }
+
+    /// The attempt that started.
+    pub(super) fn current(&self, client: u32) -> Key {
+        self.key(client, self.attempt)
+    }
+
+    /// Its server.
+    pub(super) fn server(&self) -> u32 {
+        self.asked[self.attempt]
+    }
+}

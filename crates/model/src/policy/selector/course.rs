@@ -1,0 +1,358 @@
+//! The course of a scan of one tablet: from its first attempt to the one that answers, with a trace of all of them.
+//!
+//! ```text
+//! next -> Ask -> (waits for `delay`) asked -> busy, failed -> next …
+//!                                          -> started -> done
+//!                                                     -> failed -> next …   the caller asks for what is missing only
+//! hedge -> Ask, beside one that has not started; the first to start wins, the other is dropped
+//! ```
+
+use super::trace::{End, Made};
+use super::{Attempt, Hedging, Outcome, Profile, Selection, Tablet};
+use std::time::Duration;
+
+/// Attempts of a scan. The profiles' timeouts grow, so that deadlines end a scan long before; a profile that lets nothing
+/// grow must end too.
+pub const ATTEMPTS_MAX: usize = 128;
+/// A server is not asked twice within this time, even where its busy timeout is shorter or waits for ever.
+const AGAIN_MIN: Duration = Duration::from_millis(10);
+
+/// A scan of one tablet.
+#[derive(Debug, Clone)]
+pub struct Course {
+    tablet: String,
+    begun: Duration,
+    made: Vec<Made>,
+    /// Since when there has been no server.
+    alone_since: Option<Duration>,
+    hedged: bool,
+}
+
+/// What the caller does next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// It asks a server.
+    Ask(Ask),
+    /// There is no scan server: it looks again, for this much longer at most.
+    Wait(Duration),
+    /// There is no scan server, and the profile waits no longer: [`super::Fallback`] says what to do.
+    Absent,
+    /// It was busy or failed too often.
+    GiveUp,
+}
+
+/// A request to a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ask {
+    /// The attempt, for [`Course::started`] and [`Course::ended`].
+    pub attempt: usize,
+    /// Which of the servers.
+    pub server: usize,
+    /// To be waited before the request is sent.
+    pub delay: Duration,
+    /// How long the server may leave the scan unstarted.
+    pub busy_timeout: Duration,
+}
+
+impl Course {
+    /// A scan that begins.
+    pub fn new(tablet: impl Into<String>, now: Duration) -> Course {
+        Course { tablet: tablet.into(), begun: now, made: Vec::new(), alone_since: None, hedged: false }
+    }
+
+    /// The next attempt, while none is under way. `draw(n)` gives an index below `n`.
+    pub fn next(
+        &mut self,
+        profile: &Profile,
+        servers: &[&str],
+        now: Duration,
+        draw: impl FnMut(usize) -> usize,
+    ) -> Step {
+        if self.made.len() >= ATTEMPTS_MAX {
+            return Step::GiveUp;
+        }
+        if !servers.is_empty() {
+            self.alone_since = None;
+            return self
+                .select(profile, servers, now, draw)
+                .map_or(Step::GiveUp, |ask| Step::Ask(self.enter(ask, servers, now)));
+        }
+        let since = *self.alone_since.get_or_insert(now);
+        match profile.select(&[], servers, now.saturating_sub(since), draw) {
+            Selection::Wait(left) => Step::Wait(left),
+            _ => Step::Absent,
+        }
+    }
+
+    /// A second attempt beside the only one under way, if that has not started for long enough, there is another server to ask
+    /// and the budget has one. A scan is hedged once, until an attempt of it fails.
+    pub fn hedge(
+        &mut self,
+        profile: &Profile,
+        servers: &[&str],
+        hedging: &mut Hedging,
+        now: Duration,
+        draw: impl FnMut(usize) -> usize,
+    ) -> Option<Ask> {
+        let slow = self.hedge_due(hedging).is_some_and(|due| due <= now);
+        if !slow || !hedging.has_one() || servers.is_empty() || self.made.len() >= ATTEMPTS_MAX {
+            return None;
+        }
+        let mut ask = self.select(profile, servers, now, draw)?;
+        let name = servers.get(ask.server)?;
+        // The plan may have no other server: the one that is asked already, or one that a delay applies to, is no help.
+        if self.made.iter().any(|made| made.server == *name) || !hedging.take() {
+            return None;
+        }
+        ask.delay = Duration::ZERO;
+        self.hedged = true;
+        let ask = self.enter(ask, servers, now);
+        self.made[ask.attempt].hedge = true;
+        Some(ask)
+    }
+
+    /// When [`Course::hedge`] may ask a second server.
+    pub fn hedge_due(&self, hedging: &Hedging) -> Option<Duration> {
+        let mut under_way = self.made.iter().filter(|made| made.end.is_under_way());
+        match (under_way.next(), under_way.next()) {
+            (Some(made), None) if made.end == End::Asked && !self.hedged => {
+                Some(self.begun + made.asked + hedging.after())
+            }
+            _ => None,
+        }
+    }
+
+    /// The scan goes to the tablet's owner, as there is no scan server.
+    pub fn fall_back(&mut self, owner: &str, now: Duration) -> usize {
+        self.made.push(Made { server: owner.to_owned(), owner: true, asked: self.since(now), ..Made::default() });
+        self.made.len() - 1
+    }
+
+    /// The first data of an attempt have arrived. Returns the attempt to be cancelled, if another was under way.
+    pub fn started(&mut self, attempt: usize, now: Duration) -> Option<usize> {
+        let at = self.since(now);
+        let made = self.made.get_mut(attempt).filter(|made| made.end == End::Asked)?;
+        (made.end, made.started) = (End::Started, Some(at));
+        let other = self.made.iter().position(|made| made.end == End::Asked)?;
+        self.ended(other, End::Dropped, now);
+        Some(other)
+    }
+
+    /// An attempt has ended.
+    pub fn ended(&mut self, attempt: usize, end: End, now: Duration) {
+        let at = self.since(now);
+        if let Some(made) = self.made.get_mut(attempt).filter(|made| made.end.is_under_way()) {
+            (made.end, made.ended) = (end, Some(at));
+            self.hedged &= end != End::Failed;
+        }
+    }
+
+    /// Whether an attempt is under way.
+    pub fn is_under_way(&self) -> bool {
+        self.made.iter().any(|made| made.end.is_under_way())
+    }
+
+    /// Every attempt, in order.
+    pub fn trace(&self) -> &[Made] {
+        &self.made
+    }
+
+    fn since(&self, now: Duration) -> Duration {
+        now.saturating_sub(self.begun)
+    }
+
+    /// The server of the next attempt by the profile, with what was tried so far.
+    fn select(
+        &self,
+        profile: &Profile,
+        servers: &[&str],
+        now: Duration,
+        draw: impl FnMut(usize) -> usize,
+    ) -> Option<Ask> {
+        let outcome = |end| if end == End::Failed { Outcome::Error } else { Outcome::Busy };
+        let tried: Vec<Attempt<'_>> = self
+            .made
+            .iter()
+            .filter(|made| !made.owner)
+            .map(|made| Attempt { server: &made.server, outcome: outcome(made.end) })
+            .collect();
+        let tablet = Tablet { name: &self.tablet, attempts: &tried };
+        let Selection::Servers { servers: chosen, delay, busy_timeout } =
+            profile.select(&[tablet], servers, Duration::ZERO, draw)
+        else {
+            return None;
+        };
+        let server = *chosen.first()?;
+        // A server that is full or ends says so at once. It is asked again only once its busy timeout would have passed: else
+        // a scan would go round all servers without a pause.
+        let again = self.made.iter().filter(|made| Some(&made.server.as_str()) == servers.get(server));
+        let pause = again.map(|made| made.asked + made.busy_timeout.max(AGAIN_MIN)).max().unwrap_or_default();
+        let delay = delay.max(pause.saturating_sub(self.since(now)));
+        Some(Ask { attempt: self.made.len(), server, delay, busy_timeout })
+    }
+
+    fn enter(&mut self, ask: Ask, servers: &[&str], now: Duration) -> Ask {
+        let server = servers.get(ask.server).copied().unwrap_or_default().to_owned();
+        let asked = self.since(now) + ask.delay;
+        self.made.push(Made { server, asked, delay: ask.delay, busy_timeout: ask.busy_timeout, ..Made::default() });
+        ask
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Profiles;
+    use super::*;
+    use proptest::prelude::*;
+
+    const SERVERS: [&str; 4] = ["a", "b", "c", "d"];
+
+    fn profile(plans: &str) -> Profile {
+        let json = format!(
+            r#"[{{"isDefault":true,"timeToWaitForScanServers":"2s","maxBusyTimeout":"1s","attemptPlans":[{plans}]}}]"#
+        );
+        Profiles::parse(&json).unwrap().for_scan_type(None).clone()
+    }
+
+    fn at(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    fn asked(step: Step) -> Ask {
+        match step {
+            Step::Ask(ask) => ask,
+            other => panic!("expected a request, found {other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_busy_scan_goes_to_the_next_plan_and_the_trace_says_so() {
+        let profile = profile(r#"{"servers":"1","busyTimeout":"33ms"},{"servers":"100%","busyTimeout":"50ms"}"#);
+        let mut course = Course::new("t", at(1_000));
+        let first = asked(course.next(&profile, &SERVERS, at(1_000), |_| 0));
+        assert_eq!((first.attempt, first.delay, first.busy_timeout), (0, at(0), at(33)));
+        course.ended(0, End::Busy, at(1_033));
+        let second = asked(course.next(&profile, &SERVERS, at(1_033), |_| 0));
+        assert_ne!(second.server, first.server);
+        course.ended(1, End::Failed, at(1_040));
+        let third = asked(course.next(&profile, &SERVERS, at(1_040), |_| 0));
+        assert_eq!((third.delay, third.busy_timeout), (at(100), at(400)));
+        assert_eq!(course.started(2, at(1_150)), None);
+        course.ended(2, End::Done, at(1_250));
+        let [one, two, three] = [first, second, third].map(|ask| SERVERS[ask.server]);
+        let words: Vec<String> = course.trace().iter().map(ToString::to_string).collect();
+        assert_eq!(
+            words,
+            [
+                format!("{one}: busy after 33 ms"),
+                format!("{two}: failed after 7 ms"),
+                format!("{three}: done after 110 ms, begun after 10 ms"),
+            ]
+        );
+        assert!(!course.is_under_way());
+    }
+
+    #[test]
+    fn servers_that_are_full_are_not_asked_again_within_their_busy_timeout() {
+        let profile = profile(r#"{"servers":"100%","busyTimeout":"40ms"}"#);
+        let mut course = Course::new("t", at(0));
+        let mut delays = Vec::new();
+        for _ in 0..6 {
+            let ask = asked(course.next(&profile, &SERVERS, at(1), |_| 0));
+            course.ended(ask.attempt, End::Busy, at(1));
+            delays.push(ask.delay);
+        }
+        assert_eq!(delays[..4], [Duration::ZERO; 4], "four servers are there to be asked at once");
+        assert!(delays[4] >= at(39) && delays[5] > at(39), "{delays:?}");
+    }
+
+    #[test]
+    fn without_servers_a_scan_waits_then_may_go_to_the_owner() {
+        let profile = profile(r#"{"servers":"1","busyTimeout":"33ms"}"#);
+        let mut course = Course::new("t", at(0));
+        let none = |course: &mut Course, ms| course.next(&profile, &[], at(ms), |_| 0);
+        assert_eq!(none(&mut course, 500), Step::Wait(at(2_000)));
+        assert_eq!(none(&mut course, 1_500), Step::Wait(at(1_000)));
+        // A server that was there meanwhile begins the wait anew.
+        let ask = asked(course.next(&profile, &SERVERS, at(1_600), |_| 0));
+        course.ended(ask.attempt, End::Failed, at(1_700));
+        assert_eq!(none(&mut course, 3_000), Step::Wait(at(2_000)));
+        assert_eq!(none(&mut course, 5_000), Step::Absent);
+        let attempt = course.fall_back("owner-1", at(5_000));
+        course.started(attempt, at(5_004));
+        course.ended(attempt, End::Done, at(5_010));
+        assert_eq!(course.trace()[1].to_string(), "owner owner-1: done after 10 ms, begun after 4 ms");
+    }
+
+    #[test]
+    fn a_slow_scan_is_hedged_once_and_the_slower_attempt_is_dropped() {
+        let profile = profile(r#"{"servers":"100%","busyTimeout":"5s"}"#);
+        let mut hedging = Hedging::new(at(20), 1.0, 1.0).unwrap();
+        let mut course = Course::new("t", at(100));
+        hedging.scan_begins();
+        let first = asked(course.next(&profile, &SERVERS, at(100), |_| 0));
+        let hedge = |course: &mut Course, hedging: &mut Hedging, servers: &[&str], ms| {
+            course.hedge(&profile, servers, hedging, at(ms), |_| 0)
+        };
+        assert_eq!(hedge(&mut course, &mut hedging, &SERVERS, 119), None, "not slow yet");
+        assert_eq!(
+            hedge(&mut course, &mut hedging, &SERVERS[first.server..=first.server], 120),
+            None,
+            "no other server"
+        );
+        let second = hedge(&mut course, &mut hedging, &SERVERS, 120).unwrap();
+        assert_ne!(second.server, first.server);
+        hedging.scan_begins();
+        assert_eq!(hedge(&mut course, &mut hedging, &SERVERS, 990), None, "once");
+        assert_eq!(course.started(second.attempt, at(130)), Some(first.attempt));
+        assert_eq!(course.started(first.attempt, at(131)), None, "an attempt that was dropped starts no more");
+        course.ended(second.attempt, End::Done, at(140));
+        let words: Vec<String> = course.trace().iter().map(ToString::to_string).collect();
+        let [one, two] = [first, second].map(|ask| SERVERS[ask.server]);
+        assert_eq!(
+            words,
+            [format!("{one}: dropped after 30 ms"), format!("{two} (hedge): done after 20 ms, begun after 10 ms"),]
+        );
+        // Without a budget there is no hedge.
+        let mut none = Hedging::new(at(20), 0.0, 1.0).unwrap();
+        none.scan_begins();
+        let mut course = Course::new("t", at(0));
+        asked(course.next(&profile, &SERVERS, at(0), |_| 0));
+        assert_eq!(hedge(&mut course, &mut none, &SERVERS, 900), None);
+    }
+
+    proptest! {
+        /// Whatever servers answer, a scan ends; and no server is asked while another attempt runs, but for one hedge.
+        #[test]
+        fn a_scan_ends_and_has_at_most_two_attempts_at_a_time(answers in prop::collection::vec((0..4u8, 1..50u64), 1..300)) {
+            let profile = profile(r#"{"servers":"2","busyTimeout":"5ms"},{"servers":"100%","busyTimeout":"5ms"}"#);
+            let mut hedging = Hedging::new(at(3), 1.0, 5.0).unwrap();
+            let mut course = Course::new("t", at(0));
+            let mut now = at(0);
+            for (answer, passes) in answers {
+                if !course.is_under_way() {
+                    match course.next(&profile, &SERVERS, now, |n| n - 1) {
+                        Step::Ask(ask) => now += ask.delay,
+                        step => prop_assert_eq!((step, course.trace().len()), (Step::GiveUp, ATTEMPTS_MAX)),
+                    }
+                }
+                now += at(passes);
+                hedging.scan_begins();
+                course.hedge(&profile, &SERVERS, &mut hedging, now, |_| 0);
+                let under_way: Vec<usize> =
+                    (0..course.trace().len()).filter(|n| course.trace()[*n].end.is_under_way()).collect();
+                prop_assert!(under_way.len() <= 2 && course.trace().len() <= ATTEMPTS_MAX);
+                let Some(attempt) = under_way.first().copied() else { continue };
+                match answer {
+                    0 => course.ended(attempt, End::Busy, now),
+                    1 => course.ended(attempt, End::Failed, now),
+                    2 => {
+                        let dropped = course.started(attempt, now);
+                        prop_assert_eq!(dropped, under_way.get(1).copied());
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! What the servers of a cluster tell each other, again and again, while they run.
+//!
+//! A server has one object. It creates the next one, `peers/{server}/{number}`, and deletes the one before. Others list them, and count a server
+//! for as long as its number grows, by their own clock: no clocks are compared. What is said is a hint: nothing that is stored depends on it.
+
+use super::Bucket;
+use super::create::{Created, create};
+use crate::codec::{frame, unframe};
+use crate::error::StoreError;
+use crate::seams::{Clock, Seams};
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+const MAGIC: &[u8; 8] = b"MRDNPEER";
+const VERSION: u32 = 1;
+const FOLDER: &str = "peers/";
+/// For how long a server counts whose number does not grow, in microseconds.
+const TTL_US: i64 = 5_000_000;
+/// When what such a server left is removed, in microseconds.
+const LEFT_US: i64 = 60_000_000;
+/// Most numbers of its own objects that a server remembers to delete.
+const OLD_MAX: usize = 64;
+/// Most servers that count: what names more is no cluster of ours.
+const SERVERS_MAX: usize = 1_000;
+
+/// A server among the others of its cluster.
+#[derive(Debug)]
+pub struct Peers {
+    bucket: Arc<dyn Bucket>,
+    clock: Arc<dyn Clock>,
+    /// Random: no other start of a process has it.
+    server: String,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    number: u64,
+    /// Numbers of this server's objects that may be there.
+    there: Vec<u64>,
+    /// The others, by name.
+    others: BTreeMap<String, Other>,
+}
+
+#[derive(Debug)]
+struct Other {
+    number: u64,
+    /// When this number was first seen, in microseconds of the clock's elapsed time.
+    since: i64,
+    said: Vec<u8>,
+}
+
+impl Peers {
+    /// A server that has said nothing yet.
+    pub fn new(bucket: Arc<dyn Bucket>, seams: &Seams) -> Peers {
+        let server = format!("{:016x}", seams.random.next_u64());
+        Peers { bucket, clock: seams.clock.clone(), server, state: Mutex::default() }
+    }
+
+    /// Tells the others this, and gives what each of them says. One whose object does not read says nothing, and is there. Call it again
+    /// within a few seconds.
+    ///
+    /// # Errors
+    /// What the bucket said.
+    pub fn tell(&self, said: &[u8]) -> Result<Vec<Vec<u8>>, StoreError> {
+        let mut state = self.state.lock();
+        // Whatever becomes of it, no other object has the number.
+        state.number += 1;
+        let number = state.number;
+        let name = name_of(&self.server, number);
+        state.there.push(number);
+        // Also while the bucket does not answer: those beyond are removed once this server is gone.
+        let over = state.there.len().saturating_sub(OLD_MAX);
+        state.there.drain(..over);
+        match create(self.bucket.as_ref(), self.clock.as_ref(), &name, &frame(MAGIC, VERSION, said)) {
+            Ok(Created::Ours) => {}
+            Ok(Created::Theirs(_)) => return Err(StoreError::corrupt(&self.path(&name), "another process wrote it")),
+            Err(failure) => return Err(StoreError::io("create", &self.path(&name))(failure.into_error())),
+        }
+        // One that cannot be deleted now is tried again.
+        state.there.retain(|old| *old == number || self.bucket.delete(&name_of(&self.server, *old)).is_err());
+        self.look(&mut state)?;
+        let now = self.clock.elapsed();
+        let live = state.others.values().filter(|other| now - other.since <= TTL_US);
+        Ok(live.map(|other| other.said.clone()).collect())
+    }
+
+    /// Tells the others that this server is gone. One that stays counts for its time and no longer.
+    pub fn leave(&self) {
+        for number in std::mem::take(&mut self.state.lock().there) {
+            let _ = self.bucket.delete(&name_of(&self.server, number));
+        }
+    }
+
+    /// Reads what others say, and removes what those left that are gone.
+    fn look(&self, state: &mut State) -> Result<(), StoreError> {
+        let names = self.bucket.list(FOLDER).map_err(StoreError::io("list", &self.path(FOLDER)))?;
+        let mut newest: BTreeMap<&str, u64> = BTreeMap::new();
+        for (server, number) in names.iter().filter_map(|name| parse(name)).filter(|(server, _)| *server != self.server)
+        {
+            let known = newest.entry(server).or_default();
+            *known = number.max(*known);
+        }
+        let now = self.clock.elapsed();
+        for (server, number) in newest.into_iter().take(SERVERS_MAX) {
+            if state.others.get(server).is_some_and(|known| known.number == number) {
+                continue;
+            }
+            let name = name_of(server, number);
+            let said = match self.bucket.get(&name) {
+                Ok(bytes) => unframe(&self.path(&name), MAGIC, VERSION, &bytes).map(<[u8]>::to_vec).unwrap_or_default(),
+                // Renewed since the listing: it is read the next time.
+                Err(e) if e.kind() == ErrorKind::NotFound => Vec::new(),
+                Err(e) => return Err(StoreError::io("read", &self.path(&name))(e)),
+            };
+            state.others.insert(server.to_owned(), Other { number, since: now, said });
+        }
+        let is_left = |other: &Other| now - other.since > LEFT_US;
+        for name in &names {
+            if parse(name).and_then(|(server, _)| state.others.get(server)).is_some_and(is_left) {
+                // What cannot be deleted now is met again.
+                let _ = self.bucket.delete(name);
+            }
+        }
+        let there: Vec<&str> = names.iter().filter_map(|name| Some(parse(name)?.0)).collect();
+        // One that is not listed any more has left.
+        state.others.retain(|server, other| !is_left(other) && there.contains(&server.as_str()));
+        Ok(())
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        Path::new(&self.bucket.place()).join(name)
+    }
+}
+
+fn name_of(server: &str, number: u64) -> String {
+    format!("{FOLDER}{server}/{number:016x}")
+}
+
+/// The server and the number in a name.
+fn parse(name: &str) -> Option<(&str, u64)> {
+    let (server, number) = name.strip_prefix(FOLDER)?.split_once('/')?;
+    Some((server, u64::from_str_radix(number, 16).ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bucket::MemoryBucket;
+    use crate::seams::{ManualClock, MemoryDisk, SeededRandom};
+
+    const SECOND: i64 = 1_000_000;
+
+    fn peer(bucket: &MemoryBucket, seed: u64) -> (Peers, Arc<ManualClock>) {
+        let clock = Arc::new(ManualClock::new(0));
+        let random = Arc::new(SeededRandom::new(seed));
+        let seams = Seams { disk: Arc::new(MemoryDisk::new()), clock: clock.clone(), random };
+        (Peers::new(Arc::new(bucket.clone()), &seams), clock)
+    }
+
+    fn said(peers: &Peers, what: &str) -> Vec<String> {
+        let others = peers.tell(what.as_bytes()).unwrap();
+        let mut others: Vec<String> = others.into_iter().map(|said| String::from_utf8(said).unwrap()).collect();
+        others.sort();
+        others
+    }
+
+    #[test]
+    fn servers_hear_each_other_while_they_run() {
+        let bucket = MemoryBucket::new();
+        let ((one, clock), (two, _), (three, _)) = (peer(&bucket, 1), peer(&bucket, 2), peer(&bucket, 3));
+        assert!(said(&one, "1a").is_empty());
+        assert_eq!(said(&two, "2a"), ["1a"]);
+        assert_eq!(said(&three, "3a"), ["1a", "2a"]);
+        assert_eq!(said(&one, "1b"), ["2a", "3a"]);
+        // One stops and says so, the other is killed.
+        two.leave();
+        assert_eq!(said(&one, "1c"), ["3a"]);
+        clock.advance(5 * SECOND);
+        assert_eq!(said(&one, "1d"), ["3a"]);
+        clock.advance(1);
+        assert!(said(&one, "1e").is_empty());
+        // It was paused, and goes on.
+        assert_eq!(said(&three, "3b"), ["1e"]);
+        assert_eq!(said(&one, "1f"), ["3b"]);
+        clock.advance(61 * SECOND);
+        assert!(said(&one, "1g").is_empty());
+        assert_eq!(bucket.objects().len(), 1, "what it left is removed, and each has one object");
+        one.leave();
+        assert!(bucket.objects().is_empty());
+    }
+
+    #[test]
+    fn what_does_not_read_says_nothing_and_a_bucket_without_an_answer_is_an_error() {
+        let bucket = MemoryBucket::new();
+        let ((one, _), (two, _)) = (peer(&bucket, 1), peer(&bucket, 2));
+        said(&two, "2a");
+        let (name, _) = bucket.objects().remove(0);
+        bucket.harm(&name, Some(b"damaged".to_vec()));
+        assert_eq!(said(&one, "1a"), [""]);
+        bucket.cut(true);
+        assert!(one.tell(b"1b").is_err());
+        bucket.cut(false);
+        assert_eq!(said(&two, "2b"), ["1a"]);
+        assert_eq!(said(&one, "1c"), ["2b"]);
+        assert_eq!(bucket.objects().len(), 2);
+    }
+}

@@ -1,0 +1,83 @@
+//! A check of a bucket names each object that is gone or damaged, and nothing where an owner is at work.
+
+use super::{Fate, Process, seams, write};
+use meridian_store::bucket::{self, Bucket, Checked, MemoryBucket};
+use meridian_store::{Act, ControlPlane, Lease};
+use std::sync::Arc;
+use std::time::Duration;
+
+fn checked(bucket: &MemoryBucket) -> Checked {
+    bucket::check(&(Arc::new(bucket.clone()) as Arc<dyn Bucket>), &seams()).unwrap()
+}
+
+/// What a check says, as text.
+fn found(bucket: &MemoryBucket) -> String {
+    checked(bucket).problems.iter().map(|problem| format!("{problem}\n")).collect()
+}
+
+/// A bucket with segments, an unflushed log of some objects, records, audit lines and a lease.
+fn filled() -> (MemoryBucket, Process) {
+    let bucket = MemoryBucket::new();
+    let shared: Arc<dyn Bucket> = Arc::new(bucket.clone());
+    let seams = seams();
+    let control = ControlPlane::new(shared.clone(), &seams, u64::MAX);
+    (0..3).for_each(|n| control.records("access").put(&format!("r{n}"), b"{}").unwrap());
+    for _ in 0..3 {
+        control.audit().append(&[Act::default()]).unwrap();
+    }
+    Lease::new(&shared, "owner", "n", "host:1", Duration::from_secs(3), &seams).turn().unwrap();
+    let owner = Process::first(&bucket);
+    (1..4).for_each(|number| assert_eq!(write(&owner.collection, number), Fate::Stored));
+    owner.collection.flush().unwrap();
+    owner.collection.delete(&["w1-0".to_owned()]).unwrap();
+    owner.collection.flush().unwrap();
+    (4..8).for_each(|number| assert_eq!(write(&owner.collection, number), Fate::Stored));
+    (bucket, owner)
+}
+
+#[test]
+fn a_sound_bucket_is_in_order_and_only_a_pin_is_written() {
+    let (bucket, owner) = filled();
+    let before = bucket.objects();
+    let all = checked(&bucket);
+    assert_eq!((all.problems.len(), all.collections, all.logs), (0, 1, true), "{:?}", all.problems);
+    let mut after = bucket.objects();
+    after.retain(|(name, _)| !name.starts_with("pins/"));
+    assert_eq!(after, before);
+    owner.collection.delete(&["w1-1".to_owned(), "w5-1".to_owned()]).unwrap();
+    owner.collection.flush().unwrap();
+    owner.collection.maintain().unwrap();
+    assert_eq!(found(&bucket), "");
+    drop(owner);
+    assert_eq!(found(&bucket), "");
+}
+
+/// Every object of a collection that something names, and each of the records beside it.
+#[test]
+fn each_object_that_is_gone_or_damaged_is_named() {
+    let (bucket, owner) = filled();
+    drop(owner);
+    let all: Vec<String> = bucket.objects().into_iter().map(|(name, _)| name).collect();
+    let of = |part: &'static str| all.iter().filter(move |name| name.contains(part)).cloned();
+    let mut names: Vec<String> = of("/segments/").collect();
+    for end in [".segment", ".rows", ".dead"] {
+        assert!(names.iter().any(|name| name.ends_with(end)), "{end}: {names:?}");
+    }
+    // Of the log one that others follow.
+    names.extend(of("/wal/").rev().nth(1));
+    names.extend(["/manifests/", "records/access/", "audit/", "leases/"].map(|part| of(part).next_back().unwrap()));
+    for name in names {
+        let kept = bucket.get(&name).unwrap();
+        let file = name.rsplit('/').next().unwrap();
+        // The newest link of a chain, and the newest term of a lease, are what a reader finds: nothing says that there was a later one.
+        let newest_of_chain = ["records/", "audit/", "leases/"].iter().any(|part| name.starts_with(part));
+        for bytes in [None, Some(vec![7; 300])].into_iter().skip(usize::from(newest_of_chain)) {
+            let gone = bytes.is_none();
+            bucket.harm(&name, bytes);
+            let said = found(&bucket);
+            assert!(said.contains(file), "{name}, gone: {gone}: {said:?}");
+        }
+        bucket.harm(&name, Some(kept));
+        assert_eq!(found(&bucket), "", "{name} is back");
+    }
+}
