@@ -1,12 +1,14 @@
 //! Sequence numbers: the order in which events became durable.
 
 use crate::error::Invalid;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// One event's place in its partition's log, as 64 bits that a [`SeqLayout`] divides.
 ///
 /// A snapshot of one partition is a `Seq`: it shows every event whose number is not larger.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct Seq(pub u64);
 
 /// How the bits of a [`Seq`] are divided. A collection keeps its layout for life.

@@ -103,13 +103,20 @@ impl<T: Copy + Default + Ord> Vector<T> {
     /// The same with another value of a partition.
     #[must_use]
     pub fn with(&self, partition: usize, value: T) -> Vector<T> {
+        if self.len() == 1 && partition == 0 {
+            // By far the most frequent: nothing is allocated.
+            return Vector::one(value);
+        }
         let others = (0..self.len().max(partition + 1)).map(|n| if n == partition { value } else { self.at(n) });
         others.collect()
     }
 
     /// The same with each value changed.
-    pub fn map<U>(&self, change: impl FnMut(T) -> U) -> Vector<U> {
-        self.as_slice().iter().copied().map(change).collect()
+    pub fn map<U>(&self, mut change: impl FnMut(T) -> U) -> Vector<U> {
+        match self.as_slice() {
+            &[only] => Vector::one(change(only)),
+            several => several.iter().copied().map(change).collect(),
+        }
     }
 
     /// Whether nothing of `other` is after this, in any partition.

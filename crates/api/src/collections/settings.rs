@@ -109,6 +109,9 @@ pub fn note(named: &SettingsChange, fields: &[Field]) -> Note {
     if let Some(bytes) = named.retention_bytes {
         words.push(format!("retention_bytes {}", bytes.map_or_else(|| "none".to_owned(), |bytes| bytes.to_string())));
     }
+    if let Some(partitions) = named.partitions {
+        words.push(format!("partitions {partitions}"));
+    }
     words.extend(fields.iter().map(|field| format!("new property {}", field.name)));
     Note { change: (!words.is_empty()).then(|| words.join(", ")), ..Note::default() }
 }

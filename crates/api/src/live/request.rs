@@ -57,7 +57,11 @@ impl StreamRequest {
         let after = match header.map(|text| ("Last-Event-ID", text)).or_else(|| after.map(|text| ("after", text))) {
             None => newest,
             Some((name, text)) => {
-                let after = position(name, &text)?;
+                let mut after = position(name, &text)?;
+                // From the beginning, whatever the number of partitions.
+                if after == Positions::default().ends() {
+                    after = newest.map(|_| Seq::end_of(0));
+                }
                 // Such a position is from another collection, or from before a restore: following it would skip events
                 // silently.
                 if !newest.covers(&after) {

@@ -56,7 +56,7 @@ fn create(server: &Server, mode: &str, time: &str) {
         schema["properties"]["to"]["x-ogc-role"] = json!(to);
     }
     let headers = [("content-type", "application/schema+json")];
-    let made = server.ask("PUT", "/collections/q", &headers, schema.to_string().as_bytes());
+    let made = server.ask("PUT", "/collections/q?partitions=1", &headers, schema.to_string().as_bytes());
     assert_eq!(made.status, 201, "{}", made.text());
 }
 

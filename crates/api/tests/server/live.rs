@@ -109,7 +109,7 @@ fn write(server: &Server, numbers: std::ops::Range<u64>) -> Response {
 #[test]
 fn while_writers_write_and_readers_come_and_go_each_gets_everything_once_and_in_order() {
     let server = Arc::new(Server::start());
-    server.create("q", SPEC);
+    server.create_of("q", SPEC, 1);
     const EVENTS: u64 = 1500;
     let filters = [
         "",
@@ -186,7 +186,7 @@ fn while_writers_write_and_readers_come_and_go_each_gets_everything_once_and_in_
 #[test]
 fn a_stream_begins_now_or_after_a_position_and_refuses_those_that_are_none() {
     let server = Server::with(ServerConfig { streams_max: 2, ..ServerConfig::default() });
-    server.create("q", SPEC);
+    server.create_of("q", SPEC, 1);
     let position = write(&server, 0..3).json()["position"].as_str().unwrap().to_owned();
     let mut now = Follow::open(&server, "/collections/q/stream?properties=n", None);
     // The position is sent at once, so that nothing is lost if the connection breaks before the first event.
@@ -220,9 +220,44 @@ fn a_stream_begins_now_or_after_a_position_and_refuses_those_that_are_none() {
 }
 
 #[test]
+fn a_stream_over_partitions_goes_on_at_any_of_its_places() {
+    let server = Server::start();
+    server.create_of("q", SPEC, 4);
+    for part in 0..10 {
+        write(&server, part * 10..part * 10 + 10);
+    }
+    let mut all = Follow::open(&server, "/collections/q/stream?after=0", None);
+    let mut sent = Vec::new();
+    for _ in 0..100 {
+        let message = all.next().unwrap();
+        assert_eq!(message.id.split('-').map(str::len).collect::<Vec<_>>(), [13; 4], "{}", message.id);
+        sent.push((message.id.clone(), message.n()));
+    }
+    let sorted = |numbers: &mut dyn Iterator<Item = u64>| numbers.collect::<BTreeSet<u64>>();
+    assert_eq!(sorted(&mut sent.iter().map(|(_, n)| *n)), (0..100).collect());
+    // The rest, once, from wherever its client was cut off; then what comes.
+    for at in [0, 1, 9, 37, 98, 99] {
+        let mut rest = Follow::open(&server, "/collections/q/stream?after=0", Some(&sent[at].0));
+        let found: Vec<u64> = (at + 1..100).map(|_| rest.next().unwrap().n()).collect();
+        let expected = sorted(&mut sent[at + 1..].iter().map(|(_, n)| *n));
+        assert_eq!((found.len(), sorted(&mut found.into_iter())), (expected.len(), expected), "after {at}");
+        let next = 1_000 + at as u64 * 10;
+        write(&server, next..next + 10);
+        let found: Vec<u64> = (0..10).map(|_| rest.next().unwrap().n()).collect();
+        assert_eq!(found, (next..next + 10).collect::<Vec<_>>(), "after {at}");
+        // Those that were sent before are read again from the next place: only the first hundred are its subject.
+        assert_eq!(server.ask("DELETE", "/collections/q/items?filter=n%3E%3D1000", &[], b"").status, 200);
+    }
+    for wrong in ["1-2", "0-0-0-0-0", "9-9-9-99", "1", "0-0-0-x"] {
+        let problem = server.get(&format!("/collections/q/stream?after={wrong}")).problem(400);
+        assert_eq!(problem["field"], "after", "{wrong}: {problem}");
+    }
+}
+
+#[test]
 fn a_filter_on_made_ids_holds_in_a_stream_too() {
     let server = Server::start();
-    server.create("q", SPEC);
+    server.create_of("q", SPEC, 1);
     let mut all = Follow::open(&server, "/collections/q/stream", None);
     let begun = all.message().unwrap().id;
     write(&server, 0..4);
@@ -237,7 +272,7 @@ fn a_filter_on_made_ids_holds_in_a_stream_too() {
 fn a_position_whose_successors_are_past_the_retention_is_gone() {
     let options = Options { snapshot_memory: Duration::ZERO, ..Options::ephemeral() };
     let server = Server::over(options, ServerConfig::default());
-    server.create("q", SPEC);
+    server.create_of("q", SPEC, 1);
     let collection = server.store.collection("default", "q").unwrap();
     write(&server, 0..10);
     let old = write(&server, 10..20).json()["position"].as_str().unwrap().to_owned();
@@ -265,7 +300,7 @@ fn a_position_whose_successors_are_past_the_retention_is_gone() {
 fn a_reader_that_is_too_slow_is_disconnected_and_resumes_where_it_was() {
     const STALL: Duration = Duration::from_secs(3);
     let server = Server::with(ServerConfig { write_stall: STALL, answer_rate_min: 1 << 30, ..ServerConfig::default() });
-    server.create("q", SPEC);
+    server.create_of("q", SPEC, 1);
     let note = "x".repeat(4000);
     const EVENTS: u64 = 4000;
     for part in 0..4 {
@@ -327,7 +362,7 @@ fn unchunked(mut bytes: &[u8]) -> String {
 #[test]
 fn a_websocket_gets_the_same_and_many_fit_beside_each_other() {
     let server = Arc::new(Server::with(ServerConfig { requests_running_max: 2, ..ServerConfig::default() }));
-    server.create("q", SPEC);
+    server.create_of("q", SPEC, 1);
     write(&server, 0..5);
     // More streams than permits: a stream that has nothing to send holds none.
     let mut sockets: Vec<Socket> =
@@ -351,14 +386,14 @@ fn a_websocket_gets_the_same_and_many_fit_beside_each_other() {
 #[test]
 fn a_stream_of_a_collection_that_another_has_replaced_says_so() {
     let server = Server::start();
-    server.create("q", SPEC);
+    server.create_of("q", SPEC, 1);
     write(&server, 0..5);
     let mut follow = Follow::open(&server, "/collections/q/stream?after=0", None);
     for n in 0..5 {
         assert_eq!(follow.next().unwrap().n(), n);
     }
     assert_eq!(server.ask("DELETE", "/collections/q", &[], b"").status, 204);
-    server.create("q", SPEC);
+    server.create_of("q", SPEC, 1);
     // The new collection's positions are those of the old one: only its making tells them apart.
     write(&server, 10..12);
     let end = follow.next().unwrap();
@@ -375,7 +410,7 @@ fn after_a_crash_a_stream_goes_on_where_its_client_was() {
         Server::upon(seams, Options::at("/data"), ServerConfig::default())
     };
     let server = over(&disk);
-    server.create("q", SPEC);
+    server.create_of("q", SPEC, 1);
     write(&server, 0..10);
     write(&server, 10..20);
     let mut follow = Follow::open(&server, "/collections/q/stream?after=0", None);

@@ -40,10 +40,14 @@ pub struct Response {
     pub body: Vec<u8>,
 }
 
-/// The settings of a server whose collections have as many partitions as `MERIDIAN_TEST_PARTITIONS` says.
+/// The number of partitions of collections where a test names none: `MERIDIAN_TEST_PARTITIONS`, or 1.
+pub fn partitions() -> u16 {
+    let named = std::env::var("MERIDIAN_TEST_PARTITIONS").ok();
+    named.map_or(1, |text| text.parse().expect("MERIDIAN_TEST_PARTITIONS: a number"))
+}
+
 fn partitioned(config: ServerConfig) -> ServerConfig {
-    let partitions = std::env::var("MERIDIAN_TEST_PARTITIONS").ok().and_then(|text| text.parse().ok());
-    ServerConfig { partitions: partitions.unwrap_or(config.partitions), ..config }
+    ServerConfig { partitions: partitions(), ..config }
 }
 
 impl Server {
@@ -164,6 +168,13 @@ impl Server {
     pub fn create(&self, name: &str, spec: &str) {
         let answer =
             self.ask("PUT", &format!("/collections/{name}"), &[("content-type", "text/plain")], spec.as_bytes());
+        assert_eq!(answer.status, 201, "{}", answer.text());
+    }
+
+    /// The same with so many partitions, whatever the tests run over: in one alone, events have one order of writing.
+    pub fn create_of(&self, name: &str, spec: &str, partitions: u16) {
+        let path = format!("/collections/{name}?partitions={partitions}");
+        let answer = self.ask("PUT", &path, &[("content-type", "text/plain")], spec.as_bytes());
         assert_eq!(answer.status, 201, "{}", answer.text());
     }
 

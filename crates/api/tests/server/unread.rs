@@ -50,7 +50,7 @@ fn load(server: &Server, sizes: &[usize]) {
         }
     });
     let headers = [("content-type", "application/schema+json")];
-    let made = server.ask("PUT", "/collections/q", &headers, schema.to_string().as_bytes());
+    let made = server.ask("PUT", "/collections/q?partitions=1", &headers, schema.to_string().as_bytes());
     assert_eq!(made.status, 201, "{}", made.text());
     for (part, sizes) in sizes.chunks(50).enumerate() {
         let event = |(n, size): (usize, &usize)| {

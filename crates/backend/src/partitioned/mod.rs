@@ -25,8 +25,8 @@ use meridian_model::{Batch, Field, IdRole, Invalid, Layout, Positions, Schema, S
 use meridian_query::partial::{Partial, RowStream, WireError};
 use meridian_query::wire::Question;
 use meridian_query::{
-    Aggregate, Aggregated, Control, Cursor, Density, DensityCounts, Explanation, Items, Passages, PassagesResult,
-    QueryError, Stats, Tile, TileResult, Track, TrackResult, joined_cuts,
+    Aggregate, Aggregated, Control, Cursor, Density, DensityCounts, Explanation, Items, Order, Passages,
+    PassagesResult, QueryError, Stats, Tile, TileResult, Track, TrackResult, joined_cuts,
 };
 use meridian_store::seams::Random;
 use meridian_store::{CollectionStats, Gone, Settings, StoreError, Write, WriteError};
@@ -51,7 +51,7 @@ pub(crate) struct Partitioned {
 }
 
 impl Partitioned {
-    /// Of these partitions, in their order. There are two at least.
+    /// Of these partitions, in their order: two or more.
     pub(crate) fn new(parts: Vec<Arc<dyn Part>>) -> Partitioned {
         Partitioned { parts }
     }
@@ -273,7 +273,15 @@ impl Collection for Partitioned {
             stats.merge(&value.stats);
             found = found.saturating_add(value.returned);
         }
-        let returned = question.limit.map_or(found, |limit| found.min(limit as u64));
+        // What the merge of their rows gives.
+        let of_page = question.limit.map_or(found, |limit| found.min(limit as u64));
+        let returned = match (&question.order, &question.after) {
+            (Order::Near { k: Some(k), .. }, after) => {
+                let given = if let Some(Cursor::Near { given, .. }) = after { *given } else { 0 };
+                of_page.min((*k as u64).saturating_sub(given))
+            }
+            _ => of_page,
+        };
         Ok(Read { head: join(heads)?, value: Explanation { plan, stats, returned } })
     }
 

@@ -111,10 +111,12 @@ fn check_bucket(address: &str, repair: bool) -> Result<(), Failure> {
         return Err(Failure::Usage(what.to_owned()));
     }
     bucket_exists(address)?;
-    let bucket = meridian_bucket::open_to_look(address, &crate::calls::calls()?).map_err(|e| match e {
-        StoreError::Invalid(what) => Failure::Usage(format!("--bucket {address}: {what}")),
-        other => other.into(),
-    })?;
+    let bucket =
+        meridian_bucket::open_to_look(address, &crate::config::S3::default().options(), &crate::calls::calls()?)
+            .map_err(|e| match e {
+                StoreError::Invalid(what) => Failure::Usage(format!("--bucket {address}: {what}")),
+                other => other.into(),
+            })?;
     let found = meridian_store::bucket::check(&bucket, &Seams::real())?;
     found.problems.iter().for_each(|problem| say(&problem.to_string()));
     if !found.logs {

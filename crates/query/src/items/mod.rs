@@ -114,27 +114,27 @@ const FIRST_ROWS: usize = ENOUGH;
 /// Events of a later batch.
 const BATCH_ROWS: usize = 2048;
 /// Target size of a batch of large events in bytes: it is held while it is encoded.
-const BATCH_BYTES: usize = 1 << 20;
+pub(crate) const BATCH_BYTES: usize = 1 << 20;
 /// Large events of the first batch, whose size is not known yet.
-const FEW_ROWS: usize = 16;
+pub(crate) const FEW_ROWS: usize = 16;
 
 /// Events found and not read yet: all are found at once, and large ones read a few at a time.
 #[derive(Default)]
-struct Ahead {
-    picks: Vec<Pick>,
+pub(crate) struct Ahead {
+    pub(crate) picks: Vec<Pick>,
     /// One per pick, where the order is by distance.
-    distances: Vec<f64>,
+    pub(crate) distances: Vec<f64>,
 }
 
 impl Ahead {
     /// Takes out the first `events` of them.
-    fn take(&mut self, events: usize) -> Ahead {
+    pub(crate) fn take(&mut self, events: usize) -> Ahead {
         let picks = self.picks.split_off(events.min(self.picks.len()));
         let distances = self.distances.split_off(events.min(self.distances.len()));
         std::mem::replace(self, Ahead { picks, distances })
     }
 
-    fn held(&self) -> usize {
+    pub(crate) fn held(&self) -> usize {
         self.picks.capacity() * size_of::<Pick>() + self.distances.capacity() * size_of::<f64>()
     }
 }

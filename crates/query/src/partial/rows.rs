@@ -5,7 +5,7 @@ use super::envelope::{Envelope, Kind, Opened};
 use crate::control::{Control, Stats};
 use crate::cursor::{Cursor, SortValue};
 use crate::error::QueryError;
-use crate::items::{Found, Items, Order, Page};
+use crate::items::{Ahead, BATCH_BYTES, FEW_ROWS, Found, Items, Order, Page};
 use crate::natural::ENOUGH;
 use crate::sort::{SortKey, SortTarget};
 use arrow_array::builder::{BinaryBuilder, FixedSizeBinaryBuilder};
@@ -52,10 +52,14 @@ pub struct RowsSummary {
 /// begins.
 pub struct PartRows {
     found: Found,
+    /// Events that may still be found.
     left: usize,
+    ahead: Ahead,
     is_first: bool,
     /// Max number of events of the next batch.
     at_once: usize,
+    /// The same where they are large.
+    few: usize,
 }
 
 impl PartRows {
@@ -63,7 +67,8 @@ impl PartRows {
     pub fn of(snapshot: &Snapshot, question: &Items, control: &Control) -> Result<PartRows, QueryError> {
         let found = Found::new(snapshot, question, control)?;
         let left = Page::of(question).room_and_next();
-        Ok(PartRows { found, left, is_first: true, at_once: BATCH_ROWS })
+        let ahead = Ahead::default();
+        Ok(PartRows { found, left, ahead, is_first: true, at_once: BATCH_ROWS, few: FEW_ROWS })
     }
 
     /// The summary besides the rows; complete when they have ended.
@@ -78,23 +83,35 @@ impl PartRows {
 
     /// Drops what can be read again, before a wait of unknown length. Returns the bytes still held.
     pub fn rest(&mut self) -> usize {
-        self.found.rest()
+        self.found.rest() + self.ahead.held()
     }
 
     fn batch(&mut self) -> Result<Option<PartialRows>, QueryError> {
-        let want = self.left.min(if self.is_first { ENOUGH.min(self.at_once) } else { self.at_once });
-        if want == 0 {
-            return Ok(None);
+        if self.ahead.picks.is_empty() {
+            let want = self.left.min(if self.is_first { ENOUGH.min(self.at_once) } else { self.at_once });
+            if want == 0 {
+                return Ok(None);
+            }
+            let (picks, distances) = self.found.fill(want)?;
+            self.is_first = false;
+            // A short batch is the end, as with the finished rows.
+            self.left = if picks.len() < want.min(ENOUGH) { 0 } else { self.left - picks.len() };
+            self.ahead = Ahead { picks, distances };
         }
-        let (picks, distances) = self.found.fill(want)?;
-        self.is_first = false;
-        // A short batch is the end, as with the finished rows.
-        self.left = if picks.len() < want.min(ENOUGH) { 0 } else { self.left - picks.len() };
+        // The merge holds a batch of each partition.
+        let large = self.found.has_large(&self.ahead.picks);
+        let Ahead { picks, distances } = self.ahead.take(if large { self.few } else { usize::MAX });
         if picks.is_empty() {
             return Ok(None);
         }
         let cursors = self.found.cursors_of(&picks, &distances)?;
-        Ok(Some(PartialRows { batch: self.found.read(&picks)?, cursors }))
+        let batch = self.found.read(&picks)?;
+        if large {
+            // Slowly up and at once down: the next ones may be larger.
+            let fit = BATCH_BYTES * picks.len() / batch.bytes().max(1);
+            self.few = fit.clamp(1, 4 * picks.len()).min(BATCH_ROWS);
+        }
+        Ok(Some(PartialRows { batch, cursors }))
     }
 }
 
@@ -107,7 +124,7 @@ impl Iterator for PartRows {
         self.found.worked_since(started);
         // After an error no row may follow: the merge would take the rest for all.
         if !matches!(result, Some(Ok(_))) {
-            self.left = 0;
+            (self.left, self.ahead) = (0, Ahead::default());
         }
         result
     }

@@ -6,7 +6,7 @@ use super::log::BucketLog;
 use super::storage::BucketStorage;
 use super::{Bucket, ControlPlane, OWNER, ReadOnly, Survey, Terms, kind};
 use crate::error::{Problem, StoreError};
-use crate::options::Options;
+use crate::options::{Options, PARTITIONS_MAX};
 use crate::seams::{MemoryDisk, Registry, Seams, Storage};
 use crate::store::Store;
 use crate::stream::SharedLog;
@@ -61,8 +61,14 @@ pub fn check(bucket: &Arc<dyn Bucket>, seams: &Seams) -> Result<Checked, StoreEr
     };
     if logs {
         for (tenant, name) in &all {
-            let found = check_log(&read_only, seams, &storage, &Store::partition_dir(Path::new(ROOT), tenant, name));
-            problems.extend(found.unwrap_or_else(|error| vec![error]).iter().map(Problem::of));
+            let dir = |partition| Store::dir_of(Path::new(ROOT), tenant, name, partition);
+            // What is wrong with the first manifest is among the problems of its collection.
+            let first = storage.partition(&dir(0), 0).catalog.newest().ok().flatten();
+            let partitions = first.map_or(1, |first| first.manifest.settings.partitions.min(PARTITIONS_MAX));
+            for partition in 0..u32::from(partitions) {
+                let found = check_log(&read_only, seams, &storage, &dir(partition));
+                problems.extend(found.unwrap_or_else(|error| vec![error]).iter().map(Problem::of));
+            }
         }
     }
     problems.extend(check_shared(&read_only, seams)?.iter().map(Problem::of));

@@ -3,16 +3,17 @@
 use crate::catalog::disk::MANIFEST;
 use crate::catalog::manifest::Manifest;
 use crate::error::StoreError;
+use crate::options::PARTITIONS_MAX;
 use crate::store::Inner;
 use crate::store::damaged::{Damaged, RESTORED, RETRIED};
-use crate::store::folder::{Standing, clear, names, standing};
+use crate::store::folder::{Standing, names, standing};
 use crate::store::partitions::Partitions;
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::thread::Builder;
 
-/// Collections of a bucket that are opened at a time: each waits for some eighty calls, most of them one after the other.
-const OPENERS: usize = 8;
+/// Collections of a bucket, or partitions of one, that are opened at a time: each waits for some eighty calls, most of them one after the other.
+pub(super) const OPENERS: usize = 8;
 
 impl Inner {
     /// Opens every collection, and sets apart those that cannot be opened.
@@ -83,7 +84,7 @@ impl Inner {
         let dir = self.dir_of(tenant, name, 0);
         if let Some(registry) = self.common.storage.registry() {
             return match self.common.storage_of(&dir).catalog.newest()? {
-                Some(newest) => self.open_made(newest.manifest).map(Some),
+                Some(newest) => self.open_made(tenant, name, newest.manifest).map(Some),
                 None => registry.clear(&dir).map(|()| None),
             };
         }
@@ -101,15 +102,20 @@ impl Inner {
             // Never cleared: the files may be all that is left of acknowledged events.
             Standing::Lost(problem) => Err(StoreError::corrupt(&problem.path, problem.detail)),
             Standing::Made => match self.common.storage_of(&dir).catalog.newest()? {
-                Some(newest) => self.open_made(newest.manifest).map(Some),
+                Some(newest) => self.open_made(tenant, name, newest.manifest).map(Some),
                 None => Err(StoreError::corrupt(&dir.join(MANIFEST), "it is missing")),
             },
         }
     }
 
-    fn open_made(&self, first: Manifest) -> Result<Partitions, StoreError> {
-        let first = if first.making { self.complete_making(first)? } else { first };
-        self.open_partitions(&first)
+    fn open_made(&self, tenant: &str, name: &str, first: Manifest) -> Result<Partitions, StoreError> {
+        let partitions = first.settings.partitions;
+        if !(1..=PARTITIONS_MAX).contains(&partitions) {
+            let path = self.dir_of(tenant, name, 0).join(MANIFEST);
+            return Err(StoreError::corrupt(&path, format!("it says that there are {partitions} partitions")));
+        }
+        let first = if first.making { self.complete_making(tenant, name, first)? } else { first };
+        self.open_partitions(tenant, name, &first)
     }
 
     /// An error if a collection whose first partition is not there has others: these may hold events.

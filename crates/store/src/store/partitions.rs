@@ -14,9 +14,14 @@ use crate::recovery;
 use crate::seams::CommitError;
 use crate::store::Inner;
 use crate::store::folder::{Standing, clear, clear_partition, names, standing};
+use crate::store::opening::OPENERS;
 use meridian_model::{IdRole, Invalid, Mode, Schema};
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread::Builder;
 
 /// All partitions of a collection, in their order.
 pub type Partitions = Arc<[Arc<Collection>]>;
@@ -61,18 +66,24 @@ impl Inner {
         }
         let making = Manifest { making: true, ..first.clone() };
         recovery::begin(&self.common, &self.root, &dir, &making)?;
-        let made = self.complete_making(making).and_then(|first| self.open_partitions(&first));
-        if made.is_err() {
-            // A start would complete it, though its client was told that it failed. If this fails too, a start does.
-            let _ = self.end_first(&dir).and_then(|()| self.clear_dropped(tenant, name));
+        let made = self.complete_making(tenant, name, making);
+        let made = made.and_then(|first| self.open_partitions(tenant, name, &first));
+        if let Err(error) = &made {
+            if self.common.storage.registry().is_some() {
+                // Never undone: another process may have completed it since, and may hold events in it. It is opened again like any other.
+                self.set_apart(tenant, name, error);
+            } else {
+                // A start would complete it, though its client was told that it failed. If this fails too, a start does.
+                let _ = self.end_first(&dir).and_then(|()| self.clear_dropped(tenant, name));
+            }
         }
         made
     }
 
     /// Makes the partitions that a collection being made lacks, and notes that it exists.
-    pub(super) fn complete_making(&self, making: Manifest) -> Result<Manifest, StoreError> {
+    pub(super) fn complete_making(&self, tenant: &str, name: &str, making: Manifest) -> Result<Manifest, StoreError> {
         for partition in 1..u32::from(making.settings.partitions) {
-            let dir = self.dir_of(&making.tenant, &making.collection, partition);
+            let dir = self.dir_of(tenant, name, partition);
             if self.common.storage_of(&dir).catalog.newest()?.is_some() {
                 continue;
             }
@@ -85,7 +96,7 @@ impl Inner {
                 Err(error) => return Err(error),
             }
         }
-        let dir = self.dir_of(&making.tenant, &making.collection, 0);
+        let dir = self.dir_of(tenant, name, 0);
         let made = Manifest { making: false, next_file: making.next_file + 1, ..making.clone() };
         match self.common.storage_of(&dir).catalog.commit(making.version(), &made) {
             Ok(_) => Ok(made),
@@ -98,25 +109,51 @@ impl Inner {
     }
 
     /// Opens all partitions of a collection that exists, by a manifest of the first.
-    pub(super) fn open_partitions(&self, first: &Manifest) -> Result<Partitions, StoreError> {
-        let (tenant, name) = (first.tenant.as_str(), first.collection.as_str());
-        let mut opened = Vec::with_capacity(usize::from(first.settings.partitions));
-        for partition in 0..u32::from(first.settings.partitions) {
-            let dir = self.dir_of(tenant, name, partition);
-            let there = partition == 0
-                || match self.common.storage.registry() {
-                    Some(_) => self.common.storage_of(&dir).catalog.newest()?.is_some(),
-                    None => self.is_made(&dir)?,
-                };
-            if !there {
-                let detail = format!("partition {partition} of {} is missing", first.settings.partitions);
-                return Err(StoreError::corrupt(&dir.join(MANIFEST), detail));
+    pub(super) fn open_partitions(&self, tenant: &str, name: &str, first: &Manifest) -> Result<Partitions, StoreError> {
+        let partitions = u32::from(first.settings.partitions);
+        let together = self.common.options.background && self.common.storage.is_shared();
+        let openers = if together { OPENERS.min(partitions as usize) } else { 1 };
+        let (next, opened) = (AtomicU32::new(0), Mutex::new(BTreeMap::new()));
+        let work = || {
+            // Relaxed: each number is taken once, and nothing else depends on it.
+            loop {
+                let partition = next.fetch_add(1, Ordering::Relaxed);
+                if partition >= partitions {
+                    return;
+                }
+                let result = self.open_partition(tenant, name, (partition, partitions));
+                opened.lock().insert(partition, result);
             }
-            let partition = recovery::open(&self.common, &dir)?;
-            opened.push(Collection::new(tenant, name, partition, self.wake.clone()));
-        }
+        };
+        std::thread::scope(|scope| {
+            // Without a thread, or with fewer of them, the others open the rest.
+            (1..openers).for_each(|_| drop(Builder::new().spawn_scoped(scope, work)));
+            work();
+        });
+        let opened: Vec<Arc<Collection>> = opened.into_inner().into_values().collect::<Result<_, _>>()?;
         align(&opened)?;
         Ok(opened.into())
+    }
+
+    /// Opens a partition, which is there.
+    fn open_partition(
+        &self,
+        tenant: &str,
+        name: &str,
+        (partition, partitions): (u32, u32),
+    ) -> Result<Arc<Collection>, StoreError> {
+        let dir = self.dir_of(tenant, name, partition);
+        let there = partition == 0
+            || match self.common.storage.registry() {
+                Some(_) => self.common.storage_of(&dir).catalog.newest()?.is_some(),
+                None => self.is_made(&dir)?,
+            };
+        if !there {
+            let detail = format!("partition {partition} of {partitions} is missing");
+            return Err(StoreError::corrupt(&dir.join(MANIFEST), detail));
+        }
+        let partition = recovery::open(&self.common, &dir)?;
+        Ok(Collection::new(tenant, name, partition, self.wake.clone()))
     }
 
     /// Whether a folder holds a partition.
@@ -136,13 +173,8 @@ impl Inner {
         Ok(found.iter().filter_map(|name| number_of(name)).filter(|partition| *partition > 0).collect())
     }
 
-    /// Marks the first partition as dropped: from here on there is no such collection.
+    /// Marks the first partition in a data folder as dropped: from here on there is no such collection.
     pub(super) fn end_first(&self, dir: &Path) -> Result<(), StoreError> {
-        if self.common.storage.registry().is_some() {
-            let catalog = self.common.storage_of(dir).catalog;
-            let newest = catalog.newest()?.map_or(0, |newest| newest.manifest.version());
-            return Ok(catalog.end(newest)?);
-        }
         let disk = self.common.seams.disk.as_ref();
         // The rename is the drop: from here on a crash leaves a folder that the next start clears.
         let (from, to) = (dir.join(MANIFEST), dir.join(DROPPED));

@@ -265,3 +265,32 @@ fn an_owner_takes_all_partitions_over_and_a_reader_follows_them() {
     let partitions = third.partitions("t", "c").unwrap();
     assert_eq!((partitions.len(), partitions.iter().map(|p| p.stats().events).sum::<u64>()), (2, 0));
 }
+
+#[test]
+fn a_check_of_a_bucket_reads_the_log_of_every_partition() {
+    for harmed in 0..PARTITIONS {
+        let bucket = MemoryBucket::new();
+        let owner = shared(&bucket, 1);
+        owner.create("t", "c", schema(IdRole::Given), several()).unwrap();
+        // Two groups each: the end of a log that is gone looks like one that was never written.
+        fill(&owner);
+        for partition in owner.partitions("t", "c").unwrap().iter() {
+            partition.write(Write::new(batch(&partition.schema(), &events(700, 701)))).unwrap();
+        }
+        let check = || {
+            let bucket: Arc<dyn meridian_store::Bucket> = Arc::new(bucket.clone());
+            meridian_store::bucket::check(&bucket, &Seams::real()).unwrap().problems
+        };
+        assert_eq!(check(), []);
+        let folder = format!("tenants/t/c/p{harmed}/00000000/wal/");
+        let logs = bucket.objects().into_iter().map(|(name, _)| name).filter(|name| name.starts_with(&folder));
+        // Before the last: what is lost at the end cannot be told from what never was.
+        let logs: Vec<String> = logs.collect();
+        assert!(logs.len() > 1, "{logs:?}");
+        bucket.harm(&logs[logs.len() - 2], Some(vec![7; 40]));
+        let problems = check();
+        assert!(!problems.is_empty(), "partition {harmed}");
+        assert!(problems.iter().all(|problem| problem.path.to_string_lossy().contains(&folder)), "{problems:?}");
+        drop(owner);
+    }
+}

@@ -144,7 +144,7 @@ proptest! {
         let world = world(kind, &steps);
         let (schema, control) = (world.one.schema(), world.control());
         let predicate = predicate(filter, &schema);
-        same!(world, |c: &dyn Collection| (c.stats().events, c.stats().bounds, c.schema()));
+        same!(world, |c: &dyn Collection| (c.stats().events, c.schema()));
         prop_assert_eq!(world.many.settings().partitions, PARTITIONS);
 
         let all_of = Items { predicate: predicate.clone(), ..Items::all(&schema) };
