@@ -10,7 +10,7 @@
 use super::question::Question;
 use crate::ask::Pin;
 use crate::problem::{Kind, Problem, Result};
-use meridian_model::{Seq, Vector};
+use meridian_model::Seqs;
 use meridian_query::Cursor;
 use ring::hmac::{self, HMAC_SHA256, Key};
 use ring::rand::SystemRandom;
@@ -35,8 +35,8 @@ pub struct Ticket {
     pub tenant: String,
     /// The question.
     pub question: Question,
-    /// The snapshot that the answer is read from, as the numbers of its partitions; `None`: the newest by then.
-    pub snapshot: Option<Vector<u64>>,
+    /// The snapshot that the answer is read from; `None`: the newest by then.
+    pub snapshot: Option<Seqs>,
     /// The part of the answer, as the bytes of the cursors before it and at its end.
     pub part: (Option<Vec<u8>>, Option<Vec<u8>>),
     /// When it ends, in microseconds since 1970.
@@ -52,7 +52,7 @@ impl Ticket {
         let (after, until) = &self.part;
         Ok(Pin {
             tenant: self.tenant.clone(),
-            snapshot: self.snapshot.as_ref().map(|numbers| numbers.map(Seq)),
+            snapshot: self.snapshot.clone(),
             after: after.as_deref().map(read).transpose()?,
             until: until.as_deref().map(read).transpose()?,
         })
@@ -116,12 +116,13 @@ fn wrong(why: &str) -> Problem {
 mod tests {
     use super::*;
     use crate::flight::question::Kind as Of;
+    use meridian_model::Seq;
     use proptest::prelude::*;
 
     fn ticket() -> Ticket {
         let question = Question { collection: "quakes".into(), kind: Of::Items, query: "limit=3".into() };
         let part = (None, Some(vec![0; 25]));
-        Ticket { tenant: "default".into(), question, snapshot: Some(Vector::one(7)), part, expires: 1_000 }
+        Ticket { tenant: "default".into(), question, snapshot: Some(Seqs::one(Seq(7))), part, expires: 1_000 }
     }
 
     #[test]

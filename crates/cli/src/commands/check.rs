@@ -1,7 +1,11 @@
 //! `meridian check`: everything in a data folder, or in the bucket of a cluster, read and verified.
 
 use crate::args::{bucket_exists, folder_exists};
+#[cfg(feature = "cluster")]
+use crate::calls::calls;
 use crate::collection::TENANT;
+#[cfg(feature = "cluster")]
+use crate::config::{Config, S3};
 use crate::failure::Failure;
 use crate::output::say;
 use clap::Args;
@@ -9,7 +13,7 @@ use clap::Args;
 use meridian_store::StoreError;
 use meridian_store::seams::Seams;
 use meridian_store::{Options, Repair, Store};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Read everything in a data folder or a bucket and verify every checksum and tree
 #[derive(Args, Debug)]
@@ -36,9 +40,12 @@ pub struct CheckArgs {
     /// First repair collections that cannot be opened, are incomplete, refuse writes or have unreadable events
     #[arg(long)]
     pub repair: bool,
-    /// Check the bucket of a cluster instead, file://DIR
+    /// Check the bucket of a cluster instead, file://DIR or s3://BUCKET/PREFIX
     #[arg(long, value_name = "ADDRESS", conflicts_with = "data")]
     pub bucket: Option<String>,
+    /// Settings of a process of the cluster, in TOML: they say how the store of --bucket s3://… is reached
+    #[arg(long, value_name = "FILE", requires = "bucket")]
+    pub config: Option<PathBuf>,
 }
 
 /// Reports what a repair found, did and misses.
@@ -52,7 +59,7 @@ fn tell(repair: &Repair) {
 /// Runs the command.
 pub fn run(args: &CheckArgs) -> Result<(), Failure> {
     if let Some(bucket) = &args.bucket {
-        return check_bucket(bucket, args.repair);
+        return check_bucket(bucket, args.config.as_deref(), args.repair);
     }
     folder_exists(&args.data, "")?;
     // Opening an empty folder would make it a data folder.
@@ -105,18 +112,17 @@ fn count_text(problems: usize) -> String {
 
 /// Checks a bucket.
 #[cfg(feature = "cluster")]
-fn check_bucket(address: &str, repair: bool) -> Result<(), Failure> {
+fn check_bucket(address: &str, config: Option<&Path>, repair: bool) -> Result<(), Failure> {
     if repair {
         let what = "--repair: objects in a bucket are not repaired: put damaged ones back from a copy of the bucket";
         return Err(Failure::Usage(what.to_owned()));
     }
     bucket_exists(address)?;
-    let bucket =
-        meridian_bucket::open_to_look(address, &crate::config::S3::default().options(), &crate::calls::calls()?)
-            .map_err(|e| match e {
-                StoreError::Invalid(what) => Failure::Usage(format!("--bucket {address}: {what}")),
-                other => other.into(),
-            })?;
+    let s3 = config.map(Config::read).transpose()?.map_or_else(S3::default, |config| config.cluster.s3).options();
+    let bucket = meridian_bucket::open_to_look(address, &s3, &calls()?).map_err(|e| match e {
+        StoreError::Invalid(what) => Failure::Usage(format!("--bucket {address}: {what}")),
+        other => other.into(),
+    })?;
     let found = meridian_store::bucket::check(&bucket, &Seams::real())?;
     found.problems.iter().for_each(|problem| say(&problem.to_string()));
     if !found.logs {
@@ -130,7 +136,7 @@ fn check_bucket(address: &str, repair: bool) -> Result<(), Failure> {
 }
 
 #[cfg(not(feature = "cluster"))]
-fn check_bucket(address: &str, _: bool) -> Result<(), Failure> {
+fn check_bucket(address: &str, _: Option<&Path>, _: bool) -> Result<(), Failure> {
     bucket_exists(address)?;
     Err(Failure::Usage(format!("--bucket {address}: this program was built without the feature `cluster`")))
 }
