@@ -73,10 +73,7 @@ impl Service {
             .with_total_records(rows.and_then(|rows| i64::try_from(rows).ok()).unwrap_or(-1))
             .with_ordered(is_ordered);
         info.schema = schema.into();
-        let whole = Ticket {
-            snapshot: snapshot.as_ref().map(|seqs| seqs.map(|seq| seq.0)),
-            ..self.ticket(call, asked.question)
-        };
+        let whole = Ticket { snapshot: snapshot.clone(), ..self.ticket(call, asked.question) };
         let places: Vec<Vec<u8>> = cuts.iter().map(meridian_query::Cursor::to_bytes).collect();
         // From each place to the next one, and beyond the last.
         for part in 0..=places.len() {
