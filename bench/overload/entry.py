@@ -1,4 +1,5 @@
-"""What identity, admission and metering together cost a small question: a build without tokens beside this one, asked with a token."""
+"""What identity, admission and metering together cost a small question: a build without tokens beside this one, asked with a token. That difference has
+all that came between the two builds. So this build is also held against itself, asked without a token and with one."""
 
 import importlib.util
 import os
@@ -51,4 +52,5 @@ def entry(options):
     need(before)
     module = pairs()
     found = module.compared(before, MERIDIAN, [PART], options.entry_rounds, options.entry_seconds, tenant=True)
-    return {"before": BEFORE if not options.before else str(before), "rounds": options.entry_rounds, "seconds": options.entry_seconds, "quotas": module.QUOTAS, "figures": found[PART]}
+    same = module.compared(MERIDIAN, MERIDIAN, [PART], options.entry_rounds, options.entry_seconds, tenant=True)
+    return {"same": same[PART], "before": BEFORE if not options.before else str(before), "rounds": options.entry_rounds, "seconds": options.entry_seconds, "quotas": module.QUOTAS, "figures": found[PART]}

@@ -197,13 +197,16 @@ def restart(found):
 
 
 def entry(found):
-    figures = found["figures"]
-    middle = {side: statistics.median(cpu) for side, cpu in figures["cpu_us"].items()}
     ratio = lambda one: f"{one['middle']:.3f} ({one['low']:.3f} to {one['high']:.3f})"
     quotas = ", ".join(found["quotas"])
-    return [f"Near questions at 0.5 km from 50 connections. Before: commit {found['before']}, without tokens, tenants and quotas. Now: each request with a token, of a tenant with the quotas {quotas}. {found['rounds']} rounds of "
+    def row(name, figures):
+        middle = {side: statistics.median(cpu) for side, cpu in figures["cpu_us"].items()}
+        return [name, f"{middle['old']:.1f}", f"{middle['new']:.1f}", f"**{ratio(figures['cpu'])}**", ratio(figures["rate"])]
+
+    rows = [row(f"commit {found['before']}", found["figures"]), *([row("this build, without a token", found["same"])] if "same" in found else [])]
+    return [f"Near questions at 0.5 km from 50 connections. Before: commit {found['before']}, without tokens, tenants and quotas, and all else that came since. Now: each request with a token, of a tenant with the quotas {quotas}. {found['rounds']} rounds of "
             f"{found['seconds']:g} s, in turns; the median ratio of the pairs, and the quartiles.", "",
-            *table(["CPU µs an answer, before", "now", "now / before", "rate, now / before"], [[f"{middle['old']:.1f}", f"{middle['new']:.1f}", f"**{ratio(figures['cpu'])}**", ratio(figures["rate"])]])]
+            *table(["compared with", "CPU µs an answer, there", "with a token", "ratio", "rate, ratio"], rows)]
 
 
 AGAIN = {"never": "leave", "impatient": "again at once", "obedient": "again when told"}
