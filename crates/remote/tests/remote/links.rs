@@ -131,12 +131,17 @@ fn an_owner_whose_lease_has_ended_shows_nothing_though_no_other_was_heard_of() {
     // Nothing is absent, and nothing is deleted.
     assert!(world.remote.collection(TENANT, "others").is_err());
     assert!(ours.delete(&["id1".to_owned()]).is_err());
+    // Nor does it refuse ids that are there, as they may be deleted by now.
+    let write = || ours.write(Write::new(ships(&ours.schema(), &fleet(3)))).unwrap_err();
+    let refused = write();
+    assert!(matches!(refused, WriteError::Busy(_)), "{refused:?}");
     assert!(theirs.event("id1").unwrap().value.is_some());
     owns.store(true, Ordering::Relaxed);
     assert!(ours.event("id1").unwrap().value.is_some());
+    let refused = write();
+    assert!(matches!(refused, WriteError::Conflict { .. }), "{refused:?}");
     // A write to a collection that it does not have, as the next owner may.
     assert!(world.embedded.remove(TENANT, "ships").unwrap());
-    let write = || ours.write(Write::new(ships(&ours.schema(), &fleet(3)))).unwrap_err();
     owns.store(false, Ordering::Relaxed);
     let refused = write();
     assert!(matches!(refused, WriteError::Busy(_)), "{refused:?}");

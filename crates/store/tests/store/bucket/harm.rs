@@ -270,6 +270,9 @@ fn a_log_that_does_not_answer_is_no_broken_disk() {
     assert!(matches!(&unknown, WriteError::Unknown(why) if why.contains("log of the cluster")), "{unknown:?}");
     let refused = written(2).unwrap_err();
     assert!(matches!(&refused, WriteError::Busy(why) if why.contains("log of the cluster")), "{refused:?}");
+    let short = Settings { retention: Some(Duration::from_secs(1)), ..Settings::default() };
+    let changed = c.set_settings(short).unwrap_err();
+    assert!(matches!(&changed, StoreError::Busy(why) if why.contains("log of the cluster")), "{changed:?}");
     for error in [unknown, refused] {
         assert!(!error.to_string().contains("disk"), "{error}");
     }
