@@ -8,6 +8,7 @@ use crate::store::{Store, naming, partitions};
 use meridian_model::schema::validate_name;
 use meridian_model::{Invalid, Schema, SeqLayout};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 impl Store {
     /// Makes a collection. Returns its first partition.

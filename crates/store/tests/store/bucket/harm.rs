@@ -114,6 +114,23 @@ fn a_manifest_that_is_gone_while_its_owner_runs_is_followed_by_the_next() {
 }
 
 #[test]
+fn a_partition_that_is_gone_is_named_and_its_collection_is_not_absent() {
+    let bucket = MemoryBucket::new();
+    let store = open(&bucket).unwrap();
+    store.create("t", "c", schema(IdRole::Given), Settings { partitions: 2, ..Settings::default() }).unwrap();
+    drop(store);
+    for (name, _) in bucket.objects().iter().filter(|(name, _)| name.contains("/p1/")) {
+        bucket.harm(name, None);
+    }
+    let reader = Store::open_read_only(options(), seams(), Arc::new(bucket.clone())).unwrap();
+    for store in [reader, open(&bucket).unwrap()] {
+        assert!(store.collection("t", "c").is_none());
+        let damaged = store.why_damaged("t", "c").expect("it is there, and damaged").to_string();
+        assert!(damaged.contains("partition 1 of 2 is missing"), "{damaged}");
+    }
+}
+
+#[test]
 fn a_reader_never_goes_back_to_an_older_manifest() {
     let bucket = MemoryBucket::new();
     let owner = Process::first(&bucket);
