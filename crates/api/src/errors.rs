@@ -79,9 +79,7 @@ pub fn store_problem(error: StoreError) -> Problem {
             Problem::new(Kind::StorageUnavailable, "the server's data folder cannot be written to")
         }
         StoreError::Busy(detail) | StoreError::Unknown(detail) => Problem::new(Kind::Overloaded, detail),
-        StoreError::Closed => {
-            Problem::new(Kind::NotFound, "the collection was removed, or the server is shutting down")
-        }
+        StoreError::Closed => Problem::new(Kind::NotFound, "the collection was removed"),
         error if error.is_full() => {
             tracing::error!(%error, "the disk is full");
             Problem::new(Kind::StorageUnavailable, "the server's disk is full")
@@ -141,9 +139,7 @@ pub fn write_problem(collection: &dyn Collection, error: WriteError) -> Problem 
             let detail = format!("{stored} of the events are stored, and not the others: {}", why.detail());
             Problem::new(why.kind(), detail).with("stored", stored)
         }
-        WriteError::Closed => {
-            Problem::new(Kind::NotFound, "the collection was removed, or the server is shutting down")
-        }
+        WriteError::Closed => Problem::new(Kind::NotFound, "the collection was removed"),
     }
 }
 

@@ -81,11 +81,17 @@ pub fn events(body: Body) -> Response {
     (headers, body).into_response()
 }
 
-/// Sets the headers for the snapshot and its age.
+/// Sets the headers for the snapshot and its age, in whole seconds.
 pub fn set_snapshot(headers: &mut HeaderMap, snapshot: &Seqs, age: Duration, consistency: &'static str) {
     insert(headers, SNAPSHOT.clone(), &snapshot.to_id());
-    headers.insert(header::AGE, HeaderValue::from(age.as_secs()));
+    headers.insert(header::AGE, HeaderValue::from(seconds(age, consistency)));
     headers.insert(CONSISTENCY.clone(), HeaderValue::from_static(consistency));
+}
+
+/// An age as it is stated. An answer that may miss newer writes is no younger than that: rounded down, it would claim writes of the last second.
+fn seconds(age: Duration, consistency: &str) -> u64 {
+    let begun = consistency == "eventual" && age.subsec_nanos() > 0;
+    age.as_secs() + u64::from(begun)
 }
 
 /// Sets the headers of every read: the snapshot, its age, and what is missing.
@@ -123,4 +129,22 @@ pub fn insert(headers: &mut HeaderMap, name: HeaderName, value: &str) {
 /// A response without a body.
 pub fn no_content() -> Response {
     StatusCode::NO_CONTENT.into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use meridian_model::Seq;
+
+    #[test]
+    fn an_answer_claims_no_write_that_it_may_miss() {
+        for (micros, eventual, immediate) in [(0, 0, 0), (1, 1, 0), (2_900_000, 3, 2), (3_000_000, 3, 3)] {
+            let of = |consistency| {
+                let mut headers = HeaderMap::new();
+                set_snapshot(&mut headers, &Seqs::one(Seq(7)), Duration::from_micros(micros), consistency);
+                headers[header::AGE].to_str().unwrap().parse::<u64>().unwrap()
+            };
+            assert_eq!((of("eventual"), of("immediate")), (eventual, immediate), "{micros} us");
+        }
+    }
 }

@@ -339,7 +339,7 @@ fn a_server_that_only_reads_says_how_old_its_answers_are_and_waits_for_a_write()
     };
     // Nothing is written any more. However long ago the last write was, all of it is known to be there.
     std::thread::sleep(Duration::from_secs(4));
-    ages_to(&|age| age <= 2);
+    ages_to(&|age| age <= 3);
     // What was never written does not come.
     let request = agent().get(format!("{}{aggregate}&timeout=300", scan.url)).header("Meridian-After", "1000000");
     let mut response = request.call().unwrap();

@@ -77,12 +77,20 @@ pub enum StoreError {
     /// Another process writes the collection now: this one has to stop.
     #[error("{0}")]
     Fenced(String),
-    /// The store or the collection was closed.
+    /// The collection was dropped, or a job was cancelled.
     #[error("the collection is closed")]
     Closed,
 }
 
+/// What a store says that has let go of its collections, which are there still.
+const CLOSES: &str = "the server is shutting down, or another one takes its collections over: try again";
+
 impl StoreError {
+    /// The refusal of a store that was closed.
+    pub(crate) fn closes() -> StoreError {
+        StoreError::Busy(CLOSES.to_owned())
+    }
+
     pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StoreError {
         move |source| StoreError::Io { action, path: path.to_owned(), source }
     }
@@ -172,12 +180,17 @@ pub enum WriteError {
         /// Why the others are not.
         why: Box<WriteError>,
     },
-    /// The collection was closed or dropped.
+    /// The collection was dropped.
     #[error("the collection is closed")]
     Closed,
 }
 
 impl WriteError {
+    /// The refusal of a collection whose store was closed.
+    pub(crate) fn closes() -> WriteError {
+        WriteError::Busy(CLOSES.to_owned())
+    }
+
     /// The refusal of a collection that takes no writes. `reopens`: until its process has opened it again, or another one has.
     pub(crate) fn refused(why: &str, reopens: bool) -> WriteError {
         if reopens { WriteError::Busy(why.to_owned()) } else { WriteError::Refused(why.to_owned()) }

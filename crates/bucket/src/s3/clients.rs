@@ -32,14 +32,16 @@ const CREDENTIALS: [(&str, AmazonS3ConfigKey); 10] = [
     ("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", AmazonS3ConfigKey::ContainerAuthorizationTokenFile),
 ];
 
-/// Three clients of one bucket.
+/// Four clients of one bucket.
 ///
 /// `object_store` sends a call again after a 5xx or a broken connection, and a create that took effect is then answered "exists". Above, that
 /// is told from another process's object by reading back. It could not be told how many attempts are still on their way, nor could the
 /// deadline of an attempt be kept. So what changes the bucket is sent once, and what only reads is sent again.
 pub(super) struct Clients {
-    /// Reads, and parts of uploads: sending them twice changes nothing.
+    /// Reads, and the beginning and the end of an upload without an object: sending them twice changes nothing.
     pub(super) reads: AmazonS3,
+    /// Parts of uploads, sent again too. The store says nothing until it has all of a part, which takes long on a slow line.
+    pub(super) parts: AmazonS3,
     /// Creates and deletes, each sent once.
     pub(super) writes: AmazonS3,
     /// Completes uploads, once and only where the name is free. `object_store` has no such call: here each call has the condition.
@@ -93,12 +95,13 @@ impl Clients {
             Some(credentials) => builder.clone().with_credentials(credentials),
             None => from_environment(builder.clone()),
         };
-        let reads = build(named, patient.clone().with_read_timeout(SILENCE), again)?;
+        let reads = build(named, patient.clone().with_read_timeout(SILENCE), again.clone())?;
         // Of one origin, so that they are asked for once.
         let builder = builder.with_credentials(reads.credentials().clone());
+        let parts = build(builder.clone(), patient.clone(), again)?;
         let writes = build(builder.clone(), patient.clone(), once.clone())?;
         let completes = build(builder, patient.with_default_headers(condition), once)?;
-        Ok(Clients { reads, writes, completes })
+        Ok(Clients { reads, parts, writes, completes })
     }
 }
 

@@ -8,6 +8,9 @@ use std::io::{self, ErrorKind};
 /// Max characters of a store's own words in a message.
 const WORDS_MAX: usize = 300;
 
+/// What the addresses begin with where machines of clouds give credentials.
+const CREDENTIALS_AT: &str = "//169.254.";
+
 /// A bucket, as messages name it.
 #[derive(Debug, Clone)]
 pub(super) struct Place {
@@ -118,8 +121,8 @@ impl Place {
             cause = source.source();
         }
         let endpoint = &self.endpoint;
-        // The addresses where machines of clouds ask for credentials.
-        if text.contains("//169.254.") {
+        // The addresses where machines of clouds ask for credentials. Of a store at such an address it would be a lost answer.
+        if text.contains(CREDENTIALS_AT) && !endpoint.contains(CREDENTIALS_AT) {
             let detail = "there are no credentials: expected cluster.s3.access_key_file and cluster.s3.secret_key_file, or \
                           AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or a role of this machine";
             return io::Error::new(ErrorKind::PermissionDenied, detail);
@@ -247,5 +250,9 @@ mod tests {
             assert!(error.to_string().contains("a \"b\""), "{error}");
         }
         assert!(!certain(&answer("status code: 502: <html>Bad gateway</html>")));
+        // A store at an address of the link, whose answer was lost.
+        let link = Place { endpoint: "http://169.254.7.7:9000".to_owned(), ..place() };
+        let lost = "Error performing PUT http://169.254.7.7:9000/events/a".to_owned();
+        assert!(!certain(&link.error(&Error::Generic { store: "S3", source: lost.into() })));
     }
 }

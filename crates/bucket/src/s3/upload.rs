@@ -36,15 +36,14 @@ impl S3Upload {
 
     /// Sends the part that is full. One at a time: memory for one, and the next while it is filled.
     pub(super) fn send(&mut self) -> io::Result<()> {
-        let store = self.bucket.clients.reads.clone();
         if self.parts.is_none() {
             let key = self.bucket.key(&self.name)?;
-            let (begun, at) = (store.clone(), key.clone());
+            let (begun, at) = (self.bucket.clients.reads.clone(), key.clone());
             let id = self.bucket.wait(LARGE, async move { begun.create_multipart(&at).await })?;
             self.parts = Some(Parts { key, id, sent: Vec::new() });
         }
         let Some(parts) = &mut self.parts else { return Err(io::Error::other("an upload lost its parts")) };
-        let bytes = PutPayload::from_bytes(self.part.split().freeze());
+        let (store, bytes) = (self.bucket.clients.parts.clone(), PutPayload::from_bytes(self.part.split().freeze()));
         let (key, id, number) = (parts.key.clone(), parts.id.clone(), parts.sent.len());
         let sent = self.bucket.wait(LARGE, async move { store.put_part(&key, &id, number, bytes).await })?;
         parts.sent.push(sent);

@@ -119,11 +119,12 @@ fn check_bucket(address: &str, config: Option<&Path>, repair: bool) -> Result<()
     }
     bucket_exists(address)?;
     let s3 = config.map(Config::read).transpose()?.map_or_else(S3::default, |config| config.cluster.s3).options();
-    let bucket = meridian_bucket::open_to_look(address, &s3, &calls()?).map_err(|e| match e {
+    let of_bucket = |error: StoreError| match error {
         StoreError::Invalid(what) => Failure::Usage(format!("--bucket {address}: {what}")),
         other => other.into(),
-    })?;
-    let found = meridian_store::bucket::check(&bucket, &Seams::real())?;
+    };
+    let bucket = meridian_bucket::open_to_look(address, &s3, &calls()?).map_err(of_bucket)?;
+    let found = meridian_store::bucket::check(&bucket, &Seams::real()).map_err(of_bucket)?;
     found.problems.iter().for_each(|problem| say(&problem.to_string()));
     if !found.logs {
         say("the log in NATS is not checked: an owner names what it lacks");

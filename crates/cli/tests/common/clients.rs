@@ -39,8 +39,7 @@ impl Fate {
             Ok(answer) if (200..300).contains(&answer.status) => Fate::Done(answer),
             Ok(answer) if answer.status == 404 && answer.body.contains("there is no event") => Fate::Absent,
             Ok(Answer { status, body, .. }) => {
-                let stops = status == 404 && body.contains("is shutting down");
-                assert!(stops || matches!(status, 408 | 429 | 500..), "a good request got {status}: {body}");
+                assert!(matches!(status, 408 | 429 | 500..), "a good request got {status}: {body}");
                 Fate::Unknown(status.to_string())
             }
             Err(why) => Fate::Unknown(why.split(':').next().unwrap_or_default().to_owned()),

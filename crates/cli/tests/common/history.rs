@@ -136,10 +136,10 @@ impl Chain {
         }
         let missing = answer.header("meridian-missing");
         assert_eq!(missing, None, "nothing was damaged; {when}");
-        // What was acknowledged by then has to be there. A server's `Age` is in whole seconds, rounded down.
+        // What was acknowledged by then has to be there. A server's `Age` is in whole seconds, rounded up.
         let due = match answer.header("meridian-consistency") {
             Some("immediate") => Some(begun),
-            Some("eventual") => begun.checked_sub(Duration::from_secs(age(&answer) + 1)),
+            Some("eventual") => begun.checked_sub(Duration::from_secs(age(&answer))),
             other => panic!("the answer says {other:?} of its consistency; {when}"),
         };
         let found = events(&answer.body, when);

@@ -28,6 +28,7 @@ pub(super) async fn act(owner: &Arc<Owner>, call: Call<Do>) -> Vec<Bytes> {
     let cancel = CancelOnDrop(CancelFlag::new());
     let control = (owner.options.control)(call.left(), cancel.0.clone());
     let (inner, within, ask) = (owner.clone(), control.clone(), call.ask);
+    let lists = matches!(ask, Do::Describe { .. } | Do::List { .. } | Do::Damaged { .. } | Do::WhyDamaged { .. });
     let slots = match ask {
         Do::DeleteMatching { .. } => &owner.running,
         _ => &owner.acting,
@@ -35,7 +36,11 @@ pub(super) async fn act(owner: &Arc<Owner>, call: Call<Do>) -> Vec<Bytes> {
     let (current, _span) = owner.span(call.trace.as_deref(), "act");
     let done = owner.run(slots, &control, move || run(&inner, ask, &within));
     match observe::within(current, done).await {
-        Ok(replies) => replies,
+        Ok(replies) => match owner.still() {
+            // What is not there may be elsewhere by now.
+            Err(fault) if lists => one(Err::<(), Fault>(fault)),
+            _ => replies,
+        },
         Err(fault) => one(Err::<(), Fault>(fault)),
     }
 }

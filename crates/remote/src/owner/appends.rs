@@ -211,7 +211,14 @@ async fn write(owner: &Owner, put: Put, columns: &RecordBatch, deadline: Instant
             .await
             .map_err(|e| Fault::internal(format!("the write failed: {e}")))??,
     };
-    Ok(queued.await?)
+    match queued.await {
+        // Refused by what is here, where another owner may have changed it since. Nothing is stored.
+        Err(error @ (WriteError::Conflict { .. } | WriteError::KeyReused { .. } | WriteError::Changed)) => {
+            owner.still()?;
+            Err(error.into())
+        }
+        done => Ok(done?),
+    }
 }
 
 /// Waits until a flush has made room in memory, for as long as a write may wait.

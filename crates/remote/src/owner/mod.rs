@@ -113,10 +113,19 @@ impl Owner {
         let found = self.backend.collection(&place.tenant, &place.name)?;
         match found.filter(|collection| collection.created() == place.made) {
             Some(collection) => Ok(collection),
-            None => Err(match self.backend.why_damaged(&place.tenant, &place.name)? {
-                Some(damaged) => Fault::Damaged(damaged.into()),
-                None => Fault::Closed,
-            }),
+            None => match self.backend.why_damaged(&place.tenant, &place.name)? {
+                Some(damaged) => Err(Fault::Damaged(damaged.into())),
+                None => self.still().and(Err(Fault::Closed)),
+            },
+        }
+    }
+
+    /// Whether what was just found absent is. A store that closes lets go of its collections, and a former owner has none that were made
+    /// since: in both cases the next owner is to be asked.
+    fn still(&self) -> Result<(), Fault> {
+        match !*self.closing.borrow() && (self.options.owns)() {
+            true => Ok(()),
+            false => Err(Fault::Unavailable("the server that was asked no longer owns the data: try again".to_owned())),
         }
     }
 
@@ -189,7 +198,10 @@ pub async fn serve(
         });
     let mut server = std::pin::pin!(server);
     tokio::select! {
-        served = &mut server => return served.map_err(io::Error::other),
+        served = &mut server => {
+            close.send_replace(true);
+            return served.map_err(io::Error::other);
+        }
         () = stop => drop(close.send(true)),
     }
     // Streams that never end by themselves see `closing`; what still runs after the grace is cut.

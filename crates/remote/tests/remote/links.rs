@@ -2,7 +2,7 @@
 
 use super::proxy::Proxy;
 use super::world::{Owner, PATIENCE, TENANT, World, control, fleet, gateway, ships, store};
-use meridian_backend::{At, Backend, Collection, Rows, StoreError, Write};
+use meridian_backend::{At, Backend, Collection, Rows, StoreError, Write, WriteError};
 use meridian_model::IdRole;
 use meridian_observe::{Current, EndedSpan, Figures, Kind, Sampling, SpanSink, Tracer};
 use meridian_query::{CancelFlag, Control, Items, QueryError};
@@ -131,9 +131,23 @@ fn an_owner_whose_lease_has_ended_shows_nothing_though_no_other_was_heard_of() {
     // Nothing is absent, and nothing is deleted.
     assert!(world.remote.collection(TENANT, "others").is_err());
     assert!(ours.delete(&["id1".to_owned()]).is_err());
+    // Nor does it refuse ids that are there, as they may be deleted by now.
+    let write = || ours.write(Write::new(ships(&ours.schema(), &fleet(3)))).unwrap_err();
+    let refused = write();
+    assert!(matches!(refused, WriteError::Busy(_)), "{refused:?}");
     assert!(theirs.event("id1").unwrap().value.is_some());
     owns.store(true, Ordering::Relaxed);
     assert!(ours.event("id1").unwrap().value.is_some());
+    let refused = write();
+    assert!(matches!(refused, WriteError::Conflict { .. }), "{refused:?}");
+    // A write to a collection that it does not have, as the next owner may.
+    assert!(world.embedded.remove(TENANT, "ships").unwrap());
+    owns.store(false, Ordering::Relaxed);
+    let refused = write();
+    assert!(matches!(refused, WriteError::Busy(_)), "{refused:?}");
+    owns.store(true, Ordering::Relaxed);
+    let gone = write();
+    assert!(matches!(gone, WriteError::Closed), "{gone:?}");
 }
 
 #[test]

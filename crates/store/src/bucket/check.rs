@@ -10,6 +10,7 @@ use crate::options::{Options, PARTITIONS_MAX};
 use crate::seams::{MemoryDisk, Registry, Seams, Storage};
 use crate::store::Store;
 use crate::stream::SharedLog;
+use meridian_model::Invalid;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
@@ -39,7 +40,7 @@ pub struct Checked {
 /// as long as reading the bucket takes.
 ///
 /// # Errors
-/// Where the bucket does not answer. Damage is in [`Checked::problems`].
+/// [`StoreError::Invalid`] of a bucket that no cluster has used, and where the bucket does not answer. Damage is in [`Checked::problems`].
 pub fn check(bucket: &Arc<dyn Bucket>, seams: &Seams) -> Result<Checked, StoreError> {
     let options = Options { background: false, ..Options::at(ROOT) };
     let own = Seams { disk: Arc::new(MemoryDisk::new()), ..seams.clone() };
@@ -47,6 +48,11 @@ pub fn check(bucket: &Arc<dyn Bucket>, seams: &Seams) -> Result<Checked, StoreEr
     let storage = BucketStorage::new(read_only.clone(), seams.clone(), ROOT, 0, Duration::ZERO);
     let logs = kind::said(bucket.as_ref())?.0 == SharedLog::Bucket.kind();
     let all = storage.collections()?;
+    // A mistake in the address must not pass for a sound bucket.
+    if all.is_empty() && matches!(Terms::new(bucket, OWNER).newest(), Ok(None)) {
+        let detail = "there are no collections, and no owner ever was there: expected the bucket of a cluster";
+        return Err(Invalid::new(detail).into());
+    }
     let mut problems = match Store::open_read_only(options, own, bucket.clone()) {
         Ok(store) => {
             let problems = renewing(&store, || store.check());

@@ -90,9 +90,9 @@ impl Peers {
 
     /// Tells the others that this server is gone. One that stays counts for its time and no longer.
     pub fn leave(&self) {
-        for number in std::mem::take(&mut self.state.lock().there) {
-            let _ = self.bucket.delete(&name_of(&self.server, number));
-        }
+        let there = std::mem::take(&mut self.state.lock().there);
+        // The newest first: it is the one that counts. A bucket that does not answer is waited for once.
+        let _ = there.into_iter().rev().try_for_each(|number| self.bucket.delete(&name_of(&self.server, number)));
     }
 
     /// Reads what others say, and removes what those left that are gone.

@@ -124,10 +124,9 @@ impl Pin {
     /// Lets go of everything.
     pub(crate) fn release(&self) {
         self.until.store(i64::MIN, Ordering::Release);
-        for number in std::mem::take(&mut self.written.lock().there) {
-            // One that stays counts for its time and no longer.
-            let _ = self.bucket.delete(&self.name(number));
-        }
+        let there = std::mem::take(&mut self.written.lock().there);
+        // One that stays counts for its time and no longer. A bucket that does not answer is waited for once.
+        let _ = there.into_iter().rev().try_for_each(|number| self.bucket.delete(&self.name(number)));
     }
 
     fn name(&self, number: u64) -> String {

@@ -42,6 +42,8 @@ pub struct Collection {
     /// When to check for events past the retention next, in microseconds of [`crate::seams::Clock::elapsed`].
     expiry_due: AtomicI64,
     pub(crate) stop: AtomicBool,
+    /// There is no such collection any more. One that was only stopped is there, and opens again.
+    pub(crate) dropped: AtomicBool,
     wake: Arc<Wake>,
 }
 
@@ -85,6 +87,7 @@ impl Collection {
             segment_lane: Mutex::new(()),
             expiry_due: AtomicI64::new(i64::MIN),
             stop: AtomicBool::new(false),
+            dropped: AtomicBool::new(false),
             wake,
         })
     }

@@ -1,7 +1,7 @@
 //! Upkeep of a collection: retention, flushes and merges, and its end.
 
 use super::Collection;
-use crate::error::{StoreError, WriteError};
+use crate::error::StoreError;
 use crate::ingest::partition::{Done, Request};
 use crate::ingest::stage::Change;
 use crate::maintenance::expiry::{self, EXPIRY_EVERY_US, Expired, Expiry};
@@ -55,7 +55,7 @@ impl Collection {
                 Ok(Some(Expired { before, expired: outcome.killed, position: outcome.position }))
             }
             Ok(Done::Duplicate(_)) => Ok(None),
-            Err(WriteError::Closed) => Err(StoreError::Closed),
+            Err(_) if self.stop.load(Ordering::Acquire) => Err(StoreError::Closed),
             Err(e) => Err(Invalid::new(format!("events past the retention stay for now: {e}")).into()),
         }
     }

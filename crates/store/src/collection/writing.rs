@@ -207,7 +207,9 @@ impl Collection {
     /// Commits what the leader took from the queue.
     pub(crate) fn commit_group(&self, group: Vec<Request>) -> Vec<Result<Done, WriteError>> {
         if self.stop.load(Ordering::Acquire) {
-            return group.iter().map(|_| Err(WriteError::Closed)).collect();
+            let dropped = self.dropped.load(Ordering::Acquire);
+            let refused = || if dropped { WriteError::Closed } else { WriteError::closes() };
+            return group.iter().map(|_| Err(refused())).collect();
         }
         // One lock for the whole group, held over the sync: positions are assigned in the order in which they are
         // logged.

@@ -103,7 +103,7 @@ impl<W, A> Queue<W, A> {
                 // The lead first: the next group may start while this one is answered.
                 self.0.pass_on();
                 for slot in self.1.drain(..) {
-                    slot.set(SlotState::Answered(self.2.next().unwrap_or(Err(WriteError::Closed))));
+                    slot.set(SlotState::Answered(self.2.next().unwrap_or_else(|| Err(unanswered()))));
                 }
             }
         }
@@ -124,7 +124,7 @@ impl<W, A> Queue<W, A> {
             }
         }
         if !group.is_empty() {
-            // Answers are paired with slots by order; a slot without an answer gets `Closed` in `drop`.
+            // Answers are paired with slots by order; a slot without an answer gets one in `drop`.
             led.2 = commit(group).into_iter();
         }
     }
@@ -140,6 +140,11 @@ impl<W, A> Queue<W, A> {
             Some((_, _, next)) => next.set(SlotState::Lead),
         }
     }
+}
+
+/// The answer to a write whose commit panicked: its group may be in the log.
+fn unanswered() -> WriteError {
+    WriteError::Unknown("the server failed while it wrote them".to_owned())
 }
 
 /// A write in the queue, as its writer holds it.
@@ -353,7 +358,7 @@ mod tests {
         let (first, second) = (queue.push(1, 20 << 20).unwrap(), queue.push(2, 20 << 20).unwrap());
         let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| first.lead(|_| panic!("on purpose"))));
         assert!(panicked.is_err());
-        assert!(matches!(first.poll(Waker::noop()), Poll::Ready(Turn::Answered(Err(WriteError::Closed)))));
+        assert!(matches!(first.poll(Waker::noop()), Poll::Ready(Turn::Answered(Err(WriteError::Unknown(_))))));
         assert_eq!(second.wait(far(), plus_one).unwrap(), 3);
     }
 

@@ -20,10 +20,12 @@ impl Candidate {
     pub fn enter(options: &Options, seams: &Seams) -> Result<Candidate, StoreError> {
         let (disk, root) = (seams.disk.as_ref(), options.data.as_path());
         make_root(disk, root).map_err(|e| unwritable(root, e))?;
+        // Before the other lock: one that tries the folder of another candidate must not hold that while the other takes over.
+        let candidate = Candidate { _lock: lock(disk, root, CANDIDATE)? };
         // For a moment: a server that has the folder open holds it, and this process does from its takeover on.
         let opened = lock(disk, root, LOCK)?;
         check_marker(seams, root).map_err(|e| unwritable(root, e))?;
         drop(opened);
-        Ok(Candidate { _lock: lock(disk, root, CANDIDATE)? })
+        Ok(candidate)
     }
 }

@@ -82,8 +82,8 @@ pub(crate) fn check_marker(seams: &Seams, root: &Path) -> Result<Option<Problem>
             if holds_collections(disk, root) {
                 return anew(Problem { path, detail: "it is missing".to_owned() });
             }
-            // A half-written marker, the lock and a file system's own files do not make the folder foreign.
-            let ours = |name: &str| name.starts_with(MARKER) || name == LOCK || name == "lost+found";
+            // A half-written marker, the locks and a file system's own files do not make the folder foreign.
+            let ours = |name: &str| name.starts_with(MARKER) || [LOCK, CANDIDATE, "lost+found"].contains(&name);
             if let Some(other) = others.iter().find(|n| !ours(n)) {
                 return Err(Invalid::field(
                     "data",

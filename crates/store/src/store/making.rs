@@ -8,6 +8,7 @@ use crate::store::{Store, naming, partitions};
 use meridian_model::schema::validate_name;
 use meridian_model::{Invalid, Schema, SeqLayout};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 impl Store {
     /// Makes a collection. Returns its first partition.
@@ -99,14 +100,21 @@ impl Store {
             for partition in collection.iter() {
                 let ended = partition.core.lock().catalog.end();
                 // What is left of the others reaches nobody, and is cleared whether or not this is noted.
-                if partition.partition() == 0 {
-                    ended?;
+                if let Err(failed) = ended
+                    && partition.partition() == 0
+                {
+                    let error = StoreError::from(failed);
+                    // Never absent by mistake: it is opened again, or found to be gone.
+                    inner.set_apart(tenant, name, &error);
+                    return Err(error);
                 }
             }
+            mark_dropped(&collection);
             inner.clear_dropped(tenant, name)?;
             return Ok(true);
         }
         inner.end_first(&dir)?;
+        mark_dropped(&collection);
         inner.clear_dropped(tenant, name)?;
         let disk = inner.common.seams.disk.as_ref();
         // Nothing is left of a removed tenant. If its empty folder stays after all, it is used again.
@@ -116,4 +124,9 @@ impl Store {
         }
         Ok(true)
     }
+}
+
+/// Those who hold the collection learn that it is gone, and not only closed here.
+fn mark_dropped(partitions: &[Arc<Collection>]) {
+    partitions.iter().for_each(|partition| partition.dropped.store(true, Ordering::Release));
 }

@@ -317,7 +317,7 @@ impl Inner {
     }
 
     fn check_open(&self) -> Result<(), StoreError> {
-        if self.closed.load(Ordering::Acquire) { Err(StoreError::Closed) } else { Ok(()) }
+        if self.closed.load(Ordering::Acquire) { Err(StoreError::closes()) } else { Ok(()) }
     }
 
     /// The records that other crates keep. Each kind has a folder beside the collections, whose name comes first.

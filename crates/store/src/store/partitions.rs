@@ -149,8 +149,7 @@ impl Inner {
                 None => self.is_made(&dir)?,
             };
         if !there {
-            let detail = format!("partition {partition} of {partitions} is missing");
-            return Err(StoreError::corrupt(&dir.join(MANIFEST), detail));
+            return Err(missing(&dir, (partition, partitions)));
         }
         let partition = recovery::open(&self.common, &dir)?;
         Ok(Collection::new(tenant, name, partition, self.wake.clone()))
@@ -194,6 +193,11 @@ impl Inner {
         }
         clear(disk, &dir)
     }
+}
+
+/// The error of a collection that lacks the partition in a folder: its first one is there.
+pub(super) fn missing(dir: &Path, (partition, partitions): (u32, u32)) -> StoreError {
+    StoreError::corrupt(&dir.join(MANIFEST), format!("partition {partition} of {partitions} is missing"))
 }
 
 /// Gives all partitions the schema and the settings of the last one, which a change reaches first. A crash may have come between.

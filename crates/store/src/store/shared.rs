@@ -7,7 +7,7 @@ use crate::options::Options;
 use crate::recovery;
 use crate::seams::Seams;
 use crate::store::following::Following;
-use crate::store::partitions::Partitions;
+use crate::store::partitions::{self, Partitions};
 use crate::store::{Inner, Store};
 use crate::stream::SharedLog;
 use meridian_model::Invalid;
@@ -154,8 +154,13 @@ impl Inner {
         let partitions = u32::from(first.manifest.settings.partitions);
         let mut opened = vec![first];
         for partition in 1..partitions {
-            // Dropped since the first was read.
-            let Some(next) = follow(partition)? else { return Ok(None) };
+            let Some(next) = follow(partition)? else {
+                // Dropped since the first was read, unless that one is there still.
+                if self.common.storage_of(&self.dir_of(tenant, name, 0)).catalog.newest()?.is_none() {
+                    return Ok(None);
+                }
+                return Err(partitions::missing(&self.dir_of(tenant, name, partition), (partition, partitions)));
+            };
             opened.push(next);
         }
         let collection = |partition| Collection::new(tenant, name, partition, self.wake.clone());

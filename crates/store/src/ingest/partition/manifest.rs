@@ -14,6 +14,9 @@ impl Partition {
     /// Changes the schema (by adding optional fields) or the settings, durably.
     pub(crate) fn change(&mut self, schema: Option<Schema>, settings: Option<Settings>) -> Result<(), StoreError> {
         if let Some(why) = &self.refuses {
+            if self.reopens {
+                return Err(StoreError::Busy(why.clone()));
+            }
             return Err(StoreError::Invalid(meridian_model::Invalid::new(format!(
                 "the collection is read-only: {why}"
             ))));

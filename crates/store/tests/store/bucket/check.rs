@@ -52,6 +52,17 @@ fn a_sound_bucket_is_in_order_and_only_a_pin_is_written() {
     assert_eq!(found(&bucket), "");
 }
 
+#[test]
+fn a_bucket_that_no_cluster_has_used_is_not_in_order() {
+    let bucket = MemoryBucket::new();
+    let shared: Arc<dyn Bucket> = Arc::new(bucket.clone());
+    let refused = bucket::check(&shared, &seams()).unwrap_err().to_string();
+    assert!(refused.contains("no owner ever was there"), "{refused}");
+    assert!(bucket.objects().is_empty(), "it leaves nothing there");
+    Lease::new(&shared, "owner", "n", "host:1", Duration::from_secs(3), &seams()).turn().unwrap();
+    assert_eq!(checked(&bucket).collections, 0);
+}
+
 /// Every object of a collection that something names, and each of the records beside it.
 #[test]
 fn each_object_that_is_gone_or_damaged_is_named() {

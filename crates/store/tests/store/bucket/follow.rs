@@ -53,7 +53,7 @@ fn a_reader_sees_what_was_flushed_and_changes_nothing() {
     assert_eq!(content(&old), before, "a snapshot in hand does not change");
     assert_eq!(content(&c.snapshot_at(old.seq).unwrap()), before);
     reader.close().unwrap();
-    assert!(matches!(reader.refresh(), Err(StoreError::Closed)));
+    assert!(matches!(reader.refresh(), Err(StoreError::Busy(_))));
 }
 
 #[test]

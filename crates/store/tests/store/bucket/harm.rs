@@ -4,7 +4,7 @@ use super::{Fate, Process, Writes, open, seams, write};
 use crate::world::{batch, content, options, readable, schema};
 use meridian_model::IdRole;
 use meridian_store::bucket::{Bucket, BucketFault, MemoryBucket};
-use meridian_store::{Options, Settings, Store, Write, WriteError};
+use meridian_store::{Collection, Options, Settings, Store, StoreError, Write, WriteError};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -111,6 +111,23 @@ fn a_manifest_that_is_gone_while_its_owner_runs_is_followed_by_the_next() {
     assert_eq!(content(&reader.collection("t", "c").unwrap().snapshot()), all);
     drop(owner);
     assert_eq!(content(&Process::next(&bucket).collection.snapshot()), all);
+}
+
+#[test]
+fn a_partition_that_is_gone_is_named_and_its_collection_is_not_absent() {
+    let bucket = MemoryBucket::new();
+    let store = open(&bucket).unwrap();
+    store.create("t", "c", schema(IdRole::Given), Settings { partitions: 2, ..Settings::default() }).unwrap();
+    drop(store);
+    for (name, _) in bucket.objects().iter().filter(|(name, _)| name.contains("/p1/")) {
+        bucket.harm(name, None);
+    }
+    let reader = Store::open_read_only(options(), seams(), Arc::new(bucket.clone())).unwrap();
+    for store in [reader, open(&bucket).unwrap()] {
+        assert!(store.collection("t", "c").is_none());
+        let damaged = store.why_damaged("t", "c").expect("it is there, and damaged").to_string();
+        assert!(damaged.contains("partition 1 of 2 is missing"), "{damaged}");
+    }
 }
 
 #[test]
@@ -270,6 +287,9 @@ fn a_log_that_does_not_answer_is_no_broken_disk() {
     assert!(matches!(&unknown, WriteError::Unknown(why) if why.contains("log of the cluster")), "{unknown:?}");
     let refused = written(2).unwrap_err();
     assert!(matches!(&refused, WriteError::Busy(why) if why.contains("log of the cluster")), "{refused:?}");
+    let short = Settings { retention: Some(Duration::from_secs(1)), ..Settings::default() };
+    let changed = c.set_settings(short).unwrap_err();
+    assert!(matches!(&changed, StoreError::Busy(why) if why.contains("log of the cluster")), "{changed:?}");
     for error in [unknown, refused] {
         assert!(!error.to_string().contains("disk"), "{error}");
     }
@@ -282,6 +302,36 @@ fn a_log_that_does_not_answer_is_no_broken_disk() {
     let fenced =
         first.collection.write(Write::new(batch(&next.collection.schema(), &[crate::world::Event::new("f", 1)])));
     assert!(matches!(&fenced, Err(WriteError::Busy(why)) if why.contains("taken")), "{fenced:?}");
+}
+
+/// It is neither absent for those who ask for it nor gone for those who hold it.
+#[test]
+fn a_collection_that_could_not_be_dropped_is_opened_again() {
+    let bucket = MemoryBucket::new();
+    let seams = seams();
+    let clock = seams.clock.clone();
+    let store = Store::open_shared(options(), seams, Arc::new(bucket.clone())).unwrap();
+    let c = store.create("t", "c", schema(IdRole::Given), Settings::default()).unwrap();
+    assert_eq!(write(&c, 1), Fate::Stored);
+    let delete = |c: &Collection| c.delete(&["w1-0".to_owned()]).unwrap_err();
+    bucket.cut(true);
+    assert!(store.drop_collection("t", "c").is_err());
+    bucket.cut(false);
+    assert!(store.why_damaged("t", "c").unwrap().to_string().contains("cannot be opened now"));
+    assert_eq!(store.complete().unwrap().time_of("t", "c"), i64::MIN, "its log may hold what is not flushed");
+    assert!(matches!(delete(&c), WriteError::Busy(_)));
+    clock.sleep(Duration::from_secs(1));
+    assert_eq!(store.open_due(), 1);
+    let again = store.collection("t", "c").unwrap();
+    assert_eq!(content(&again.snapshot()).len(), 3);
+    assert!(store.drop_collection("t", "c").unwrap());
+    assert!(matches!(delete(&again), WriteError::Closed));
+    // A store that closes takes nothing with it.
+    let other = store.create("t", "d", schema(IdRole::Given), Settings::default()).unwrap();
+    store.close().unwrap();
+    assert!(matches!(delete(&other), WriteError::Busy(_)));
+    let made = store.create("t", "e", schema(IdRole::Given), Settings::default());
+    assert!(matches!(made, Err(StoreError::Busy(_))), "{made:?}");
 }
 
 #[test]

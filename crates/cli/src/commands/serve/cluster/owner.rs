@@ -80,7 +80,13 @@ pub(in super::super) async fn owner(
         let Some(epoch) = waited else { break };
         let taken = match listener.take() {
             Some(listener) => listener,
-            None => listen(address.to_string()).await?,
+            None => match listen(address.to_string()).await {
+                Ok(listener) => listener,
+                Err(failure) => {
+                    keeper.resign().await?;
+                    return Err(failure);
+                }
+            },
         };
         let owned = own(&config, &keeper, (&bucket, &mut log), epoch, taken, &seams, stopping.clone()).await;
         if !matches!(owned, Ok(Ended::Stopped)) {
