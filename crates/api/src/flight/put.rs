@@ -31,10 +31,12 @@ use tokio::time::{Duration, Instant, timeout};
 use tonic::{Status, Streaming};
 
 static IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
-/// Bytes of record batches after which a write takes no more.
+/// Max bytes of a write of several record batches.
 const WRITE_BYTES: usize = 4 << 20;
 /// Max bytes of the schema and the dictionaries, which each write repeats.
 const HEAD_BYTES_MAX: usize = 1 << 20;
+/// Max bytes of the name of a collection: it is kept while the call lasts. Longer ones find no room in a target.
+const NAME_BYTES_MAX: usize = 64 << 10;
 /// How often a client that never pauses is told of what is durable.
 const ACK_INTERVAL: Duration = Duration::from_secs(5);
 /// How often the speed of a message is checked.
@@ -57,6 +59,9 @@ impl Target {
             .ok_or_else(|| wrong("descriptor", "the first message has no descriptor: expected one".into()))?;
         match DescriptorType::try_from(descriptor.r#type) {
             Ok(DescriptorType::Path) => match descriptor.path.as_slice() {
+                [collection] if collection.len() > NAME_BYTES_MAX => {
+                    Err(wrong("path", format!("a name of {} bytes: expected that of a collection", collection.len())))
+                }
                 [collection] => Ok(Target { collection: collection.clone(), key: None }),
                 other => Err(wrong("path", format!("{} segments: expected one, a collection", other.len()))),
             },
@@ -116,6 +121,17 @@ impl Head {
 
     fn frames(&self) -> impl Iterator<Item = &Bytes> {
         self.schema.iter().chain(self.dictionaries.iter().map(|(_, frames)| frames)).flatten()
+    }
+
+    /// Frames for the head, if they have room in it. They are copies: a slice of a message would keep all of it in memory,
+    /// uncounted once the message is released.
+    fn keep(&self, [header, body]: [Bytes; 2]) -> Result<[Bytes; 2], Status> {
+        if self.bytes() + header.len() + body.len() > HEAD_BYTES_MAX {
+            return Err(Status::invalid_argument(format!(
+                "the schema and the dictionaries are over the limit of {HEAD_BYTES_MAX} bytes: send columns without dictionaries"
+            )));
+        }
+        Ok([header, Bytes::copy_from_slice(&body)])
     }
 }
 
@@ -220,6 +236,7 @@ impl Put {
             let more = self.gather().await?;
             if !self.batches.is_empty() {
                 self.write().await?;
+                self.call.arrived.meter.resume();
             }
             self.settle();
             if more.is_none() || self.told.elapsed() >= ACK_INTERVAL {
@@ -258,12 +275,14 @@ impl Put {
     /// Gathers what has arrived for one write. Returns a message that is of the next one.
     async fn gather(&mut self) -> Result<Option<FlightData>, Status> {
         let one = self.target.key.is_some();
+        // A single batch may be as large as a body; several together must not be larger.
+        let max = WRITE_BYTES.min(self.entry.state().config.body_bytes_max);
         loop {
-            let full = self.bytes >= WRITE_BYTES || one && !self.batches.is_empty();
             // What waits is looked at even if it is of the next write: it says that the client need not be told yet.
             let Some(arrived) = self.stream.message().now_or_never() else { return Ok(None) };
             let Some(message) = arrived? else { return Ok(None) };
-            if full || !self.batches.is_empty() && is_dictionary(&message) {
+            let bytes = self.head.bytes() + self.bytes + ipc::framed_bytes(&message) + ipc::end().len();
+            if !self.batches.is_empty() && (one || bytes > max || is_dictionary(&message)) {
                 return Ok(Some(message));
             }
             self.take(message)?;
@@ -277,10 +296,10 @@ impl Put {
         if message.data_header.is_empty() {
             return Ok(());
         }
-        let content = ipc::content(&message.data_header, message.data_body.len());
+        let content = ipc::content(&message.data_header, message.data_body.len()).map_err(Status::invalid_argument)?;
         let frames = ipc::framed(&message);
-        match content.map_err(Status::invalid_argument)? {
-            Content::Schema if self.head.schema.is_none() => self.head.schema = Some(frames),
+        match content {
+            Content::Schema if self.head.schema.is_none() => self.head.schema = Some(self.head.keep(frames)?),
             Content::Schema => return Err(Status::invalid_argument("a second schema: begin another call")),
             _ if self.head.schema.is_none() => {
                 return Err(Status::invalid_argument("the first message has no schema: expected one"));
@@ -289,19 +308,15 @@ impl Put {
                 if replaces {
                     self.head.dictionaries.retain(|(other, _)| *other != id);
                 }
-                self.head.dictionaries.push((id, frames));
+                let kept = self.head.keep(frames)?;
+                self.head.dictionaries.push((id, kept));
             }
             // A write has events: this batch is done.
             Content::Rows(0) => self.ack.batches += 1,
             Content::Rows(_) => {
-                self.bytes += message.data_body.len();
+                self.bytes += ipc::framed_bytes(&message);
                 self.batches.push(frames);
             }
-        }
-        if self.head.bytes() > HEAD_BYTES_MAX {
-            return Err(Status::invalid_argument(format!(
-                "the schema and the dictionaries are over the limit of {HEAD_BYTES_MAX} bytes: send columns without dictionaries"
-            )));
         }
         Ok(())
     }
@@ -335,5 +350,26 @@ impl Put {
         self.ack.duplicates += receipt.duplicates;
         self.ack.position = receipt.position;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_that_writes_keeps_only_the_head_of_what_it_received() {
+        let message = Bytes::from(vec![7; 100]);
+        let kept = Head::default().keep([Bytes::new(), message.slice(..10)]).unwrap();
+        assert_eq!(kept[1].to_vec(), [7; 10]);
+        assert!(message.is_unique(), "the whole message is kept for ten bytes of it");
+        let body = Bytes::from(vec![7; HEAD_BYTES_MAX / 2 + 1]);
+        let mut head = Head::default();
+        let kept = head.keep([Bytes::new(), body.clone()]).unwrap();
+        head.dictionaries.push((0, kept));
+        assert!(head.keep([Bytes::new(), body]).is_err());
+        let named = |bytes: usize| Target::of(Some(&FlightDescriptor::new_path(vec!["q".repeat(bytes)])));
+        assert!(named(NAME_BYTES_MAX).is_ok());
+        assert!(named(NAME_BYTES_MAX + 1).is_err());
     }
 }
