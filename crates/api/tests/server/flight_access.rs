@@ -31,6 +31,10 @@ fn a_caller_without_a_valid_token_gets_nothing() {
     for token in [&shared.forged, &shared.revoked, "x"] {
         refused_to(&Client::with_token(&shared.server, token));
     }
+    // The cookie of a session is nothing here.
+    let mut page = Client::new(&shared.server);
+    page.headers.push(("cookie", "meridian-session=x".to_owned()));
+    refused(page.info(&question), Code::Unauthenticated, "a token is needed");
     // The token as the password of Basic.
     let mut basic = Client::new(&shared.server);
     let pair = data_encoding::BASE64.encode(format!("me:{}", shared.reader).as_bytes());
