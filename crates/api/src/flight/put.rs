@@ -15,6 +15,7 @@ use super::tables::MEDIA_TYPE;
 use crate::entry::Entry;
 use crate::links;
 use crate::problem::{Kind, Problem, Result as ProblemResult};
+use crate::state::AppState;
 use arrow_flight::flight_descriptor::DescriptorType;
 use arrow_flight::{FlightData, FlightDescriptor, PutResult};
 use axum::body::{Body, to_bytes};
@@ -25,6 +26,7 @@ use futures_util::stream::{Stream, iter, unfold};
 use serde::{Deserialize, Serialize};
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Duration, Instant, timeout};
@@ -164,7 +166,7 @@ pub async fn put(
 ) -> Result<impl Stream<Item = Result<PutResult, Status>> + Send + use<>, Status> {
     let now = Instant::now();
     let until = now + entry.state().config.stream_lifetime;
-    let Some(first) = next(&call, &mut stream, until).await? else {
+    let Some(first) = next(entry.state(), &call, &mut stream, until).await? else {
         return Err(Status::invalid_argument("the call has no message: expected a schema"));
     };
     let mut target = Target::of(first.flight_descriptor.as_ref()).map_err(|problem| status::of_problem(&problem))?;
@@ -205,11 +207,20 @@ async fn results(running: Option<Running>) -> Option<(Result<PutResult, Status>,
 }
 
 /// The next message; `None` at the end. Between two messages a client may take its time.
-async fn next(call: &Call, stream: &mut Streaming<FlightData>, until: Instant) -> Result<Option<FlightData>, Status> {
+async fn next(
+    state: &AppState,
+    call: &Call,
+    stream: &mut Streaming<FlightData>,
+    until: Instant,
+) -> Result<Option<FlightData>, Status> {
     loop {
         match timeout(CHECK_INTERVAL, stream.message()).await {
             Ok(message) => return message,
             Err(_) => call.arrived.meter.check()?,
+        }
+        // Everything that has arrived is durable. A client that pauses must not keep the server from stopping.
+        if state.stopping.load(Ordering::Relaxed) {
+            return Err(Status::unavailable("the server is stopping: begin another call once it is back"));
         }
         if Instant::now() >= until {
             return Err(Status::deadline_exceeded("the call has lasted too long: begin another one"));
@@ -245,7 +256,7 @@ impl Put {
             let message = match more {
                 Some(message) => Some(message),
                 // Everything that has arrived is durable, and the client told of it: it may take its time.
-                None => next(&self.call, &mut self.stream, self.until).await?,
+                None => next(self.entry.state(), &self.call, &mut self.stream, self.until).await?,
             };
             match message {
                 Some(message) => self.take(message)?,
