@@ -12,7 +12,7 @@ use super::ipc::{self, Content};
 use super::question::{object, take_text};
 use super::status;
 use super::tables::MEDIA_TYPE;
-use crate::entry::Entry;
+use crate::entry::{Entry, may_write};
 use crate::links;
 use crate::problem::{Kind, Problem, Result as ProblemResult};
 use crate::state::AppState;
@@ -158,7 +158,7 @@ struct Put {
 /// Writes what a client sends. The results come as it becomes durable.
 ///
 /// # Errors
-/// If the first message does not say where the batches go.
+/// If the first message does not say where the batches go, or the caller may not write there.
 pub async fn put(
     entry: Arc<Entry>,
     call: Call,
@@ -170,6 +170,8 @@ pub async fn put(
         return Err(Status::invalid_argument("the call has no message: expected a schema"));
     };
     let mut target = Target::of(first.flight_descriptor.as_ref()).map_err(|problem| status::of_problem(&problem))?;
+    // Before more is taken: a call holds memory of all who write, and its client may take its time.
+    may_write(&call.arrived.caller, &target.collection).map_err(|problem| status::of_problem(&problem))?;
     if target.key.is_none() {
         target.key = call.key()?;
     }

@@ -93,6 +93,9 @@ fn writes_need_the_right_to_write() {
     let (acks, ended) = reader.put(messages(descriptor(), &names()));
     assert!(acks.is_empty());
     refused(ended, Code::PermissionDenied, "reader");
+    // At once: nothing is kept open for a caller that cannot write.
+    let (_, ended) = reader.put(messages(descriptor(), &names()).into_iter().take(1).collect());
+    refused(ended, Code::PermissionDenied, "reader");
     let writer = Client::with_token(&shared.server, &shared.writer);
     let (acks, ended) = writer.put(messages(descriptor(), &names()));
     ended.unwrap();
