@@ -146,13 +146,13 @@ fn what_is_no_batch_is_refused_and_writes_nothing() {
 
 #[test]
 fn batches_that_arrive_together_are_no_larger_body_than_one_may_be() {
-    let server = Server::with(ServerConfig { body_bytes_max: 64 << 10, ..ServerConfig::default() });
+    let server = Server::with(ServerConfig { body_bytes_max: 32 << 10, ..ServerConfig::default() });
     server.create("q", "n:Integer,note:String,*geom:Point");
-    // About 25 KiB each: all of them arrive at once, and three are over the limit.
-    let batches: Vec<RecordBatch> = (0..10).map(|n| batch(n * 500..n * 500 + 500)).collect();
+    // About 11 KiB each: several arrive during a write, and three are over the limit.
+    let batches: Vec<RecordBatch> = (0..20).map(|n| batch(n * 250..n * 250 + 250)).collect();
     let (acks, ended) = Client::new(&server).put(messages(path(), &batches));
     ended.unwrap();
-    assert_eq!((&acks.last().unwrap()["batches"], &acks.last().unwrap()["written"]), (&json!(10), &json!(5_000)));
+    assert_eq!((&acks.last().unwrap()["batches"], &acks.last().unwrap()["written"]), (&json!(20), &json!(5_000)));
     assert_eq!(count(&server), 5_000);
 }
 
