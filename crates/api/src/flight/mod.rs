@@ -81,7 +81,7 @@ impl Flight {
         parts.headers.remove(header::COOKIE);
         let caller = match self.entry.caller(connection, (&parts.method, &parts.uri, &parts.headers)) {
             Ok(caller) => caller,
-            Err(problem) => return status::of_problem(&problem).into_http(),
+            Err(problem) => return status::of_refusal(problem).into_http(),
         };
         let state = self.state();
         let is_put = parts.uri.path() == DO_PUT;
