@@ -206,9 +206,22 @@ pub fn allow(caller: &Caller, access: Access, segments: &Params<'_, '_>) -> Resu
         Resource::Audit => Target::Audit,
         Resource::Server => Target::Server,
     };
+    decide(caller, action, target, &name)
+}
+
+/// Whether the caller of a call may write to a collection. It is decided again with each request made of the call.
+///
+/// # Errors
+/// As [`allow`], for a row that writes.
+#[cfg(feature = "flight")]
+pub fn may_write(caller: &Caller, name: &str) -> Result<()> {
+    decide(caller, Action::Write, Target::Collection(name), name)
+}
+
+fn decide(caller: &Caller, action: Action, target: Target<'_>, name: &str) -> Result<()> {
     match caller.grant.decide(action, target) {
         Decision::Allowed => Ok(()),
-        Decision::Hidden => Err(no_collection(&name)),
+        Decision::Hidden => Err(no_collection(name)),
         Decision::Forbidden if caller.is_anonymous() => Err(unauthorized(NEEDED)),
         Decision::Forbidden => {
             Err(Problem::new(Kind::Forbidden, format!("the role {} does not include this", caller.grant.role)))

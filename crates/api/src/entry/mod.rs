@@ -25,6 +25,8 @@ mod unauthorized;
 mod unread;
 
 pub use caller::CHALLENGE;
+#[cfg(feature = "flight")]
+pub use caller::may_write;
 pub use forwarded::{Client, client, is_forwarded};
 pub use handler::Handler;
 pub use lease::Lease;

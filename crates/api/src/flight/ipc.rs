@@ -133,6 +133,11 @@ pub fn framed(message: &FlightData) -> [Bytes; 2] {
     [frame.into(), message.data_body.clone()]
 }
 
+/// Bytes of the frames of a message in a stream.
+pub fn framed_bytes(message: &FlightData) -> usize {
+    PREFIX_BYTES + message.data_header.len().next_multiple_of(8) + message.data_body.len()
+}
+
 /// The end of a stream.
 pub fn end() -> Bytes {
     Bytes::from_static(&END)
@@ -201,7 +206,9 @@ mod tests {
             let mut joined = Vec::new();
             for (kind, message) in &messages {
                 prop_assert_eq!(content(&message.data_header, message.data_body.len()).unwrap(), *kind);
-                framed(message).iter().for_each(|frame| joined.extend_from_slice(frame));
+                let frames = framed(message);
+                prop_assert_eq!(framed_bytes(message), frames.iter().map(Bytes::len).sum::<usize>());
+                frames.iter().for_each(|frame| joined.extend_from_slice(frame));
             }
             joined.extend_from_slice(&end());
             let read: Vec<RecordBatch> =

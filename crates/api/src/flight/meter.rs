@@ -1,7 +1,8 @@
 //! The messages of a call as they arrive: what they take of the memory for bodies, and how slow they may be.
 //!
 //! The library of gRPC collects a message before it hands it over. The bytes of large ones are charged here meanwhile, to the
-//! budget of request bodies, until their reader releases the message.
+//! budget of request bodies, until their reader releases the message. The library keeps the memory of the largest message for
+//! the next ones, so that one is charged until the call ends.
 
 use super::status;
 use crate::config::ServerConfig;
@@ -31,6 +32,10 @@ pub struct Meter(Arc<Mutex<Counts>>);
 struct Counts {
     limits: Limits,
     share: ByteShare,
+    /// Bytes that have arrived and are not released.
+    waiting: usize,
+    /// Bytes of the largest message so far.
+    largest: usize,
     /// Sizes of the messages that have arrived and are not released.
     complete: VecDeque<usize>,
     prefix: [u8; PREFIX_BYTES],
@@ -57,6 +62,8 @@ impl Meter {
         Meter(Arc::new(Mutex::new(Counts {
             limits,
             share: budget.empty(),
+            waiting: 0,
+            largest: 0,
             complete: VecDeque::new(),
             prefix: [0; PREFIX_BYTES],
             have: 0,
@@ -71,8 +78,18 @@ impl Meter {
     pub fn release(&self) {
         let mut counts = self.0.lock();
         if let Some(bytes) = counts.complete.pop_front() {
-            counts.share.shrink(bytes);
+            counts.waiting -= bytes;
+            let kept = counts.waiting.max(counts.largest);
+            let less = counts.share.bytes().saturating_sub(kept);
+            counts.share.shrink(less);
         }
+    }
+
+    /// The time until now is not the client's: the server took nothing of the message that is on its way.
+    pub fn resume(&self) {
+        let mut counts = self.0.lock();
+        counts.begun = Instant::now();
+        counts.last = counts.begun;
     }
 
     /// Checks the speed of a message that is on its way. Between two messages a client may take its time.
@@ -101,9 +118,11 @@ impl Meter {
 impl Counts {
     /// Counts data; `false` if there is no memory for it.
     fn arrive(&mut self, mut data: &[u8]) -> bool {
-        if !self.share.try_grow(self.share.bytes() + data.len()) {
+        let waiting = self.waiting + data.len();
+        if !self.share.try_grow(waiting) {
             return false;
         }
+        self.waiting = waiting;
         self.last = Instant::now();
         while !data.is_empty() {
             if self.current == 0 {
@@ -124,6 +143,7 @@ impl Counts {
                 self.current += taken;
                 self.left -= taken;
                 if self.left == 0 {
+                    self.largest = self.largest.max(self.current);
                     self.complete.push_back(std::mem::take(&mut self.current));
                     self.have = 0;
                 }
@@ -210,7 +230,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// However messages arrive, each is held in full until it is released, and nothing after the last release.
+        /// However messages arrive, each is held in full until it is released, and the largest until the call ends.
         #[test]
         fn each_message_is_held_until_it_is_released(
             sizes in prop::collection::vec(0..60usize, 1..6),
@@ -236,12 +256,18 @@ mod tests {
             }
             prop_assert_eq!(meter.0.lock().current, 0);
             let mut held = bytes.len();
+            let largest = PREFIX_BYTES + sizes.iter().max().copied().unwrap_or_default();
             for size in sizes {
                 meter.release();
                 held -= size + PREFIX_BYTES;
-                prop_assert_eq!(budget.held(), held);
+                prop_assert_eq!(budget.held(), held.max(largest));
             }
             meter.release();
+            prop_assert_eq!(budget.held(), largest);
+            // In the place of the largest, as the library keeps it.
+            prop_assert!(meter.0.lock().arrive(&[0]));
+            prop_assert_eq!(budget.held(), largest);
+            drop(meter);
             prop_assert_eq!(budget.held(), 0);
         }
     }
@@ -253,5 +279,18 @@ mod tests {
         let meter = Meter::new(&ServerConfig::default(), ByteBudget::new(100));
         assert!(meter.0.lock().arrive(&[0; 60]));
         assert!(!meter.0.lock().arrive(&[0; 60]));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_is_not_slow_while_the_server_takes_nothing() {
+        let config = ServerConfig::default();
+        let meter = Meter::new(&config, ByteBudget::new(100));
+        assert!(meter.0.lock().arrive(&[0, 0, 0, 0, 60, 1]));
+        tokio::time::advance(config.body_stall + Duration::from_secs(1)).await;
+        assert!(meter.check().is_err(), "nothing arrived");
+        meter.resume();
+        assert!(meter.check().is_ok());
+        tokio::time::advance(config.body_stall + Duration::from_secs(1)).await;
+        assert!(meter.check().is_err());
     }
 }

@@ -39,6 +39,9 @@ use tonic::codegen::Service as _;
 
 /// Bytes of a message beyond those of its record batch.
 const HEAD_BYTES_MAX: usize = 64 << 10;
+/// Max bytes of a message that writes nothing, for which the library sets memory aside once it is announced. More than such a call
+/// may send (`meter.rs`), whose refusal says so.
+const SMALL_MESSAGE_BYTES_MAX: usize = 1 << 20;
 /// Media type of gRPC, and how its subtypes begin.
 const GRPC: &str = "application/grpc";
 /// The path of the call whose messages are as large as bodies.
@@ -74,9 +77,11 @@ impl Flight {
             // Of a browser or another client of HTTP, which cannot read a status of gRPC.
             return (StatusCode::UNSUPPORTED_MEDIA_TYPE, "this port speaks Arrow Flight, over gRPC\n").into_response();
         }
+        // Sessions are of browsers, and no request made of a call has their cookie: its caller must be the same as here.
+        parts.headers.remove(header::COOKIE);
         let caller = match self.entry.caller(connection, (&parts.method, &parts.uri, &parts.headers)) {
             Ok(caller) => caller,
-            Err(problem) => return status::of_problem(&problem).into_http(),
+            Err(problem) => return status::of_refusal(problem).into_http(),
         };
         let state = self.state();
         let is_put = parts.uri.path() == DO_PUT;
@@ -86,7 +91,10 @@ impl Flight {
             true => Metered::large(body, meter),
             false => Metered::small(body, &state.config),
         };
-        let mut service = self.service.clone();
+        let mut service = match is_put {
+            true => self.service.clone(),
+            false => self.service.clone().max_decoding_message_size(SMALL_MESSAGE_BYTES_MAX),
+        };
         match service.call(Request::from_parts(parts, body)).await {
             Ok(response) => {
                 let mut response = response.map(Body::new);

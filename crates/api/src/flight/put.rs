@@ -12,9 +12,10 @@ use super::ipc::{self, Content};
 use super::question::{object, take_text};
 use super::status;
 use super::tables::MEDIA_TYPE;
-use crate::entry::Entry;
+use crate::entry::{Entry, may_write};
 use crate::links;
 use crate::problem::{Kind, Problem, Result as ProblemResult};
+use crate::state::AppState;
 use arrow_flight::flight_descriptor::DescriptorType;
 use arrow_flight::{FlightData, FlightDescriptor, PutResult};
 use axum::body::{Body, to_bytes};
@@ -25,16 +26,19 @@ use futures_util::stream::{Stream, iter, unfold};
 use serde::{Deserialize, Serialize};
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Duration, Instant, timeout};
 use tonic::{Status, Streaming};
 
 static IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
-/// Bytes of record batches after which a write takes no more.
+/// Max bytes of a write of several record batches.
 const WRITE_BYTES: usize = 4 << 20;
 /// Max bytes of the schema and the dictionaries, which each write repeats.
 const HEAD_BYTES_MAX: usize = 1 << 20;
+/// Max bytes of the name of a collection: it is kept while the call lasts. Longer ones find no room in a target.
+const NAME_BYTES_MAX: usize = 64 << 10;
 /// How often a client that never pauses is told of what is durable.
 const ACK_INTERVAL: Duration = Duration::from_secs(5);
 /// How often the speed of a message is checked.
@@ -57,6 +61,9 @@ impl Target {
             .ok_or_else(|| wrong("descriptor", "the first message has no descriptor: expected one".into()))?;
         match DescriptorType::try_from(descriptor.r#type) {
             Ok(DescriptorType::Path) => match descriptor.path.as_slice() {
+                [collection] if collection.len() > NAME_BYTES_MAX => {
+                    Err(wrong("path", format!("a name of {} bytes: expected that of a collection", collection.len())))
+                }
                 [collection] => Ok(Target { collection: collection.clone(), key: None }),
                 other => Err(wrong("path", format!("{} segments: expected one, a collection", other.len()))),
             },
@@ -117,6 +124,17 @@ impl Head {
     fn frames(&self) -> impl Iterator<Item = &Bytes> {
         self.schema.iter().chain(self.dictionaries.iter().map(|(_, frames)| frames)).flatten()
     }
+
+    /// Frames for the head, if they have room in it. They are copies: a slice of a message would keep all of it in memory,
+    /// uncounted once the message is released.
+    fn keep(&self, [header, body]: [Bytes; 2]) -> Result<[Bytes; 2], Status> {
+        if self.bytes() + header.len() + body.len() > HEAD_BYTES_MAX {
+            return Err(Status::invalid_argument(format!(
+                "the schema and the dictionaries are over the limit of {HEAD_BYTES_MAX} bytes: send columns without dictionaries"
+            )));
+        }
+        Ok([header, Bytes::copy_from_slice(&body)])
+    }
 }
 
 /// A call that writes.
@@ -140,7 +158,7 @@ struct Put {
 /// Writes what a client sends. The results come as it becomes durable.
 ///
 /// # Errors
-/// If the first message does not say where the batches go.
+/// If the first message does not say where the batches go, or the caller may not write there.
 pub async fn put(
     entry: Arc<Entry>,
     call: Call,
@@ -148,10 +166,12 @@ pub async fn put(
 ) -> Result<impl Stream<Item = Result<PutResult, Status>> + Send + use<>, Status> {
     let now = Instant::now();
     let until = now + entry.state().config.stream_lifetime;
-    let Some(first) = next(&call, &mut stream, until).await? else {
+    let Some(first) = next(entry.state(), &call, &mut stream, until).await? else {
         return Err(Status::invalid_argument("the call has no message: expected a schema"));
     };
     let mut target = Target::of(first.flight_descriptor.as_ref()).map_err(|problem| status::of_problem(&problem))?;
+    // Before more is taken: a call holds memory of all who write, and its client may take its time.
+    may_write(&call.arrived.caller, &target.collection).map_err(|problem| status::of_problem(&problem))?;
     if target.key.is_none() {
         target.key = call.key()?;
     }
@@ -189,11 +209,20 @@ async fn results(running: Option<Running>) -> Option<(Result<PutResult, Status>,
 }
 
 /// The next message; `None` at the end. Between two messages a client may take its time.
-async fn next(call: &Call, stream: &mut Streaming<FlightData>, until: Instant) -> Result<Option<FlightData>, Status> {
+async fn next(
+    state: &AppState,
+    call: &Call,
+    stream: &mut Streaming<FlightData>,
+    until: Instant,
+) -> Result<Option<FlightData>, Status> {
     loop {
         match timeout(CHECK_INTERVAL, stream.message()).await {
             Ok(message) => return message,
             Err(_) => call.arrived.meter.check()?,
+        }
+        // Everything that has arrived is durable. A client that pauses must not keep the server from stopping.
+        if state.stopping.load(Ordering::Relaxed) {
+            return Err(Status::unavailable("the server is stopping: begin another call once it is back"));
         }
         if Instant::now() >= until {
             return Err(Status::deadline_exceeded("the call has lasted too long: begin another one"));
@@ -220,6 +249,7 @@ impl Put {
             let more = self.gather().await?;
             if !self.batches.is_empty() {
                 self.write().await?;
+                self.call.arrived.meter.resume();
             }
             self.settle();
             if more.is_none() || self.told.elapsed() >= ACK_INTERVAL {
@@ -228,7 +258,7 @@ impl Put {
             let message = match more {
                 Some(message) => Some(message),
                 // Everything that has arrived is durable, and the client told of it: it may take its time.
-                None => next(&self.call, &mut self.stream, self.until).await?,
+                None => next(self.entry.state(), &self.call, &mut self.stream, self.until).await?,
             };
             match message {
                 Some(message) => self.take(message)?,
@@ -258,12 +288,14 @@ impl Put {
     /// Gathers what has arrived for one write. Returns a message that is of the next one.
     async fn gather(&mut self) -> Result<Option<FlightData>, Status> {
         let one = self.target.key.is_some();
+        // A single batch may be as large as a body; several together must not be larger.
+        let max = WRITE_BYTES.min(self.entry.state().config.body_bytes_max);
         loop {
-            let full = self.bytes >= WRITE_BYTES || one && !self.batches.is_empty();
             // What waits is looked at even if it is of the next write: it says that the client need not be told yet.
             let Some(arrived) = self.stream.message().now_or_never() else { return Ok(None) };
             let Some(message) = arrived? else { return Ok(None) };
-            if full || !self.batches.is_empty() && is_dictionary(&message) {
+            let bytes = self.head.bytes() + self.bytes + ipc::framed_bytes(&message) + ipc::end().len();
+            if !self.batches.is_empty() && (one || bytes > max || is_dictionary(&message)) {
                 return Ok(Some(message));
             }
             self.take(message)?;
@@ -277,10 +309,10 @@ impl Put {
         if message.data_header.is_empty() {
             return Ok(());
         }
-        let content = ipc::content(&message.data_header, message.data_body.len());
+        let content = ipc::content(&message.data_header, message.data_body.len()).map_err(Status::invalid_argument)?;
         let frames = ipc::framed(&message);
-        match content.map_err(Status::invalid_argument)? {
-            Content::Schema if self.head.schema.is_none() => self.head.schema = Some(frames),
+        match content {
+            Content::Schema if self.head.schema.is_none() => self.head.schema = Some(self.head.keep(frames)?),
             Content::Schema => return Err(Status::invalid_argument("a second schema: begin another call")),
             _ if self.head.schema.is_none() => {
                 return Err(Status::invalid_argument("the first message has no schema: expected one"));
@@ -289,19 +321,15 @@ impl Put {
                 if replaces {
                     self.head.dictionaries.retain(|(other, _)| *other != id);
                 }
-                self.head.dictionaries.push((id, frames));
+                let kept = self.head.keep(frames)?;
+                self.head.dictionaries.push((id, kept));
             }
             // A write has events: this batch is done.
             Content::Rows(0) => self.ack.batches += 1,
             Content::Rows(_) => {
-                self.bytes += message.data_body.len();
+                self.bytes += ipc::framed_bytes(&message);
                 self.batches.push(frames);
             }
-        }
-        if self.head.bytes() > HEAD_BYTES_MAX {
-            return Err(Status::invalid_argument(format!(
-                "the schema and the dictionaries are over the limit of {HEAD_BYTES_MAX} bytes: send columns without dictionaries"
-            )));
         }
         Ok(())
     }
@@ -335,5 +363,26 @@ impl Put {
         self.ack.duplicates += receipt.duplicates;
         self.ack.position = receipt.position;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_that_writes_keeps_only_the_head_of_what_it_received() {
+        let message = Bytes::from(vec![7; 100]);
+        let kept = Head::default().keep([Bytes::new(), message.slice(..10)]).unwrap();
+        assert_eq!(kept[1].to_vec(), [7; 10]);
+        assert!(message.is_unique(), "the whole message is kept for ten bytes of it");
+        let body = Bytes::from(vec![7; HEAD_BYTES_MAX / 2 + 1]);
+        let mut head = Head::default();
+        let kept = head.keep([Bytes::new(), body.clone()]).unwrap();
+        head.dictionaries.push((0, kept));
+        assert!(head.keep([Bytes::new(), body]).is_err());
+        let named = |bytes: usize| Target::of(Some(&FlightDescriptor::new_path(vec!["q".repeat(bytes)])));
+        assert!(named(NAME_BYTES_MAX).is_ok());
+        assert!(named(NAME_BYTES_MAX + 1).is_err());
     }
 }

@@ -100,7 +100,8 @@ impl Question {
 
     /// Whether its rows have an order.
     pub fn is_ordered(&self) -> bool {
-        self.kind != Kind::Items || self.query.split('&').any(|pair| pair.starts_with("sortby="))
+        let orders = |pair: &str| pair.starts_with("sortby=") || pair.starts_with("near=");
+        self.kind != Kind::Items || self.query.split('&').any(orders)
     }
 }
 
@@ -132,7 +133,7 @@ impl Asked {
         };
         let parts = take_parts(members.remove("parallel"))?;
         if let Some(needed) = kind.needs()
-            && !members.contains_key(needed)
+            && members.get(needed).is_none_or(Value::is_null)
         {
             return Err(invalid(needed, format!("a question of the kind {} needs it", kind.name())));
         }
@@ -301,6 +302,9 @@ mod tests {
             (json!({"collection": "q", "kind": "rows"}), "kind"),
             (json!({"collection": "q", "kind": "near"}), "near"),
             (json!({"collection": "q", "kind": "track"}), "track"),
+            // Without it, each would be another question.
+            (json!({"collection": "q", "kind": "near", "near": null}), "near"),
+            (json!({"collection": "q", "kind": "track", "track": null}), "track"),
             (json!({"collection": "q", "track": "a"}), "track"),
             (json!({"collection": "q", "f": "json"}), "f"),
             (json!({"collection": "q", "token": "x"}), "token"),
@@ -317,6 +321,7 @@ mod tests {
             assert_eq!(field(&command), at, "{command}");
         }
         assert_eq!(asked(&json!({"collection": "q", "parallel": true})).unwrap().parts, PARTS_DEFAULT);
+        assert!(asked(&json!({"collection": "q", "near": [1, 2]})).unwrap().question.is_ordered());
         assert!(Asked::of(&FlightDescriptor::new_path(vec!["a".into(), "b".into()])).is_err());
         assert!(Asked::of(&FlightDescriptor::default()).is_err());
     }

@@ -3,7 +3,7 @@
 use crate::problem::Problem;
 use axum::body::to_bytes;
 use axum::http::{HeaderMap, HeaderName, StatusCode, header};
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use serde_json::Value;
 use tonic::metadata::{MetadataMap, MetadataValue};
 use tonic::{Code, Status};
@@ -26,6 +26,12 @@ const DOCUMENT_BYTES_MAX: usize = 1 << 20;
 /// The status of a problem.
 pub fn of_problem(problem: &Problem) -> Status {
     of(problem.status(), &HeaderMap::new(), problem.document())
+}
+
+/// The status of a problem that is the whole answer, with the headers that its response would have.
+pub fn of_refusal(problem: Problem) -> Status {
+    let (status, document) = (problem.status(), problem.document());
+    of(status, problem.into_response().headers(), document)
 }
 
 /// The status of a response that is a problem.
@@ -113,14 +119,16 @@ pub fn too_large(limit: usize) -> Status {
 mod tests {
     use super::*;
     use crate::problem::Kind;
-    use axum::response::IntoResponse;
     use meridian_model::Invalid;
     use std::time::Duration;
 
     #[tokio::test]
     async fn a_refusal_says_when_to_come_back() {
-        let problem = Problem::new(Kind::Overloaded, "busy").retry_after(Duration::from_secs(3));
-        let status = of_response(problem.into_response()).await;
+        let problem = || Problem::new(Kind::Overloaded, "busy").retry_after(Duration::from_secs(3));
+        let status = of_refusal(problem());
+        assert_eq!((status.code(), status.message()), (Code::ResourceExhausted, "busy"));
+        assert_eq!(status.metadata().get("retry-after").unwrap(), "3");
+        let status = of_response(problem().into_response()).await;
         assert_eq!((status.code(), status.message()), (Code::ResourceExhausted, "busy"));
         assert_eq!(status.metadata().get("retry-after").unwrap(), "3");
         let problem = status.metadata().get_bin(PROBLEM).unwrap().to_bytes().unwrap();

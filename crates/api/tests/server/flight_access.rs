@@ -31,6 +31,10 @@ fn a_caller_without_a_valid_token_gets_nothing() {
     for token in [&shared.forged, &shared.revoked, "x"] {
         refused_to(&Client::with_token(&shared.server, token));
     }
+    // The cookie of a session is nothing here.
+    let mut page = Client::new(&shared.server);
+    page.headers.push(("cookie", "meridian-session=x".to_owned()));
+    refused(page.info(&question), Code::Unauthenticated, "a token is needed");
     // The token as the password of Basic.
     let mut basic = Client::new(&shared.server);
     let pair = data_encoding::BASE64.encode(format!("me:{}", shared.reader).as_bytes());
@@ -88,6 +92,9 @@ fn writes_need_the_right_to_write() {
     let reader = Client::with_token(&shared.server, &shared.reader);
     let (acks, ended) = reader.put(messages(descriptor(), &names()));
     assert!(acks.is_empty());
+    refused(ended, Code::PermissionDenied, "reader");
+    // At once: nothing is kept open for a caller that cannot write.
+    let (_, ended) = reader.put(messages(descriptor(), &names()).into_iter().take(1).collect());
     refused(ended, Code::PermissionDenied, "reader");
     let writer = Client::with_token(&shared.server, &shared.writer);
     let (acks, ended) = writer.put(messages(descriptor(), &names()));

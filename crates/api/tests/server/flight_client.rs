@@ -13,6 +13,7 @@ use arrow_schema::{DataType, Schema};
 use futures_util::{StreamExt, stream};
 use serde_json::Value;
 use tokio::runtime::{Builder, Runtime};
+use tokio::sync::mpsc::Sender;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Request, Status, Streaming};
 
@@ -155,6 +156,32 @@ impl Client {
                     Err(status) => return (acks, Err(status)),
                 }
             }
+        })
+    }
+
+    /// Begins to write: the first result, and the call, which stays open as long as its sender.
+    pub fn open(&self, messages: Vec<FlightData>) -> (Value, Sender<FlightData>, Streaming<PutResult>) {
+        let mut client = self.client.clone();
+        self.runtime.block_on(async {
+            let (send, receive) = tokio::sync::mpsc::channel(messages.len());
+            let outgoing = stream::unfold(receive, |mut receive| async {
+                let next: Option<FlightData> = receive.recv().await;
+                next.map(|message| (message, receive))
+            });
+            for message in messages {
+                send.send(message).await.unwrap();
+            }
+            let mut results = client.do_put(self.request(outgoing.boxed())).await.unwrap().into_inner();
+            let ack = results.message().await.unwrap().unwrap();
+            (serde_json::from_slice(&ack.app_metadata).unwrap(), send, results)
+        })
+    }
+
+    /// The end of a call that writes.
+    pub fn end(&self, mut results: Streaming<PutResult>) -> Result<(), Status> {
+        self.runtime.block_on(async {
+            while results.message().await?.is_some() {}
+            Ok(())
         })
     }
 

@@ -145,6 +145,28 @@ fn what_is_no_batch_is_refused_and_writes_nothing() {
 }
 
 #[test]
+fn batches_that_arrive_together_are_no_larger_body_than_one_may_be() {
+    let server = Server::with(ServerConfig { body_bytes_max: 32 << 10, ..ServerConfig::default() });
+    server.create("q", "n:Integer,note:String,*geom:Point");
+    // About 11 KiB each: several arrive during a write, and three are over the limit.
+    let batches: Vec<RecordBatch> = (0..20).map(|n| batch(n * 250..n * 250 + 250)).collect();
+    let (acks, ended) = Client::new(&server).put(messages(path(), &batches));
+    ended.unwrap();
+    assert_eq!((&acks.last().unwrap()["batches"], &acks.last().unwrap()["written"]), (&json!(20), &json!(5_000)));
+    assert_eq!(count(&server), 5_000);
+}
+
+#[test]
+fn a_call_that_pauses_ends_with_its_server() {
+    let mut server = server();
+    let client = Client::new(&server);
+    let (ack, _open, results) = client.open(messages(path(), &[batch(0..10)]));
+    assert_eq!(ack["written"], 10);
+    server.stop();
+    refused(client.end(results), Code::Unavailable, "stopping");
+}
+
+#[test]
 fn messages_beyond_the_memory_for_bodies_are_refused() {
     let config = ServerConfig { body_bytes_max: 1 << 20, body_bytes_total: 1 << 20, ..ServerConfig::default() };
     let server = Server::with(config);
