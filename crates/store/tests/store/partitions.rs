@@ -167,6 +167,48 @@ fn a_repair_puts_a_partition_together_and_leaves_the_others() {
 }
 
 #[test]
+fn a_repaired_partition_has_the_schema_settings_and_age_of_the_others() {
+    for harmed in 0..PARTITIONS {
+        let world = World::new();
+        let store = world.open();
+        store.create("t", "c", schema(IdRole::Given), several()).unwrap();
+        let partitions = store.partitions("t", "c").unwrap();
+        let created = partitions[0].created();
+        fill(&store);
+        partitions.iter().for_each(|partition| partition.flush().unwrap());
+        let later = meridian_model::Field {
+            name: "later".to_owned(),
+            kind: meridian_model::FieldType::Int,
+            required: false,
+            title: None,
+        };
+        let settings = Settings { retention_bytes: Some(1 << 40), ..several() };
+        for partition in partitions.iter().rev() {
+            partition.change(vec![later.clone()], Some(settings.clone())).unwrap();
+        }
+        let (before, schema) = (ids(&store), partitions[0].schema());
+        store.close().unwrap();
+        drop((store, partitions));
+        world.clock.advance(60_000_000);
+        for name in ["MANIFEST", "MANIFEST.copy"] {
+            world.disk.vanish(&Path::new(&format!("/data/tenants/t/c/p{harmed}")).join(name)).unwrap();
+        }
+        let store = world.open();
+        let repairs = store.repair();
+        assert!(repairs.len() == 1 && repairs[0].mended, "{repairs:?}");
+        assert_eq!(ids(&store), before);
+        for partition in store.partitions("t", "c").unwrap().iter() {
+            let number = partition.partition();
+            assert_eq!(
+                (partition.schema(), partition.settings(), partition.created()),
+                (schema.clone(), settings.clone(), created),
+                "partition {number} after the loss of {harmed}"
+            );
+        }
+    }
+}
+
+#[test]
 fn a_change_that_a_crash_cut_reaches_all_partitions_at_the_next_start() {
     let field = |name: &str| meridian_model::Field {
         name: name.to_owned(),
