@@ -336,3 +336,32 @@ fn a_check_of_a_bucket_reads_the_log_of_every_partition() {
         drop(owner);
     }
 }
+
+#[test]
+fn a_reader_takes_no_schema_up_that_a_later_partition_lacks() {
+    for harmed in 0..PARTITIONS {
+        let bucket = MemoryBucket::new();
+        let owner = shared(&bucket, 1);
+        owner.create("t", "c", schema(IdRole::Given), several()).unwrap();
+        let seams = Seams { disk: Arc::new(MemoryDisk::new()), ..Seams::real() };
+        let reader = Store::open_read_only(options(), seams, Arc::new(bucket.clone())).unwrap();
+        let later = meridian_model::Field {
+            name: "later".to_owned(),
+            kind: meridian_model::FieldType::Int,
+            required: false,
+            title: None,
+        };
+        for partition in owner.partitions("t", "c").unwrap().iter().rev() {
+            partition.change(vec![later.clone()], None).unwrap();
+        }
+        let folder = format!("tenants/t/c/p{harmed}/00000000/manifests/");
+        let names = bucket.objects().into_iter().map(|(name, _)| name);
+        let number = |name: &String| u64::from_str_radix(name.strip_prefix(&folder)?, 16).ok();
+        let newest = names.filter(|name| number(name).is_some()).max_by_key(number).expect("a manifest");
+        bucket.harm(&newest, Some(vec![7; 40]));
+        assert!(reader.refresh().is_err());
+        let partitions = reader.partitions("t", "c").unwrap();
+        let fields: Vec<usize> = partitions.iter().map(|partition| partition.schema().fields.len()).collect();
+        assert!(fields.iter().all(|count| fields[0] <= *count), "{fields:?} without {harmed}");
+    }
+}
