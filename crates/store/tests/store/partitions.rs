@@ -243,6 +243,31 @@ fn a_change_that_a_crash_cut_reaches_all_partitions_at_the_next_start() {
 }
 
 #[test]
+fn a_partition_that_lacks_a_field_gets_it_at_a_start_whichever_it_is() {
+    for lacking in 0..usize::from(PARTITIONS) {
+        let world = World::new();
+        let store = world.open();
+        store.create("t", "c", schema(IdRole::Given), several()).unwrap();
+        let later = meridian_model::Field {
+            name: "later".to_owned(),
+            kind: meridian_model::FieldType::Int,
+            required: false,
+            title: None,
+        };
+        let partitions = store.partitions("t", "c").unwrap();
+        for (_, partition) in partitions.iter().enumerate().filter(|(number, _)| *number != lacking) {
+            partition.change(vec![later.clone()], None).unwrap();
+        }
+        store.close().unwrap();
+        drop((store, partitions));
+        let store = world.open();
+        let partitions = store.partitions("t", "c").unwrap();
+        let fields = schema(IdRole::Given).fields.len() + 1;
+        assert!(partitions.iter().all(|partition| partition.schema().fields.len() == fields), "{lacking}");
+    }
+}
+
+#[test]
 fn a_backup_restores_every_partition() {
     let world = World::new();
     let store = world.open();
