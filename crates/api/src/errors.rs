@@ -134,11 +134,9 @@ pub fn write_problem(collection: &dyn Collection, error: WriteError) -> Problem 
             Problem::new(Kind::Overloaded, unknown.to_string()).retry_after(Duration::from_secs(1))
         }
         // The same write under the same key stores what is missing.
-        WriteError::Partly { stored, why } => {
-            let why = write_problem(collection, *why);
-            let detail = format!("{stored} of the events are stored, and not the others: {}", why.detail());
-            Problem::new(why.kind(), detail).with("stored", stored)
-        }
+        WriteError::Partly { stored, why } => write_problem(collection, *why)
+            .prefix(&format!("{stored} of the events are stored. Of the others: "))
+            .with("stored", stored),
         WriteError::Closed => Problem::new(Kind::NotFound, "the collection was removed"),
     }
 }

@@ -306,7 +306,6 @@ impl Batch {
         first.put_together(batches, picks.len(), |parts| arrow_select::interleave::interleave(parts, picks))
     }
 
-    /// A batch of this one's schema with the columns of `batches` joined; a column absent in one is absent.
     /// The same events in a schema that has the same fields, or the first of them.
     ///
     /// # Errors
@@ -326,6 +325,7 @@ impl Batch {
         }
     }
 
+    /// A batch of this one's schema with the columns of `batches` joined; a column absent in one is absent.
     fn put_together(
         &self,
         batches: &[&Batch],

@@ -51,8 +51,8 @@ pub async fn post(state: Scope, Path(name): Path<String>, context: Context, body
     // Also before the permit, so that writes that wait for a full buffer do not keep queries from running.
     room::wait(&*collection, deadline).await?;
     let run = context.lease.run(&state, deadline).await?;
-    let refuse = |e: WriteError| errors::write_problem(&*collection, e);
     let body_bytes = received.bytes.len() as u64;
+    let refuse = |e: WriteError| refusal(&state, &*collection, body_bytes, e);
     let written =
         if received.bytes.len() <= body::INLINE_BYTES && !is_compressed(&received.bytes) && collection.has_room() {
             let bounds = Bounds::of(&state, &run.control);
@@ -104,7 +104,8 @@ async fn large(
         Queued(Append),
         NeedsRoom(Write),
     }
-    let refuse = |e: WriteError| errors::write_problem(collection.as_ref(), e);
+    let body_bytes = received.bytes.len() as u64;
+    let refuse = |e: WriteError| refusal(state, collection.as_ref(), body_bytes, e);
     let (shared, into) = (state.clone(), collection.clone());
     // The events keep their share of memory until they are stored, which bounds how many writes wait for room.
     let (report, stage, _held) = stream::run(run, move |control| {
@@ -129,6 +130,14 @@ async fn large(
         }
     };
     Ok((report, append.await.map_err(refuse)?))
+}
+
+/// The problem for a write that failed. What is stored of it counts for the quotas of the tenant.
+fn refusal(state: &Scope, collection: &dyn Collection, body_bytes: u64, error: WriteError) -> Problem {
+    if let WriteError::Partly { stored, .. } = &error {
+        state.caller().ledger.charge_write(*stored, body_bytes);
+    }
+    errors::write_problem(collection, error)
 }
 
 /// A body, parsed into a write.

@@ -2,11 +2,14 @@
 
 use super::{Part, shape};
 use crate::read::{Near, RowSink};
-use meridian_model::{Batch, Layout, Projection, Schema, Seq};
+use meridian_model::{Batch, Invalid, Layout, Projection, Schema, Seq};
 use meridian_query::{Control, QueryError};
 use meridian_store::StoreError;
 use meridian_store::seams::Random;
 use std::sync::Arc;
+
+/// Max number of the nearest events that are gathered of a partition: a page may begin at any row, and each takes about a kilobyte.
+const NEAREST_MAX: usize = 1 << 14;
 
 /// One event: a batch of it alone, its number where ids are made of it, and its distance in an order by distance.
 type Row = (Batch, Option<Seq>, Option<f64>);
@@ -45,6 +48,9 @@ fn pass(
 }
 
 /// The events in a circle, nearest first; of equal distances those of the lower partition first.
+///
+/// # Errors
+/// [`StoreError::Invalid`] for a page behind the first [`NEAREST_MAX`] events.
 pub(super) fn near(
     parts: &[Arc<dyn Part>],
     question: &Near,
@@ -55,7 +61,8 @@ pub(super) fn near(
     let shape = shape(first.schema());
     let (mut total, mut rows) = (0u64, Vec::new());
     // Any of a partition's nearest may be among the nearest of all.
-    let each = Near { skip: 0, limit: question.skip.saturating_add(question.limit), ..*question };
+    let wanted = question.skip.saturating_add(question.limit);
+    let each = Near { skip: 0, limit: wanted.min(NEAREST_MAX), ..*question };
     for part in parts {
         let mut gathered = Gathered::default();
         if !part.near(&each, rows_max.map(|max| max / parts.len()), &mut gathered)? {
@@ -66,6 +73,13 @@ pub(super) fn near(
         // Stable: equals stay in the order of their partitions.
         rows.sort_by(|a, b| a.2.unwrap_or(f64::INFINITY).total_cmp(&b.2.unwrap_or(f64::INFINITY)));
         rows.truncate(each.limit);
+    }
+    if wanted > NEAREST_MAX && total > NEAREST_MAX as u64 {
+        let detail = format!(
+            "a page behind the first {NEAREST_MAX} events, of a collection of {} partitions: name a smaller radius",
+            parts.len()
+        );
+        return Err(Invalid::new(detail).into());
     }
     rows.drain(..question.skip.min(rows.len()));
     pass(rows, total, &shape, sink)?;

@@ -96,6 +96,11 @@ impl Partitioned {
             let Read { head, value } = part.partial(at, question, control)?;
             heads.push(head);
             answers.push(value);
+            // At once, as a grid or the groups of each of 256 partitions would take that many times the memory. Whether a tile is drawn is
+            // decided of all together.
+            if answers.len() > 1 && !matches!(question, Question::Tile(_)) {
+                answers = vec![Partial::merge(answers, question).map_err(merge_error)?.ok_or_else(other_answer)?];
+            }
         }
         let head = join(heads)?;
         match Partial::merge(answers, question).map_err(merge_error)? {

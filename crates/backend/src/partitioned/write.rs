@@ -10,9 +10,15 @@ use meridian_model::{Field, Positions, Schema, Seq, SeqLayout};
 use meridian_model::{Invalid, Vector};
 use meridian_query::Control;
 use meridian_store::{Settings, StoreError, Write, WriteError};
+use parking_lot::Mutex;
 use std::sync::Arc;
 use tokio::task::JoinSet;
-use tokio::time::Instant;
+use tokio::time::{Duration, Instant};
+
+/// Held while partitions are changed: of two changes at once, each could be the first in some of them, and columns are known by their order.
+static CHANGING: Mutex<()> = Mutex::new(());
+/// How long a change waits for another one, which may be of another collection.
+const CHANGE_WAIT: Duration = Duration::from_secs(30);
 
 /// The outcome of a share, and the number of its partition.
 type Outcome = (usize, Result<Written, WriteError>);
@@ -37,21 +43,31 @@ fn shares(parts: usize, schema: &Schema, write: Write) -> Result<Vec<(usize, Wri
     Ok(shares.into_iter().map(one).collect())
 }
 
-/// Queues a write in each partition that has a share of it.
+/// Queues a write in each partition that has a share of it. A refusal of the first is the answer at once; that of a later one is part of the
+/// outcome.
 pub(super) fn append(
     parts: &[Arc<dyn Part>],
     schema: &Schema,
     write: Write,
     deadline: Instant,
 ) -> Result<Append, WriteError> {
-    // Dropped on an error: what is queued is then taken back.
-    let mut queued = Vec::new();
+    let (mut queued, mut refused) = (Vec::new(), None::<Outcome>);
     for (partition, share) in shares(parts.len(), schema, write)? {
-        queued.push((partition, parts[partition].append(share, deadline)?));
+        match parts[partition].append(share, deadline) {
+            Ok(append) => queued.push((partition, append)),
+            Err(error) if queued.is_empty() => return Err(error),
+            // What is queued may be in a group that another write commits: it would be too late to take it back, and to say that nothing is
+            // stored.
+            Err(error) => {
+                refused = Some((partition, Err(error)));
+                break;
+            }
+        }
     }
     let of = parts.len();
     Ok(Box::pin(async move {
-        if queued.len() == 1
+        if refused.is_none()
+            && queued.len() == 1
             && let Some((partition, append)) = queued.pop()
         {
             return together(of, vec![(partition, append.await)]);
@@ -62,7 +78,7 @@ pub(super) fn append(
         for (partition, append) in queued {
             running.spawn(async move { (partition, append.await) });
         }
-        let mut outcomes: Vec<Outcome> = Vec::new();
+        let mut outcomes: Vec<Outcome> = refused.into_iter().collect();
         while let Some(done) = running.join_next().await {
             let failed =
                 |e: tokio::task::JoinError| (usize::MAX, Err(WriteError::Unknown(format!("the write failed: {e}"))));
@@ -166,7 +182,13 @@ pub(super) fn delete_matching(
 }
 
 /// Changes all partitions, the first one last.
+///
+/// # Errors
+/// [`StoreError::Busy`] where another change takes too long.
 pub(super) fn change(parts: &[Arc<dyn Part>], fields: &[Field], settings: Option<&Settings>) -> Result<(), StoreError> {
+    let Some(_alone) = CHANGING.try_lock_for(CHANGE_WAIT) else {
+        return Err(StoreError::Busy("another change of a collection takes long: try again".to_owned()));
+    };
     // What an earlier change left undone first: of two changes one may have failed half-way.
     if let Some((last, others)) = parts.split_last() {
         let (schema, current) = (last.schema(), last.settings());

@@ -200,11 +200,14 @@ pub(super) fn missing(dir: &Path, (partition, partitions): (u32, u32)) -> StoreE
     StoreError::corrupt(&dir.join(MANIFEST), format!("partition {partition} of {partitions} is missing"))
 }
 
-/// Gives all partitions the schema and the settings of the last one, which a change reaches first. A crash may have come between.
+/// Gives all partitions the settings of the last one, which a change reaches first, and the fields of the one that has most: a crash may have
+/// come between, and a repair may have found an older manifest.
 pub(crate) fn align(partitions: &[Arc<Collection>]) -> Result<(), StoreError> {
-    let Some((last, others)) = partitions.split_last() else { return Ok(()) };
-    let (schema, settings) = (last.schema(), last.settings());
-    for other in others.iter().rev() {
+    let Some(last) = partitions.last() else { return Ok(()) };
+    let settings = last.settings();
+    let longest = partitions.iter().map(|partition| partition.schema()).max_by_key(|schema| schema.fields.len());
+    let schema = longest.unwrap_or_else(|| last.schema());
+    for other in partitions.iter().rev() {
         let known = other.schema().fields.len();
         let fields = schema.fields.get(known..).unwrap_or_default().to_vec();
         let changed = (other.settings() != settings).then(|| settings.clone());

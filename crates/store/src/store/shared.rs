@@ -188,25 +188,34 @@ impl Inner {
             }
         };
         let (there, mut changed, mut failed) = (self.there()?, false, None);
-        for collection in self.collections.all() {
-            let (tenant, name) = (collection.tenant(), collection.name());
-            // Not under a lock that readers take: they keep the state before until the next one is whole.
-            let followed = collection.core.lock().follow_newest();
-            match followed {
-                Ok(Some(new)) => {
-                    changed |= new;
-                    note(&collection);
+        let all = self.collections.all();
+        for partitions in all.chunk_by(|a, b| (a.tenant(), a.name()) == (b.tenant(), b.name())) {
+            // The last one first, as a change of the schema goes: queries take that of the first one for a part of the others'. So where one
+            // is not taken up, those before it wait.
+            for collection in partitions.iter().rev() {
+                let (tenant, name) = (collection.tenant(), collection.name());
+                // Not under a lock that readers take: they keep the state before until the next one is whole.
+                let followed = collection.core.lock().follow_newest();
+                let goes_on = matches!(followed, Ok(Some(_)));
+                match followed {
+                    Ok(Some(new)) => {
+                        changed |= new;
+                        note(collection);
+                    }
+                    Ok(None) => {
+                        self.collections.remove(tenant, name);
+                        changed = true;
+                    }
+                    Err(error) => {
+                        tracing::warn!(%tenant, collection = name, %error, "a collection was not taken up anew");
+                        failed = Some(error);
+                    }
                 }
-                Ok(None) => {
-                    self.collections.remove(tenant, name);
-                    changed = true;
-                }
-                Err(error) => {
-                    tracing::warn!(%tenant, collection = name, %error, "a collection was not taken up anew");
-                    failed = Some(error);
+                renew(false);
+                if !goes_on {
+                    break;
                 }
             }
-            renew(false);
         }
         for (tenant, name) in there {
             if self.collections.get(&tenant, &name).is_some() {

@@ -167,6 +167,48 @@ fn a_repair_puts_a_partition_together_and_leaves_the_others() {
 }
 
 #[test]
+fn a_repaired_partition_has_the_schema_settings_and_age_of_the_others() {
+    for harmed in 0..PARTITIONS {
+        let world = World::new();
+        let store = world.open();
+        store.create("t", "c", schema(IdRole::Given), several()).unwrap();
+        let partitions = store.partitions("t", "c").unwrap();
+        let created = partitions[0].created();
+        fill(&store);
+        partitions.iter().for_each(|partition| partition.flush().unwrap());
+        let later = meridian_model::Field {
+            name: "later".to_owned(),
+            kind: meridian_model::FieldType::Int,
+            required: false,
+            title: None,
+        };
+        let settings = Settings { retention_bytes: Some(1 << 40), ..several() };
+        for partition in partitions.iter().rev() {
+            partition.change(vec![later.clone()], Some(settings.clone())).unwrap();
+        }
+        let (before, schema) = (ids(&store), partitions[0].schema());
+        store.close().unwrap();
+        drop((store, partitions));
+        world.clock.advance(60_000_000);
+        for name in ["MANIFEST", "MANIFEST.copy"] {
+            world.disk.vanish(&Path::new(&format!("/data/tenants/t/c/p{harmed}")).join(name)).unwrap();
+        }
+        let store = world.open();
+        let repairs = store.repair();
+        assert!(repairs.len() == 1 && repairs[0].mended, "{repairs:?}");
+        assert_eq!(ids(&store), before);
+        for partition in store.partitions("t", "c").unwrap().iter() {
+            let number = partition.partition();
+            assert_eq!(
+                (partition.schema(), partition.settings(), partition.created()),
+                (schema.clone(), settings.clone(), created),
+                "partition {number} after the loss of {harmed}"
+            );
+        }
+    }
+}
+
+#[test]
 fn a_change_that_a_crash_cut_reaches_all_partitions_at_the_next_start() {
     let field = |name: &str| meridian_model::Field {
         name: name.to_owned(),
@@ -197,6 +239,31 @@ fn a_change_that_a_crash_cut_reaches_all_partitions_at_the_next_start() {
                 .iter()
                 .all(|p| p.schema() == partitions[0].schema() && p.settings().retention_bytes == retention)
         );
+    }
+}
+
+#[test]
+fn a_partition_that_lacks_a_field_gets_it_at_a_start_whichever_it_is() {
+    for lacking in 0..usize::from(PARTITIONS) {
+        let world = World::new();
+        let store = world.open();
+        store.create("t", "c", schema(IdRole::Given), several()).unwrap();
+        let later = meridian_model::Field {
+            name: "later".to_owned(),
+            kind: meridian_model::FieldType::Int,
+            required: false,
+            title: None,
+        };
+        let partitions = store.partitions("t", "c").unwrap();
+        for (_, partition) in partitions.iter().enumerate().filter(|(number, _)| *number != lacking) {
+            partition.change(vec![later.clone()], None).unwrap();
+        }
+        store.close().unwrap();
+        drop((store, partitions));
+        let store = world.open();
+        let partitions = store.partitions("t", "c").unwrap();
+        let fields = schema(IdRole::Given).fields.len() + 1;
+        assert!(partitions.iter().all(|partition| partition.schema().fields.len() == fields), "{lacking}");
     }
 }
 
@@ -292,5 +359,34 @@ fn a_check_of_a_bucket_reads_the_log_of_every_partition() {
         assert!(!problems.is_empty(), "partition {harmed}");
         assert!(problems.iter().all(|problem| problem.path.to_string_lossy().contains(&folder)), "{problems:?}");
         drop(owner);
+    }
+}
+
+#[test]
+fn a_reader_takes_no_schema_up_that_a_later_partition_lacks() {
+    for harmed in 0..PARTITIONS {
+        let bucket = MemoryBucket::new();
+        let owner = shared(&bucket, 1);
+        owner.create("t", "c", schema(IdRole::Given), several()).unwrap();
+        let seams = Seams { disk: Arc::new(MemoryDisk::new()), ..Seams::real() };
+        let reader = Store::open_read_only(options(), seams, Arc::new(bucket.clone())).unwrap();
+        let later = meridian_model::Field {
+            name: "later".to_owned(),
+            kind: meridian_model::FieldType::Int,
+            required: false,
+            title: None,
+        };
+        for partition in owner.partitions("t", "c").unwrap().iter().rev() {
+            partition.change(vec![later.clone()], None).unwrap();
+        }
+        let folder = format!("tenants/t/c/p{harmed}/00000000/manifests/");
+        let names = bucket.objects().into_iter().map(|(name, _)| name);
+        let number = |name: &String| u64::from_str_radix(name.strip_prefix(&folder)?, 16).ok();
+        let newest = names.filter(|name| number(name).is_some()).max_by_key(number).expect("a manifest");
+        bucket.harm(&newest, Some(vec![7; 40]));
+        assert!(reader.refresh().is_err());
+        let partitions = reader.partitions("t", "c").unwrap();
+        let fields: Vec<usize> = partitions.iter().map(|partition| partition.schema().fields.len()).collect();
+        assert!(fields.iter().all(|count| fields[0] <= *count), "{fields:?} without {harmed}");
     }
 }

@@ -350,3 +350,25 @@ fn fields_that_are_added_reach_every_partition() {
     }
     assert_eq!(world.many.schema().fields[TIME].name, "at");
 }
+
+#[test]
+fn a_page_of_the_nearest_is_near_or_refused() {
+    let world = World::new(KINDS[0]);
+    let most = 1 << 14;
+    // Not in the middle between two events of a parallel.
+    let near = |skip, limit| Near { lon: 3.003, lat: 5.0, radius_m: 21_000_000.0, skip, limit };
+    let page = |collection: &dyn Collection, near: Near| {
+        let mut sink = Noted::default();
+        collection.near(&near, None, &mut sink).map(|_| (sink.total, sink.rows))
+    };
+    world.write(0..most);
+    // Behind all events there is nothing, however far.
+    for (skip, limit) in [(most as usize - 5, 10), (most as usize, 10), (usize::MAX, usize::MAX)] {
+        let near = near(skip, limit);
+        assert_eq!(page(&*world.many, near).unwrap(), page(&*world.one, near).unwrap());
+    }
+    world.write(most..most + 100);
+    let (total, rows) = page(&*world.many, near(most as usize - 5, 5)).unwrap();
+    assert_eq!((total, rows.len()), (most as u64 + 100, 5));
+    assert!(page(&*world.many, near(most as usize - 5, 6)).is_err());
+}

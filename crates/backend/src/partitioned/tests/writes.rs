@@ -2,9 +2,11 @@
 
 use super::{KINDS, Kind, PARTITIONS, World, all, events, schema, sorted};
 use crate::{At, Backend, Write, WriteError};
-use meridian_model::{IdRole, Mode, SeqLayout};
+use meridian_model::{Field, FieldType, IdRole, Mode, SeqLayout, partition_of};
 use meridian_query::Items;
 use meridian_store::{Settings, StoreError};
+use tokio::runtime::Builder;
+use tokio::time::{Duration, Instant};
 
 /// The number of events in each partition.
 fn spread(world: &World) -> Vec<u64> {
@@ -105,4 +107,53 @@ fn what_cannot_have_partitions_is_refused_and_their_number_stays() {
     let other = Settings { partitions: 2, ..world.many.settings() };
     assert!(world.many.change(Vec::new(), Some(other)).is_err());
     assert_eq!(world.many.settings().partitions, PARTITIONS);
+}
+
+#[test]
+fn what_is_stored_is_said_where_the_queue_of_another_partition_is_full() {
+    let world = World::new(KINDS[0]);
+    let partitions = world.store.partitions("t", "many").unwrap();
+    let first = partition_of(b"id 0", usize::from(PARTITIONS));
+    let full = (first + 1) % usize::from(PARTITIONS);
+    // Nobody commits them: the first is to lead, and does not.
+    let (mut waiting, one) = (Vec::new(), events(&*world.many, [1_000]));
+    while let Ok(pending) = partitions[full].submit(Write::new(one.clone())) {
+        waiting.push(pending);
+    }
+    let runtime = Builder::new_multi_thread().worker_threads(2).enable_time().build().unwrap();
+    let written = runtime.block_on(async {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        world.many.append(Write::new(events(&*world.many, 0..100)), deadline)?.await
+    });
+    let Err(WriteError::Partly { stored, why }) = written else { panic!("{written:?}") };
+    assert!(matches!(*why, WriteError::Busy(_)), "{why:?}");
+    assert!(stored > 0 && stored == world.many.stats().events, "{stored}");
+    // Where the first partition refuses, nothing is queued.
+    while let Ok(pending) = partitions[first].submit(Write::new(one.clone())) {
+        waiting.push(pending);
+    }
+    let refused = world.many.append(Write::new(events(&*world.many, 0..100)), Instant::now()).map(|_| ());
+    assert!(matches!(refused, Err(WriteError::Busy(_))), "{refused:?}");
+    assert_eq!(world.many.stats().events, stored);
+}
+
+#[test]
+fn changes_at_once_reach_all_partitions_in_one_order() {
+    let world = World::new(KINDS[0]);
+    let add = |name: String| {
+        let field = Field { name, kind: FieldType::Int, required: false, title: None };
+        // A collection of its own, as each request has.
+        let many = world.backend.collection("t", "many").unwrap().unwrap();
+        many.change(vec![field], None).unwrap();
+    };
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let add = &add;
+            scope.spawn(move || (0..25).for_each(|n| add(format!("f{thread}x{n}"))));
+        }
+    });
+    let before = world.one.schema().fields.len();
+    for partition in world.store.partitions("t", "many").unwrap().iter() {
+        assert_eq!((partition.schema().fields.len(), partition.schema()), (before + 100, world.many.schema()));
+    }
 }

@@ -2,6 +2,7 @@
 
 use super::survey::{Found, Reading};
 use super::{Mender, SEGMENTS};
+use crate::catalog::disk::{COPY, MANIFEST, read_manifest};
 use crate::catalog::manifest::{KeysEntry, Manifest};
 use crate::catalog::sidecars::files_of;
 use crate::collection::stats::Counters;
@@ -12,9 +13,11 @@ use crate::options::Settings;
 use crate::part::segment::SegmentAccess;
 use crate::recovery::leftovers::number_of;
 use crate::recovery::log_dir;
+use crate::store::Store;
 use crate::store::folder::names;
 use meridian_model::seq::SeqLayout;
 use meridian_model::{Schema, Seq};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 impl Mender<'_> {
@@ -39,15 +42,16 @@ impl Mender<'_> {
         // Positions of unusable keys still count: no acknowledged position may be given again.
         let (keys, keys_last) = if reading.seed_known { self.keys()? } else { self.forget_keys()? };
         let last = found.iter().map(|segment| Seq(segment.seq_max).position()).max().unwrap_or(0).max(keys_last);
+        let common_to_all = definition.clone().or_else(|| self.sibling());
         let flushed = self.flushed(last.max(definition.as_ref().map_or(0, |manifest| manifest.flushed)))?;
         let manifest = Manifest {
             tenant: self.tenant.to_owned(),
             collection: self.name.to_owned(),
             partition: self.of.0,
-            schema: self.schema(definition.as_ref(), &found)?,
-            settings: self.settings(definition.as_ref()),
+            schema: self.schema(definition.as_ref(), common_to_all.as_ref(), &found)?,
+            settings: self.settings(common_to_all.as_ref()),
             seed,
-            created: definition.as_ref().map_or_else(|| common.seams.clock.now(), |manifest| manifest.created),
+            created: common_to_all.as_ref().map_or_else(|| common.seams.clock.now(), |manifest| manifest.created),
             flushed,
             // Earlier snapshots may have shown events that are gone.
             dropped_seq: Seq::end_of(flushed).0,
@@ -78,8 +82,23 @@ impl Mender<'_> {
         self.set_aside(SEGMENTS, |name| !files_of(&written).contains(name))
     }
 
-    /// The schema of an older manifest, or the newest that a segment was written in: fields are only ever added.
-    fn schema(&mut self, definition: Option<&Manifest>, found: &[Found]) -> Result<Schema, StoreError> {
+    /// The manifest of another partition that knows most fields: schema, settings and time of creation are those of all.
+    fn sibling(&self) -> Option<Manifest> {
+        let others = (0..self.of.1).filter(|other| *other != self.of.0);
+        let dirs = others.map(|other| Store::dir_of(self.root, self.tenant, self.name, other));
+        let read =
+            |dir: PathBuf| [MANIFEST, COPY].iter().find_map(|name| read_manifest(self.disk(), &dir.join(name)).ok());
+        dirs.filter_map(read).max_by_key(|manifest| manifest.schema.fields.len())
+    }
+
+    /// The schema of an older manifest, or the newest that a segment was written in: fields are only ever added. Without a manifest also that
+    /// of another partition.
+    fn schema(
+        &mut self,
+        definition: Option<&Manifest>,
+        sibling: Option<&Manifest>,
+        found: &[Found],
+    ) -> Result<Schema, StoreError> {
         let written = found.iter().map(|segment| &segment.schema).max_by_key(|schema| schema.fields.len());
         match (definition, written) {
             (Some(manifest), written) => {
@@ -89,8 +108,12 @@ impl Mender<'_> {
             (None, Some(written)) => {
                 self.report
                     .missing("deleted and replaced events are back if no file with their deaths is left".to_owned());
-                self.report.missing("fields that were added since the newest segment was written, if any".to_owned());
-                Ok(written.clone())
+                let longer = sibling.filter(|manifest| manifest.schema.fields.len() > written.fields.len());
+                if sibling.is_none() {
+                    self.report
+                        .missing("fields that were added since the newest segment was written, if any".to_owned());
+                }
+                Ok(longer.map_or(written, |manifest| &manifest.schema).clone())
             }
             (None, None) => {
                 let detail = "no manifest and no segment in it reads, so nothing says what its events are";
