@@ -191,7 +191,7 @@ fn an_owner_is_followed_by_another_and_a_reader_sees_it_all() {
     assert_eq!(taken.stats().events, 3009);
     taken.write(Write::new(events(&taken, 3010, 3020))).unwrap();
     let late = c.write(Write::new(events(&c, 9000, 9001)));
-    assert!(matches!(late, Err(WriteError::Refused(_))), "{late:?}");
+    assert!(matches!(late, Err(WriteError::Busy(_))), "{late:?}");
     assert!(first.is_outdated() && !second.is_outdated());
     assert!(first_lease.turn().is_ok_and(|standing| matches!(standing, Standing::Other(Some(_), _))));
     second.close().unwrap();
