@@ -56,4 +56,4 @@ def takeover(found):
         lost = sum(run["acknowledged_events"] - run["held_events"] for run in runs)
         lines.append([log, len(runs), f"{runs[0]['tail_mb']:.0f} MB", f"{runs[0]['lease_s']} s", spread([run["took_s"] for run in runs], 2), f"{failed} of {reads:,}", lost])
     return ["### Takeover", "", "The owner is killed (SIGKILL) after writes that it has not flushed. Reads go to scan servers meanwhile.", "",
-            *table(["log", "kills", "bodies before the kill", "lease", "first acknowledgement after, s", "reads that failed", "events lost"], lines)]
+            *table(["log", "kills", "log before the kill", "lease", "first acknowledgement after, s", "reads that failed", "events lost"], lines)]

@@ -11,7 +11,7 @@ import time
 
 from common import MERIDIAN, median, say
 from peers import meridian
-from up import Cluster
+from up import Cluster, size_of
 
 SCHEMA = "reading:Double,text:String,*geom:Point:srid=4326"
 BATCH = 2_000
@@ -93,6 +93,7 @@ def one(log, tail_mb, lease_s, staleness):
                 if status in (200, 201):
                     acknowledged, sent = acknowledged + 1, sent + len(body)
             before = cluster.status()["collections"][0]
+            log_mb = size_of(folder, "/wal/" if log == "bucket" else "jetstream") / 2**20
             readers = Readers(scans)
             time.sleep(0.5)
             owner = cluster.owner()
@@ -110,7 +111,7 @@ def one(log, tail_mb, lease_s, staleness):
             reads = readers.end()
             status, said = ask(cluster.port, "GET", "/collections/events/aggregate?function=count")
             held = json.loads(said)["groups"][0]["count"]
-            return {"log": log, "took_s": took, "lease_s": lease_s, "tail_entries": before["tail"].get("entries"), "tail_mb": sent / 2**20, "tries": tried, "reads": reads,
+            return {"log": log, "took_s": took, "lease_s": lease_s, "tail_entries": before["tail"].get("entries"), "tail_mb": log_mb, "bodies_mb": sent / 2**20, "tries": tried, "reads": reads,
                     "acknowledged_events": acknowledged * BATCH + 1, "held_events": held}
 
 
