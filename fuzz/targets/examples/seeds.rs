@@ -8,7 +8,7 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use fuzz_targets::{files_of_store, partials_of_store, signed, trees, world};
 use meridian_formats::{Format, writer};
-use meridian_model::{Batch, Projection, Seq, filter};
+use meridian_model::{Batch, Projection, Seq, Seqs, filter};
 use meridian_query::wire::{Count, NearCircle, Question};
 use meridian_query::*;
 use std::io::Read;
@@ -297,7 +297,7 @@ fn questions() {
         let mut rows = meridian_query::items(world::snapshot(), &asked, &world::control()).unwrap();
         assert!(rows.by_ref().all(|hits| hits.is_ok()));
         let after = rows.next_page().unwrap().clone();
-        let token = Token { tenant: "t".to_owned(), snapshot: Seq(3), question: 5, after }.encode();
+        let token = Token { tenant: "t".to_owned(), snapshot: Seqs::one(Seq(3)), question: 5, after }.encode();
         put("page_token", &format!("text-{n}"), &token);
         let bytes = URL_SAFE_NO_PAD.decode(token).unwrap();
         put("page_token", &format!("bytes-{n}"), &bytes[..bytes.len() - 4]);

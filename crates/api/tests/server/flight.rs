@@ -20,7 +20,7 @@ fn event(n: usize) -> Value {
     let day = n % 28 + 1;
     let ship = format!("ship-{}", n % 7);
     let properties = json!({
-        "n": if n % 11 == 0 { Value::Null } else { json!(n) },
+        "n": if n.is_multiple_of(11) { Value::Null } else { json!(n) },
         "x": n as f64 / 8.0,
         "ship": ship,
         "t": format!("2024-01-{day:02}T{:02}:00:00Z", n % 24),
