@@ -148,7 +148,7 @@ fn owners_take_over_from_one_another_and_a_server_that_is_killed_keeps_what_it_a
     assert_eq!(new.stats().events, 404);
     write(&new, 404..405, 10).unwrap();
     // The former one is refused, and knows it.
-    assert!(matches!(write(&old, 500..501, 10), Err(WriteError::Refused(_))));
+    assert!(matches!(write(&old, 500..501, 10), Err(WriteError::Busy(_))));
     assert!(first.is_outdated());
     // It may still cover what it holds, all of which the other has as well (decision 047).
     let _ = old.flush();

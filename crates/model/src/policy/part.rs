@@ -68,14 +68,18 @@ impl Division {
             return limit;
         }
         let servers = self.others.saturating_add(1);
-        let equal = limit / EQUAL / servers;
+        if limit < servers {
+            return limit.min(1);
+        }
+        // At least one, taken from the limit before the rest goes by need.
+        let equal = (limit / EQUAL / servers).max(1);
         let rest = limit - equal * servers;
         let by_need = match self.all.get(&quota).copied().unwrap_or(0) {
             0 => rest / servers,
             // No larger than the rest, as no need is larger than all of them.
             all => u64::try_from(u128::from(rest) * u128::from(self.mine.of(quota)) / all).unwrap_or(rest),
         };
-        (equal + by_need).max(limit.min(1))
+        equal + by_need
     }
 }
 
