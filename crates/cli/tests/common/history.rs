@@ -226,12 +226,10 @@ fn age(answer: &Answer) -> u64 {
 fn body(events: &[(String, String)]) -> String {
     let mut out = String::new();
     for (n, (node, prev)) in events.iter().enumerate() {
-        let (lon, lat) = (n * 37 % 360, n * 17 % 180);
+        let (lon, lat) = ((n * 37 % 360) as f64 - 179.5, (n * 17 % 180) as f64 - 89.75);
         writeln!(
             out,
-            r#"{{"type":"Feature","geometry":{{"type":"Point","coordinates":[{}.5,{}.25]}},"properties":{{"node":"{node}","prev":"{prev}","dtg":"2026-01-{:02}T00:00:00Z"}}}}"#,
-            lon as i32 - 180,
-            lat as i32 - 90,
+            r#"{{"type":"Feature","geometry":{{"type":"Point","coordinates":[{lon},{lat}]}},"properties":{{"node":"{node}","prev":"{prev}","dtg":"2026-01-{:02}T00:00:00Z"}}}}"#,
             n % 28 + 1,
         )
         .unwrap();
