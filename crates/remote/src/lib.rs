@@ -16,5 +16,5 @@ mod gateway;
 mod owner;
 mod wire;
 
-pub use gateway::{RemoteBackend, RemoteOptions};
+pub use gateway::{OwnerAt, RemoteBackend, RemoteOptions};
 pub use owner::{Controls, Owns, ServeOptions, serve};

@@ -1,10 +1,10 @@
 //! All collections that the owner has.
 
-use super::RemoteOptions;
 use super::append::Producer;
 use super::collection::{Remote, Shared};
 use super::link::Link;
 use super::subscription::{self, Subscription};
+use super::{OwnerAt, RemoteOptions};
 use crate::wire::answer::{Hello, Reply};
 use crate::wire::call::Do;
 use crate::wire::described::Description;
@@ -59,7 +59,7 @@ impl RemoteBackend {
     /// # Errors
     /// The system's, where it gives no threads.
     pub fn connect(
-        owner: watch::Receiver<Option<String>>,
+        owner: watch::Receiver<Option<OwnerAt>>,
         records: Arc<dyn RecordSource>,
         options: RemoteOptions,
     ) -> io::Result<Arc<RemoteBackend>> {

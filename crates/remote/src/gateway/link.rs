@@ -3,8 +3,8 @@
 //! Calls run on threads of their own, so that a caller may wait on any thread of any runtime. A caller that gives up drops
 //! the call, which the owner sees as a stream that was reset.
 
-use super::RemoteOptions;
 use super::answer::{Answer, Message};
+use super::{OwnerAt, RemoteOptions};
 use crate::wire::answer::Reply;
 use crate::wire::call::{Call, Do, Get};
 use crate::wire::fault::Fault;
@@ -23,7 +23,7 @@ use std::time::Duration;
 use tokio::runtime::{Handle, Runtime, RuntimeFlavor};
 use tokio::sync::watch;
 use tokio::time::Instant;
-use tonic::metadata::MetadataMap;
+use tonic::metadata::{MetadataMap, MetadataValue};
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Request, Status};
 
@@ -96,18 +96,36 @@ struct Answered {
     instance: u64,
 }
 
+/// A connection, and the process that is asked over it.
+struct Asked {
+    client: Client,
+    process: Option<u64>,
+}
+
+impl Asked {
+    /// A request that says whom it is for.
+    fn request<T>(&self, message: T) -> Request<T> {
+        let mut request = Request::new(message);
+        let text = self.process.and_then(|process| MetadataValue::try_from(format!("{process:016x}")).ok());
+        if let Some(text) = text {
+            request.metadata_mut().insert(OWNER_HEADER, text);
+        }
+        request
+    }
+}
+
 /// The connection to the owner of the data.
 #[derive(Debug)]
 pub(super) struct Link {
     engine: Engine,
-    owner: watch::Receiver<Option<String>>,
-    client: Mutex<Option<(String, Client)>>,
+    owner: watch::Receiver<Option<OwnerAt>>,
+    client: Mutex<Option<(OwnerAt, Client)>>,
     answered: Mutex<Option<Answered>>,
     pub(super) options: RemoteOptions,
 }
 
 impl Link {
-    pub(super) fn new(owner: watch::Receiver<Option<String>>, options: RemoteOptions) -> io::Result<Link> {
+    pub(super) fn new(owner: watch::Receiver<Option<OwnerAt>>, options: RemoteOptions) -> io::Result<Link> {
         let mut threads = tokio::runtime::Builder::new_multi_thread();
         let runtime = threads.worker_threads(THREADS).thread_name("remote").enable_all().build()?;
         let handle = runtime.handle().clone();
@@ -124,7 +142,7 @@ impl Link {
     }
 
     /// The owner's address, as it changes.
-    pub(super) fn owner(&self) -> watch::Receiver<Option<String>> {
+    pub(super) fn owner(&self) -> watch::Receiver<Option<OwnerAt>> {
         self.owner.clone()
     }
 
@@ -170,15 +188,16 @@ impl Link {
     }
 
     /// The connection to the owner, made when it is first used; another where the owner has moved.
-    fn client(&self) -> Result<Client, Fault> {
-        let Some(address) = self.owner.borrow().clone() else {
+    fn client(&self) -> Result<Asked, Fault> {
+        let Some(owner) = self.owner.borrow().clone() else {
             let why = "no server owns the data at present: another takes over within seconds, try again";
             return Err(Fault::Unavailable(why.to_owned()));
         };
         let mut client = self.client.lock();
-        if let Some((_, client)) = client.as_ref().filter(|(of, _)| *of == address) {
-            return Ok(client.clone());
+        if let Some((_, client)) = client.as_ref().filter(|(of, _)| *of == owner) {
+            return Ok(Asked { client: client.clone(), process: owner.process });
         }
+        let address = &owner.address;
         let uri = if address.contains("://") { address.clone() } else { format!("http://{address}") };
         let endpoint = Endpoint::from_shared(uri)
             .map_err(|e| Fault::Unavailable(format!("the owner's address {address:?} is none: {e}")))?
@@ -193,8 +212,9 @@ impl Link {
         let made = FlightServiceClient::new(endpoint.connect_lazy())
             .max_decoding_message_size(MESSAGE_BYTES_MAX)
             .max_encoding_message_size(MESSAGE_BYTES_MAX);
-        *client = Some((address, made.clone()));
-        Ok(made)
+        let process = owner.process;
+        *client = Some((owner, made.clone()));
+        Ok(Asked { client: made, process })
     }
 
     /// Notes who answered, and refuses one that no longer owns the data: its lease passed to a later epoch.
@@ -231,8 +251,9 @@ impl Link {
 
     /// Begins an answer: its first message has arrived.
     pub(super) async fn get(&self, ticket: Vec<u8>) -> Result<(Answer, Message), Fault> {
-        let mut client = self.client()?;
-        let response = client.do_get(Ticket::new(ticket)).await.map_err(link_fault)?;
+        let mut asked = self.client()?;
+        let request = asked.request(Ticket::new(ticket));
+        let response = asked.client.do_get(request).await.map_err(link_fault)?;
         self.heard(response.metadata())?;
         let mut answer = Answer::new(response.into_inner());
         let first = answer.next().await?;
@@ -248,8 +269,9 @@ impl Link {
     }
 
     async fn action(&self, body: Vec<u8>) -> Result<Vec<Bytes>, Failed> {
-        let mut client = self.client().map_err(Failed::before)?;
-        let response = client.do_action(Action::new("meridian", body)).await.map_err(Failed::of)?;
+        let mut asked = self.client().map_err(Failed::before)?;
+        let request = asked.request(Action::new("meridian", body));
+        let response = asked.client.do_action(request).await.map_err(Failed::of)?;
         self.heard(response.metadata()).map_err(Failed::after)?;
         let (mut stream, mut bodies) = (response.into_inner(), Vec::new());
         while let Some(result) = stream.message().await.map_err(Failed::of)? {
@@ -300,8 +322,9 @@ impl Link {
 
     /// Sends the messages of a write and returns its outcome.
     pub(super) async fn put(&self, messages: Vec<FlightData>) -> Result<Bytes, Failed> {
-        let mut client = self.client().map_err(Failed::before)?;
-        let response = client.do_put(Request::new(stream::iter(messages))).await.map_err(Failed::of)?;
+        let mut asked = self.client().map_err(Failed::before)?;
+        let request = asked.request(stream::iter(messages));
+        let response = asked.client.do_put(request).await.map_err(Failed::of)?;
         self.heard(response.metadata()).map_err(Failed::after)?;
         let first: Option<PutResult> = response.into_inner().message().await.map_err(Failed::of)?;
         let first = first.ok_or_else(|| Failed::after(Fault::internal("a write without an answer")))?;

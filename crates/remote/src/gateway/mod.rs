@@ -17,6 +17,22 @@ use meridian_backend::Random;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// Where a gateway finds the owner.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnerAt {
+    /// Its host and port.
+    pub address: String,
+    /// The process that the lease names; another one that answers there owns other data. `None`: it is not checked.
+    pub process: Option<u64>,
+}
+
+impl From<String> for OwnerAt {
+    /// Whatever process answers there.
+    fn from(address: String) -> OwnerAt {
+        OwnerAt { address, process: None }
+    }
+}
+
 /// How a gateway asks.
 #[derive(Debug, Clone)]
 pub struct RemoteOptions {

@@ -64,13 +64,23 @@ pub struct ServeOptions {
     pub tracer: Tracer,
     /// Whether this process owns the data now, by its own clock.
     pub owns: Owns,
+    /// The number of this process in the lease: calls for another one are refused. `None`: it is not checked.
+    pub process: Option<u64>,
 }
 
 impl ServeOptions {
     /// Options with the default number of steps at a time, of a process that owns the data for ever.
     pub fn new(epoch: u64, control: Controls, random: Arc<dyn Random>) -> ServeOptions {
         let owns = Arc::new(|| true);
-        ServeOptions { epoch, control, random, running_max: RUNNING_MAX, tracer: Tracer::default(), owns }
+        ServeOptions {
+            epoch,
+            control,
+            random,
+            running_max: RUNNING_MAX,
+            tracer: Tracer::default(),
+            owns,
+            process: None,
+        }
     }
 }
 

@@ -36,8 +36,16 @@ impl Service {
         response
     }
 
-    /// Whether new calls are taken: a server that stops is refused like one that is gone, and the next owner asked.
-    fn open(&self) -> Result<(), Status> {
+    /// Whether new calls are taken: a server that stops is refused like one that is gone, and the next owner asked. A call for another process
+    /// is of a gateway over another bucket, whose owner was at this address.
+    fn open<T>(&self, request: &Request<T>) -> Result<(), Status> {
+        let asked = request.metadata().get(OWNER_HEADER).and_then(|value| value.to_str().ok());
+        let asked = asked.and_then(|text| u64::from_str_radix(text, 16).ok());
+        if let (Some(asked), Some(own)) = (asked, self.0.options.process)
+            && asked != own
+        {
+            return Err(Status::unavailable("another process was asked: the one here owns other data"));
+        }
         match *self.0.closing.borrow() {
             true => Err(Status::unavailable("the owner of the data is stopping")),
             false => Ok(()),
@@ -47,8 +55,8 @@ impl Service {
     /// The same for a call that shows data, or changes it without a number. A process that was paused for longer than its lease
     /// misses what the next owner has acknowledged, and a gateway that has not heard of that one may still ask it. The time of
     /// the check is enough: until then nothing was acknowledged elsewhere, and the call had begun.
-    fn owns(&self) -> Result<(), Status> {
-        self.open()?;
+    fn owns<T>(&self, request: &Request<T>) -> Result<(), Status> {
+        self.open(request)?;
         match (self.0.options.owns)() {
             true => Ok(()),
             false => Err(Status::unavailable("the lease on the data has ended here")),
@@ -76,7 +84,7 @@ impl FlightService for Service {
     type ListActionsStream = Messages<ActionType>;
 
     async fn do_get(&self, request: Request<Ticket>) -> Result<Response<Self::DoGetStream>, Status> {
-        self.owns()?;
+        self.owns(&request)?;
         let call = match Call::<Get>::from_json(&request.into_inner().ticket) {
             Ok(call) => call,
             Err(fault) => return Ok(self.response(all(vec![Meta::fault(fault).alone()]))),
@@ -87,13 +95,13 @@ impl FlightService for Service {
     }
 
     async fn do_put(&self, request: Request<Streaming<FlightData>>) -> Result<Response<Self::DoPutStream>, Status> {
-        self.open()?;
+        self.open(&request)?;
         let done = appends::put(&self.0, request.into_inner()).await?;
         Ok(self.response(all(vec![PutResult { app_metadata: Reply::to_bytes(done) }])))
     }
 
     async fn do_action(&self, request: Request<Action>) -> Result<Response<Self::DoActionStream>, Status> {
-        self.owns()?;
+        self.owns(&request)?;
         let bodies: Vec<Bytes> = match Call::<Do>::from_json(&request.into_inner().body) {
             Ok(call) => acts::act(&self.0, call).await,
             Err(fault) => vec![Reply::<()>::to_bytes(Err::<(), Fault>(fault))],

@@ -12,5 +12,5 @@ pub(crate) mod rows;
 pub(crate) const PIECE_BYTES: usize = 256 << 10;
 /// Max size of a message: that of the largest event with room to spare.
 pub(crate) const MESSAGE_BYTES_MAX: usize = 256 << 20;
-/// Header of each response: epoch and instance of the owner that answers.
+/// Header of each response: epoch and instance of the owner that answers. Of a call: the process that its caller takes for the owner.
 pub(crate) const OWNER_HEADER: &str = "meridian-owner";

@@ -1,11 +1,12 @@
 //! The owner moves, goes away, and is told when the caller has.
 
 use super::proxy::Proxy;
-use super::world::{Owner, PATIENCE, TENANT, World, control, fleet, gateway, ships, store};
+use super::world::{Owner, PATIENCE, PROCESS, TENANT, World, control, fleet, gateway, ships, store};
 use meridian_backend::{At, Backend, Collection, Rows, StoreError, Write, WriteError};
 use meridian_model::IdRole;
 use meridian_observe::{Current, EndedSpan, Figures, Kind, Sampling, SpanSink, Tracer};
 use meridian_query::{CancelFlag, Control, Items, QueryError};
+use meridian_remote::OwnerAt;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -108,14 +109,14 @@ fn an_owner_that_moves_is_followed_and_a_former_one_is_refused() {
     let world = World::new();
     let (_, ours) = world.collection("ships", IdRole::Given);
     let successor = Owner::serve(world.embedded.clone(), 2);
-    world.address.send_replace(Some(successor.address.to_string()));
+    world.address.send_replace(Some(successor.address.to_string().into()));
     ours.write(Write::new(ships(&ours.schema(), &fleet(3)))).unwrap();
     assert!(ours.event("id1").unwrap().value.is_some());
     // The former owner answers again, of an epoch that has passed.
-    world.address.send_replace(Some(world.owner.as_ref().unwrap().address.to_string()));
+    world.address.send_replace(Some(world.owner.as_ref().unwrap().address.to_string().into()));
     let error = ours.event("id1").map(|_| ()).unwrap_err();
     assert!(matches!(error, StoreError::Busy(ref why) if why.contains("no longer owns")), "{error:?}");
-    world.address.send_replace(Some(successor.address.to_string()));
+    world.address.send_replace(Some(successor.address.to_string().into()));
     assert!(ours.event("id1").unwrap().value.is_some());
 }
 
@@ -151,6 +152,23 @@ fn an_owner_whose_lease_has_ended_shows_nothing_though_no_other_was_heard_of() {
 }
 
 #[test]
+fn a_process_that_owns_other_data_is_not_taken_for_the_owner() {
+    let world = World::new();
+    let (theirs, ours) = world.collection("ships", IdRole::Given);
+    let at = |process| {
+        let address = world.owner.as_ref().unwrap().address.to_string();
+        world.address.send_replace(Some(OwnerAt { address, process: Some(process) }));
+    };
+    at(PROCESS + 1);
+    assert!(ours.write(Write::new(ships(&ours.schema(), &fleet(3)))).is_err());
+    assert!(ours.event("id1").is_err() && ours.delete(&["id1".to_owned()]).is_err());
+    assert_eq!(theirs.stats().events, 0);
+    at(PROCESS);
+    ours.write(Write::new(ships(&ours.schema(), &fleet(3)))).unwrap();
+    assert!(ours.event("id1").unwrap().value.is_some());
+}
+
+#[test]
 fn without_an_owner_everything_is_refused_and_nothing_is_absent() {
     let (address, remote) = gateway(None);
     let refused = |error: StoreError| matches!(error, StoreError::Busy(why) if why.contains("no server owns the data"));
@@ -162,10 +180,10 @@ fn without_an_owner_everything_is_refused_and_nothing_is_absent() {
     assert!(refused(remote.reach().unwrap_err()));
     // An address where nobody listens is no owner either.
     let gone = Owner::serve(store(), 1).address;
-    address.send_replace(Some(gone.to_string()));
+    address.send_replace(Some(gone.to_string().into()));
     assert!(matches!(remote.list(TENANT), Err(StoreError::Busy(_))));
     let owner = Owner::serve(store(), 1);
-    address.send_replace(Some(owner.address.to_string()));
+    address.send_replace(Some(owner.address.to_string().into()));
     assert!(remote.list(TENANT).unwrap().is_empty());
     assert!(remote.is_ephemeral());
 }

@@ -5,7 +5,7 @@ use meridian_model::builder::Value;
 use meridian_model::{Batch, BatchBuilder, IdRole, Schema, schema_spec};
 use meridian_observe::Tracer;
 use meridian_query::{CancelFlag, Control};
-use meridian_remote::{RemoteBackend, RemoteOptions, ServeOptions, serve};
+use meridian_remote::{OwnerAt, RemoteBackend, RemoteOptions, ServeOptions, serve};
 use meridian_store::{Options, Settings, Store};
 use parking_lot::Mutex;
 use std::net::SocketAddr;
@@ -18,6 +18,8 @@ use tokio::sync::{oneshot, watch};
 /// Max wait for anything: a test that hangs should report where.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 pub const TENANT: &str = "default";
+/// The number of every owner's process in its lease.
+pub const PROCESS: u64 = 7;
 
 /// A server of a backend. It stops when it is dropped.
 pub struct Owner {
@@ -49,6 +51,7 @@ impl Owner {
         let options = ServeOptions {
             tracer,
             owns: Arc::new(move || asked.load(Ordering::Relaxed)),
+            process: Some(PROCESS),
             ..ServeOptions::new(epoch, control, seams.random)
         };
         let thread = std::thread::spawn(move || {
@@ -76,7 +79,7 @@ impl Drop for Owner {
 pub struct World {
     pub embedded: Arc<dyn Backend>,
     pub remote: Arc<RemoteBackend>,
-    pub address: watch::Sender<Option<String>>,
+    pub address: watch::Sender<Option<OwnerAt>>,
     pub owner: Option<Owner>,
 }
 
@@ -107,8 +110,8 @@ pub fn store() -> Arc<dyn Backend> {
 }
 
 /// A gateway's backend, with records of its own, and where its owner is.
-pub fn gateway(at: Option<SocketAddr>) -> (watch::Sender<Option<String>>, Arc<RemoteBackend>) {
-    let (address, owner) = watch::channel(at.map(|at| at.to_string()));
+pub fn gateway(at: Option<SocketAddr>) -> (watch::Sender<Option<OwnerAt>>, Arc<RemoteBackend>) {
+    let (address, owner) = watch::channel(at.map(|at| at.to_string().into()));
     let records = Arc::new(Store::open(Options::ephemeral(), Seams::real()).unwrap());
     let remote = RemoteBackend::connect(owner, records, RemoteOptions::new(Seams::real().random)).unwrap();
     (address, remote)

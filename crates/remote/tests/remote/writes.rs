@@ -56,7 +56,7 @@ fn where_the_owner_was_replaced_only_a_key_tells_whether_a_write_is_stored() {
         let writer = ours.clone();
         let writing = std::thread::spawn(move || writer.write(write));
         until(|| count(&*theirs) == upto);
-        address.send_replace(Some(successor.address.to_string()));
+        address.send_replace(Some(successor.address.to_string().into()));
         proxy.cut();
         proxy.heal();
         writing.join().unwrap()
@@ -88,7 +88,7 @@ fn without_an_owner_a_write_is_refused_and_says_so() {
     world.address.send_replace(None);
     let error = ours.write(batch()).unwrap_err();
     assert!(matches!(error, WriteError::Busy(ref why) if why.contains("no server owns the data")), "{error:?}");
-    world.address.send_replace(Some(world.owner.as_ref().unwrap().address.to_string()));
+    world.address.send_replace(Some(world.owner.as_ref().unwrap().address.to_string().into()));
     ours.write(batch()).unwrap();
 }
 
@@ -97,10 +97,10 @@ fn a_write_that_reaches_a_former_owner_is_not_written_there() {
     let world = World::new();
     let (theirs, ours) = world.collection("ships", IdRole::Made);
     let successor = Owner::serve(world.embedded.clone(), 2);
-    world.address.send_replace(Some(successor.address.to_string()));
+    world.address.send_replace(Some(successor.address.to_string().into()));
     ours.write(Write::new(ships(&ours.schema(), &fleet(1)))).unwrap();
     // Back to the former one, which is up and would write: that the write is for its successor is all that stops it.
-    world.address.send_replace(Some(world.owner.as_ref().unwrap().address.to_string()));
+    world.address.send_replace(Some(world.owner.as_ref().unwrap().address.to_string().into()));
     let append = ours.append(Write::new(ships(&ours.schema(), &fleet(2))), tokio::time::Instant::now() + PATIENCE / 60);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let error = runtime.block_on(append.unwrap()).unwrap_err();

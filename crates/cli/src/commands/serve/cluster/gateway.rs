@@ -5,18 +5,23 @@ use super::{OWNER, Opened, blocking};
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::output::say;
-use meridian_remote::{RemoteBackend, RemoteOptions};
+use meridian_remote::{OwnerAt, RemoteBackend, RemoteOptions};
 use meridian_store::bucket::Peers;
 use meridian_store::{Bucket, ControlPlane, Terms};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 /// Interval at which the lease is read for the owner's address.
 const LOOK: Duration = Duration::from_millis(100);
 /// How long after a try to reach the owner, at the start, the next one comes.
 const RETRY: Duration = Duration::from_millis(100);
+/// How long a start waits for the owner without a word: until a renewal of its lease was seen.
+const TELL: Duration = Duration::from_secs(2);
+/// A lease that was not renewed for so many times its length has no owner.
+const LAPSES: u32 = 2;
 
 /// Runs a gateway until `stop`.
 pub(in super::super) async fn gateway(
@@ -40,7 +45,7 @@ pub(in super::super) async fn gateway(
             return Ok(());
         }
     }
-    let at = owner.borrow().clone().unwrap_or_default();
+    let at = owner.borrow().as_ref().map(|owner| owner.address.clone()).unwrap_or_default();
     let place = format!("collections of the owner at {at}, bucket {}", config.cluster.bucket);
     let source = Source { backend, place, folder: None, bucket: Some(config.cluster.bucket.clone()), peers };
     http::serve(doors, config, source, &seams, stop).await?;
@@ -50,11 +55,11 @@ pub(in super::super) async fn gateway(
 
 /// Waits until there is an owner that answers: the first one moves records into the bucket, and saved searches ask what they have missed.
 async fn reach(backend: &Arc<RemoteBackend>) -> Result<(), Failure> {
-    let mut told = false;
+    let (begun, mut told) = (Instant::now(), false);
     loop {
         let asked = backend.clone();
         let Err(why) = blocking("asking the owner", move || asked.reach()).await? else { return Ok(()) };
-        if !std::mem::replace(&mut told, true) {
+        if begun.elapsed() >= TELL && !std::mem::replace(&mut told, true) {
             say(&format!("waiting for an owner: {why}"));
         }
         tokio::time::sleep(RETRY).await;
@@ -62,17 +67,27 @@ async fn reach(backend: &Arc<RemoteBackend>) -> Result<(), Failure> {
 }
 
 /// Keeps the address of the owner current. A bucket that does not answer changes nothing: the owner may well be there.
-async fn follow(bucket: Arc<dyn Bucket>, told: watch::Sender<Option<String>>) {
+///
+/// A term counts once it was seen to follow another one, and while others follow it. In a copy of a bucket none follows, and the process that
+/// its newest term names owns the original.
+async fn follow(bucket: Arc<dyn Bucket>, told: watch::Sender<Option<OwnerAt>>) {
     let (terms, mut known) = (Arc::new(Terms::new(&bucket, OWNER)), 0);
+    let (mut is_first, mut renewed) = (true, None::<Instant>);
     loop {
         let looked = terms.clone();
         match blocking("looking for the owner", move || looked.newest_from(known)).await {
             Ok(Ok(newest)) => {
-                known = newest.as_ref().map_or(0, |(number, _)| *number);
-                let address = newest.filter(|(_, term)| !term.resigned).map(|(_, term)| term.address);
+                let number = newest.as_ref().map_or(0, |(number, _)| *number);
+                if std::mem::replace(&mut known, number) != number && !is_first {
+                    renewed = Some(Instant::now());
+                }
+                is_first = false;
+                let lives = |ttl: Duration| renewed.is_some_and(|at| at.elapsed() < ttl * LAPSES);
+                let owner = newest.map(|(_, term)| term).filter(|term| !term.resigned && lives(term.ttl()));
+                let owner = owner.map(|term| OwnerAt { address: term.address, process: Some(term.process) });
                 told.send_if_modified(|known| {
-                    let changed = *known != address;
-                    *known = address;
+                    let changed = *known != owner;
+                    *known = owner;
                     changed
                 });
             }

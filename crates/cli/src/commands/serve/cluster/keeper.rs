@@ -75,6 +75,11 @@ impl Keeper {
         }
     }
 
+    /// The number of this process in the lease, while it holds it.
+    pub(super) fn process(&self) -> Option<u64> {
+        self.lease.term().map(|term| term.process)
+    }
+
     /// Whether this process has held the lease since it took it in this epoch.
     pub(super) fn holds(&self, epoch: u64) -> bool {
         self.lease.epoch() == Some(epoch)

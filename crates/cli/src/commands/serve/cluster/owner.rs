@@ -212,8 +212,11 @@ async fn own(
     let control = Arc::new(move |left: Duration, cancel: CancelFlag| {
         Control::new(clock.clone(), left, cancel).sharing(memory.clone())
     });
-    let options =
-        ServeOptions { owns: keeper.holding(epoch), ..ServeOptions::new(epoch, control, seams.random.clone()) };
+    let options = ServeOptions {
+        owns: keeper.holding(epoch),
+        process: keeper.process(),
+        ..ServeOptions::new(epoch, control, seams.random.clone())
+    };
     let collections = store.collections();
     let events = collections.iter().map(|collection| collection.stats().events).sum();
     let count = collections.iter().filter(|collection| collection.partition() == 0).count();
