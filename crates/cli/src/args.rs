@@ -91,8 +91,19 @@ pub fn folder_exists(folder: &Path, otherwise: &str) -> Result<(), Failure> {
     Err(Failure::Usage(format!("there is no data folder {}: name one with --data{otherwise}", folder.display())))
 }
 
+/// Refuses the address of a bucket that may hold a key, without a word of it: messages end in logs.
+pub fn bucket_without_key(address: &str) -> Result<(), Failure> {
+    if address.starts_with("file://") || !address.contains('@') {
+        return Ok(());
+    }
+    let what = "--bucket: the address has an \"@\", as if it held a key: a key in an address is shown to others: put it into files, and name \
+                these in cluster.s3.access_key_file and cluster.s3.secret_key_file";
+    Err(Failure::Usage(what.to_owned()))
+}
+
 /// Refuses the address of a bucket whose folder is missing, for commands that only look. Other addresses are refused where they are opened.
 pub fn bucket_exists(address: &str) -> Result<(), Failure> {
+    bucket_without_key(address)?;
     match address.strip_prefix("file://").map(Path::new).filter(|folder| !folder.is_dir()) {
         Some(missing) => Err(Failure::Usage(format!("--bucket {address}: there is no folder {}", missing.display()))),
         None => Ok(()),

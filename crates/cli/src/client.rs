@@ -77,6 +77,7 @@ impl Client {
     #[cfg(feature = "cluster")]
     fn of_bucket(address: &str, config: Option<&Path>) -> Result<Client, Failure> {
         let (seams, runtime) = (Seams::real(), Own::runtime()?);
+        crate::args::bucket_without_key(address)?;
         let s3 = config.map(Config::read).transpose()?.map_or_else(S3::default, |config| config.cluster.s3).options();
         let bucket = meridian_bucket::open(address, &s3, &calls()?, &seams.random).map_err(|e| match e {
             StoreError::Invalid(what) => Failure::Usage(format!("--bucket {address}: {what}")),

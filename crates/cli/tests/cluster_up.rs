@@ -182,6 +182,16 @@ fn the_status_of_a_bucket_is_read_and_nothing_is_written() {
     let at = folder.path().to_str().unwrap();
     meridian(&["cluster", "status", "--dir", at]).ended(2).says(&["no cluster was started there", "--bucket"]);
     meridian(&["cluster", "status", "--bucket", "s3://b"]).ended(2).says(&["--bucket s3://b"]);
+    // A key in an address is not repeated, wherever an address is taken.
+    for command in
+        [&["cluster", "status"][..], &["check"], &["token", "list"], &["serve", "--role", "scan", "--log", "bucket"]]
+    {
+        for address in ["s3://key:hidden@events/p", "https://key:hidden@store/events", "s3://a:hid/den@events"] {
+            let refused = meridian(&[command, &["--bucket", address]].concat()).ended(2);
+            let refused = refused.says(&["cluster.s3.secret_key_file"]);
+            assert!(!refused.out.contains("hid") && !refused.err.contains("hid"), "{}", refused.err);
+        }
+    }
     meridian(&["cluster", "status", "--bucket", &address, "--dir", at]).ended(2);
 
     std::fs::create_dir(&bucket).unwrap();

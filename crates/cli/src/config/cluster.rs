@@ -100,6 +100,7 @@ impl Cluster {
     /// [`Failure::Usage`] that names the option.
     pub fn check(&self, role: Role, ephemeral: bool) -> Result<(), Failure> {
         let wrong = |what: String| Err(Failure::Usage(what));
+        crate::args::bucket_without_key(&self.bucket)?;
         // A single process ignores these, so setting one is a mistake in the role.
         if role == Role::All {
             for (option, value) in [("--log", &self.log), ("--bucket", &self.bucket)] {
