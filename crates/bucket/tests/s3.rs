@@ -270,7 +270,7 @@ fn a_create_is_sent_once_and_says_so_where_its_outcome_is_unknown() {
     let world = World::new();
     let line = Line::to(&world.gateway.address());
     let (bucket, beside) = (world.bucket_over(&line), world.bucket());
-    // Both kinds look alike to the caller, who has to look.
+    // A caller cannot tell the two cases apart, and reads the object back.
     line.cut_after(1);
     let lost = bucket.put("a/1", b"one").unwrap_err();
     assert!(is_lost(lost.kind()), "{lost}");

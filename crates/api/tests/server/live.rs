@@ -245,7 +245,7 @@ fn a_stream_over_partitions_goes_on_at_any_of_its_places() {
         write(&server, next..next + 10);
         let found: Vec<u64> = (0..10).map(|_| rest.next().unwrap().n()).collect();
         assert_eq!(found, (next..next + 10).collect::<Vec<_>>(), "after {at}");
-        // Those that were sent before are read again from the next place: only the first hundred are its subject.
+        // The next place would read the events of this round again. Only the first hundred matter.
         assert_eq!(server.ask("DELETE", "/collections/q/items?filter=n%3E%3D1000", &[], b"").status, 200);
     }
     for wrong in ["1-2", "0-0-0-0-0", "9-9-9-99", "1", "0-0-0-x"] {

@@ -51,7 +51,7 @@ pub struct Surveyed {
 /// What the newest manifests of a collection's partitions say.
 #[derive(Debug)]
 pub struct Flushed {
-    /// The greatest version.
+    /// The max version.
     pub version: u64,
     /// The last epoch of a writer.
     pub epoch: u64,

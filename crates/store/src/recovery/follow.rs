@@ -41,10 +41,7 @@ impl Partition {
             // What is newest never goes back: manifests are lost, and what is known here is more than what is left.
             if manifest.version() < self.manifest.version() {
                 let path = self.shared.dir.join(MANIFEST);
-                return Err(StoreError::corrupt(
-                    &path,
-                    "newer manifests were read before than those that are there now",
-                ));
+                return Err(StoreError::corrupt(&path, "a newer manifest, which was read here before, is missing"));
             }
             if manifest == self.manifest && whole && !self.entries.iter().any(|entry| self.is_sick(entry)) {
                 return Ok(Some(false));

@@ -97,7 +97,7 @@ fn what_a_cache_holds_is_neither_read_nor_unpacked() {
     assert!((tiny / cold - 1.0).abs() < 0.01, "{tiny} {cold}");
 }
 
-/// Chance sends many scans to one server while another has few: those that wait are asked for elsewhere too.
+/// Chance sends many scans to one server while another has few. A waiting scan is sent to a second server too.
 #[test]
 fn second_attempts_shorten_the_tail_within_their_budget() {
     let sets = ["workload=grep", "threads=40", "servers=6", "initial=6", "busy_ms=5000", "measured_scans=100"];

@@ -9,7 +9,7 @@
 //!
 //! So a scan is answered busy before its first batch or not at all. `working` holds one of the executor's places. A scan gives its
 //! place up after each batch (`resting`), and joins the end of the queue when it wants the next one (`queued`). The queue is
-//! one line, first in, first out, for those that wait and those that go on.
+//! one line, first in, first out, for new scans and for started ones.
 //!
 //! Nothing waits here and no clock is read. The caller holds a lock around each call, which makes a change of state atomic: a busy
 //! timeout and a free place cannot both have the same scan.
@@ -67,7 +67,7 @@ enum State {
     },
 }
 
-/// Scans, named by `K`, and the line of those that want a place.
+/// Scans, named by `K`, and the queue for a place.
 #[derive(Debug)]
 pub struct Executor<K> {
     limits: Limits,

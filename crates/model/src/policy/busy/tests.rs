@@ -102,7 +102,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A scan of the plain list; those that want a place are in the order of the list.
+/// A scan of the plain list. Scans that want a place are in the order of the list.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Plain {
     scan: u32,

@@ -304,7 +304,7 @@ fn a_log_that_does_not_answer_is_no_broken_disk() {
     assert!(matches!(&fenced, Err(WriteError::Busy(why)) if why.contains("taken")), "{fenced:?}");
 }
 
-/// It is neither absent for those who ask for it nor gone for those who hold it.
+/// It is absent neither for a caller that asks for it nor for one that holds it.
 #[test]
 fn a_collection_that_could_not_be_dropped_is_opened_again() {
     let bucket = MemoryBucket::new();
