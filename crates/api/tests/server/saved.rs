@@ -39,24 +39,29 @@ fn events_from_every_kind_of_write_are_reported() {
     let saved = save(&server, &json!({"name": "floods", "question": {"keywords": "flood"}}));
     assert_eq!((saved["name"].as_str(), saved["question"]["keywords"].as_str()), (Some("floods"), Some("flood")));
     let mut events = stream(&server, &saved, None);
+    // Each is reported before the next is written: events of two partitions may be reported in either order.
+    let mut reported = |expected: &str| assert_eq!(titles(&mut events, 1), [expected]);
     let title = |title: &str| json!({"title": title});
     server.load("news", &[point("1", 4.8, 45.7, title("flood in one")), point("2", 4.8, 45.7, title("fire"))]);
+    reported("flood in one");
     let lines = point("3", 4.8, 45.7, title("flood in lines")).to_string();
     assert_eq!(server.post("/collections/news/items", "application/x-ndjson", lines).status, 201);
+    reported("flood in lines");
     let csv = "id,title,lon,lat\n4,flood in csv,4.8,45.7\n";
     assert_eq!(server.post("/collections/news/items", "text/csv", csv).status, 201);
+    reported("flood in csv");
     let kind = [("content-type", "application/geo+json")];
     let put = point("2", 4.8, 45.7, title("flood by put")).to_string();
     assert_eq!(server.ask("PUT", "/collections/news/items/2", &kind, put.as_bytes()).status, 204);
+    reported("flood by put");
     let patch = json!({"properties": {"title": "flood by patch"}}).to_string();
     let kind = [("content-type", "application/merge-patch+json")];
     assert_eq!(server.ask("PATCH", "/collections/news/items/2", &kind, patch.as_bytes()).status, 204);
-    let expected = ["flood in one", "flood in lines", "flood in csv", "flood by put", "flood by patch"];
-    assert_eq!(titles(&mut events, 5), expected);
+    reported("flood by patch");
 
     // A client that was disconnected resumes from its position.
     let mut again = stream(&server, &saved, Some(2));
-    assert_eq!(titles(&mut again, 2), expected[3..]);
+    assert_eq!(titles(&mut again, 2), ["flood by put", "flood by patch"]);
     let shown = server.json(&format!("/saved-searches/{}", saved["id"].as_str().unwrap()));
     assert_eq!((shown["results"].as_u64(), shown["next_packet"].as_u64()), (Some(5), Some(5)));
     let metrics = server.get("/metrics").text();

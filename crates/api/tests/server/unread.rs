@@ -197,19 +197,25 @@ fn streams_that_a_tenant_does_not_read_leave_room_to_another() {
         assert_eq!(written.status, 201, "{}", written.text());
     }
     let [quiet, greedy] = &tokens;
-    let streams: Vec<TcpStream> = (0..60)
-        .map(|_| {
-            let mut stream = unread(&server);
-            send(&mut stream, "GET", STREAM, &[("authorization", greedy)], b"");
-            stream
-        })
-        .collect();
+    let open = || {
+        let mut stream = unread(&server);
+        send(&mut stream, "GET", STREAM, &[("authorization", greedy)], b"");
+        stream
+    };
+    let mut streams: Vec<TcpStream> = (0..60).map(|_| open()).collect();
     let held = || {
         let load = server.ask("GET", "/admin/load?f=json", &[("authorization", &operator)], b"").json();
         let pools = load["memory"].as_array().unwrap();
         pools.iter().find(|pool| pool["purpose"] == "answers").unwrap()["held"].as_u64().unwrap()
     };
-    wait_until("the streams never fill their part", || held() > BUDGET as u64 / 2);
+    wait_until("the streams never fill their part", || {
+        let filled = held() > BUDGET as u64 / 2;
+        // One that came at a bad time was refused or evicted: another takes its place.
+        if !filled && streams.len() < 300 {
+            streams.push(open());
+        }
+        filled
+    });
     // Half of the memory is guaranteed to the two of them, in equal parts: a fifth of it is there at once.
     for _ in 0..20 {
         let answer = server.ask("GET", "/collections/q/items?limit=3", &[("authorization", quiet)], b"");
