@@ -165,8 +165,8 @@ impl AppState {
     ) -> Result<AppState, Fault> {
         let records = backend.records(RECORDS);
         let shares_registry = records.is_shared();
-        let registry = Registry::open(Arc::new(InRecords(records)))?;
-        let registry = Arc::new(registry.trusting(Issuers::new(config.issuers.clone())));
+        let issuers = Issuers::new(config.issuers.clone());
+        let registry = Arc::new(Registry::open_trusting(Arc::new(InRecords(records)), issuers)?);
         issuers::read_files(registry.issuers(), seams.disk.as_ref())?;
         let tenants = registry.clone();
         let ledgers = move |tenant: &str| tenants.ledger(tenant);

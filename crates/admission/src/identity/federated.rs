@@ -1,17 +1,15 @@
 //! Callers identified by another issuer.
 
 use super::jwt::{Issuers, Verified};
-use super::sessions::micros;
-use super::{Caller, DEFAULT_TENANT, Fault, Identity, Registry, Session, SessionLimits, Unknown};
+use super::registry::State;
+use super::sessions::{Record, micros, new_secret};
+use super::{Caller, DEFAULT_TENANT, Fault, Identity, Registry, Session, SessionLimits, Unknown, secret, token};
+use meridian_model::policy::access::{Grant, Pattern, Role};
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 impl Registry {
-    /// The same registry, trusting these issuers.
-    pub fn trusting(self, issuers: Issuers) -> Registry {
-        Registry { issuers, ..self }
-    }
-
     /// The issuers whose JSON Web Tokens are trusted.
     pub fn issuers(&self) -> &Issuers {
         &self.issuers
@@ -25,8 +23,8 @@ impl Registry {
         self.issuers.caller(text, now, |verified, end| self.identity(verified, end).map(Arc::new))
     }
 
-    /// Begins a session of the user that an ID token of this issuer names; returns its text, which is not kept. It has no
-    /// record: rules may change with a restart, after which the issuer is asked again.
+    /// Begins a session of the user that an ID token of this issuer names; returns its text, which is not kept. Its record has the rights
+    /// that the rules give now: where the rules are others by then, it is no session, and the issuer is asked again.
     pub fn begin_session_at(
         &self,
         issuer: &str,
@@ -36,34 +34,68 @@ impl Registry {
         now: i64,
     ) -> Result<Result<(Arc<Session>, String), Unknown>, Fault> {
         let named = self.issuers.with_sign_in().find(|(at, _)| at.settings().name == issuer);
-        let verified = match named {
-            Some((issuer, sign_in)) => {
-                let longest = sign_in.session.min(limits.lifetime);
-                let verified = Issuers::id_token((issuer, sign_in), id_token, nonce, now);
-                verified.map(|verified| Verified { expires: now.saturating_add(micros(longest)), ..verified })
-            }
-            None => Err(Unknown::Jwt("nobody signs in at this issuer")),
-        };
-        let verified = match verified {
+        let Some((at, sign_in)) = named else { return Ok(Err(Unknown::Jwt("nobody signs in at this issuer"))) };
+        let Verified { name, tenant, grant, .. } = match Issuers::id_token((at, sign_in), id_token, nonce, now) {
             Ok(verified) => verified,
             Err(why) => return Ok(Err(why)),
         };
-        // Held from the check of the tenant until the session is entered, so that a suspension finds it.
-        let mut seen = self.changing.lock();
-        match self.identity(verified, Arc::default()) {
-            Ok(identity) => self.enter_session(&mut seen, identity, now).map(Ok),
-            Err(why) => Ok(Err(why)),
-        }
+        let expires = now.saturating_add(micros(sign_in.session.min(limits.lifetime)));
+        let federated =
+            Federated { issuer: issuer.to_owned(), tenant, role: grant.role, collections: grant.collections };
+        self.change(|seen| {
+            let state = self.now.load_full();
+            let secret::Made { id, text, digest } = new_secret()?;
+            let (user, stamp) = (name.clone(), at.stamp().to_owned());
+            let federated = Some(federated.clone());
+            let begun = Record { id, user, stamp, created: now, seen: now, expires, digest, federated };
+            match state.session_at(begun) {
+                Ok(session) => self.enter(seen, &state, session).map(|session| Ok((session, text))),
+                Err(why) => Ok(Err(why)),
+            }
+        })
     }
 
     /// The identity that a verified token gives until it expires or `end` is set.
     fn identity(&self, verified: Verified, end: Arc<AtomicBool>) -> Result<Identity, Unknown> {
+        self.now.load().identity(verified, end)
+    }
+}
+
+/// What an issuer's user may do in a session.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Federated {
+    /// The issuer, by its name in the settings.
+    pub issuer: String,
+    /// None for an operator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<String>,
+    #[serde(with = "token::text")]
+    pub role: Role,
+    #[serde(with = "token::text")]
+    pub collections: Pattern,
+}
+
+impl State {
+    /// The session of an issuer's user.
+    ///
+    /// # Errors
+    /// Its tenant is gone or suspended, or the record is not one of such a session.
+    pub(super) fn session_at(&self, record: Record) -> Result<Session, Unknown> {
+        let Some(Federated { tenant, role, collections, .. }) = record.federated.clone() else {
+            return Err(Unknown::Credential);
+        };
+        let (name, grant, expires) = (record.user.clone(), Grant { role, collections }, record.expires);
+        let identity = self.identity(Verified { name, tenant, grant, expires }, Arc::default())?;
+        Session::new(record, None, Identity { in_session: true, ..identity }).ok_or(Unknown::Credential)
+    }
+
+    fn identity(&self, verified: Verified, end: Arc<AtomicBool>) -> Result<Identity, Unknown> {
         let Verified { name, tenant, grant, expires } = verified;
-        let state = self.now.load();
         // An operator works in the default tenant unless a request names another one.
-        let member = state.tenants.get(tenant.as_deref().unwrap_or(DEFAULT_TENANT)).ok_or(Unknown::NoTenant)?;
+        let member = self.tenants.get(tenant.as_deref().unwrap_or(DEFAULT_TENANT)).ok_or(Unknown::NoTenant)?;
         let identity = Identity::of(&member.ledger, grant, &name);
         let identity = Identity { expires, gives_until: expires, revoked: Some(end), ..identity };
-        if state.serves(&identity) { Ok(identity) } else { Err(Unknown::Suspended) }
+        if self.serves(&identity) { Ok(identity) } else { Err(Unknown::Suspended) }
     }
 }

@@ -93,8 +93,7 @@ impl Registry {
     /// Removes the records of sessions that have ended.
     pub(super) fn forget(&self, seen: &mut u64, ended: &[Arc<Session>]) -> Result<(), Fault> {
         self.sessions.keep_stale(ended);
-        let recorded = ended.iter().filter(|session| session.is_recorded());
-        self.remove(seen, recorded.map(|session| record(KINDS.session, session.id())).collect())
+        self.remove(seen, ended.iter().map(|session| record(KINDS.session, session.id())).collect())
     }
 
     /// Removes records, whatever others have changed.
@@ -153,7 +152,7 @@ impl Registry {
         let shared = self.vault.is_shared();
         if changes.tenants.is_empty() && changes.users.is_empty() && changes.tokens.is_empty() {
             // Sessions begin and end often: that copies nothing, and ends nothing else.
-            self.sessions.take_changes(&self.now.load(), changes.sessions, shared);
+            self.sessions.take_changes((&self.now.load(), &self.issuers), changes.sessions, shared);
             return (Vec::new(), BTreeSet::new());
         }
         let (mut state, mut ends) = (State::clone(&self.now.load()), Ends::default());
@@ -175,7 +174,7 @@ impl Registry {
         let ended = if ends.of_sessions() { self.sessions.take(|session| ends.ends(session)) } else { Vec::new() };
         // Before changes of sessions, which may say that a record is gone already.
         self.sessions.keep_stale(&ended);
-        self.sessions.take_changes(&state, changes.sessions, shared);
+        self.sessions.take_changes((&state, &self.issuers), changes.sessions, shared);
         (ended, ends.changed)
     }
 }

@@ -181,11 +181,19 @@ impl Registry {
     /// [`Fault::Vault`] if they cannot be read, or one of them is not a token, tenant or user. A server that skipped a token
     /// could be open to everyone.
     pub fn open(vault: Arc<dyn Vault>) -> Result<Registry, Fault> {
+        Registry::open_trusting(vault, Issuers::new(Vec::new()))
+    }
+
+    /// Reads all records, for a server that trusts these issuers.
+    ///
+    /// # Errors
+    /// As of [`Registry::open`].
+    pub fn open_trusting(vault: Arc<dyn Vault>, issuers: Issuers) -> Result<Registry, Fault> {
         let mut state = State::default();
         state.enter(Tenant::new(DEFAULT_TENANT));
         let registry = Registry {
             vault,
-            issuers: Issuers::new(Vec::new()),
+            issuers,
             now: ArcSwap::from_pointee(state),
             sessions: Sessions::default(),
             changing: Mutex::new(0),

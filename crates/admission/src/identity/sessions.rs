@@ -5,8 +5,10 @@
 //! time without a request, and at the latest after its lifetime. The time of the last request is in memory, and the record
 //! follows in large steps. If processes share the records, a session used at one of them may be refused that much earlier at
 //! another, until it hears of the use; its record is removed later still. Their clocks should agree. A session of an issuer's user
-//! has no record: no other process knows it, and it ends with this one.
+//! has the rights that the rules gave, and counts only where the rules of that issuer are the same.
 
+use super::federated::Federated;
+use super::jwt::Issuers;
 use super::registry::{Fault, KINDS, Registry, State, Unknown, read, record};
 use super::secret::{self, Digest, Parts};
 use super::{Caller, Identity, Login, PasswordDigest};
@@ -54,22 +56,25 @@ impl Default for SessionLimits {
 /// A session, as its record has it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Record {
-    id: String,
-    /// The id of its user.
-    user: String,
-    /// The stamp that its user had at the start.
-    stamp: String,
+pub(super) struct Record {
+    pub id: String,
+    /// The id of its user; the name of an issuer's user, `jwt:ISSUER:SUBJECT`.
+    pub user: String,
+    /// The stamp that its user had at the start; that of the issuer's rules.
+    pub stamp: String,
     /// When it began, was last used (as recorded), and ends at the latest, in microseconds since 1970.
-    created: i64,
-    seen: i64,
-    expires: i64,
+    pub created: i64,
+    pub seen: i64,
+    pub expires: i64,
     /// SHA-256 of its secret, in hexadecimal.
-    digest: String,
+    pub digest: String,
+    /// What an issuer's user may do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub federated: Option<Federated>,
 }
 
 impl Record {
-    fn written(&self) -> Result<Vec<u8>, Fault> {
+    pub fn written(&self) -> Result<Vec<u8>, Fault> {
         serde_json::to_vec(self).map_err(|e| Fault::Vault(e.to_string()))
     }
 }
@@ -84,11 +89,18 @@ pub struct Session {
     caller: Caller,
     /// When it was last used, in microseconds since 1970.
     seen: AtomicI64,
-    /// The same as recorded; none if it has no record.
-    recorded: Option<AtomicI64>,
+    /// The same as recorded.
+    recorded: AtomicI64,
 }
 
 impl Session {
+    /// A session as of its record; `None` where that has no digest of a secret.
+    pub(super) fn new(record: Record, login: Option<Login>, caller: Identity) -> Option<Session> {
+        let digest = secret::digest(&record.digest)?;
+        let (seen, recorded) = (record.seen.into(), record.seen.into());
+        Some(Session { login, digest, caller: Arc::new(caller), seen, recorded, record })
+    }
+
     /// The user's identity.
     pub fn caller(&self) -> &Caller {
         &self.caller
@@ -114,11 +126,6 @@ impl Session {
         &self.record.id
     }
 
-    /// Whether it has a record.
-    pub(super) fn is_recorded(&self) -> bool {
-        self.recorded.is_some()
-    }
-
     fn is_over(&self, limits: &SessionLimits, now: i64) -> bool {
         let idle = now.saturating_sub(self.seen.load(Ordering::Relaxed));
         self.caller.is_void(now) || idle >= micros(limits.idle)
@@ -132,20 +139,28 @@ pub(super) struct Sessions {
     /// Ids of records to remove: of ended sessions, and of records that never became a session, as their users were changed since
     /// or are gone.
     stale: Mutex<BTreeSet<String>>,
+    /// When the sessions end that issuers' users have elsewhere, by id: the rules here are others. Their records stay until then.
+    foreign: Mutex<HashMap<String, i64>>,
 }
 
 impl Sessions {
     /// Takes up changes of records, which processes may share: by id, what a record holds, or that it was removed.
-    pub fn take_changes(&self, state: &State, changes: Vec<(String, Option<Vec<u8>>)>, shared: bool) {
+    pub fn take_changes(
+        &self,
+        (state, issuers): (&State, &Issuers),
+        changes: Vec<(String, Option<Vec<u8>>)>,
+        shared: bool,
+    ) {
         if changes.is_empty() {
             return;
         }
         let by_id = || state.users.iter().map(|(login, user)| (&*user.id, login)).collect::<HashMap<&str, &Login>>();
         let by_id = (changes.len() > FEW).then(by_id);
-        let (mut sessions, mut stale) = (self.map.write(), self.stale.lock());
+        let (mut sessions, mut stale, mut foreign) = (self.map.write(), self.stale.lock(), self.foreign.lock());
         for (id, content) in changes {
             let Some(content) = content else {
                 stale.remove(&id);
+                foreign.remove(&id);
                 sessions.remove(&id).iter().for_each(|ended| ended.caller.revoke());
                 continue;
             };
@@ -164,11 +179,21 @@ impl Sessions {
             if let Some(session) = sessions.get(&id) {
                 // Another process says when it was used there.
                 session.seen.fetch_max(record.seen, Ordering::Relaxed);
-                session.recorded.iter().for_each(|recorded| recorded.store(record.seen, Ordering::Relaxed));
+                session.recorded.store(record.seen, Ordering::Relaxed);
                 continue;
             }
-            let login = login_of(state, by_id.as_ref(), &record.user);
-            match login.and_then(|login| state.session(login, record)) {
+            let session = match &record.federated {
+                Some(Federated { issuer, .. }) if !issuers.have_stamp(issuer, &record.stamp) => {
+                    foreign.insert(id, record.expires);
+                    continue;
+                }
+                Some(_) => state.session_at(record).ok(),
+                None => {
+                    let login = login_of(state, by_id.as_ref(), &record.user);
+                    login.and_then(|login| state.session(login, record))
+                }
+            };
+            match session {
                 Some(session) => drop(sessions.insert(id, Arc::new(session))),
                 None => {
                     stale.insert(id);
@@ -179,16 +204,20 @@ impl Sessions {
 
     /// Keeps in mind that the records of sessions that have ended are to be removed.
     pub fn keep_stale(&self, ended: &[Arc<Session>]) {
-        let recorded = ended.iter().filter(|session| session.is_recorded());
-        self.stale.lock().extend(recorded.map(|session| session.record.id.clone()));
+        self.stale.lock().extend(ended.iter().map(|session| session.record.id.clone()));
+    }
+
+    /// Keeps in mind the same of foreign sessions that are over at this time.
+    fn keep_foreign(&self, now: i64) {
+        let mut stale = self.stale.lock();
+        stale.extend(self.foreign.lock().extract_if(|_, expires| *expires <= now).map(|(id, _)| id));
     }
 
     /// The ids of all records that are known.
     pub fn ids(&self) -> Vec<String> {
         let mut ids: Vec<String> = self.stale.lock().iter().cloned().collect();
-        let sessions = self.map.read();
-        let recorded = sessions.values().filter(|session| session.is_recorded());
-        ids.extend(recorded.map(|session| session.record.id.clone()));
+        ids.extend(self.foreign.lock().keys().cloned());
+        ids.extend(self.map.read().keys().cloned());
         ids
     }
 
@@ -227,10 +256,7 @@ impl State {
             // An operator belongs to no tenant, and does not end with the one that it works in.
             ..Identity::of(ledger, user.grant(), &format!("{USER}{login}"))
         };
-        let digest = secret::digest(&record.digest)?;
-        let (seen, recorded) = (record.seen.into(), Some(record.seen.into()));
-        let session =
-            Session { login: Some(login.clone()), digest, caller: Arc::new(identity), seen, recorded, record };
+        let session = Session::new(record, Some(login.clone()), identity)?;
         self.serves(&session.caller).then_some(session)
     }
 }
@@ -251,41 +277,31 @@ impl Registry {
             let Some(user) = state.users.get(login).filter(|user| user.password.is_still(password)) else {
                 return Ok(None);
             };
-            let secret::Made { id, text, digest } = secret::make(PREFIX).map_err(|e| Fault::Vault(e.to_string()))?;
+            let secret::Made { id, text, digest } = new_secret()?;
             let expires = now.saturating_add(micros(limits.lifetime));
             let (user, stamp) = (user.id.clone(), user.stamp.clone());
-            let begun = Record { id, user, stamp, created: now, seen: now, expires, digest };
-            let put = RecordChange::put(record(KINDS.session, &begun.id), begun.written()?);
+            let begun = Record { id, user, stamp, created: now, seen: now, expires, digest, federated: None };
             let Some(session) = state.session(login, begun) else { return Ok(None) };
-            self.make_room(seen, &session.caller.name)?;
-            // Where another process was first, its changes were taken up, and the user may not be what it was.
-            if !Arc::ptr_eq(&state, &self.now.load_full()) {
-                return Err(Fault::Moved);
-            }
-            // The record first: a session that works must survive a restart.
-            self.commit(seen, &[put])?;
-            let session = Arc::new(session);
-            self.sessions.map.write().insert(session.record.id.clone(), session.clone());
-            Ok(Some((session, text)))
+            self.enter(seen, &state, session).map(|session| Some((session, text)))
         })
     }
 
-    /// Begins a session that lasts as long as its identity, without a record. The holder of `changing` calls it.
-    pub(super) fn enter_session(
-        &self,
-        seen: &mut u64,
-        identity: Identity,
-        now: i64,
-    ) -> Result<(Arc<Session>, String), Fault> {
-        let secret::Made { id, text, digest } = secret::make(PREFIX).map_err(|e| Fault::Vault(e.to_string()))?;
-        let bytes = secret::digest(&digest).ok_or_else(|| Fault::Vault("a digest that was just made".to_owned()))?;
-        let (user, stamp, expires) = (String::new(), String::new(), identity.expires);
-        let record = Record { id, user, stamp, created: now, seen: now, expires, digest };
-        self.make_room(seen, &identity.name)?;
-        let (caller, used) = (Arc::new(Identity { in_session: true, ..identity }), now.into());
-        let session = Arc::new(Session { record, login: None, digest: bytes, caller, seen: used, recorded: None });
+    /// Writes the record of a session that begins, and takes it up.
+    ///
+    /// # Errors
+    /// [`Fault::Moved`] where its user may not be what it was in `state`.
+    pub(super) fn enter(&self, seen: &mut u64, state: &Arc<State>, session: Session) -> Result<Arc<Session>, Fault> {
+        let put = RecordChange::put(record(KINDS.session, session.id()), session.record.written()?);
+        self.make_room(seen, &session.caller.name)?;
+        // Where another process was first, its changes were taken up.
+        if !Arc::ptr_eq(state, &self.now.load_full()) {
+            return Err(Fault::Moved);
+        }
+        // The record first: a session that works must survive a restart.
+        self.commit(seen, &[put])?;
+        let session = Arc::new(session);
         self.sessions.map.write().insert(session.record.id.clone(), session.clone());
-        Ok((session, text))
+        Ok(session)
     }
 
     /// Ends the oldest session of a user at the limit, by the name of its caller. The holder of `changing` calls it.
@@ -343,18 +359,16 @@ impl Registry {
         // Where others share the records, they may have used it since: what is removed ends everywhere.
         let shared = self.vault.is_shared();
         let slack = if shared { micros(limits.idle) / BEHIND + 2 * TENDED } else { 0 };
-        let is_over = |session: &Session| {
-            let slack = if session.is_recorded() { slack } else { 0 };
-            session.is_over(limits, now.saturating_sub(slack))
-        };
+        let before = now.saturating_sub(slack);
         {
             let mut seen = self.changing.lock();
-            self.sessions.keep_stale(&self.sessions.take(is_over));
+            self.sessions.keep_stale(&self.sessions.take(|session| session.is_over(limits, before)));
+            self.sessions.keep_foreign(before);
             self.remove_stale(&mut seen)?;
         }
         let moved = |session: &&Arc<Session>| {
-            let behind = |recorded: &AtomicI64| session.seen.load(Ordering::Relaxed) - recorded.load(Ordering::Relaxed);
-            session.recorded.as_ref().is_some_and(|recorded| behind(recorded) >= micros(limits.idle) / BEHIND)
+            let behind = session.seen.load(Ordering::Relaxed) - session.recorded.load(Ordering::Relaxed);
+            behind >= micros(limits.idle) / BEHIND
         };
         // Collected first: no request may wait for a disk under the lock of the map.
         let moved: Vec<_> = self.sessions.map.read().values().filter(moved).cloned().collect();
@@ -383,6 +397,11 @@ impl Registry {
     pub fn count_sessions(&self) -> usize {
         self.sessions.map.read().len()
     }
+}
+
+/// The id and the secret of a session that begins.
+pub(super) fn new_secret() -> Result<secret::Made, Fault> {
+    secret::make(PREFIX).map_err(|e| Fault::Vault(e.to_string()))
 }
 
 /// A secret for one purpose, derived from a session's text: only its holder can compute it. `None` if this is no session's

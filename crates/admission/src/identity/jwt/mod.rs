@@ -96,6 +96,8 @@ struct Remembered {
 /// An issuer and its keys.
 pub struct Issuer {
     settings: IssuerSettings,
+    /// Digest of what gives rights to its users: of two servers with the same stamp, one's session counts at the other.
+    stamp: String,
     keys: ArcSwap<KeySet>,
     /// Known once its discovery document and its keys were read.
     endpoints: ArcSwapOption<Endpoints>,
@@ -135,6 +137,11 @@ impl Issuers {
     /// The issuers at which users sign in, with the settings for that.
     pub fn with_sign_in(&self) -> impl Iterator<Item = (&Issuer, &SignInSettings)> {
         self.all.iter().filter_map(|issuer| Some((issuer, issuer.settings.sign_in.as_ref()?)))
+    }
+
+    /// Whether users sign in at an issuer of this name, by rules of this stamp.
+    pub(super) fn have_stamp(&self, name: &str, stamp: &str) -> bool {
+        self.with_sign_in().any(|(issuer, _)| issuer.settings.name == name && issuer.stamp == stamp)
     }
 
     /// Whether there is none.
@@ -216,7 +223,8 @@ impl Issuers {
 impl Issuer {
     fn new(settings: IssuerSettings) -> Issuer {
         let (keys, endpoints) = (ArcSwap::default(), ArcSwapOption::default());
-        Issuer { settings, keys, endpoints, wants_keys: Notify::new() }
+        let stamp = rules::stamp(&settings);
+        Issuer { settings, stamp, keys, endpoints, wants_keys: Notify::new() }
     }
 
     /// Where its discovery document is (OpenID Connect Discovery, 4).
@@ -249,6 +257,11 @@ impl Issuer {
     /// The operator's settings.
     pub fn settings(&self) -> &IssuerSettings {
         &self.settings
+    }
+
+    /// The stamp of its rules, which is another once they are.
+    pub(super) fn stamp(&self) -> &str {
+        &self.stamp
     }
 
     /// How many keys it has.

@@ -1,7 +1,9 @@
 //! The operator's rules: the rights that tokens of an issuer give.
 
+use super::IssuerSettings;
 use meridian_model::policy::access::Grant;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
 
 /// Tokens with this claim give these rights.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,6 +16,18 @@ pub struct Rule {
     pub tenant: Option<String>,
     /// The rights.
     pub grant: Grant,
+}
+
+/// Digest of what decides on the rights of an issuer's users: who the issuer is, and its rules in their order.
+pub(super) fn stamp(settings: &IssuerSettings) -> String {
+    let rule = |rule: &Rule| {
+        let Rule { claim, value, tenant, grant } = rule;
+        json!([claim, value, tenant, grant.role.to_string(), grant.collections.to_string()])
+    };
+    let client = settings.sign_in.as_ref().map(|sign_in| &sign_in.client_id);
+    let rules: Vec<Value> = settings.rules.iter().map(rule).collect();
+    let text = json!([settings.name, settings.issuer, client, rules]).to_string();
+    data_encoding::HEXLOWER.encode(&Sha256::digest(text.as_bytes()))
 }
 
 impl Rule {

@@ -13,12 +13,12 @@ use std::time::Duration;
 /// Records that several registries share, as processes share a bucket.
 #[derive(Default)]
 pub(super) struct Memory {
-    records: Mutex<BTreeMap<String, Vec<u8>>>,
+    pub records: Mutex<BTreeMap<String, Vec<u8>>>,
     /// All changes; the version is their number.
     changes: Mutex<Vec<RecordChange>>,
     full: AtomicBool,
     /// Whether other processes change them.
-    shared: AtomicBool,
+    pub shared: AtomicBool,
     /// A reader of an older version gets all records.
     forgets: AtomicBool,
     /// What another process does before the next change is made.
