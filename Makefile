@@ -50,7 +50,7 @@ test-all: ## All of `make test`, then the suites that are too long for it
 fixture: ## Writes the small store of this version into crates/store/tests/fixtures, once
 	MERIDIAN_WRITE_FIXTURE=1 cargo test -p meridian-store --test store -- fixtures
 
-chaos: ## The owner's protocol explored; simulated crashes, faults and damage for half of FOR seconds, harm to every kind of file for a quarter of that; then a real server killed again and again, and two real clusters under faults of processes, links and disks
+chaos: ## The owner's protocol explored; simulated crashes, faults and damage for half of FOR seconds, harm to every kind of file for a quarter of that; then a real server killed again and again, and three real clusters under faults of processes, links, disks, stores and clocks
 	MERIDIAN_SCHEDULES=0..400000 cargo test -p meridian-model --test owner random -- --nocapture
 	cargo test -p meridian-model --test owner larger -- --ignored --nocapture
 	MERIDIAN_SIM_SECONDS=$$(($(FOR) * 3 / 8)) cargo test -p meridian-store --test store -- sim::seeds --nocapture

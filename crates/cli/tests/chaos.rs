@@ -8,7 +8,7 @@ mod common;
 
 use common::clients::get;
 use common::faults::Faults;
-use common::grid::Grid;
+use common::grid::{Grid, Kind};
 use common::history::{CHAIN, CHAIN_SPEC, Chain};
 use common::owners::{Cluster, answered};
 use common::proxy::{Fault, Proxy, caller_of};
@@ -48,16 +48,17 @@ fn client(stop: &AtomicBool, work: impl FnOnce()) {
 
 /// Clients write and read, and faults come; then all of it is checked.
 #[track_caller]
-fn chaos(log: &'static str) {
+fn chaos(kind: Kind) {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let clock = || std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos() as u64;
     let seed = number("MERIDIAN_CHAOS_SEED").unwrap_or_else(clock);
     let seconds = number("MERIDIAN_CHAOS_SECONDS").unwrap_or(SECONDS);
-    println!("log {log}: MERIDIAN_CHAOS_SEED={seed} MERIDIAN_CHAOS_SECONDS={seconds}");
+    let name = kind.name();
+    println!("{name}: MERIDIAN_CHAOS_SEED={seed} MERIDIAN_CHAOS_SECONDS={seconds}");
     let mut random = Random(seed | 1);
     let begun = Instant::now();
-    let mut grid = Grid::start(log);
+    let mut grid = Grid::start(kind, &mut random);
     grid.create(CHAIN, CHAIN_SPEC);
     grid.create(REGISTERS, REGISTERS_SPEC);
     let (chain, registers, stop) = (Chain::default(), Registers::new(), AtomicBool::new(false));
@@ -80,7 +81,7 @@ fn chaos(log: &'static str) {
         let mut faults = Faults { grid: &mut grid, chain, registers, stop, begun };
         faults.progress("at first");
         faults.owner_sleeps();
-        if log == "nats" {
+        if kind == Kind::Nats {
             faults.servers_go(&mut random);
         }
         let end = Instant::now() + Duration::from_secs(seconds);
@@ -110,19 +111,24 @@ fn chaos(log: &'static str) {
     let panicked: Vec<_> = grid.nodes.iter().filter(|node| node.has_panicked()).map(|node| node.log()).collect();
     assert!(panicked.is_empty(), "{}", panicked.join("\n"));
     // It stays where it is refused, and the picture beside it.
-    let history = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("registers-{log}-{seed}.jsonl"));
+    let history = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("registers-{name}-{seed}.jsonl"));
     registers.check(&history);
     std::fs::remove_file(history).unwrap();
 }
 
 #[test]
 fn a_cluster_over_a_bucket_survives_faults_of_all_its_parts() {
-    chaos("bucket");
+    chaos(Kind::Folder);
 }
 
 #[test]
 fn a_cluster_over_nats_survives_faults_of_all_its_parts() {
-    chaos("nats");
+    chaos(Kind::Nats);
+}
+
+#[test]
+fn a_cluster_over_an_s3_store_survives_faults_of_all_its_parts() {
+    chaos(Kind::S3);
 }
 
 /// The files of a collection in a folder, in the order of their names.

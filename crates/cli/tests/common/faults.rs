@@ -1,6 +1,7 @@
 //! Faults of a cluster while its clients write and read: those of every run, and any from a seed.
 
 use super::Random;
+use super::gateway::Gateway as Store;
 use super::grid::{Grid, LEASE};
 use super::history::Chain;
 use super::nodes::Node;
@@ -29,6 +30,8 @@ enum Act {
     /// `kill -9` of a NATS server, and its pause.
     KillServer(usize),
     PauseServer(usize),
+    /// `kill -9` of the store that has the bucket.
+    KillStore,
 }
 
 impl Act {
@@ -43,6 +46,7 @@ impl Act {
             5 if grid.has_disk() => Act::Fill,
             6 if grid.nats.is_some() => Act::KillServer(server),
             7 if grid.nats.is_some() => Act::PauseServer(server),
+            6 if grid.store.is_some() => Act::KillStore,
             _ => link,
         }
     }
@@ -56,6 +60,7 @@ impl Act {
             Act::Fill => grid.fill(),
             Act::KillServer(n) => grid.nats.iter_mut().for_each(|nats| nats.kill(n)),
             Act::PauseServer(n) => grid.nats.iter().for_each(|nats| nats.pause(n)),
+            Act::KillStore => grid.store.iter_mut().for_each(Store::kill),
         }
     }
 
@@ -67,6 +72,7 @@ impl Act {
             Act::Link(link, _) => grid.fail(link, Fault::None),
             Act::Fill => grid.empty(),
             Act::KillServer(n) | Act::PauseServer(n) => grid.nats.iter_mut().for_each(|nats| nats.revive(n)),
+            Act::KillStore => grid.store.iter_mut().for_each(Store::restart),
         }
     }
 
@@ -81,6 +87,7 @@ impl Act {
             Act::Fill => "the bucket's disk is full".to_owned(),
             Act::KillServer(n) => format!("kill n{n}"),
             Act::PauseServer(n) => format!("pause n{n}"),
+            Act::KillStore => "kill the store".to_owned(),
         }
     }
 }

@@ -1,6 +1,8 @@
-//! A cluster whose processes reach each other over links that can fail: two owners, two gateways, a scan server, their bucket, and
-//! NATS servers where the log is there.
+//! A cluster whose processes reach each other over links that can fail: two owners, two gateways, a scan server, their bucket or the store
+//! that has it, and NATS servers where the log is there.
 
+use super::Random;
+use super::gateway::{BUCKET, Gateway as Store, REGION};
 use super::mount::Mount;
 use super::nodes::{Node, Pids, door};
 use super::proxy::{Fault, Proxy};
@@ -20,6 +22,33 @@ const DISK: &str = "size=128m";
 /// How often is looked whether something has happened.
 const LOOK: Duration = Duration::from_millis(50);
 
+/// How far the clocks of a skewed cluster are off: the time of day in milliseconds, the rate in parts in a million. A candidate allows for
+/// rates that differ by an eighth.
+const AHEAD_MS: u64 = 2_000;
+const FASTER_PPM: u64 = 50_000;
+
+/// Where a cluster keeps its data, and how good its clocks are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Bucket and log in a folder.
+    Folder,
+    /// Bucket in a folder, log in NATS; clocks are skewed.
+    Nats,
+    /// Bucket and log in an S3-compatible store; clocks are skewed.
+    S3,
+}
+
+impl Kind {
+    /// In names of files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Folder => "bucket",
+            Kind::Nats => "nats",
+            Kind::S3 => "s3",
+        }
+    }
+}
+
 /// A link between two processes.
 pub struct Link {
     /// Who reaches whom.
@@ -33,38 +62,64 @@ pub struct Grid {
     // In the order in which they end: processes first.
     pub nodes: Vec<Node>,
     pub nats: Option<Trio>,
+    pub store: Option<Store>,
     pub links: Vec<Link>,
     /// The disk of the bucket, if it is one of its own.
     disk: Option<Mount>,
-    bucket: PathBuf,
+    bucket: String,
     folder: TempDir,
 }
 
 impl Grid {
-    /// Starts a cluster with its log in the bucket or in NATS. Its processes may not be ready yet.
+    /// Starts a cluster. Its processes may not be ready yet.
     #[track_caller]
-    pub fn start(log: &'static str) -> Grid {
+    pub fn start(kind: Kind, random: &mut Random) -> Grid {
         let folder = tempfile::tempdir().unwrap();
-        let disk = Mount::new(&["-t", "tmpfs", "-o", DISK, "none"]);
-        let bucket = disk.as_ref().map_or(folder.path(), Mount::path).join("bucket");
-        let nats = (log == "nats").then(|| Trio::start(folder.path()));
-        let mut grid = Grid { nodes: Vec::new(), nats, links: Vec::new(), disk, bucket, folder };
+        let disk = (kind != Kind::S3).then(|| Mount::new(&["-t", "tmpfs", "-o", DISK, "none"])).flatten();
+        let path = disk.as_ref().map_or(folder.path(), Mount::path).join("bucket");
+        let bucket = match kind {
+            Kind::S3 => format!("s3://{BUCKET}/chaos"),
+            _ => format!("file://{}", path.display()),
+        };
+        let nats = (kind == Kind::Nats).then(|| Trio::start(folder.path()));
+        let store = (kind == Kind::S3).then(|| Store::start(folder.path(), None));
+        let mut grid = Grid { nodes: Vec::new(), nats, store, links: Vec::new(), disk, bucket, folder };
+        // For the status, which comes by a link of its own that never fails.
+        if let Some(store) = &grid.store {
+            std::fs::write(grid.settings(), s3_settings(store, &store.endpoint())).unwrap();
+        }
         let pids = Pids::default();
         for (name, role) in [("o1", "owner"), ("o2", "owner"), ("g1", "gateway"), ("g2", "gateway"), ("s1", "scan")] {
-            grid.add(name, role, log, &pids);
+            let skew = match kind {
+                Kind::Folder => String::new(),
+                _ => {
+                    let mut within = |max: u64| random.below(2 * max) as i64 - max as i64;
+                    format!("{},{}", within(AHEAD_MS), within(FASTER_PPM))
+                }
+            };
+            if !skew.is_empty() {
+                println!("clock of {name}: {skew} (ms ahead, ppm faster)");
+            }
+            grid.add((name, role), kind, skew, &pids);
         }
         grid.nodes.iter_mut().for_each(Node::revive);
         grid
     }
 
-    fn add(&mut self, name: &str, role: &'static str, log: &str, pids: &Pids) {
+    /// The file with settings for commands.
+    fn settings(&self) -> PathBuf {
+        self.folder.path().join("commands.toml")
+    }
+
+    fn add(&mut self, (name, role): (&str, &'static str), kind: Kind, clock: String, pids: &Pids) {
         let mut link = |name: String, proxy: &Arc<Proxy>, caller: &str| {
             self.links.push(Link { name, proxy: proxy.clone(), caller: caller.to_owned() });
         };
         let door = if role == "owner" { door(pids) } else { Arc::new(Proxy::new()) };
         let mut settings = format!(
-            "[requests]\ntimeout = \"5s\"\n[cluster]\nlease = \"{}ms\"\nstaleness_max = \"1s\"\nnode = {name:?}\n",
-            LEASE.as_millis()
+            "[requests]\ntimeout = \"5s\"\n[cluster]\nlease = \"{}ms\"\nstaleness_max = \"1s\"\nnode = {name:?}\nskew = \"{}ms\"\n",
+            LEASE.as_millis(),
+            if clock.is_empty() { 0 } else { 2 * AHEAD_MS }
         );
         match role {
             "owner" => ["g1", "g2"].iter().for_each(|gateway| link(format!("{gateway}>{name}"), &door, gateway)),
@@ -84,11 +139,18 @@ impl Grid {
                 .collect();
             settings += &format!("[cluster.nats]\nurls = {reached:?}\nmonitor = {:?}\nreplicas = 3\n", nats.monitors());
         }
+        if let Some(store) = &self.store {
+            let proxy = Arc::new(Proxy::new());
+            proxy.turn(Some(store.address().parse().unwrap()));
+            settings += &s3_settings(store, &format!("http://{}", proxy.address));
+            link(format!("{name}>store"), &proxy, "");
+        }
         let path = |end: &str| self.folder.path().join(format!("{name}{end}"));
         std::fs::write(path(".toml"), settings).unwrap();
+        let log = if kind == Kind::Nats { "nats" } else { "bucket" };
         let mut arguments: Vec<String> = ["--role", role, "--log", log].map(str::to_owned).to_vec();
         let mut option = |name: &str, value: String| arguments.extend([name.to_owned(), value]);
-        option("--bucket", format!("file://{}", self.bucket.display()));
+        option("--bucket", self.bucket.clone());
         option("--config", path(".toml").display().to_string());
         option("--data", path("").display().to_string());
         if role == "owner" {
@@ -97,7 +159,7 @@ impl Grid {
         } else {
             option("--listen", "127.0.0.1:0".to_owned());
         }
-        self.nodes.push(Node::new(name, role, door, arguments, path(".log"), pids));
+        self.nodes.push(Node::new(name, role, door, (arguments, clock), path(".log"), pids));
     }
 
     /// Numbers of the processes of a role.
@@ -124,10 +186,11 @@ impl Grid {
     /// The number of the process that holds the lease, once one does.
     #[track_caller]
     pub fn owner(&mut self) -> usize {
-        let bucket = format!("file://{}", self.bucket.display());
+        let (bucket, settings) = (self.bucket.clone(), self.settings().display().to_string());
+        let config: &[&str] = if self.store.is_some() { &["--config", &settings] } else { &[] };
         let mut found = None;
         self.until("an owner", |grid| {
-            let run = meridian(&["cluster", "status", "--bucket", &bucket, "--json"]);
+            let run = meridian(&[&["cluster", "status", "--bucket", &bucket, "--json"], config].concat());
             let status: Value = serde_json::from_str(&run.out).unwrap_or_default();
             let owner = (status["owner"]["state"] == "held").then_some(&status["owner"]["node"]);
             found = owner.and_then(|name| grid.nodes.iter().position(|node| *name == node.name.as_str()));
@@ -192,6 +255,7 @@ impl Grid {
         if let Some(nats) = &mut self.nats {
             (0..SERVERS).for_each(|n| nats.revive(n));
         }
+        self.store.iter_mut().for_each(Store::restart);
         self.nodes.iter_mut().for_each(Node::revive);
         self.until("all processes are ready after the faults", |grid| {
             let ready =
@@ -211,4 +275,14 @@ impl Grid {
         let nats = self.nats.as_ref().map(Trio::logs).unwrap_or_default();
         self.nodes.iter().map(Node::log).chain([nats]).collect::<Vec<_>>().join("\n")
     }
+}
+
+/// Settings of a process that reaches the store at this address.
+fn s3_settings(store: &Store, endpoint: &str) -> String {
+    let file = |name: &str| store.path(name).display().to_string();
+    format!(
+        "[cluster.s3]\nendpoint = {endpoint:?}\nregion = {REGION:?}\naccess_key_file = {:?}\nsecret_key_file = {:?}\n",
+        file("access.key"),
+        file("secret.key")
+    )
 }

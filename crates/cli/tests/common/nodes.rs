@@ -33,6 +33,8 @@ pub struct Node {
     /// Where others reach it, whichever port it has.
     pub door: Arc<Proxy>,
     arguments: Vec<String>,
+    /// How wrong its clock is; empty: not at all.
+    clock: String,
     log: PathBuf,
     pids: Pids,
     child: Option<(Child, JoinHandle<()>)>,
@@ -44,12 +46,12 @@ pub struct Node {
 }
 
 impl Node {
-    /// A process that is not started yet. `log`: the file of its standard error.
+    /// A process that is not started yet. `clock`: how wrong its clock is, for `MERIDIAN_TEST_CLOCK`; `log`: the file of its standard error.
     pub fn new(
         name: &str,
         role: &'static str,
         door: Arc<Proxy>,
-        arguments: Vec<String>,
+        (arguments, clock): (Vec<String>, String),
         log: PathBuf,
         pids: &Pids,
     ) -> Node {
@@ -58,6 +60,7 @@ impl Node {
             role,
             door,
             arguments,
+            clock,
             log,
             pids: pids.clone(),
             child: None,
@@ -81,6 +84,9 @@ impl Node {
         }
         let log = std::fs::File::options().create(true).append(true).open(&self.log).unwrap();
         let mut serve = command(&["serve"]);
+        if !self.clock.is_empty() {
+            serve.env("MERIDIAN_TEST_CLOCK", &self.clock);
+        }
         let mut child = serve.args(&self.arguments).stdout(Stdio::piped()).stderr(log).spawn().unwrap();
         self.pids.lock().unwrap().insert(self.name.clone(), child.id());
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();

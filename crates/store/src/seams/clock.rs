@@ -1,8 +1,11 @@
 //! Time.
 #![allow(clippy::disallowed_methods, reason = "the seam itself")]
 
+use meridian_model::Invalid;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+const MILLION: i64 = 1_000_000;
 
 /// A source of time.
 pub trait Clock: Send + Sync + std::fmt::Debug {
@@ -44,6 +47,43 @@ impl Clock for SystemClock {
 
     fn sleep(&self, time: Duration) {
         std::thread::sleep(time);
+    }
+}
+
+/// The machine's clocks made wrong, for tests of processes whose machines disagree.
+#[derive(Debug)]
+pub struct SkewedClock {
+    clock: SystemClock,
+    ahead: i64,
+    faster_ppm: i64,
+}
+
+impl SkewedClock {
+    /// A clock whose time of day is `ahead` microseconds ahead, and whose monotonic time runs faster by so many parts in a million. Both may
+    /// be negative.
+    ///
+    /// # Errors
+    /// A rate with which time would stand still or go back.
+    pub fn new(ahead: i64, faster_ppm: i64) -> Result<Self, Invalid> {
+        match (-MILLION / 2..=MILLION).contains(&faster_ppm) {
+            true => Ok(SkewedClock { clock: SystemClock::new(), ahead, faster_ppm }),
+            false => Err(Invalid::new(format!("{faster_ppm} parts in a million: expected -500000 to 1000000"))),
+        }
+    }
+}
+
+impl Clock for SkewedClock {
+    fn now(&self) -> i64 {
+        self.clock.now().saturating_add(self.ahead)
+    }
+
+    fn elapsed(&self) -> i64 {
+        let elapsed = i128::from(self.clock.elapsed());
+        i64::try_from(elapsed + elapsed * i128::from(self.faster_ppm) / i128::from(MILLION)).unwrap_or(i64::MAX)
+    }
+
+    fn sleep(&self, time: Duration) {
+        self.clock.sleep(time.mul_f64(MILLION as f64 / (MILLION + self.faster_ppm) as f64));
     }
 }
 

@@ -17,7 +17,7 @@ pub(crate) mod wait;
 mod write_log;
 
 pub use catalog::{Catalog, CommitError, Newest, Proof};
-pub use clock::{Clock, ManualClock, SystemClock};
+pub use clock::{Clock, ManualClock, SkewedClock, SystemClock};
 pub use memory::{CrashStyle, Failure, FaultKind, MemoryDisk, MemoryStorage, Seam};
 pub use objects::{DiskObjects, Object, ObjectWriter, Objects};
 pub use random::{Random, SeededRandom, SystemRandom};

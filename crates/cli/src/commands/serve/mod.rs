@@ -3,6 +3,7 @@
 #[cfg(feature = "cluster")]
 mod cluster;
 mod http;
+mod seams;
 
 use crate::config::{self, Config, Role};
 use crate::failure::Failure;
@@ -13,8 +14,8 @@ use clap::Args;
 use http::{Doors, Source};
 use meridian_api::HostName;
 use meridian_backend::Embedded;
-use meridian_store::seams::Seams;
 use meridian_store::{Options, Store};
+use seams::seams;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -192,7 +193,7 @@ async fn serve(config: Config) -> Result<(), Failure> {
 /// Everything in this process, over a data folder or in memory.
 async fn all(mut config: Config, stop: impl Future<Output = ()> + Send + 'static) -> Result<(), Failure> {
     let doors = Doors::open(&mut config).await?;
-    let seams = Seams::real();
+    let seams = seams()?;
     let (options, for_open) = (config.store.clone(), seams.clone());
     // Opening reads footers and replays logs, and must not block the task that watches for signals.
     let opened = tokio::task::spawn_blocking(move || Store::open(options, for_open)).await;

@@ -18,6 +18,7 @@ pub(super) use quotas::divide;
 pub(super) use scan::scan;
 
 use super::http::Doors;
+use super::seams::seams;
 use crate::calls::calls;
 use crate::config::{Cluster, Config};
 use crate::failure::Failure;
@@ -39,7 +40,7 @@ impl Opened {
     /// The doors first: a wrong address is reported before anything slow.
     async fn open(config: &mut Config) -> Result<Opened, Failure> {
         let doors = Doors::open(config).await?;
-        let seams = Seams::real();
+        let seams = seams()?;
         let bucket = open_bucket(&config.cluster, &seams).await?;
         Ok(Opened { doors, seams, bucket })
     }

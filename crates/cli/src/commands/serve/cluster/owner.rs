@@ -4,6 +4,7 @@
 //! waiting again, when the lease or a collection was lost. What a former owner holds in memory is dropped, not flushed: the next
 //! owner has read everything that was acknowledged.
 
+use super::super::seams::seams;
 use super::keeper::Keeper;
 use super::log::open_log;
 use super::memory::Pool;
@@ -40,7 +41,7 @@ pub(in super::super) async fn owner(
     config: Config,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), Failure> {
-    let seams = Seams::real();
+    let seams = seams()?;
     // The address first, so that a wrong one is reported before anything slow; the port stays this process's until its end.
     let listen = |address: String| async move {
         let listener = TcpListener::bind(&address).await;

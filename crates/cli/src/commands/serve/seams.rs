@@ -1,0 +1,30 @@
+//! Disk, clock and randomness of a server.
+
+use crate::failure::Failure;
+use meridian_store::seams::{Seams, SkewedClock};
+use std::sync::Arc;
+
+/// Makes the clock wrong, for tests of clusters whose machines disagree: `AHEAD_MS,FASTER_PPM`, two numbers.
+const CLOCK: &str = "MERIDIAN_TEST_CLOCK";
+
+/// Those of the machine, unless a test makes its clock wrong.
+///
+/// # Errors
+/// The variable is not what it should be.
+pub(super) fn seams() -> Result<Seams, Failure> {
+    let seams = Seams::real();
+    let Ok(text) = std::env::var(CLOCK) else { return Ok(seams) };
+    let numbers = text.split_once(',').and_then(|(ahead, faster)| {
+        let ahead = ahead.parse::<i64>().ok()?.checked_mul(1_000)?;
+        Some((ahead, faster.parse().ok()?))
+    });
+    let wrong = || Failure::Usage(format!("{CLOCK} {text:?}: expected AHEAD_MS,FASTER_PPM, such as -500,20000"));
+    let (ahead, faster) = numbers.ok_or_else(wrong)?;
+    let clock = SkewedClock::new(ahead, faster).map_err(|e| Failure::Usage(format!("{CLOCK}: {e}")))?;
+    tracing::warn!(
+        ahead_ms = ahead / 1_000,
+        faster_ppm = faster,
+        "{CLOCK}: this process has a wrong clock, for a test"
+    );
+    Ok(Seams { clock: Arc::new(clock), ..seams })
+}
