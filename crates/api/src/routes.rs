@@ -4,8 +4,8 @@
 
 use crate::entry::{Access, Action, Class, Handler, RequestBody, Resource, Route};
 use crate::{
-    access, analysis, audit, backup, collections, conformance, files, items, landing, live, load, openapi, operation,
-    pages, passages, places, searches, sign_in, tiles, tilesets,
+    access, analysis, audit, backup, cluster, collections, conformance, files, items, landing, live, load, openapi,
+    operation, pages, passages, places, searches, sign_in, tiles, tilesets,
 };
 use axum::http::Method;
 
@@ -266,6 +266,8 @@ pub const ROUTES: &[Route] = &[
         "getMetrics" "Operation" "Counters in the Prometheus text format", &[], None, 200 "The counters.", &[("text/plain", "Text")]),
     route!(GET "/admin/load", read Server, Reserved, Handler::of(load::get);
         "getLoad" "Operation" "Running, waiting and refused requests, with the reasons", &["f", "refresh"], None, 200 "The current load, and the slow requests of the last minutes.", json_or_page!("Load")),
+    route!(GET "/admin/cluster", read Server, Reserved, Handler::of(cluster::get);
+        "getCluster" "Operation" "The owner, the collections and the servers of the cluster", &["f", "refresh"], None, 200 "The cluster as its bucket shows it; of one process, that it is one.", json_or_page!("ClusterAnswer")),
     route!(GET "/healthz", open, Reserved, Handler::of(operation::health);
         "getHealth" "Operation" "Whether the process is alive", &[], None, 200 "It is.", json!("Health")),
     route!(GET "/readyz", open, Reserved, Handler::of(operation::ready);
