@@ -30,7 +30,7 @@ pub fn start(format: Format) -> impl Future<Output = ()> + Send {
         flood: Mutex::default(),
     }));
     let named = std::env::var("MERIDIAN_LOG").ok().and_then(|text| text.parse::<Targets>().ok());
-    let filter = named.unwrap_or_else(|| Targets::new().with_default(LevelFilter::INFO));
+    let filter = named.unwrap_or_else(quiet);
     tracing_subscriber::registry().with(lines.clone()).with(filter).init();
     async move {
         let mut ticks = tokio::time::interval(TELL_INTERVAL);
@@ -39,6 +39,12 @@ pub fn start(format: Format) -> impl Future<Output = ()> + Send {
             lines.tell();
         }
     }
+}
+
+/// What is written where nothing else is asked for. The client of stores tells of each call that it repeats: a store that is away for a minute would
+/// fill the log, and what came of the call is said by who made it.
+fn quiet() -> Targets {
+    Targets::new().with_default(LevelFilter::INFO).with_target("object_store", LevelFilter::WARN)
 }
 
 /// Writes lines.
