@@ -217,7 +217,11 @@ fn callers() {
         "aggregate",
         r#"{"collection":"a b","kind":"aggregate","function":"count,max(mag)","window":"P1M","datetime":"../2020-01-01T00:00:00Z"}"#,
     );
-    put("flight_command", "track", r#"{"collection":"ships","kind":"track","track":"ship-3","near":"1,2","radius":500.5}"#);
+    put(
+        "flight_command",
+        "track",
+        r#"{"collection":"ships","kind":"track","track":"ship-3","near":"1,2","radius":500.5}"#,
+    );
     put(
         "flight_ticket",
         "whole",

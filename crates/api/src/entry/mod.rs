@@ -365,7 +365,8 @@ impl Entry {
     /// Refuses changes of collections where another process has them: this server shows what that one has flushed. Tokens, tenants and users
     /// are changed at any server.
     fn takes(&self, route: &Route) -> Result<()> {
-        let Access::Needs(Action::Write | Action::Manage, Resource::Collection | Resource::Places) = route.access else {
+        let Access::Needs(Action::Write | Action::Manage, Resource::Collection | Resource::Places) = route.access
+        else {
             return Ok(());
         };
         if !self.state.backend.follows() {

@@ -7,9 +7,9 @@
 use super::ipc::{self, Content, Splitter};
 use super::status;
 use crate::body::frame;
+use crate::problem::Kind;
 use crate::respond;
 use crate::state::AppState;
-use crate::problem::Kind;
 use crate::stream::{BrokenOff, LEAVE_MAX, RETRY_INTERVAL};
 use arrow_flight::FlightData;
 use arrow_ipc::convert::try_schema_from_flatbuffer_bytes;

@@ -24,8 +24,8 @@ mod ticket;
 
 use crate::connection::Patience;
 use crate::entry::{Connection, Entry, Incoming};
-use crate::state::AppState;
 use crate::problem::Result;
+use crate::state::AppState;
 use arrow_flight::FlightDescriptor;
 use arrow_flight::flight_service_server::FlightServiceServer;
 use axum::body::Body;

@@ -55,7 +55,7 @@ pub(super) fn append(
     for (partition, share) in shares(parts.len(), schema, write)? {
         match parts[partition].append(share, deadline) {
             Ok(append) => queued.push((partition, append)),
-            Err(error) if queued.is_empty() => return Err(error),
+            Err(error) if queued.is_empty() => return Err(of_partition(error, partition)),
             // What is queued may be in a group that another write commits: it would be too late to take it back, and to say that nothing is
             // stored.
             Err(error) => {
@@ -108,7 +108,7 @@ fn together(before: Positions, outcomes: Vec<Outcome>) -> Result<Written, WriteE
                 all.position = all.position.with(partition, done.position.at(0));
                 all.first = if std::mem::take(&mut is_first) { done.first } else { all.first };
             }
-            Err(error) => failed.push(error),
+            Err(error) => failed.push(of_partition(error, partition)),
         }
     }
     // A repetition finds what an earlier try has stored.
@@ -116,6 +116,16 @@ fn together(before: Positions, outcomes: Vec<Outcome>) -> Result<Written, WriteE
         (None, _) => Ok(all),
         (Some(error), 0) => Err(error),
         (Some(why), stored) => Err(WriteError::Partly { stored, why: Box::new(why) }),
+    }
+}
+
+/// The error of a partition, with the partition where it names a position of its log.
+fn of_partition(error: WriteError, partition: usize) -> WriteError {
+    match error {
+        WriteError::KeyReused { position, events, .. } => {
+            WriteError::KeyReused { position, partition: Some(partition), events }
+        }
+        other => other,
     }
 }
 
