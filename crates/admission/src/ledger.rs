@@ -412,7 +412,10 @@ mod tests {
         let limits = [Quota::RequestsPerSecond, Quota::Searches, Quota::StoredBytes].map(|quota| ledger.limit(quota));
         assert_eq!(limits, [Some(55), Some(7), Some(100)]);
         // More than its part was used: the rest is refused, and needed all the same.
-        assert_eq!(ledger.enter(&[]).unwrap_err().limit, 55);
+        let refused = ledger.enter(&[]).unwrap_err();
+        assert_eq!((refused.limit, refused.whole), (55, 80));
+        let said = refused.to_string();
+        assert!(said.contains("part of 55") && said.contains("of 80"), "{said}");
         assert_eq!(need(&ledger.needs()), (1, 2, 0), "since the last time");
         // A change of the quota is divided as well, and alone the server has all of it.
         let mut quotas = Quotas::default();

@@ -111,3 +111,16 @@ impl Lines {
         let _ = std::io::stderr().lock().write_all(text.as_bytes());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_warnings_of_the_stores_client_are_written() {
+        let written = |target: &str, level: Level| quiet().would_enable(target, &level);
+        assert!(!written("object_store::client::retry", Level::INFO));
+        assert!(written("object_store::client::retry", Level::WARN));
+        assert!(written("meridian_store", Level::INFO) && !written("meridian_store", Level::DEBUG));
+    }
+}
