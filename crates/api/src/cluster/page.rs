@@ -115,8 +115,10 @@ fn collections(cluster: &Cluster, out: &mut String) {
     let mut all: Vec<&Collection> = cluster.collections.iter().collect();
     let entries = |one: &Collection| one.tail.as_ref().map_or(0, |tail| tail.entries);
     all.sort_by_key(|one| (one.error.is_none(), std::cmp::Reverse(entries(one))));
-    let names =
-        ["Collection", "Partitions", "Epoch", "Segments", "Rows", "Size", "Unflushed", "Complete", "Readers", "Error"];
+    let mut names =
+        vec!["Collection", "Partitions", "Epoch", "Segments", "Rows", "Size", "Unflushed", "Complete", "Readers"];
+    // It takes the room of the others.
+    names.extend(all.iter().any(|one| one.error.is_some()).then_some("Error"));
     let shown = listed(out, &all, LISTED_MAX, "collections");
     head(out, &names);
     for one in shown {
@@ -143,7 +145,9 @@ fn collections(cluster: &Cluster, out: &mut String) {
             }
         });
         cell(out, "Readers", &pinned.unwrap_or_default());
-        cell(out, "Error", &error(one.error.as_deref()));
+        if let Some(why) = &one.error {
+            cell(out, "Error", &error(why));
+        }
         out.push_str("</tr>");
     }
     out.push_str(live::END);
@@ -191,7 +195,7 @@ fn servers(servers: &[Server], out: &mut String) {
         cell(out, "Fetched", &caches.map(|caches| size(caches.bytes_fetched)).unwrap_or_default());
         cell(out, "Version", &text(&one.version));
         let said = match &one.error {
-            Some(why) => error(Some(why)),
+            Some(why) => error(why),
             None => ago(one.age_ms, one.counts),
         };
         cell(out, "Said", &said);
@@ -207,13 +211,16 @@ fn readers(readers: &[Reader], out: &mut String) {
         return;
     }
     let shown = listed(out, readers, LISTED_MAX, "pins");
-    head(out, &["Reader", "Pinned", "Collections", "Error"]);
+    head(out, &["Reader", "Pinned", "Collections"]);
     for one in shown {
         out.push_str("<tr>");
         cell(out, "Reader", &format!("<code>{}</code>", escape(&one.reader)));
-        cell(out, "Pinned", &ago(one.age_ms, one.counts));
+        let pinned = match &one.error {
+            Some(why) => error(why),
+            None => ago(one.age_ms, one.counts),
+        };
+        cell(out, "Pinned", &pinned);
         cell(out, "Collections", &grouped(one.collections));
-        cell(out, "Error", &error(one.error.as_deref()));
         out.push_str("</tr>");
     }
     out.push_str(live::END);
@@ -224,8 +231,8 @@ fn ago(age: Option<i64>, counts: Option<bool>) -> String {
     if counts == Some(false) { format!("{age}, <span class=\"hot\">counts no more</span>") } else { age }
 }
 
-fn error(why: Option<&str>) -> String {
-    why.map(|why| format!("<span class=\"wrong\">{}</span>", escape(why))).unwrap_or_default()
+fn error(why: &str) -> String {
+    format!("<span class=\"wrong\">{}</span>", escape(why))
 }
 
 /// A length of time in its largest unit.

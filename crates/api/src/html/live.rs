@@ -17,7 +17,7 @@ const STYLE: &str = "<style>\
 .tiles b{display:block;font-size:1.35rem;font-variant-numeric:tabular-nums;line-height:1.3}.tiles small{display:block;color:var(--muted)}\
 meter{display:block;width:100%;max-width:12rem;height:.55rem;margin:.1rem 0 .3rem}\
 .why{margin:0;padding:0;list-style:none}.hot{font-weight:600}\
-.rows code,.rows td[data-name=Took],.rows td[data-name=When]{white-space:nowrap}.rows meter{min-width:6rem}\
+.rows .wrong{overflow-wrap:anywhere;font-weight:400}.rows code,.rows td[data-name=Took],.rows td[data-name=When],.rows td[data-name=Rows],.rows td[data-name=Size]{white-space:nowrap}.rows meter{min-width:6rem}\
 @media(max-width:46rem){.rows thead{position:absolute;left:-99rem}.rows tr{display:block;padding:.5rem 0;border-bottom:1px solid var(--line)}\
 .rows td{display:flex;justify-content:space-between;gap:1rem;border:0;padding:.1rem 0;text-align:right}\
 .rows td::before{content:attr(data-name);color:var(--muted);text-align:left}.rows td:empty{display:none}.rows code{white-space:normal}}</style>";
