@@ -118,7 +118,8 @@ fn collections(cluster: &Cluster, out: &mut String) {
     let mut names =
         vec!["Collection", "Partitions", "Epoch", "Segments", "Rows", "Size", "Unflushed", "Complete", "Readers"];
     // It takes the room of the others.
-    names.extend(all.iter().any(|one| one.error.is_some()).then_some("Error"));
+    let is_any_wrong = all.iter().any(|one| one.error.is_some());
+    names.extend(is_any_wrong.then_some("Error"));
     let shown = listed(out, &all, LISTED_MAX, "collections");
     head(out, &names);
     for one in shown {
@@ -145,8 +146,8 @@ fn collections(cluster: &Cluster, out: &mut String) {
             }
         });
         cell(out, "Readers", &pinned.unwrap_or_default());
-        if let Some(why) = &one.error {
-            cell(out, "Error", &error(why));
+        if is_any_wrong {
+            cell(out, "Error", &one.error.as_deref().map(error).unwrap_or_default());
         }
         out.push_str("</tr>");
     }
