@@ -123,7 +123,7 @@ def storage_table(measured):
         processor_h = events * measured.load_cpu_us / 1e6 / 3600
         rate = PRICES["machine_processors"] * ASSUMED["owner_share"] / (measured.load_cpu_us / 1e6)
         rows.append((NAMES[events], number(size / TERA), number(events * measured.index_bytes / TERA), partitions, f"{segments:,}", money(size / 1e9 * PRICES["store_gigabyte_month"]), number(processor_h), money(processor_h * 3600 * PROCESSOR_S), number(events / rate / 3600)))
-    return table(["events", "TB in the bucket", "of them trees", "partitions", "segments, at least", "store, USD a month", "load: processor hours", "load: USD", "load by one owner, hours"], rows)
+    return table(["events", "TB in the bucket", "of them trees", "partitions", "segments (min)", "store, USD a month", "load: processor hours", "load: USD", "load by one owner, hours"], rows)
 
 
 def terabyte_table(measured):

@@ -51,7 +51,7 @@ impl Member {
     async fn cluster(&self) -> Result<Arc<Cluster>> {
         let latest = self.latest.clone();
         let looker = self.looker.clone();
-        let looked = async {
+        let look = async {
             let mut latest = latest.lock_owned().await;
             if let Some(found) = latest.as_ref().filter(|found| found.at.elapsed() < FRESH) {
                 return Ok(found.cluster.clone());
@@ -64,7 +64,7 @@ impl Member {
             };
             tokio::task::spawn_blocking(look).await.map_err(Problem::internal)?.map_err(unread)
         };
-        tokio::time::timeout(PATIENCE, looked).await.unwrap_or_else(|_| {
+        tokio::time::timeout(PATIENCE, look).await.unwrap_or_else(|_| {
             let seconds = PATIENCE.as_secs();
             Err(Problem::new(Kind::Overloaded, format!("the bucket took longer than {seconds} s to read: try again")))
         })

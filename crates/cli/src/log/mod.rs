@@ -41,8 +41,8 @@ pub fn start(format: Format) -> impl Future<Output = ()> + Send {
     }
 }
 
-/// What is written where nothing else is asked for. The client of stores tells of each call that it repeats: a store that is away for a minute would
-/// fill the log, and what came of the call is said by who made it.
+/// The filter if `MERIDIAN_LOG` names none. The client of stores logs each call that it repeats: a store that is away for a minute would fill the
+/// log. The caller logs what came of the call.
 fn quiet() -> Targets {
     Targets::new().with_default(LevelFilter::INFO).with_target("object_store", LevelFilter::WARN)
 }

@@ -77,7 +77,7 @@ impl Peers {
         Ok(live.map(|other| other.said.clone()).collect())
     }
 
-    /// Says this to whoever looks, and looks at nobody: two calls of the bucket, whatever the number of servers.
+    /// Writes this for any process that reads it, and reads nothing: two calls of the bucket, whatever the number of servers.
     ///
     /// # Errors
     /// What the bucket said.
@@ -214,7 +214,7 @@ mod tests {
         clock.advance(61 * SECOND);
         assert!(said(&one, "1g").is_empty());
         assert_eq!(bucket.objects().len(), 1, "what it left is removed, and each has one object");
-        // One that only says something is heard, and hears nobody.
+        // One that only writes is read, and reads nothing.
         three.say(b"3c").unwrap();
         assert_eq!((said(&one, "1h"), bucket.objects().len()), (vec!["3c".to_owned()], 2));
         three.leave();

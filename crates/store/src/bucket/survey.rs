@@ -28,6 +28,9 @@ const TRIES: u64 = 3;
 pub const PIN_HELD: Duration =
     Duration::from_secs(pins::TTL.as_secs() + pins::TTL.as_secs() / pins::MARGIN_PART.unsigned_abs());
 
+/// The newest object of a process: its name, when it was written, and what it says.
+type Newest<T> = (String, Option<i64>, Result<T, StoreError>);
+
 /// Looks at a bucket.
 #[derive(Debug)]
 pub struct Survey {
@@ -243,7 +246,7 @@ impl Survey {
         parse: impl Fn(&str) -> Option<(&str, u64)>,
         name_of: impl Fn(&str, u64) -> String,
         read: impl Fn(&str, u64) -> Result<T, StoreError>,
-    ) -> Result<Vec<(String, Option<i64>, Result<T, StoreError>)>, StoreError> {
+    ) -> Result<Vec<Newest<T>>, StoreError> {
         let names = self.bucket.list(folder).map_err(self.failed("list", folder))?;
         let mut newest: BTreeMap<&str, u64> = BTreeMap::new();
         for (process, number) in names.iter().filter_map(|name| parse(name)) {
