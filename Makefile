@@ -10,7 +10,7 @@ BENCHES := ingest mixed spacetime tracks near aggregate footprint scaling capaci
 VENV := $(TARGET)/bench-venv
 QUESTDB := 9.3.4
 
-.PHONY: help build web demo test test-all fixture chaos differential soak fuzz conformance schemathesis studies bench bench-peers clean-demo
+.PHONY: help build web demo test test-all fixture chaos differential soak fuzz conformance schemathesis sizing studies bench bench-peers clean-demo
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -81,6 +81,9 @@ bench: build ## The side-by-side comparisons; writes bench/RESULTS.md
 studies: build ## The loads of published studies with their reports, into bench/studies; ARGS="places" takes some
 	@scripts/need.sh zstd=zstd
 	python3 bench/studies/run.py $(ARGS)
+
+sizing: build ## The tables and the picture of docs/sizing.md, from bench/sizing/inputs.toml, bench/results and the simulator
+	python3 bench/sizing/size.py --meridian $(TARGET)/release/meridian
 
 bench-peers: peer-packages $(VENV)/.installed $(TARGET)/bench-peers/questdb-$(QUESTDB).jar ## Installs the peers of the benches from Debian, PyPI and Maven
 

@@ -63,6 +63,16 @@ impl Accounts {
         }
         self.quotas = quotas;
     }
+
+    /// The limit of a quota at this server, and at all together.
+    fn limits(&self, quota: Quota) -> Option<(u64, u64)> {
+        self.quotas.limit(quota).zip(self.whole.limit(quota))
+    }
+}
+
+/// A refusal by the part of a quota that this server has, with the whole.
+fn of_whole(exceeded: Exceeded, whole: &Quotas) -> Exceeded {
+    Exceeded { whole: whole.limit(exceeded.quota).unwrap_or(exceeded.limit), ..exceeded }
 }
 
 impl Ledger {
@@ -165,10 +175,14 @@ impl Ledger {
 
     /// The limit of a quota; `None` if there is none.
     pub fn limit(&self, quota: Quota) -> Option<u64> {
+        self.limits(quota).map(|(limit, _)| limit)
+    }
+
+    fn limits(&self, quota: Quota) -> Option<(u64, u64)> {
         if !self.limited.load(Ordering::Relaxed) {
             return None;
         }
-        self.accounts.lock().quotas.limit(quota)
+        self.accounts.lock().limits(quota)
     }
 
     /// Admits a request: charges it, unless one of the quotas of use over time is used up. Returns its place among the
@@ -181,15 +195,16 @@ impl Ledger {
             return Ok(None);
         }
         let now = self.origin.elapsed();
-        let Accounts { quotas: limits, balances, .. } = &mut *self.accounts.lock();
+        let accounts = &mut *self.accounts.lock();
         // Held before the rates are checked: a refusal below drops the place again.
-        let place = self.hold_below(Quota::ConcurrentRequests, || limits.limit(Quota::ConcurrentRequests))?;
+        let place = self.hold_below(Quota::ConcurrentRequests, || accounts.limits(Quota::ConcurrentRequests))?;
+        let Accounts { quotas: limits, whole, balances, .. } = accounts;
         let rates = [Quota::RequestsPerSecond]
             .iter()
             .chain(quotas)
             .filter_map(|quota| balances.check(limits, *quota, now).err());
         if let Some(exceeded) = rates.max_by_key(|exceeded| exceeded.wait) {
-            return Err(self.refuse(exceeded));
+            return Err(self.refuse(of_whole(exceeded, whole)));
         }
         // After the checks: a refused request costs nothing, so retries do not prolong the wait.
         balances.charge(limits, Quota::RequestsPerSecond, 1, now);
@@ -207,9 +222,9 @@ impl Ledger {
         }
         // Before the rate: a full tenant would wait in vain.
         self.within(Quota::StoredBytes, || self.stored())?;
-        let Accounts { quotas, balances, .. } = &mut *self.accounts.lock();
+        let Accounts { quotas, whole, balances, .. } = &mut *self.accounts.lock();
         let checked = balances.check(quotas, Quota::EventsPerSecond, self.origin.elapsed());
-        checked.map_err(|exceeded| self.refuse(exceeded))
+        checked.map_err(|exceeded| self.refuse(of_whole(exceeded, whole)))
     }
 
     /// Charges use over time.
@@ -227,17 +242,21 @@ impl Ledger {
     /// # Errors
     /// The quota, if all its places are taken.
     pub fn hold(self: &Arc<Ledger>, quota: Quota) -> Result<Held, Exceeded> {
-        self.hold_below(quota, || self.limit(quota))
+        self.hold_below(quota, || self.limits(quota))
     }
 
-    fn hold_below(self: &Arc<Ledger>, quota: Quota, limit: impl FnOnce() -> Option<u64>) -> Result<Held, Exceeded> {
+    fn hold_below(
+        self: &Arc<Ledger>,
+        quota: Quota,
+        limits: impl FnOnce() -> Option<(u64, u64)>,
+    ) -> Result<Held, Exceeded> {
         // Also without a limit: a limit that is set later counts the places already held.
         let before = self.held[quota as usize].fetch_add(1, Ordering::AcqRel);
         let held = Held { ledger: self.clone(), quota };
         // Counted first and checked after: two concurrent calls never both take the last place.
-        match limit().filter(|limit| before >= *limit) {
+        match limits().filter(|(limit, _)| before >= *limit) {
             None => Ok(held),
-            Some(limit) => Err(self.refuse(Exceeded { quota, limit, wait: None })),
+            Some((limit, whole)) => Err(self.refuse(Exceeded { quota, limit, whole, wait: None })),
         }
     }
 
@@ -246,9 +265,9 @@ impl Ledger {
     /// # Errors
     /// The quota, if the amount reaches it.
     pub fn within(&self, quota: Quota, amount: impl FnOnce() -> u64) -> Result<(), Exceeded> {
-        match self.limit(quota).filter(|limit| amount() >= *limit) {
+        match self.limits(quota).filter(|(limit, _)| amount() >= *limit) {
             None => Ok(()),
-            Some(limit) => Err(self.refuse(Exceeded { quota, limit, wait: None })),
+            Some((limit, whole)) => Err(self.refuse(Exceeded { quota, limit, whole, wait: None })),
         }
     }
 
@@ -393,7 +412,10 @@ mod tests {
         let limits = [Quota::RequestsPerSecond, Quota::Searches, Quota::StoredBytes].map(|quota| ledger.limit(quota));
         assert_eq!(limits, [Some(55), Some(7), Some(100)]);
         // More than its part was used: the rest is refused, and needed all the same.
-        assert_eq!(ledger.enter(&[]).unwrap_err().limit, 55);
+        let refused = ledger.enter(&[]).unwrap_err();
+        assert_eq!((refused.limit, refused.whole), (55, 80));
+        let said = refused.to_string();
+        assert!(said.contains("part of 55") && said.contains("of 80"), "{said}");
         assert_eq!(need(&ledger.needs()), (1, 2, 0), "since the last time");
         // A change of the quota is divided as well, and alone the server has all of it.
         let mut quotas = Quotas::default();

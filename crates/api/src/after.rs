@@ -58,9 +58,10 @@ impl Context {
     /// The run of a read, once the collection shows the write that the header `Meridian-After` names, if there is one.
     ///
     /// # Errors
-    /// 503 where the write has not arrived by the deadline, or by the default one of requests.
+    /// 400 for a position of a collection with another number of partitions. 503 where the write has not arrived by the deadline, or by the default one of requests.
     pub async fn read(&self, state: &AppState, collection: &dyn Collection, deadline: Instant) -> Result<Run> {
         if let Some(after) = position(&self.headers)? {
+            fits(&after, collection)?;
             let until = self.until(state, deadline);
             wait(after, collection, &self.lease, until, state.backend.follows()).await?;
         }
@@ -77,6 +78,20 @@ fn position(headers: &HeaderMap) -> Result<Option<Positions>> {
             format!("{text:?}: expected the position of a write, as the header Meridian-Position of its answer has it");
         Problem::parameter("Meridian-After", detail)
     })
+}
+
+/// Refuses a position that no write of the collection has: it would be waited for in vain.
+fn fits(after: &Positions, collection: &dyn Collection) -> Result<()> {
+    let (given, expected) = (after.len(), collection.position().len());
+    if given == expected {
+        return Ok(());
+    }
+    let detail = format!(
+        "{after}: it has a value for each of {given} partitions, and the collection {} has {expected}: expected the Meridian-Position \
+         of a write to this collection",
+        collection.name()
+    );
+    Err(Problem::parameter("Meridian-After", detail))
 }
 
 async fn wait(

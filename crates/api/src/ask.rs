@@ -35,6 +35,23 @@ pub struct Pin {
     pub until: Option<Cursor>,
 }
 
+/// The idempotency key of one record batch of a call that writes, as an extension of its request. No key of HTTP is the same: it has a byte
+/// that no header has.
+#[derive(Debug, Clone)]
+pub struct BatchKey(String);
+
+impl BatchKey {
+    /// The key of the batch of this number in a call with this key.
+    pub fn new(key: &str, batch: u64) -> BatchKey {
+        BatchKey(format!("{key}\n{batch}"))
+    }
+
+    /// What is stored.
+    pub fn text(&self) -> &str {
+        &self.0
+    }
+}
+
 /// An answer before it is asked for, as an extension of a response.
 #[derive(Debug, Clone)]
 pub struct Described {

@@ -103,12 +103,13 @@ pub fn write_problem(collection: &dyn Collection, error: WriteError) -> Problem 
             .with("ids", ids)
             .with("total", total)
         }
-        WriteError::KeyReused { position, events } => Problem::new(
-            Kind::KeyReused,
-            format!("the Idempotency-Key was used with other events before, as write {position}: nothing was written; send the same events again, or another key"),
-        )
-        .with("position", position.to_string())
-        .with("events", events),
+        WriteError::KeyReused { position, partition, events } => {
+            let of = partition.map_or(String::new(), |partition| format!(" of partition {partition}"));
+            let detail = format!(
+                "the Idempotency-Key was used with other events before, as write {position}{of}: nothing was written; send the same events again, or another key"
+            );
+            Problem::new(Kind::KeyReused, detail).with("position", position.to_string()).with("events", events)
+        }
         WriteError::Changed => Problem::new(
             Kind::Conflict,
             "other writes changed the event repeatedly while this one was prepared: read it and try again",

@@ -66,7 +66,7 @@ fn page(state: &Scope) -> Result<html::Page> {
          <li><a href=\"/tileMatrixSets\">Tile matrix sets</a></li></ul>",
     );
     if caller.grant.decide(Action::Read, Target::Server) == Decision::Allowed {
-        body.push_str("<h2>The server</h2><ul><li><a href=\"/admin/load\">Load</a></li><li><a href=\"/metrics\">Metrics</a></li></ul>");
+        body.push_str("<h2>The server</h2><ul><li><a href=\"/admin/load\">Load</a></li><li><a href=\"/admin/cluster\">Cluster</a></li><li><a href=\"/metrics\">Metrics</a></li></ul>");
     }
     Ok(html::page(TITLE, &[], &body))
 }

@@ -21,6 +21,7 @@ mod audit;
 mod background;
 mod backup;
 mod body;
+mod cluster;
 mod collections;
 mod config;
 mod conformance;
@@ -80,6 +81,7 @@ mod tracked;
 #[cfg(not(feature = "map"))]
 use pages_absent as pages;
 
+pub use cluster::Member;
 pub use config::ServerConfig;
 pub use connection::{Certificate, CertificateFault, Tls};
 pub use credentials::RECORD_KINDS;

@@ -67,7 +67,7 @@ pub fn enter(state: &AppState, route: &Route, caller: &Identity) -> Result<Optio
 
 /// The problem of a request over a quota, with the headers of draft-ietf-httpapi-ratelimit-headers.
 pub fn exceeded(state: &AppState, exceeded: Exceeded) -> Problem {
-    let Exceeded { quota, limit, wait } = exceeded;
+    let Exceeded { quota, limit, wait, .. } = exceeded;
     let (advice, retry) = match (quota, wait) {
         (_, Some(wait)) => ("try again later", Some(wait)),
         // With a limit of 0, neither time nor the client makes room.
@@ -83,13 +83,13 @@ pub fn exceeded(state: &AppState, exceeded: Exceeded) -> Problem {
 /// The problem of a query that reads more than its tenant's quota allows; `size` is the amount. The refusal was counted
 /// by the query.
 pub fn read_too_much(limit: u64, size: &str) -> Problem {
-    let exceeded = Exceeded { quota: Quota::ScannedBytesPerRequest, limit, wait: None };
+    let exceeded = Exceeded { quota: Quota::ScannedBytesPerRequest, limit, whole: limit, wait: None };
     let detail = format!("{size}; the tenant's quota {} is {limit}: ask for less with {NARROWER}", exceeded.quota);
     problem(exceeded, detail, None)
 }
 
 fn problem(exceeded: Exceeded, detail: String, retry: Option<Duration>) -> Problem {
-    let Exceeded { quota, limit, .. } = exceeded;
+    let Exceeded { quota, limit, whole, .. } = exceeded;
     let unit = match quota {
         _ if quota.is_of_bytes() => ";qu=\"content-bytes\"",
         Quota::EventsPerSecond => ";qu=\"events\"",
@@ -99,6 +99,8 @@ fn problem(exceeded: Exceeded, detail: String, retry: Option<Duration>) -> Probl
     let window = if quota.is_rate() { ";w=1" } else { "" };
     let policy = format!("\"{quota}\";q={limit}{window}{unit}");
     let problem = Problem::new(Kind::QuotaExceeded, detail).with("quota", quota.name()).with("limit", limit);
+    // Of a quota that servers of a cluster divide, the limit is the part of this one.
+    let problem = if whole == limit { problem } else { problem.with("whole", whole) };
     match retry {
         Some(wait) => {
             let room = format!("\"{quota}\";r=0;t={}", wait.as_secs());

@@ -1,6 +1,6 @@
 //! A request before its handler reads it: arrival time, id, deadline and base URL.
 
-use crate::ask::Ask;
+use crate::ask::{Ask, BatchKey};
 use crate::entry::{Dispatch, Lease, Peer, is_forwarded};
 use crate::params::format::{self, Format, PAGES};
 use crate::params::{self, Params};
@@ -36,6 +36,8 @@ pub struct Context {
     pub path: String,
     /// What a call over Arrow Flight wants; none over HTTP.
     pub ask: Option<Ask>,
+    /// The idempotency key of a record batch over Arrow Flight; none over HTTP.
+    pub batch_key: Option<BatchKey>,
     /// Scheme and authority under which the client reached the server, without a final slash.
     pub base: String,
     timeout_max: Duration,
@@ -61,6 +63,7 @@ impl FromRequestParts<AppState> for Context {
             query: parts.uri.query().map(str::to_owned),
             path: parts.uri.path().to_owned(),
             ask,
+            batch_key: parts.extensions.get::<BatchKey>().cloned(),
             base: base_url(state, parts, arrival.secure),
             // Nothing after this reads them from the request.
             headers: std::mem::take(&mut parts.headers),

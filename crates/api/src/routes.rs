@@ -4,8 +4,8 @@
 
 use crate::entry::{Access, Action, Class, Handler, RequestBody, Resource, Route};
 use crate::{
-    access, analysis, audit, backup, collections, conformance, files, items, landing, live, load, openapi, operation,
-    pages, passages, places, searches, sign_in, tiles, tilesets,
+    access, analysis, audit, backup, cluster, collections, conformance, files, items, landing, live, load, openapi,
+    operation, pages, passages, places, searches, sign_in, tiles, tilesets,
 };
 use axum::http::Method;
 
@@ -155,7 +155,7 @@ pub const ROUTES: &[Route] = &[
     route!(GET "/collections/{c}/items", read Collection, Interactive, Handler::of(items::get);
         "getFeatures" "Events" "Events that match", &["bbox", "bbox-crs", "crs", "datetime", "limit", "token", "filter", "history", "filter-lang", "filter-crs", "near", "radius", "nearest", "properties", "sortby", "consistency", "track", "simplify", "explain", "timeout", "Meridian-Timeout", "Meridian-After", "f-events", "queryable"], None, 200 "A page of events; in the bulk formats without `limit`, all of them.", EVENTS),
     route!(POST "/collections/{c}/items", write Collection, Write, Handler::of(items::write::post);
-        "createFeatures" "Events" "Write events, all of them or none", &["Idempotency-Key", "Content-Crs", "Prefer"], Some(RequestBody::of_events("Events in one of the formats.", &[("application/geo+json", "Features"), ("application/json", "Features"), ("application/geo+json-seq", "Text"), ("application/x-ndjson", "Text"), ("text/csv", "Text"), ("application/vnd.apache.arrow.stream", "Binary")])), 201 "The number of written events, and their position in the log. For one feature, `Location` has its URL.", WRITTEN),
+        "createFeatures" "Events" "Write events, all of them or none (in each partition)", &["Idempotency-Key", "Content-Crs", "Prefer"], Some(RequestBody::of_events("Events in one of the formats.", &[("application/geo+json", "Features"), ("application/json", "Features"), ("application/geo+json-seq", "Text"), ("application/x-ndjson", "Text"), ("text/csv", "Text"), ("application/vnd.apache.arrow.stream", "Binary")])), 201 "The number of written events, and their position in the log. For one feature, `Location` has its URL.", WRITTEN),
     route!(DELETE "/collections/{c}/items", write Collection, Write, Handler::of(items::write::delete);
         "deleteFeatures" "Events" "Delete the events that match a filter", &["filter", "history", "filter-lang", "filter-crs", "bbox", "bbox-crs", "datetime", "near", "radius", "timeout", "Meridian-Timeout", "queryable"], None, 200 "The number of deleted events.", DELETED),
     route!(GET "/collections/{c}/items/{id}", read Collection, Interactive, Handler::of(items::feature::get);
@@ -266,6 +266,8 @@ pub const ROUTES: &[Route] = &[
         "getMetrics" "Operation" "Counters in the Prometheus text format", &[], None, 200 "The counters.", &[("text/plain", "Text")]),
     route!(GET "/admin/load", read Server, Reserved, Handler::of(load::get);
         "getLoad" "Operation" "Running, waiting and refused requests, with the reasons", &["f", "refresh"], None, 200 "The current load, and the slow requests of the last minutes.", json_or_page!("Load")),
+    route!(GET "/admin/cluster", read Server, Reserved, Handler::of(cluster::get);
+        "getCluster" "Operation" "The owner, the collections and the servers of the cluster", &["f", "refresh"], None, 200 "The cluster as its bucket shows it; of one process, that it is one.", json_or_page!("ClusterAnswer")),
     route!(GET "/healthz", open, Reserved, Handler::of(operation::health);
         "getHealth" "Operation" "Whether the process is alive", &[], None, 200 "It is.", json!("Health")),
     route!(GET "/readyz", open, Reserved, Handler::of(operation::ready);

@@ -4,6 +4,7 @@ use crate::access;
 use crate::audit::Audit;
 use crate::background::GatedBackground;
 use crate::backup;
+use crate::cluster::Member;
 use crate::config::ServerConfig;
 use crate::credentials::{InRecords, RECORDS};
 use crate::issuers;
@@ -140,6 +141,8 @@ pub struct StateInner {
     pub slow: SlowRequests,
     /// Earlier use of tenants.
     pub load_history: History,
+    /// The server's place in its cluster; `None`: it is one process.
+    pub member: Option<Member>,
     request_prefix: u64,
     requests: AtomicU64,
 }
@@ -150,18 +153,19 @@ impl AppState {
     /// # Errors
     /// Those of [`Registry::open`], and keys of issuers in files that cannot be read.
     pub fn new(backend: Arc<dyn Backend>, seams: &Seams, config: ServerConfig) -> Result<AppState, Fault> {
-        AppState::traced(backend, seams, config, Tracer::default())
+        AppState::with(backend, seams, config, Tracer::default(), None)
     }
 
-    /// The same, whose requests are recorded by `tracer`.
+    /// The same, whose requests are recorded by `tracer`. `member`: its place in a cluster, if it is not one process.
     ///
     /// # Errors
     /// Those of [`Registry::open`].
-    pub fn traced(
+    pub fn with(
         backend: Arc<dyn Backend>,
         seams: &Seams,
         config: ServerConfig,
         tracer: Tracer,
+        member: Option<Member>,
     ) -> Result<AppState, Fault> {
         let records = backend.records(RECORDS);
         let shares_registry = records.is_shared();
@@ -234,6 +238,7 @@ impl AppState {
             stopwatch: Arc::new(move || u64::try_from(ticks.elapsed()).unwrap_or(0) * 1_000),
             slow: SlowRequests::default(),
             load_history: History::default(),
+            member,
             // Random, so that the ids of two runs differ in logs.
             request_prefix: seams.random.next_u64(),
             requests: AtomicU64::new(0),

@@ -4,7 +4,7 @@
 //! [`Backend`] is a server's collections, [`Collection`] is one of them. Callers hold them as trait objects and know
 //! neither a data folder nor the parts of a snapshot. So collections on other machines can be served through the same
 //! calls. [`Embedded`] keeps them in this process. A collection of several partitions is put together from these
-//! (`partitioned/`).
+//! (`partitioned/`). What the bucket of a cluster shows is in [`cluster`].
 //!
 //! # Contract
 //! - Calls block, as the store's do, unless their documentation says that they return at once. Each has a deadline or
@@ -17,6 +17,7 @@
 
 mod audit;
 mod backend;
+pub mod cluster;
 mod collection;
 mod embedded;
 pub mod measured;

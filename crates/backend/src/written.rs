@@ -12,7 +12,8 @@ pub struct Written {
     pub replaced: u64,
     /// Events that were stored by an earlier write with the same key.
     pub duplicates: u64,
-    /// Position of the write in the log of each partition that took part (of the earlier one, for duplicates); 0 for the others.
+    /// Position of the write in the log of each partition that took part (of the earlier one, for duplicates). For the others their position
+    /// when the write began.
     pub position: Positions,
     /// Sequence number of the first event.
     pub first: Seq,
@@ -30,7 +31,7 @@ impl From<meridian_store::Written> for Written {
 pub struct Deleted {
     /// Events that were deleted.
     pub deleted: u64,
-    /// Position of the deletion in the log of each partition that took part; 0 for the others.
+    /// Position of the deletion in the log of each partition that took part; for the others their position when it began.
     pub position: Positions,
 }
 

@@ -29,6 +29,8 @@ use meridian_api::{BATCH_TIMES, ServerConfig};
 use meridian_federation::provider::shipped;
 use meridian_federation::{Classifier, ImageSettings};
 use meridian_store::{Durability, Options};
+#[cfg(feature = "cluster")]
+pub use nats::Nats;
 pub use observe::Traces;
 #[cfg(feature = "cluster")]
 pub use s3::S3;

@@ -50,6 +50,25 @@ fn a_cluster_for_trial_starts_takes_over_stops_and_starts_again() {
     assert_eq!((&one["rows"], &one["segments"]), (&json!(1), &json!(1)));
     assert!(one["bytes"].as_u64().unwrap() > 0 && one["manifest"].as_str().unwrap().len() == 16, "{one:#}");
     assert_eq!(status["readers"].as_array().unwrap().len(), 2);
+    // Each server says what it is, and its page shows the same as the command.
+    let status = up.becomes("servers", |status| status["servers"].as_array().unwrap().len() == 4);
+    let nodes = |status: &Value, role: &str| -> Vec<String> {
+        let servers = status["servers"].as_array().unwrap().iter().filter(|one| one["role"] == role);
+        let mut nodes: Vec<String> = servers.map(|one| one["node"].as_str().unwrap().to_owned()).collect();
+        nodes.sort();
+        nodes
+    };
+    assert_eq!(nodes(&status, "gateway"), ["gateway-1", "gateway-2"], "{status:#}");
+    for role in ["gateway", "scan"] {
+        let address = up.of(role)[0]["address"].as_str().unwrap().to_owned();
+        let mut answer = ureq::get(format!("http://{address}/admin/cluster?f=json")).call().unwrap();
+        let page: Value = serde_json::from_str(&answer.body_mut().read_to_string().unwrap()).unwrap();
+        assert_eq!(page["server"], json!({ "role": role, "node": format!("{role}-1") }));
+        assert_eq!(page["cluster"]["owner"]["node"], status["owner"]["node"], "{page:#}");
+        assert_eq!(page["cluster"]["owner"]["reachable"], json!(true), "{page:#}");
+        assert_eq!(nodes(&page["cluster"], "scan"), ["scan-1", "scan-2"], "{page:#}");
+        assert_eq!(page["cluster"]["collections"][0]["rows"], json!(1), "{page:#}");
+    }
 
     // The owner is killed: the other one takes over, and the first one stands by.
     let (epoch, name) = (status["owner"]["epoch"].as_u64().unwrap(), &status["owner"]["node"]);
@@ -195,25 +214,27 @@ fn the_status_of_a_bucket_is_read_and_nothing_is_written() {
     meridian(&["cluster", "status", "--bucket", &address, "--dir", at]).ended(2);
 
     std::fs::create_dir(&bucket).unwrap();
-    let run = meridian(&["cluster", "status", "--bucket", &address, "--json"]).ended(0);
+    // A wrong prefix must not pass for a cluster without an owner.
+    let run = meridian(&["cluster", "status", "--bucket", &address, "--json"]).ended(2);
+    let run = run.says(&["nothing of a cluster is there", "prefix"]);
     let status: Value = serde_json::from_str(&run.out).unwrap();
     assert!(status["time"].is_string(), "{status:#}");
     for (name, expected) in [
         ("version", json!(1)),
         ("bucket", json!(address)),
+        ("empty", json!(true)),
         ("log", json!("bucket")),
         ("log_error", Value::Null),
         ("owner", Value::Null),
         ("collections", json!([])),
         ("readers", json!([])),
+        ("servers", json!([])),
         ("processes", Value::Null),
     ] {
         assert_eq!(status.get(name), Some(&expected), "{name}");
     }
-    let shown = meridian(&["cluster", "status", "--bucket", &address]).ended(0).out;
-    for words in ["no owner: nobody has had the lease yet", "no collections", "no readers", "does not name them"] {
-        assert!(shown.contains(words), "{words:?} in:\n{shown}");
-    }
+    let shown = meridian(&["cluster", "status", "--bucket", &address]).ended(2).out;
+    assert!(shown.contains("nothing of a cluster is in this bucket"), "{shown}");
     assert_eq!(std::fs::read_dir(&bucket).unwrap().count(), 0, "a look writes nothing");
     // Damage is the answer, and is bad.
     let pins = bucket.join("pins/000000000000000a");
@@ -222,4 +243,8 @@ fn the_status_of_a_bucket_is_read_and_nothing_is_written() {
     let run = meridian(&["cluster", "status", "--bucket", &address, "--json"]).ended(1).says(&["1 objects"]);
     let status: Value = serde_json::from_str(&run.out).unwrap();
     assert!(status["readers"][0]["error"].as_str().unwrap().contains("damaged"), "{status:#}");
+    let shown = meridian(&["cluster", "status", "--bucket", &address]).ended(1).out;
+    for words in ["no owner: no process has had the lease yet", "no collections", "no gateways or scan servers"] {
+        assert!(shown.contains(words), "{words:?} in:\n{shown}");
+    }
 }

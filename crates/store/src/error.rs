@@ -143,6 +143,8 @@ pub enum WriteError {
     KeyReused {
         /// Position of the write that it came with.
         position: u64,
+        /// The partition whose log has that position; `None` of a collection of one.
+        partition: Option<usize>,
         /// How many events that was.
         events: u64,
     },

@@ -207,6 +207,26 @@ fn callers() {
     );
     let tenant = serde_json::to_string(&meridian_admission::identity::Tenant::new("harbour")).unwrap();
     put("token_record", "tenant", tenant);
+    put(
+        "flight_command",
+        "items",
+        r#"{"collection":"quakes","bbox":[1,-2.5,3,4],"filter":{"op":"isNull","args":[{"property":"n"}]},"fields":["n","m"],"parallel":4}"#,
+    );
+    put(
+        "flight_command",
+        "aggregate",
+        r#"{"collection":"a b","kind":"aggregate","function":"count,max(mag)","window":"P1M","datetime":"../2020-01-01T00:00:00Z"}"#,
+    );
+    put(
+        "flight_command",
+        "track",
+        r#"{"collection":"ships","kind":"track","track":"ship-3","near":"1,2","radius":500.5}"#,
+    );
+    put(
+        "flight_ticket",
+        "whole",
+        r#"{"tenant":"default","question":{"collection":"quakes","kind":"items","query":"limit=3"},"snapshot":null,"part":[null,null],"expires":1700000000000000}"#,
+    );
     put("cookie", "one", format!("meridian-session=mrs_0123456789abcdef_{}", "0".repeat(64)));
     put("cookie", "several", "theme=dark; meridian-session=one\n__Host-meridian-session=two;a");
     put(

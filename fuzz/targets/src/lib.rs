@@ -10,6 +10,7 @@
 
 mod callers;
 mod files;
+mod flights;
 mod folder;
 mod formats;
 mod heads;
@@ -38,6 +39,8 @@ pub const TARGETS: &[Target] = &[
     ("cql2_text", languages::cql2_text),
     ("credential", callers::credential),
     ("csv", formats::csv),
+    ("flight_command", flights::flight_command),
+    ("flight_ticket", flights::flight_ticket),
     ("forwarded", heads::forwarded),
     ("gdelt", formats::gdelt),
     ("geojson", formats::geojson),

@@ -8,6 +8,7 @@ mod access;
 mod analysis;
 mod audit;
 mod capabilities;
+mod cluster;
 mod collections;
 mod events;
 mod load;
@@ -19,6 +20,7 @@ pub use access::{Session, TenantInfo, TenantList, TokenAnswer, TokenInfo, TokenL
 pub use analysis::{Account, Density, ExplainedGroups, ExplainedItems, Groups, Track, TrackSummary, Tracks};
 pub use audit::AuditPage;
 pub use capabilities::{Conformance, Health, Landing, ProblemDetails, Version};
+pub use cluster::{AnsweringServer, ClusterAnswer};
 pub use collections::{Collection, CollectionList, CollectionStatus, Extent, Files, Spatial, Temporal};
 pub use events::{Deleted, Feature, FeatureCollection, LeftOut, Missing, PageTail, Written};
 pub use load::{ClassLoad, Level, Load, MemoryLoad, QuotaLoad, RequestLoad, SlowRequest, TenantLoad};
@@ -78,7 +80,8 @@ fn add_all(generator: &mut SchemaGenerator) {
         TileMatrixSetList, TileMatrixSet, TileSetList, TileSet,
         Place, Places,
         SearchAnswer, SavedSearchAnswer, SavedSearchList, ProviderList,
-        TokenAnswer, TokenList, TenantInfo, TenantList, UserInfo, UserList, Session, Load, AuditPage,
+        TokenAnswer, TokenList, TenantInfo, TenantList, UserInfo, UserList, Session, Load, ClusterAnswer<'static>,
+        AuditPage,
     );
 }
 

@@ -38,7 +38,7 @@ use crate::audit;
 use crate::guard::{Guard, types};
 use crate::overload;
 use crate::places;
-use crate::problem::{Problem, Result};
+use crate::problem::{Kind, Problem, Result};
 use crate::quota;
 use crate::request;
 use crate::routes::ROUTES;
@@ -66,6 +66,9 @@ use tokio::time::{Duration, Instant};
 
 /// All methods of all routes, for `OPTIONS *`.
 static METHODS: HeaderValue = HeaderValue::from_static("OPTIONS, GET, HEAD, POST, PUT, PATCH, DELETE");
+
+/// The methods that a server has for collections which another process writes.
+static READS: HeaderValue = HeaderValue::from_static("OPTIONS, GET, HEAD");
 
 /// How urgent a request is (RFC 9218).
 static PRIORITY: HeaderName = HeaderName::from_static("priority");
@@ -354,8 +357,23 @@ impl Entry {
             }
             return Err(problem);
         }
+        self.takes(row.route)?;
         audit::admit(&self.state, row.route, &caller, &found.segments)?;
         Ok(RouteMatch::Row { row, caller, segments: found.segments })
+    }
+
+    /// Refuses changes of collections where another process has them: this server shows what that one has flushed. Tokens, tenants and users
+    /// are changed at any server.
+    fn takes(&self, route: &Route) -> Result<()> {
+        let Access::Needs(Action::Write | Action::Manage, Resource::Collection | Resource::Places) = route.access
+        else {
+            return Ok(());
+        };
+        if !self.state.backend.follows() {
+            return Ok(());
+        }
+        let detail = "this server only reads: send changes of collections and events to a gateway of its cluster";
+        Err(Problem::new(Kind::MethodNotAllowed, detail).header(header::ALLOW, READS.clone()))
     }
 
     /// The gate of a class.

@@ -7,9 +7,10 @@
 use super::ipc::{self, Content, Splitter};
 use super::status;
 use crate::body::frame;
+use crate::problem::Kind;
 use crate::respond;
 use crate::state::AppState;
-use crate::stream::{LEAVE_MAX, RETRY_INTERVAL};
+use crate::stream::{BrokenOff, LEAVE_MAX, RETRY_INTERVAL};
 use arrow_flight::FlightData;
 use arrow_ipc::convert::try_schema_from_flatbuffer_bytes;
 use arrow_schema::Schema;
@@ -21,6 +22,7 @@ use futures_util::Stream;
 use futures_util::stream::try_unfold;
 use meridian_admission::{ByteBudget, ByteShare};
 use serde::Serialize;
+use std::error::Error;
 use tokio::time::{Duration, Instant};
 use tonic::Status;
 
@@ -59,6 +61,19 @@ impl Last {
             rows: 0,
         }
     }
+}
+
+/// Why a body breaks off, if it says so.
+fn why(error: &(dyn Error + 'static)) -> Option<Kind> {
+    // Bodies within bodies each have an error of their own.
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        if let Some(BrokenOff(why)) = error.downcast_ref() {
+            return *why;
+        }
+        cause = error.source();
+    }
+    None
 }
 
 /// An answer that is being sent.
@@ -102,7 +117,7 @@ impl Answer {
         while !self.ended {
             let broken = |why: String| {
                 tracing::error!(why, "an Arrow stream cannot be taken apart");
-                status::broken_off()
+                status::broken_off(None)
             };
             if let Some((content, message)) = self.splitter.message().map_err(broken)? {
                 match content {
@@ -124,7 +139,8 @@ impl Answer {
                     return self.finish().map(Some);
                 }
                 // Also after the last rows: only the end of the body says that it is complete.
-                None | Some(Err(_)) => return Err(status::broken_off()),
+                None => return Err(status::broken_off(None)),
+                Some(Err(error)) => return Err(status::broken_off(why(&error))),
             }
         }
         Ok(None)
@@ -214,7 +230,7 @@ mod tests {
             let state = state.clone();
             async move {
                 let (read, error) = read(&state, Body::from_stream(iter(pieces))).await;
-                assert_eq!(error.map(|status| status.code()), Some(Code::Aborted));
+                assert_eq!(error.map(|status| status.code()), Some(Code::Aborted), "of no known cause");
                 assert!(read.iter().all(|message| message.app_metadata.is_empty()));
             }
         };
@@ -225,6 +241,12 @@ mod tests {
         late.push(Err(io::Error::other("cut")));
         broken(late).await;
         broken(pieces(b"no stream at all")).await;
+        for (why, code) in [(Kind::DeadlineExceeded, Code::DeadlineExceeded), (Kind::Damaged, Code::DataLoss)] {
+            // As the body of a response wraps that of a query.
+            let inner = Body::from_stream(iter(vec![Ok(Bytes::new()), Err(BrokenOff(Some(why)))]));
+            let (_, error) = read(&state, Body::new(inner)).await;
+            assert_eq!(error.map(|status| status.code()), Some(code));
+        }
         assert_eq!(state.answers.held(), 0);
     }
 }

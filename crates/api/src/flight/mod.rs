@@ -24,17 +24,20 @@ mod ticket;
 
 use crate::connection::Patience;
 use crate::entry::{Connection, Entry, Incoming};
+use crate::problem::Result;
 use crate::state::AppState;
+use arrow_flight::FlightDescriptor;
 use arrow_flight::flight_service_server::FlightServiceServer;
 use axum::body::Body;
 use axum::http::{Request, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use call::Arrived;
 use meter::{Meter, Metered};
+use question::Asked;
 use service::Service;
 use std::io;
 use std::sync::Arc;
-use ticket::Tickets;
+use ticket::{Ticket, Tickets};
 use tonic::codegen::Service as _;
 
 /// Bytes of a message beyond those of its record batch.
@@ -42,10 +45,34 @@ const HEAD_BYTES_MAX: usize = 64 << 10;
 /// Max bytes of a message that writes nothing, for which the library sets memory aside once it is announced. More than such a call
 /// may send (`meter.rs`), whose refusal says so.
 const SMALL_MESSAGE_BYTES_MAX: usize = 1 << 20;
-/// Media type of gRPC, and how its subtypes begin.
+/// Media type of gRPC.
 const GRPC: &str = "application/grpc";
 /// The path of the call whose messages are as large as bodies.
 const DO_PUT: &str = "/arrow.flight.protocol.FlightService/DoPut";
+
+/// The target of the request that a command becomes, for `crate::fuzzed`.
+///
+/// # Errors
+/// 400 with the member at fault.
+pub fn target_of(command: &[u8]) -> Result<String> {
+    Ok(Asked::of(&FlightDescriptor::new_cmd(command.to_vec()))?.question.target())
+}
+
+/// A ticket read, used and written again, for `crate::fuzzed`.
+///
+/// # Errors
+/// 400 if it is none.
+pub fn reread_ticket(json: &[u8]) -> Result<Vec<u8>> {
+    let ticket = Ticket::read(json)?;
+    let (_, _) = (ticket.pin()?, ticket.question.target());
+    ticket.write()
+}
+
+/// Whether a media type is that of gRPC, or one of its subtypes, such as `application/grpc+proto`.
+fn is_grpc(media_type: &[u8]) -> bool {
+    let rest = media_type.strip_prefix(GRPC.as_bytes());
+    rest.is_some_and(|rest| matches!(rest.first(), None | Some(b'+' | b';')))
+}
 
 /// The door, shared by all connections.
 pub struct Flight {
@@ -73,7 +100,7 @@ impl Flight {
     pub async fn answer<B: Incoming>(&self, connection: Connection, request: Request<B>) -> Response {
         let (mut parts, body) = request.into_parts();
         let media_type = parts.headers.get(header::CONTENT_TYPE).map_or(&[][..], |value| value.as_bytes());
-        if !media_type.starts_with(GRPC.as_bytes()) {
+        if !is_grpc(media_type) {
             // Of a browser or another client of HTTP, which cannot read a status of gRPC.
             return (StatusCode::UNSUPPORTED_MEDIA_TYPE, "this port speaks Arrow Flight, over gRPC\n").into_response();
         }
@@ -105,6 +132,21 @@ impl Flight {
                 response
             }
             Err(never) => match never {},
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_grpc;
+
+    #[test]
+    fn other_media_types_that_begin_alike_are_refused() {
+        for one in ["application/grpc", "application/grpc+proto", "application/grpc;charset=utf-8"] {
+            assert!(is_grpc(one.as_bytes()), "{one}");
+        }
+        for one in ["", "application/json", "application/grpc-web", "application/grpcx", "application/grp"] {
+            assert!(!is_grpc(one.as_bytes()), "{one}");
         }
     }
 }

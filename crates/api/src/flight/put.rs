@@ -12,17 +12,20 @@ use super::ipc::{self, Content};
 use super::question::{object, take_text};
 use super::status;
 use super::tables::MEDIA_TYPE;
+use crate::ask::BatchKey;
 use crate::entry::{Entry, may_write};
 use crate::links;
-use crate::problem::{Kind, Problem, Result as ProblemResult};
+use crate::problem::{Problem, Result as ProblemResult};
 use crate::state::AppState;
 use arrow_flight::flight_descriptor::DescriptorType;
 use arrow_flight::{FlightData, FlightDescriptor, PutResult};
 use axum::body::{Body, to_bytes};
-use axum::http::{HeaderName, HeaderValue, Method, header};
+use axum::http::{HeaderValue, Method, header};
 use bytes::Bytes;
 use futures_util::future::FutureExt;
 use futures_util::stream::{Stream, iter, unfold};
+use meridian_backend::KEY_BYTES_MAX;
+use meridian_model::Positions;
 use serde::{Deserialize, Serialize};
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -32,13 +35,14 @@ use tokio::task::JoinSet;
 use tokio::time::{Duration, Instant, timeout};
 use tonic::{Status, Streaming};
 
-static IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// Max bytes of a write of several record batches.
 const WRITE_BYTES: usize = 4 << 20;
 /// Max bytes of the schema and the dictionaries, which each write repeats.
 const HEAD_BYTES_MAX: usize = 1 << 20;
 /// Max bytes of the name of a collection: it is kept while the call lasts. Longer ones find no room in a target.
 const NAME_BYTES_MAX: usize = 64 << 10;
+/// Max bytes of the key of a call: the number of a batch has 20 digits at most.
+const CALL_KEY_BYTES_MAX: usize = KEY_BYTES_MAX - 21;
 /// How often a client that never pauses is told of what is durable.
 const ACK_INTERVAL: Duration = Duration::from_secs(5);
 /// How often the speed of a message is checked.
@@ -84,6 +88,18 @@ impl Target {
     }
 }
 
+/// Checks the key of a call, to which each batch adds its number.
+fn check_key(key: &str) -> ProblemResult<()> {
+    let is_printable = key.bytes().all(|byte| (b' '..=b'~').contains(&byte));
+    match is_printable && (1..=CALL_KEY_BYTES_MAX).contains(&key.len()) {
+        true => Ok(()),
+        false => {
+            let detail = format!("expected 1 to {CALL_KEY_BYTES_MAX} printable ASCII characters");
+            Err(Problem::parameter("idempotency_key", detail))
+        }
+    }
+}
+
 /// What is durable, as the metadata of a result: the sums of all writes of the call.
 #[derive(Debug, Clone, Default, Serialize)]
 struct Ack {
@@ -95,8 +111,24 @@ struct Ack {
     replaced: u64,
     /// Events that an earlier call with the same key had written.
     duplicates: u64,
-    /// The position of the newest write.
+    /// A position that covers all of them.
     position: String,
+}
+
+impl Ack {
+    /// Counts one more write, of so many record batches.
+    fn add(&mut self, batches: u64, receipt: Receipt) {
+        self.batches += batches;
+        self.written += receipt.written;
+        self.replaced += receipt.replaced;
+        self.duplicates += receipt.duplicates;
+        // Writes of one call go to several partitions.
+        let so_far = Positions::read(&self.position);
+        self.position = match so_far.zip(Positions::read(&receipt.position)) {
+            Some((so_far, newest)) => so_far.later(&newest).to_string(),
+            None => receipt.position,
+        };
+    }
 }
 
 /// The response to a write.
@@ -174,6 +206,9 @@ pub async fn put(
     may_write(&call.arrived.caller, &target.collection).map_err(|problem| status::of_problem(&problem))?;
     if target.key.is_none() {
         target.key = call.key()?;
+    }
+    if let Some(key) = &target.key {
+        check_key(key).map_err(|problem| status::of_problem(&problem))?;
     }
     let (head, ack) = (Head::default(), Ack::default());
     let mut put =
@@ -349,19 +384,12 @@ impl Put {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
         headers.insert(header::CONTENT_LENGTH, length.into());
         if let Some(key) = &self.target.key {
-            let key = HeaderValue::from_str(&format!("{key}-{}", self.ack.batches)).map_err(|_| {
-                status::of_problem(&Problem::new(Kind::InvalidParameter, "idempotency_key: expected printable ASCII"))
-            })?;
-            headers.insert(IDEMPOTENCY_KEY.clone(), key);
+            request.extensions_mut().insert(BatchKey::new(key, self.ack.batches));
         }
         let response = self.call.send(&self.entry, request).await?;
         let receipt = to_bytes(response.into_body(), RECEIPT_BYTES_MAX).await.map_err(status::internal)?;
         let receipt: Receipt = serde_json::from_slice(&receipt).map_err(status::internal)?;
-        self.ack.batches += count;
-        self.ack.written += receipt.written;
-        self.ack.replaced += receipt.replaced;
-        self.ack.duplicates += receipt.duplicates;
-        self.ack.position = receipt.position;
+        self.ack.add(count, receipt);
         Ok(())
     }
 }
@@ -369,6 +397,19 @@ impl Put {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_position_of_a_call_covers_all_of_its_writes() {
+        let mut ack = Ack::default();
+        for position in ["4-0-7", "4-9-6", "5-9-6"] {
+            ack.add(1, Receipt { written: 2, replaced: 0, duplicates: 0, position: position.to_owned() });
+        }
+        assert_eq!((ack.batches, ack.written, ack.position.as_str()), (3, 6, "5-9-7"));
+        assert!(check_key("load-17").is_ok() && check_key(&"k".repeat(CALL_KEY_BYTES_MAX)).is_ok());
+        for wrong in ["", "a\nb", "é", &"k".repeat(CALL_KEY_BYTES_MAX + 1)] {
+            assert!(check_key(wrong).is_err(), "{wrong:?}");
+        }
+    }
 
     #[test]
     fn a_call_that_writes_keeps_only_the_head_of_what_it_received() {

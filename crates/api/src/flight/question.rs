@@ -212,7 +212,7 @@ fn query(members: Map<String, Value>, kind: Kind) -> Result<String> {
         }
         let name = if name == "fields" { "properties".to_owned() } else { name };
         match value {
-            Value::Null => {}
+            Value::Null => return Err(invalid(&name, "null: leave the member out, or give it a value")),
             // The only parameter that is itself JSON.
             Value::Object(_) if name == "filter" => {
                 pairs.push((name, value.to_string()));
@@ -229,9 +229,15 @@ fn query(members: Map<String, Value>, kind: Kind) -> Result<String> {
     Ok(pairs.collect::<Vec<_>>().join("&"))
 }
 
+/// The parameters that are lists over HTTP, by commas. A list for any other would become one text, which means something else.
+const LISTS: [&str; 6] = ["bbox", "near", "properties", "sortby", "function", "fields"];
+
 /// The text of a parameter: of a list, its elements with commas between them.
 fn text(name: &str, value: Value) -> Result<String> {
     match value {
+        Value::Array(_) if !LISTS.contains(&name) => {
+            Err(invalid(name, "a list: expected one string, number, true or false"))
+        }
         Value::String(text) => Ok(text),
         Value::Bool(_) | Value::Number(_) => Ok(value.to_string()),
         Value::Array(list) => {
@@ -269,7 +275,7 @@ mod tests {
     fn members_are_parameters_of_the_route() {
         let command = json!({
             "collection": "a b", "bbox": [1, -2.5, 3, 4], "filter": {"op": "isNull", "args": [{"property": "n"}]},
-            "fields": ["n", "m"], "history": true, "limit": 7, "datetime": "../2020-01-01T00:00:00Z", "consistency": null
+            "fields": ["n", "m"], "history": true, "limit": 7, "datetime": "../2020-01-01T00:00:00Z"
         });
         let Asked { question, parts } = asked(&command).unwrap();
         assert_eq!((parts, question.kind, question.is_ordered()), (1, Kind::Items, false));
@@ -310,6 +316,11 @@ mod tests {
             (json!({"collection": "q", "token": "x"}), "token"),
             (json!({"collection": "q", "bbox": {"w": 1}}), "bbox"),
             (json!({"collection": "q", "bbox": [[1]]}), "bbox"),
+            (json!({"collection": "q", "bbox": [1, null, 3, 4]}), "bbox"),
+            // Each would be silently another question.
+            (json!({"collection": "q", "filter": null}), "filter"),
+            (json!({"collection": "q", "name": ["a", "b"]}), "name"),
+            (json!({"collection": "q", "limit": [1, 2]}), "limit"),
             (json!({"collection": "q", "parallel": 0}), "parallel"),
             (json!({"collection": "q", "parallel": 65}), "parallel"),
             (json!({"collection": "q", "parallel": "yes"}), "parallel"),

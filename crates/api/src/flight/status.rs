@@ -1,6 +1,6 @@
 //! Problems as statuses of gRPC. The metadata of a status has the headers of the refusal, and the problem itself.
 
-use crate::problem::Problem;
+use crate::problem::{Kind, Problem};
 use axum::body::to_bytes;
 use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -42,7 +42,7 @@ pub async fn of_response(response: Response) -> Status {
 }
 
 fn of(status: StatusCode, headers: &HeaderMap, mut document: Value) -> Status {
-    let detail = document["detail"].as_str().unwrap_or("the server refused the call").to_owned();
+    let detail = sentence(&document);
     let code = code(status, document["type"].as_str().unwrap_or_default());
     let mut kept = HeaderMap::new();
     for name in &KEPT {
@@ -62,6 +62,15 @@ fn of(status: StatusCode, headers: &HeaderMap, mut document: Value) -> Status {
         metadata.insert_bin(PROBLEM, MetadataValue::from_bytes(text.as_bytes()));
     }
     Status::with_metadata(code, detail, metadata)
+}
+
+/// The message of a status: the problem's sentence, with the member at fault, which few clients read from the metadata.
+fn sentence(document: &Value) -> String {
+    let detail = document["detail"].as_str().unwrap_or("the server refused the call");
+    match document["field"].as_str() {
+        Some(field) if !field.is_empty() && !detail.starts_with(field) => format!("{field}: {detail}"),
+        _ => detail.to_owned(),
+    }
 }
 
 fn code(status: StatusCode, kind: &str) -> Code {
@@ -88,9 +97,17 @@ pub fn internal(cause: impl std::fmt::Display) -> Status {
     of_problem(&Problem::internal(cause))
 }
 
-/// An answer that ends before all of it was sent.
-pub fn broken_off() -> Status {
-    Status::aborted("the answer was broken off: what was sent is not all of it; ask again")
+/// An answer that ends before all of it was sent, because of a problem of this kind.
+pub fn broken_off(why: Option<Kind>) -> Status {
+    match why {
+        Some(Kind::DeadlineExceeded) => Status::deadline_exceeded(
+            "the answer was broken off at its deadline, and what was sent is not all of it: ask for less, or give more time with timeout",
+        ),
+        Some(Kind::Damaged) => Status::data_loss(
+            "the answer was broken off at events that cannot be read, and what was sent is not all of it: `meridian check` lists the damage",
+        ),
+        _ => Status::aborted("the answer was broken off: what was sent is not all of it; ask again"),
+    }
 }
 
 /// The refusal of a message for lack of memory.
@@ -118,7 +135,6 @@ pub fn too_large(limit: usize) -> Status {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::problem::Kind;
     use meridian_model::Invalid;
     use std::time::Duration;
 
@@ -144,6 +160,22 @@ mod tests {
         assert_eq!(code(Kind::KeyReused), Code::InvalidArgument);
         assert_eq!(code(Kind::QuotaExceeded), Code::ResourceExhausted);
         assert_eq!(code(Kind::Gone), Code::FailedPrecondition);
+    }
+
+    #[test]
+    fn a_message_names_the_member_at_fault_once() {
+        let message = |problem: Problem| of_problem(&problem).message().to_owned();
+        assert_eq!(message(Problem::parameter("bbox", "expected four numbers")), "bbox: expected four numbers");
+        assert_eq!(message(Problem::parameter("bbox", "bbox: expected four")), "bbox: expected four");
+        assert_eq!(message(Problem::new(Kind::Overloaded, "busy")), "busy");
+    }
+
+    #[test]
+    fn an_answer_that_breaks_off_says_why() {
+        let code = |why| broken_off(why).code();
+        assert_eq!(code(Some(Kind::DeadlineExceeded)), Code::DeadlineExceeded);
+        assert_eq!(code(Some(Kind::Damaged)), Code::DataLoss);
+        assert_eq!((code(Some(Kind::Internal)), code(None)), (Code::Aborted, Code::Aborted));
     }
 
     #[test]

@@ -44,6 +44,22 @@ pub struct Ticket {
 }
 
 impl Ticket {
+    /// Reads the JSON of a ticket.
+    ///
+    /// # Errors
+    /// 400 if it has other members than this version writes.
+    pub fn read(json: &[u8]) -> Result<Ticket> {
+        serde_json::from_slice(json).map_err(|_| wrong("is of another version of Meridian"))
+    }
+
+    /// It as JSON.
+    ///
+    /// # Errors
+    /// A fault of the server.
+    pub fn write(&self) -> Result<Vec<u8>> {
+        serde_json::to_vec(self).map_err(Problem::internal)
+    }
+
     /// What it fixes about the answer.
     ///
     /// # Errors
@@ -78,7 +94,7 @@ impl Tickets {
     /// # Errors
     /// A fault of the server.
     pub fn seal(&self, ticket: &Ticket) -> Result<Vec<u8>> {
-        let json = serde_json::to_vec(ticket).map_err(Problem::internal)?;
+        let json = ticket.write()?;
         let mut bytes = vec![VERSION];
         bytes.extend_from_slice(self.tag(&json).as_ref());
         bytes.extend_from_slice(&json);
@@ -96,7 +112,7 @@ impl Tickets {
         let (tag, json) = rest.split_at_checked(TAG_BYTES).ok_or_else(|| wrong("was cut short"))?;
         let message = [&[VERSION], json].concat();
         hmac::verify(&self.0, &message, tag).map_err(|_| wrong("is not one that this server gave"))?;
-        let ticket: Ticket = serde_json::from_slice(json).map_err(|_| wrong("is of another version of Meridian"))?;
+        let ticket = Ticket::read(json)?;
         match now >= ticket.expires {
             true => Err(Problem::new(Kind::Gone, "the ticket has expired: ask for the flight's info again")),
             false => Ok(ticket),

@@ -2,6 +2,7 @@
 
 pub mod collections;
 pub mod items;
+pub mod live;
 pub mod login;
 
 use std::borrow::Cow;

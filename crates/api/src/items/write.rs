@@ -40,7 +40,10 @@ const BODY_FORMATS: [Format; 5] = [Format::GeoJson, Format::GeoJsonSeq, Format::
 pub async fn post(state: Scope, Path(name): Path<String>, context: Context, body: Body) -> Result<Response> {
     let collection = state.collection(&name)?;
     Params::parse(context.query.as_deref())?.finish()?;
-    let key = idempotency_key(&context.headers)?;
+    let key = match &context.batch_key {
+        Some(key) => Some(key.text().to_owned()),
+        None => idempotency_key(&context.headers)?,
+    };
     // Received before a permit is requested: a slow sender would hold the permit while it sends.
     let received = body::receive(&state, &context.headers, body).await?;
     // Again, after the body: another write may have used up the quota while this one arrived.

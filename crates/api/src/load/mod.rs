@@ -9,14 +9,14 @@ mod page;
 pub use history::History;
 
 use crate::contract::{self, Level, Load, MemoryLoad, QuotaLoad, RequestLoad, SlowRequest, TenantLoad};
+use crate::html::live;
 use crate::params::Params;
 use crate::params::format::{self, Format, PAGES};
-use crate::problem::{Problem, Result};
+use crate::problem::Result;
 use crate::request::Context;
 use crate::respond;
 use crate::scope::Scope;
 use crate::state::AppState;
-use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::Response;
 use history::Sample;
 use meridian_admission::gate::{Class, ClassLoad};
@@ -32,31 +32,19 @@ use tokio::time::{Duration, Instant};
 
 /// Max tenants and slow requests listed.
 const LISTED_MAX: usize = 20;
-/// Seconds after which browsers reload the page.
-static REFRESH_S: HeaderValue = HeaderValue::from_static("2");
 
 /// `GET /admin/load`
 pub async fn get(state: Scope, context: Context) -> Result<Response> {
     let mut params = Params::parse(context.query.as_deref())?;
     let format = format::choose(params.take("f"), &context.headers, PAGES)?;
-    let is_live = match params.take("refresh").as_deref() {
-        None | Some("on") => true,
-        Some("off") => false,
-        Some(_) => return Err(Problem::parameter("refresh", "expected on or off")),
-    };
+    let is_live = live::is_live(&mut params)?;
     params.finish()?;
     let load = of(&state);
-    let mut response = match format {
+    let response = match format {
         Format::Html => respond::page(&state, page::page(&load, is_live)),
         _ => respond::json("application/json", &load)?,
     };
-    let headers = response.headers_mut();
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    // A header, since the policy of the page forbids scripts.
-    if format == Format::Html && is_live {
-        headers.insert(HeaderName::from_static("refresh"), REFRESH_S.clone());
-    }
-    Ok(response)
+    Ok(live::of_a_moment(response, format == Format::Html && is_live))
 }
 
 fn of(state: &AppState) -> Load {

@@ -1,34 +1,14 @@
 //! The load as a page.
 
 use crate::contract::{ClassLoad, Level, Load, MemoryLoad, QuotaLoad, SlowRequest, TenantLoad};
+use crate::html::live::{self, cell, head, meter, size, tile};
 use crate::html::{self, escape, grouped};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// On a narrow screen each row becomes a list of its cells, with their names.
-const STYLE: &str = "<style>\
-.tiles{display:grid;grid-template-columns:repeat(auto-fill,minmax(9.5rem,1fr));gap:.6rem;margin:0 0 1rem;padding:0;list-style:none}\
-.tiles li{background:var(--soft);border-radius:.4rem;padding:.5rem .8rem}\
-.tiles b{display:block;font-size:1.35rem;font-variant-numeric:tabular-nums;line-height:1.3}.tiles small{display:block;color:var(--muted)}\
-meter{display:block;width:100%;max-width:12rem;height:.55rem;margin:.1rem 0 .3rem}\
-.why{margin:0;padding:0;list-style:none}.hot{font-weight:600}\
-.rows code,.rows td[data-name=Took],.rows td[data-name=When]{white-space:nowrap}.rows meter{min-width:6rem}\
-@media(max-width:46rem){.rows thead{position:absolute;left:-99rem}.rows tr{display:block;padding:.5rem 0;border-bottom:1px solid var(--line)}\
-.rows td{display:flex;justify-content:space-between;gap:1rem;border:0;padding:.1rem 0;text-align:right}\
-.rows td::before{content:attr(data-name);color:var(--muted);text-align:left}.rows td:empty{display:none}.rows code{white-space:normal}}</style>";
-
 /// The page; browsers reload it while it is live.
 pub fn page(load: &Load, is_live: bool) -> html::Page {
-    let mut out = String::from(STYLE);
-    let (what, other) = match is_live {
-        true => ("every two seconds", "<a href=\"?f=html&amp;refresh=off\">Stop</a>"),
-        false => ("stopped", "<a href=\"?f=html\">Go on</a>"),
-    };
-    let _ = write!(
-        out,
-        "<p class=\"muted\">{} · {what} · {other} · <a href=\"?f=json\">As JSON</a></p>",
-        escape(&load.time)
-    );
+    let mut out = live::top(&load.time, is_live);
     tiles(load, &mut out);
     tenants(load, &mut out);
     memory(&load.memory, &mut out);
@@ -50,11 +30,6 @@ fn tiles(load: &Load, out: &mut String) {
         tile(out, name, &grouped(*now), Some((*now, *max)), &format!("of {}{note}", grouped(*max)));
     }
     out.push_str("</ul>");
-}
-
-fn tile(out: &mut String, name: &str, value: &str, part: Option<(u64, u64)>, note: &str) {
-    let meter = part.map_or_else(String::new, |(n, of)| meter(n, of, name));
-    let _ = write!(out, "<li><b>{value}</b>{name}{meter} <small>{}</small></li>", escape(note));
 }
 
 fn tenants(load: &Load, out: &mut String) {
@@ -95,7 +70,7 @@ fn tenants(load: &Load, out: &mut String) {
         cell(out, "Open", &open.collect::<Vec<_>>().join("<br>"));
         out.push_str("</tr>");
     }
-    out.push_str("</tbody></table></div>");
+    out.push_str(live::END);
 }
 
 fn runs(classes: &[ClassLoad]) -> String {
@@ -157,7 +132,7 @@ fn memory(pools: &[MemoryLoad], out: &mut String) {
         cell(out, "Of", &limit.map_or_else(String::new, size));
         out.push_str("</tr>");
     }
-    out.push_str("</tbody></table></div>");
+    out.push_str(live::END);
 }
 
 fn slow(requests: &[SlowRequest], out: &mut String) {
@@ -188,59 +163,9 @@ fn slow(requests: &[SlowRequest], out: &mut String) {
         cell(out, "Id", &format!("<code>{}</code>", escape(&request.request_id)));
         out.push_str("</tr>");
     }
-    out.push_str("</tbody></table></div>");
-}
-
-fn head(out: &mut String, names: &[&str]) {
-    out.push_str("<div class=\"wide\"><table class=\"rows\"><thead><tr>");
-    names.iter().for_each(|name| _ = write!(out, "<th scope=\"col\">{name}</th>"));
-    out.push_str("</tr></thead><tbody>");
-}
-
-/// A cell; `value` is HTML already.
-fn cell(out: &mut String, name: &str, value: &str) {
-    // Without a child element, `td:empty` hides the cell on a narrow screen.
-    let (open, close) = if value.is_empty() { ("", "") } else { ("<div>", "</div>") };
-    let _ = write!(out, "<td data-name=\"{name}\">{open}{value}{close}</td>");
-}
-
-fn meter(n: u64, of: u64, what: &str) -> String {
-    let of = of.max(1);
-    let (high, what) = (of as f64 * 0.8, escape(what));
-    format!(
-        "<meter min=\"0\" max=\"{of}\" high=\"{high}\" optimum=\"0\" value=\"{}\" aria-label=\"{what}\"></meter>",
-        n.min(of)
-    )
+    out.push_str(live::END);
 }
 
 fn seconds(ms: f64) -> String {
     if ms < 1000.0 { format!("{ms:.0} ms") } else { format!("{:.2} s", ms / 1000.0) }
-}
-
-/// Bytes with three digits.
-fn size(bytes: u64) -> String {
-    let (mut n, mut unit) = (bytes as f64, "B");
-    for larger in ["KiB", "MiB", "GiB", "TiB"] {
-        if n < 1000.0 {
-            break;
-        }
-        (n, unit) = (n / 1024.0, larger);
-    }
-    let digits = if unit == "B" || n >= 100.0 { 0 } else { 1 };
-    format!("{n:.digits$}\u{202f}{unit}")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sizes_have_three_digits_and_names_become_no_markup() {
-        for (bytes, text) in
-            [(0, "0 B"), (999, "999 B"), (1_536, "1.5 KiB"), (300 << 20, "300 MiB"), (5 << 40, "5.0 TiB")]
-        {
-            assert_eq!(size(bytes), text.replace(' ', "\u{202f}"));
-        }
-        assert!(meter(5, 0, "<b>").contains("&lt;b&gt;"));
-    }
 }

@@ -16,6 +16,8 @@ mod sink;
 
 pub use finished::finished;
 pub use job::Source;
+#[cfg(feature = "flight")]
+pub use reader::BrokenOff;
 pub use readers::{LEAVE_MAX, RETRY_INTERVAL, Readers, Registration, Unread};
 pub use sink::Sink;
 

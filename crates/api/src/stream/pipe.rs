@@ -6,7 +6,7 @@
 
 use super::reader::BrokenOff;
 use super::readers::Unread;
-use crate::problem::Problem;
+use crate::problem::{Kind, Problem};
 use axum::http::HeaderMap;
 use bytes::Bytes;
 use meridian_admission::{ByteBudget, ByteShare};
@@ -49,8 +49,8 @@ enum End {
     Open,
     /// The chunks in the queue complete the response.
     Complete,
-    /// An error or a cut after the head: the transfer breaks off.
-    Broken,
+    /// An error or a cut after the head: the transfer breaks off. The kind of the error; a cut has none.
+    Broken(Option<Kind>),
     /// An error before the head: the client gets the problem instead of a response.
     Refused(Problem),
 }
@@ -128,7 +128,7 @@ impl Pipe {
         // Once the reader has the head, a problem can no longer replace the response.
         let (unsent, chunks) = if !matches!(state.end, End::Open) || state.begun {
             if matches!(state.end, End::Open) {
-                state.end = End::Broken;
+                state.end = End::Broken(Some(problem.kind()));
             }
             (Some(problem), VecDeque::new())
         } else {
@@ -158,7 +158,7 @@ impl Pipe {
         if state.chunks.is_empty() && state.parked.is_none() || matches!(state.end, End::Refused(_)) {
             return false;
         }
-        state.end = End::Broken;
+        state.end = End::Broken(None);
         state.parked = None;
         let chunks = std::mem::take(&mut state.chunks);
         state.bytes = 0;
@@ -206,7 +206,7 @@ impl Pipe {
                 let state = self.state.lock();
                 match state.end {
                     _ if state.reader_gone => return Wakeup::ReaderGone,
-                    End::Broken | End::Refused(_) => return Wakeup::Cut,
+                    End::Broken(_) | End::Refused(_) => return Wakeup::Cut,
                     _ if state.bytes <= self.capacity / 2 => return Wakeup::Room,
                     _ => {}
                 }
@@ -223,14 +223,14 @@ impl Pipe {
             return Poll::Ready(Ok(head));
         }
         // The problem is moved out by value, so `Broken` replaces it; an open end is put back.
-        match std::mem::replace(&mut state.end, End::Broken) {
+        match std::mem::replace(&mut state.end, End::Broken(None)) {
             End::Open => {
                 state.end = End::Open;
                 state.reader = Some(cx.waker().clone());
                 Poll::Pending
             }
             End::Refused(problem) => Poll::Ready(Err(problem)),
-            End::Complete | End::Broken => Poll::Ready(Err(Problem::internal("a query ended without a response"))),
+            End::Complete | End::Broken(_) => Poll::Ready(Err(Problem::internal("a query ended without a response"))),
         }
     }
 
@@ -253,7 +253,8 @@ impl Pipe {
                 state.reader = Some(cx.waker().clone());
                 Poll::Pending
             }
-            End::Broken | End::Refused(_) => Poll::Ready(Some(Err(BrokenOff))),
+            End::Broken(why) => Poll::Ready(Some(Err(BrokenOff(why)))),
+            End::Refused(_) => Poll::Ready(Some(Err(BrokenOff(None)))),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::pipe::Pipe;
 use super::readers::Registration;
-use crate::problem::Problem;
+use crate::problem::{Kind, Problem};
 use axum::http::HeaderMap;
 use bytes::Bytes;
 use hyper::body::{Frame, SizeHint};
@@ -97,16 +97,15 @@ impl hyper::body::Body for Reader {
     }
 }
 
-/// Ends a transfer abruptly.
+/// Ends a transfer abruptly, because of a problem of this kind; of a client that took nothing it has none.
 #[derive(Debug, thiserror::Error)]
 #[error("the response was broken off")]
-pub(super) struct BrokenOff;
+pub struct BrokenOff(pub Option<Kind>);
 
 #[cfg(test)]
 mod tests {
     use super::super::pipe::Wakeup;
     use super::*;
-    use crate::problem::Kind;
     use hyper::body::Body;
     use meridian_admission::ByteBudget;
 

@@ -84,6 +84,14 @@ fn batches_sent_again_with_their_key_change_nothing() {
     assert!(acks.is_empty());
     refused(ended, Code::InvalidArgument, "Idempotency-Key");
     assert_eq!(count(&server), 30);
+    // No key of HTTP is that of a batch.
+    let event =
+        json!({"type": "Feature", "geometry": {"type": "Point", "coordinates": [1, 2]}, "properties": {"n": 9}});
+    for key in ["load-1-0", "load-1"] {
+        let headers = [("content-type", "application/geo+json"), ("idempotency-key", key)];
+        let written = server.ask("POST", "/collections/q/items", &headers, event.to_string().as_bytes());
+        assert_eq!(written.status, 201, "{key}: {}", written.text());
+    }
 }
 
 #[test]

@@ -110,3 +110,32 @@ fn counts_that_only_the_owner_knows_are_left_out_and_a_tenant_with_collections_i
     assert!(detail.contains("gateway") && detail.contains("tenant delete harbour --url"), "{detail}");
     assert_eq!(by_operator("DELETE", "/tenants/empty", "").status, 204);
 }
+
+#[test]
+fn changes_of_collections_are_refused_and_those_of_records_are_not() {
+    let bucket = MemoryBucket::new();
+    let owner = Store::open_shared(options(), seams(), Arc::new(bucket.clone())).unwrap();
+    make(&owner, "c1");
+    let server = follower(&bucket);
+    assert_eq!(server.get("/collections/c1/items").status, 200);
+    let json = ("content-type", "application/json");
+    for (method, path, body) in [
+        ("POST", "/collections/c1/items", &b"{}"[..]),
+        ("DELETE", "/collections/c1/items", b""),
+        ("PUT", "/collections/c1/items/a", b"{}"),
+        ("PUT", "/collections/c2", b"{}"),
+        ("DELETE", "/collections/c1", b""),
+        ("POST", "/api/v0/places", b"{}"),
+    ] {
+        let refused = server.ask(method, path, &[json], body);
+        assert_eq!(refused.header("allow"), "OPTIONS, GET, HEAD", "{method} {path}");
+        let detail = refused.problem(405)["detail"].as_str().unwrap().to_owned();
+        assert!(detail.contains("gateway"), "{method} {path}: {detail}");
+    }
+    let operator = token(&server, None, json!({ "role": "operator" }));
+    // One that may not write there hears that first.
+    let reader = token(&server, Some(&operator), json!({ "role": "reader" }));
+    let bearer = format!("Bearer {reader}");
+    let asked = server.ask("DELETE", "/collections/c1", &[("authorization", &bearer)], b"");
+    assert_eq!(asked.status, 403);
+}

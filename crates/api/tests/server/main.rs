@@ -16,6 +16,7 @@ mod bad_input;
 mod bounds;
 mod caches;
 mod callers;
+mod cluster;
 mod confirmed;
 mod described;
 mod disconnects;

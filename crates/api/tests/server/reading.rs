@@ -155,12 +155,17 @@ fn a_read_shows_at_least_the_write_that_it_names() {
             "{path}"
         );
         // One that is not there is waited for, and not for ever.
-        let later = [("meridian-after", "1000000"), ("meridian-timeout", "100")];
-        let refused = server.ask("GET", &path, &later, b"");
+        let later = vec!["1000000"; usize::from(partitions())].join("-");
+        let headers = [("meridian-after", later.as_str()), ("meridian-timeout", "100")];
+        let refused = server.ask("GET", &path, &headers, b"");
         assert_eq!(refused.problem(503)["type"], "urn:meridian:problem:behind", "{path}");
         assert_eq!(refused.header("retry-after"), "1");
     }
     let wrong = server.ask("GET", "/collections/q/items", &[("meridian-after", "newest")], b"");
+    assert_eq!(wrong.problem(400)["field"], "Meridian-After");
+    // One of a collection with another number of partitions would be waited for in vain.
+    let other = vec!["0"; usize::from(partitions()) + 1].join("-");
+    let wrong = server.ask("GET", "/collections/q/items", &[("meridian-after", &other)], b"");
     assert_eq!(wrong.problem(400)["field"], "Meridian-After");
     if partitions() > 1 {
         // The position of the next write depends on its partition.

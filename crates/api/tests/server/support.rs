@@ -89,7 +89,7 @@ impl Server {
         let seams = Seams::real();
         let store = Arc::new(Store::open(Options::ephemeral(), seams.clone()).unwrap());
         let (backend, owner) = backend(&store, &seams);
-        let state = AppState::traced(backend, &seams, partitioned(ServerConfig::default()), tracer).unwrap();
+        let state = AppState::with(backend, &seams, partitioned(ServerConfig::default()), tracer, None).unwrap();
         Server::of("127.0.0.1:0", store, state, None, owner)
     }
 

@@ -51,11 +51,11 @@ pub(super) fn append(
     write: Write,
     deadline: Instant,
 ) -> Result<Append, WriteError> {
-    let (mut queued, mut refused) = (Vec::new(), None::<Outcome>);
+    let (mut queued, mut refused, before) = (Vec::new(), None::<Outcome>, present(parts));
     for (partition, share) in shares(parts.len(), schema, write)? {
         match parts[partition].append(share, deadline) {
             Ok(append) => queued.push((partition, append)),
-            Err(error) if queued.is_empty() => return Err(error),
+            Err(error) if queued.is_empty() => return Err(of_partition(error, partition)),
             // What is queued may be in a group that another write commits: it would be too late to take it back, and to say that nothing is
             // stored.
             Err(error) => {
@@ -64,13 +64,12 @@ pub(super) fn append(
             }
         }
     }
-    let of = parts.len();
     Ok(Box::pin(async move {
         if refused.is_none()
             && queued.len() == 1
             && let Some((partition, append)) = queued.pop()
         {
-            return together(of, vec![(partition, append.await)]);
+            return together(before, vec![(partition, append.await)]);
         }
         // Each in a task of its own: the syncs of the partitions run side by side. Dropped, they are taken back.
         let mut running = JoinSet::new();
@@ -85,20 +84,20 @@ pub(super) fn append(
             outcomes.push(done.unwrap_or_else(failed));
         }
         outcomes.sort_by_key(|(partition, _)| order.iter().position(|other| other == partition));
-        together(of, outcomes)
+        together(before, outcomes)
     }))
 }
 
 /// Writes the shares one after the other.
 pub(super) fn write(parts: &[Arc<dyn Part>], schema: &Schema, write: Write) -> Result<Written, WriteError> {
-    let shares = shares(parts.len(), schema, write)?;
+    let (shares, before) = (shares(parts.len(), schema, write)?, present(parts));
     let outcomes = shares.into_iter().map(|(partition, share)| (partition, parts[partition].write(share))).collect();
-    together(parts.len(), outcomes)
+    together(before, outcomes)
 }
 
-/// The outcome of a write by those of its shares, that of the first event first.
-fn together(partitions: usize, outcomes: Vec<Outcome>) -> Result<Written, WriteError> {
-    let mut all = Written { written: 0, replaced: 0, duplicates: 0, position: none(partitions), first: Seq::default() };
+/// The outcome of a write by those of its shares, that of the first event first. `before`: the positions when it began.
+fn together(before: Positions, outcomes: Vec<Outcome>) -> Result<Written, WriteError> {
+    let mut all = Written { written: 0, replaced: 0, duplicates: 0, position: before, first: Seq::default() };
     let (mut is_first, mut failed) = (true, Vec::new());
     for (partition, outcome) in outcomes {
         match outcome {
@@ -109,13 +108,24 @@ fn together(partitions: usize, outcomes: Vec<Outcome>) -> Result<Written, WriteE
                 all.position = all.position.with(partition, done.position.at(0));
                 all.first = if std::mem::take(&mut is_first) { done.first } else { all.first };
             }
-            Err(error) => failed.push(error),
+            Err(error) => failed.push(of_partition(error, partition)),
         }
     }
-    match (one_error(failed), all.written) {
+    // A repetition finds what an earlier try has stored.
+    match (one_error(failed), all.written + all.duplicates) {
         (None, _) => Ok(all),
         (Some(error), 0) => Err(error),
         (Some(why), stored) => Err(WriteError::Partly { stored, why: Box::new(why) }),
+    }
+}
+
+/// The error of a partition, with the partition where it names a position of its log.
+fn of_partition(error: WriteError, partition: usize) -> WriteError {
+    match error {
+        WriteError::KeyReused { position, events, .. } => {
+            WriteError::KeyReused { position, partition: Some(partition), events }
+        }
+        other => other,
     }
 }
 
@@ -145,14 +155,15 @@ fn one_error(errors: Vec<WriteError>) -> Option<WriteError> {
     })
 }
 
-/// Positions of partitions that took no part.
-fn none(partitions: usize) -> Positions {
-    std::iter::repeat_n(0, partitions).collect::<Vector<u64>>()
+/// The present positions of partitions. Taken before a write, they are those of the partitions that take no part in it: a stream that goes on
+/// after the write misses nothing that came meanwhile.
+fn present(parts: &[Arc<dyn Part>]) -> Positions {
+    parts.iter().map(|part| part.position().at(0)).collect::<Vector<u64>>()
 }
 
 /// Deletes ids, those of each partition in it.
 pub(super) fn delete(parts: &[Arc<dyn Part>], ids: &[Vec<String>]) -> Result<Deleted, WriteError> {
-    let mut all = Deleted { deleted: 0, position: none(parts.len()) };
+    let mut all = Deleted { deleted: 0, position: present(parts) };
     for (number, (part, ids)) in parts.iter().zip(ids).enumerate().filter(|(_, (_, ids))| !ids.is_empty()) {
         let done = part.delete(ids)?;
         all.deleted += done.deleted;
@@ -168,7 +179,7 @@ pub(super) fn delete_matching(
     predicate: &Predicate,
     control: &Control,
 ) -> Result<Deleted, PartialDelete> {
-    let mut all = Deleted { deleted: 0, position: none(parts.len()) };
+    let mut all = Deleted { deleted: 0, position: present(parts) };
     for (number, (part, at)) in parts.iter().zip(ats).enumerate() {
         let done = part.delete_matching(predicate, at, control).map_err(|stopped| PartialDelete {
             deleted: all.deleted + stopped.deleted,

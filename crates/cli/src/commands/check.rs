@@ -22,6 +22,8 @@ Examples:
   meridian check
   meridian check --data /srv/events
   meridian check --repair --data /srv/events
+  meridian check --bucket file:///srv/bucket
+  meridian check --bucket s3://events/production --config /etc/meridian/cluster.toml
 
 Exits with 0 if everything is sound, otherwise with 1 and a list of the damage. The folder must not be in use. A check
 only makes the repairs of every start: a torn tail of the log, unfinished files after a crash, and files that can be

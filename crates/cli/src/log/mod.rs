@@ -30,7 +30,7 @@ pub fn start(format: Format) -> impl Future<Output = ()> + Send {
         flood: Mutex::default(),
     }));
     let named = std::env::var("MERIDIAN_LOG").ok().and_then(|text| text.parse::<Targets>().ok());
-    let filter = named.unwrap_or_else(|| Targets::new().with_default(LevelFilter::INFO));
+    let filter = named.unwrap_or_else(quiet);
     tracing_subscriber::registry().with(lines.clone()).with(filter).init();
     async move {
         let mut ticks = tokio::time::interval(TELL_INTERVAL);
@@ -39,6 +39,12 @@ pub fn start(format: Format) -> impl Future<Output = ()> + Send {
             lines.tell();
         }
     }
+}
+
+/// The filter if `MERIDIAN_LOG` names none. The client of stores logs each call that it repeats: a store that is away for a minute would fill the
+/// log. The caller logs what came of the call.
+fn quiet() -> Targets {
+    Targets::new().with_default(LevelFilter::INFO).with_target("object_store", LevelFilter::WARN)
 }
 
 /// Writes lines.
@@ -103,5 +109,18 @@ impl Lines {
         // In one write, so that lines of other threads do not mix with it. A closed standard error must not stop the
         // server.
         let _ = std::io::stderr().lock().write_all(text.as_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_warnings_of_the_stores_client_are_written() {
+        let written = |target: &str, level: Level| quiet().would_enable(target, &level);
+        assert!(!written("object_store::client::retry", Level::INFO));
+        assert!(written("object_store::client::retry", Level::WARN));
+        assert!(written("meridian_store", Level::INFO) && !written("meridian_store", Level::DEBUG));
     }
 }

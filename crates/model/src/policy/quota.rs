@@ -160,15 +160,21 @@ impl Quotas {
 pub struct Exceeded {
     /// Which one.
     pub quota: Quota,
-    /// Its limit.
+    /// Its limit at this server.
     pub limit: u64,
+    /// Its limit at all servers together, of which that one is a part.
+    pub whole: u64,
     /// When there is room again; `None` where that does not come with time.
     pub wait: Option<Duration>,
 }
 
 impl fmt::Display for Exceeded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the tenant's quota {} of {} is used up", self.quota, self.limit)
+        let Exceeded { quota, limit, whole, .. } = self;
+        match limit == whole {
+            true => write!(f, "the tenant's quota {quota} of {limit} is used up"),
+            false => write!(f, "this server's part of {limit} of the tenant's quota {quota} of {whole} is used up"),
+        }
     }
 }
 
@@ -211,7 +217,7 @@ impl Balances {
         // Not before: a caller that comes back then is admitted. At the limit itself the balance is zero, so a moment is
         // added.
         let wait = Duration::try_from_secs_f64(over / limit as f64).unwrap_or(Duration::MAX);
-        Err(Exceeded { quota, limit, wait: Some(wait.saturating_add(Duration::from_millis(1))) })
+        Err(Exceeded { quota, limit, whole: limit, wait: Some(wait.saturating_add(Duration::from_millis(1))) })
     }
 
     /// Lets time pass under these quotas, before others hold: what was made up for by then is not owed under the new ones.

@@ -66,6 +66,8 @@ pub(crate) enum Fault {
     },
     KeyReused {
         position: u64,
+        #[serde(default)]
+        partition: Option<usize>,
         events: u64,
     },
     Changed,
@@ -187,7 +189,7 @@ impl From<WriteError> for Fault {
         match error {
             WriteError::Invalid(list) => Fault::InvalidBatch(list.into_iter().map(WireInvalid::from).collect()),
             WriteError::Conflict { ids, total } => Fault::Conflict { ids, total },
-            WriteError::KeyReused { position, events } => Fault::KeyReused { position, events },
+            WriteError::KeyReused { position, partition, events } => Fault::KeyReused { position, partition, events },
             WriteError::Changed => Fault::Changed,
             WriteError::TooLarge { bytes, limit } => Fault::BatchTooLarge { bytes, limit },
             WriteError::Busy(why) => Fault::Busy(why),
@@ -256,7 +258,7 @@ impl Fault {
             Fault::Invalid(invalid) => WriteError::Invalid(vec![invalid.into()]),
             Fault::InvalidBatch(list) => WriteError::Invalid(list.into_iter().map(Invalid::from).collect()),
             Fault::Conflict { ids, total } => WriteError::Conflict { ids, total },
-            Fault::KeyReused { position, events } => WriteError::KeyReused { position, events },
+            Fault::KeyReused { position, partition, events } => WriteError::KeyReused { position, partition, events },
             Fault::Changed => WriteError::Changed,
             Fault::BatchTooLarge { bytes, limit } => WriteError::TooLarge { bytes, limit },
             Fault::Busy(why) | Fault::Unavailable(why) | Fault::Fenced(why) => WriteError::Busy(why),

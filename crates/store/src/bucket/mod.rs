@@ -51,10 +51,10 @@ pub use kind::{expect_log, expect_streams};
 pub use lease::{Lease, Standing, Statement, Terms};
 pub use memory::{BucketFault, MemoryBucket};
 pub use meridian_model::policy::lease::Term;
-pub use peers::Peers;
+pub use peers::{Peers, SERVER_HELD};
 pub use records::SharedRecords;
 pub use storage::BucketStorage;
-pub use survey::{Flushed, PIN_HELD, PinUse, ReaderPin, Survey, Surveyed, Tail};
+pub use survey::{Flushed, PIN_HELD, PinUse, ReaderPin, ServerSaid, Survey, Surveyed, Tail};
 
 pub(crate) use kind::check_log;
 pub(crate) use lease::OWNER;

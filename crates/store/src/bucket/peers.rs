@@ -13,16 +13,19 @@ use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 const MAGIC: &[u8; 8] = b"MRDNPEER";
 const VERSION: u32 = 1;
-const FOLDER: &str = "peers/";
+pub(super) const FOLDER: &str = "peers/";
 /// For how long a server counts whose number does not grow, in microseconds.
 const TTL_US: i64 = 5_000_000;
 /// When what such a server left is removed, in microseconds.
 const LEFT_US: i64 = 60_000_000;
 /// Most numbers of its own objects that a server remembers to delete.
 const OLD_MAX: usize = 64;
+/// How long a server may be silent that says nothing of quotas, by the bucket's clock: it says that it is there in a quarter of this.
+pub const SERVER_HELD: Duration = Duration::from_secs(60);
 /// Most servers that count: what names more is no cluster of ours.
 const SERVERS_MAX: usize = 1_000;
 
@@ -67,6 +70,23 @@ impl Peers {
     /// What the bucket said.
     pub fn tell(&self, said: &[u8]) -> Result<Vec<Vec<u8>>, StoreError> {
         let mut state = self.state.lock();
+        self.create_next(&mut state, said)?;
+        self.look(&mut state)?;
+        let now = self.clock.elapsed();
+        let live = state.others.values().filter(|other| now - other.since <= TTL_US);
+        Ok(live.map(|other| other.said.clone()).collect())
+    }
+
+    /// Writes this for any process that reads it, and reads nothing: two calls of the bucket, whatever the number of servers.
+    ///
+    /// # Errors
+    /// What the bucket said.
+    pub fn say(&self, said: &[u8]) -> Result<(), StoreError> {
+        self.create_next(&mut self.state.lock(), said)
+    }
+
+    /// Creates this server's next object, and deletes those before.
+    fn create_next(&self, state: &mut State, said: &[u8]) -> Result<(), StoreError> {
         // Whatever becomes of it, no other object has the number.
         state.number += 1;
         let number = state.number;
@@ -82,10 +102,7 @@ impl Peers {
         }
         // One that cannot be deleted now is tried again.
         state.there.retain(|old| *old == number || self.bucket.delete(&name_of(&self.server, *old)).is_err());
-        self.look(&mut state)?;
-        let now = self.clock.elapsed();
-        let live = state.others.values().filter(|other| now - other.since <= TTL_US);
-        Ok(live.map(|other| other.said.clone()).collect())
+        Ok(())
     }
 
     /// Tells the others that this server is gone. One that stays counts for its time and no longer.
@@ -109,12 +126,12 @@ impl Peers {
             if state.others.get(server).is_some_and(|known| known.number == number) {
                 continue;
             }
-            let name = name_of(server, number);
-            let said = match self.bucket.get(&name) {
-                Ok(bytes) => unframe(&self.path(&name), MAGIC, VERSION, &bytes).map(<[u8]>::to_vec).unwrap_or_default(),
+            let said = match read(self.bucket.as_ref(), server, number) {
+                Ok(said) => said,
                 // Renewed since the listing: it is read the next time.
-                Err(e) if e.kind() == ErrorKind::NotFound => Vec::new(),
-                Err(e) => return Err(StoreError::io("read", &self.path(&name))(e)),
+                Err(StoreError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => Vec::new(),
+                Err(error @ StoreError::Io { .. }) => return Err(error),
+                Err(_) => Vec::new(),
             };
             state.others.insert(server.to_owned(), Other { number, since: now, said });
         }
@@ -136,12 +153,20 @@ impl Peers {
     }
 }
 
-fn name_of(server: &str, number: u64) -> String {
+/// What a server said under a number.
+pub(super) fn read(bucket: &dyn Bucket, server: &str, number: u64) -> Result<Vec<u8>, StoreError> {
+    let name = name_of(server, number);
+    let path = Path::new(&bucket.place()).join(&name);
+    let bytes = bucket.get(&name).map_err(StoreError::io("read", &path))?;
+    unframe(&path, MAGIC, VERSION, &bytes).map(<[u8]>::to_vec)
+}
+
+pub(super) fn name_of(server: &str, number: u64) -> String {
     format!("{FOLDER}{server}/{number:016x}")
 }
 
 /// The server and the number in a name.
-fn parse(name: &str) -> Option<(&str, u64)> {
+pub(super) fn parse(name: &str) -> Option<(&str, u64)> {
     let (server, number) = name.strip_prefix(FOLDER)?.split_once('/')?;
     Some((server, u64::from_str_radix(number, 16).ok()?))
 }
@@ -189,6 +214,10 @@ mod tests {
         clock.advance(61 * SECOND);
         assert!(said(&one, "1g").is_empty());
         assert_eq!(bucket.objects().len(), 1, "what it left is removed, and each has one object");
+        // One that only writes is read, and reads nothing.
+        three.say(b"3c").unwrap();
+        assert_eq!((said(&one, "1h"), bucket.objects().len()), (vec!["3c".to_owned()], 2));
+        three.leave();
         one.leave();
         assert!(bucket.objects().is_empty());
     }

@@ -2,8 +2,8 @@
 //!
 //! It is no snapshot: each object is read as it is then. So a count may be behind the manifest beside it by what an owner did meanwhile.
 
-use super::storage::BucketStorage;
-use super::{Bucket, OWNER, ReadOnly, Terms, kind, log, pins};
+use super::storage::{BucketStorage, COLLECTIONS};
+use super::{Bucket, OWNER, ReadOnly, Terms, kind, log, peers, pins};
 use crate::error::StoreError;
 use crate::seams::{LogPlace, Registry, Seams, Storage};
 use crate::store::Store;
@@ -21,12 +21,15 @@ use std::time::Duration;
 const ROOT: &str = "/";
 /// Most objects of a log whose lengths are asked for.
 const LENGTHS_MAX: usize = 1_000;
-/// How often a pin is looked for under the next number, as its reader has renewed it since the listing.
+/// How often an object is looked for under the next number, as its process has renewed it since the listing.
 const TRIES: u64 = 3;
 
 /// How long an owner counts a pin that is not renewed.
 pub const PIN_HELD: Duration =
     Duration::from_secs(pins::TTL.as_secs() + pins::TTL.as_secs() / pins::MARGIN_PART.unsigned_abs());
+
+/// The newest object of a process: its name, when it was written, and what it says.
+type Newest<T> = (String, Option<i64>, Result<T, StoreError>);
 
 /// Looks at a bucket.
 #[derive(Debug)]
@@ -123,6 +126,25 @@ pub struct PinUse {
     pub seq: u64,
 }
 
+/// What a server that answers clients says of itself, newest.
+#[derive(Debug)]
+pub struct ServerSaid {
+    /// The server, a random number: a process has another one after each start.
+    pub server: String,
+    /// When it said so, by the bucket's clock, in microseconds since 1970; `None`: the bucket does not say.
+    pub written: Option<i64>,
+    /// What it says, or why that does not read.
+    pub said: Result<Vec<u8>, StoreError>,
+}
+
+impl PinUse {
+    /// The collection, the same of all its partitions: `tenants/{tenant}/{collection}`.
+    pub fn collection(&self) -> &str {
+        let ends = self.folder.match_indices('/').map(|(at, _)| at).nth(2);
+        &self.folder[..ends.unwrap_or(self.folder.len())]
+    }
+}
+
 impl Survey {
     /// Of this bucket.
     pub fn new(bucket: &Arc<dyn Bucket>, seams: &Seams) -> Survey {
@@ -185,24 +207,62 @@ impl Survey {
     /// # Errors
     /// [`StoreError::Io`] where the bucket does not answer. A damaged pin says so in its [`ReaderPin::uses`].
     pub fn readers(&self) -> Result<Vec<ReaderPin>, StoreError> {
-        let names = self.bucket.list(pins::FOLDER).map_err(self.failed("list", pins::FOLDER))?;
+        let one = |pins::InUse { folder, manifest, seq }| PinUse { folder, manifest, seq };
+        let read = |reader: &str, number| {
+            pins::read(self.bucket.as_ref(), reader, number).map(|all| all.into_iter().map(one).collect())
+        };
+        let found = self.newest_of_each(pins::FOLDER, pins::parse, pins::name_of, read)?;
+        Ok(found.into_iter().map(|(reader, written, uses)| ReaderPin { reader, written, uses }).collect())
+    }
+
+    /// What each server says of itself that answers clients.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] where the bucket does not answer. A damaged object says so in its [`ServerSaid::said`].
+    pub fn servers(&self) -> Result<Vec<ServerSaid>, StoreError> {
+        let read = |server: &str, number| peers::read(self.bucket.as_ref(), server, number);
+        let found = self.newest_of_each(peers::FOLDER, peers::parse, peers::name_of, read)?;
+        Ok(found.into_iter().map(|(server, written, said)| ServerSaid { server, written, said }).collect())
+    }
+
+    /// Whether nothing of a cluster is here: no owner ever was, and no collection, record or server is.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] where the bucket does not answer.
+    pub fn is_empty(&self) -> Result<bool, StoreError> {
+        // What names a cluster first, so that one call is enough for most.
+        for folder in ["leases/", COLLECTIONS, "records/", peers::FOLDER, pins::FOLDER] {
+            if !self.bucket.list(folder).map_err(self.failed("list", folder))?.is_empty() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// The newest object of each process that replaces its own object again and again, with the time at which it was written.
+    fn newest_of_each<T>(
+        &self,
+        folder: &str,
+        parse: impl Fn(&str) -> Option<(&str, u64)>,
+        name_of: impl Fn(&str, u64) -> String,
+        read: impl Fn(&str, u64) -> Result<T, StoreError>,
+    ) -> Result<Vec<Newest<T>>, StoreError> {
+        let names = self.bucket.list(folder).map_err(self.failed("list", folder))?;
         let mut newest: BTreeMap<&str, u64> = BTreeMap::new();
-        for (reader, number) in names.iter().filter_map(|name| pins::parse(name)) {
-            let known = newest.entry(reader).or_default();
+        for (process, number) in names.iter().filter_map(|name| parse(name)) {
+            let known = newest.entry(process).or_default();
             *known = number.max(*known);
         }
         let mut found = Vec::new();
-        for (reader, number) in newest {
+        for (process, number) in newest {
             for number in number..number + TRIES {
-                let read = pins::read(self.bucket.as_ref(), reader, number);
+                let read = read(process, number);
                 // Renewed since the listing, or let go of.
                 if matches!(&read, Err(StoreError::Io { source, .. }) if source.kind() == ErrorKind::NotFound) {
                     continue;
                 }
-                let written = self.bucket.modified(&pins::name_of(reader, number)).ok().flatten();
-                let one = |pins::InUse { folder, manifest, seq }| PinUse { folder, manifest, seq };
-                let uses = read.map(|all| all.into_iter().map(one).collect());
-                found.push(ReaderPin { reader: reader.to_owned(), written, uses });
+                let written = self.bucket.modified(&name_of(process, number)).ok().flatten();
+                found.push((process.to_owned(), written, read));
                 break;
             }
         }

@@ -11,7 +11,7 @@ fn send(c: &Collection, events: &[Event]) -> Result<Written, WriteError> {
 
 fn is_refused(c: &Collection, events: &[Event]) {
     let answer = send(c, events);
-    assert!(matches!(answer, Err(WriteError::KeyReused { position: 1, events: 4 })), "{answer:?}");
+    assert!(matches!(answer, Err(WriteError::KeyReused { position: 1, partition: None, events: 4 })), "{answer:?}");
 }
 
 #[test]

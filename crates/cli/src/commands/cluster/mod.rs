@@ -1,5 +1,6 @@
 //! `meridian cluster`: a cluster for trial on this machine, and what a bucket says of any cluster.
 
+pub mod means;
 mod nodes;
 mod private;
 mod probe;

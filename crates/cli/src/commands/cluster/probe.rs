@@ -28,10 +28,10 @@ pub(super) fn is_ready(node: &Node) -> bool {
     ask(node) == Readiness::Ready
 }
 
-/// Asks a process whether it is ready; of an owner, whether it takes connections. Blocks for a moment.
+/// Asks a process whether it is alive, and whether it is ready; of an owner, whether it takes connections. Blocks for some seconds at most.
 pub(super) fn ask(node: &Node) -> Readiness {
     match (node.role, &node.monitor) {
-        (Kind::Gateway | Kind::Scan, _) => ask_at(&format!("http://{}/readyz", node.address)),
+        (Kind::Gateway | Kind::Scan, _) => ask_server(&node.address),
         (Kind::Log, Some(monitor)) => ask_at(&format!("http://{monitor}/healthz")),
         (Kind::Owner | Kind::Log, _) if takes_connections(&node.address) => Readiness::Ready,
         (Kind::Owner | Kind::Log, _) => Readiness::Silent,
@@ -60,6 +60,17 @@ pub(super) fn stands_by(address: &str) -> bool {
 fn connect(address: &str) -> Option<TcpStream> {
     let mut found = address.to_socket_addrs().into_iter().flatten();
     found.find_map(|address| TcpStream::connect_timeout(&address, ANSWER).ok())
+}
+
+/// Asks a server whether it is alive first: whether it is ready may take it longer to know than there is time here.
+fn ask_server(address: &str) -> Readiness {
+    match ask_at(&format!("http://{address}/healthz")) {
+        Readiness::Silent => Readiness::Silent,
+        _ => match ask_at(&format!("http://{address}/readyz")) {
+            Readiness::Silent => Readiness::NotReady(format!("no answer within {} s", ANSWER.as_secs())),
+            said => said,
+        },
+    }
 }
 
 fn ask_at(url: &str) -> Readiness {
@@ -111,9 +122,14 @@ mod tests {
                 ("503 Service Unavailable", r#"{"status":"unavailable","error":"no quorum"}"#),
                 ("502 Bad Gateway", "<html>"),
             ];
-            for (status, body) in answers {
+            let alive = ("200 OK", "{}");
+            for ((status, body), path) in
+                answers.into_iter().flat_map(|ready| [(alive, "/healthz"), (ready, "/readyz")])
+            {
                 let (mut stream, _) = server.accept().unwrap();
-                assert!(stream.read(&mut [0; 4096]).unwrap() > 0);
+                let mut head = [0; 4096];
+                let read = stream.read(&mut head).unwrap();
+                assert!(head[..read].starts_with(format!("GET {path} ").as_bytes()));
                 let length = body.len();
                 write!(stream, "HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}")
                     .unwrap();

@@ -9,8 +9,9 @@ use crate::output::say;
 use crate::traces;
 use crate::units;
 use meridian_admission::identity::Fault;
-use meridian_api::{AppState, HostName, Hosts, Listeners};
+use meridian_api::{AppState, HostName, Hosts, Listeners, Member};
 use meridian_backend::Backend;
+use meridian_backend::cluster::{Looker, Said};
 use meridian_store::bucket::Peers;
 use meridian_store::seams::Seams;
 use std::net::SocketAddr;
@@ -80,8 +81,21 @@ pub(super) struct Source {
     pub(super) folder: Option<PathBuf>,
     /// The bucket that has the tokens, in a cluster.
     pub(super) bucket: Option<String>,
-    /// The other servers of a cluster, with which the quotas of tenants are divided.
-    pub(super) peers: Option<Arc<Peers>>,
+    /// The server's place in its cluster.
+    pub(super) member: Option<Membership>,
+}
+
+/// A server among the others of its cluster.
+#[cfg_attr(not(feature = "cluster"), allow(dead_code, reason = "none is made"))]
+pub(super) struct Membership {
+    /// `gateway` or `scan`.
+    pub(super) role: &'static str,
+    /// Its name.
+    pub(super) node: String,
+    /// The other servers, with which the quotas of tenants are divided.
+    pub(super) peers: Arc<Peers>,
+    /// What shows operators the whole cluster.
+    pub(super) looker: Looker,
 }
 
 /// Serves until `stop`. The caller closes the source.
@@ -93,7 +107,7 @@ pub(super) async fn serve(
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), Failure> {
     let Doors { certificates, listener, flight, monitors, address } = doors;
-    let Source { backend, place, folder, bucket, peers } = source;
+    let Source { backend, place, folder, bucket, member } = source;
     let hosts = Hosts::new(&config.server, address);
     let refused = |e: Fault| match e {
         // The error is in a file that the settings name.
@@ -110,7 +124,20 @@ pub(super) async fn serve(
         );
     }
     let (tracer, sender) = traces::start(&config.traces, seams)?;
-    let state = AppState::traced(backend.clone(), seams, config.server, tracer).map_err(refused)?;
+    let (peers, said, member) = match member {
+        None => (None, Said::default(), None),
+        Some(Membership { role, node, peers, looker }) => {
+            let said = Said {
+                role: Some(role.to_owned()),
+                node: Some(node.clone()),
+                address: Some(address.to_string()),
+                version: Some(env!("CARGO_PKG_VERSION").to_owned()),
+                ..Said::default()
+            };
+            (Some(peers), said, Some(Member::new(role, node, looker)))
+        }
+    };
+    let state = AppState::with(backend.clone(), seams, config.server, tracer, member).map_err(refused)?;
     // Decided after the folder is open, which holds the tokens, and before the first connection.
     let open = state.registry.is_empty();
     // Named in hints: without it, the command would make a token in another folder.
@@ -180,8 +207,10 @@ pub(super) async fn serve(
     }
     #[cfg(feature = "cluster")]
     if let Some(peers) = peers.clone() {
-        following.spawn(super::cluster::divide(peers, state.registry.clone()));
+        following.spawn(super::cluster::tell(peers, state.clone(), said));
     }
+    #[cfg(not(feature = "cluster"))]
+    let _ = said;
     let monitoring = monitors.map(|listener| tokio::spawn(meridian_api::serve_monitors(listener, state.clone())));
     let listeners = Listeners { http: listener, flight: flight.map(|(listener, _)| listener), control };
     let served = meridian_api::serve(listeners, tls, state, stop).await;

@@ -37,7 +37,7 @@ impl Partition {
                 let known = fresh.get(&key.text).copied().or_else(|| self.keys.get(key.text.as_bytes(), now));
                 if let Some(known) = known {
                     let (position, events) = (known.position, u64::from(known.events));
-                    let reused = WriteError::KeyReused { position, events };
+                    let reused = WriteError::KeyReused { position, partition: None, events };
                     answers.push(if known.fits(key.batch) { Ok(Done::Duplicate(known)) } else { Err(reused) });
                     continue;
                 }

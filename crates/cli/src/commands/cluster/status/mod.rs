@@ -13,7 +13,7 @@ use crate::config::Config;
 use crate::failure::Failure;
 use crate::output::{unwritable, with_stdout};
 use clap::Args;
-use look::Looker;
+use look::Look;
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -24,7 +24,7 @@ const WATCH: Duration = Duration::from_secs(2);
 /// Clears a terminal.
 const CLEAR: &str = "\x1b[2J\x1b[H";
 
-/// Show the owner, the collections and the readers of a cluster, from its bucket
+/// Show the owner, the collections, the servers and the readers of a cluster, from its bucket
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -34,7 +34,8 @@ Examples:
   meridian cluster status --bucket file:///srv/bucket --json
   meridian cluster status --bucket s3://events/production --config /etc/meridian/cluster.toml
 
-Exits with 0, or with 1 if something in the bucket or in the log does not read. Ages are by the clocks of this machine and of the bucket.
+Exits with 0, with 1 if something in the bucket or in the log does not read, and with 2 if nothing of a cluster is in the bucket. Ages are by
+the clocks of this machine and of the bucket.
 With --config, or with --dir, it also shows how far a log in NATS is ahead. docs/cluster.md describes the JSON.")]
 pub(super) struct StatusArgs {
     /// Bucket of the cluster: file://DIR or s3://BUCKET/PREFIX
@@ -68,10 +69,10 @@ pub(super) fn run(args: &StatusArgs) -> Result<(), Failure> {
     // Calls to the bucket run on threads of their own; this one waits for them.
     let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime = runtime.map_err(|e| Failure::Refused(format!("cannot start threads: {e}")))?;
-    let mut looker = Looker::open(&bucket, folder, config, runtime.handle())?;
+    let look = Look::open(&bucket, folder, config, runtime.handle())?;
     with_stdout(|out| {
         loop {
-            let found = match looker.look() {
+            let found = match look.look() {
                 // A bucket that does not answer may do so again.
                 Err(failure) if args.watch => {
                     eprintln!("meridian: {failure}");

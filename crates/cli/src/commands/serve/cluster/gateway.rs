@@ -1,12 +1,11 @@
 //! `--role gateway`: the whole HTTP API, over the collections of the owner.
 
 use super::super::http::{self, Source};
-use super::{OWNER, Opened, blocking};
+use super::{OWNER, Opened, blocking, membership};
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::output::say;
 use meridian_remote::{OwnerAt, RemoteBackend, RemoteOptions};
-use meridian_store::bucket::Peers;
 use meridian_store::{Bucket, ControlPlane, Terms};
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,7 +29,7 @@ pub(in super::super) async fn gateway(
 ) -> Result<(), Failure> {
     let Opened { doors, seams, bucket } = Opened::open(&mut config).await?;
     let records = ControlPlane::new(bucket.clone(), &seams, config.store.audit_bytes);
-    let peers = Some(Arc::new(Peers::new(bucket.clone(), &seams)));
+    let member = Some(membership("gateway", &config.cluster, &bucket, &seams).await?);
     let (told, owner) = watch::channel(None);
     // Its task ends with this function.
     let mut following = JoinSet::new();
@@ -47,7 +46,7 @@ pub(in super::super) async fn gateway(
     }
     let at = owner.borrow().as_ref().map(|owner| owner.address.clone()).unwrap_or_default();
     let place = format!("collections of the owner at {at}, bucket {}", config.cluster.bucket);
-    let source = Source { backend, place, folder: None, bucket: Some(config.cluster.bucket.clone()), peers };
+    let source = Source { backend, place, folder: None, bucket: Some(config.cluster.bucket.clone()), member };
     http::serve(doors, config, source, &seams, stop).await?;
     say("stopped");
     Ok(())

@@ -8,21 +8,24 @@ mod keeper;
 mod log;
 mod memory;
 mod owner;
-mod quotas;
 mod records;
 mod scan;
+mod tell;
 
 pub(super) use gateway::gateway;
 pub(super) use owner::owner;
-pub(super) use quotas::divide;
 pub(super) use scan::scan;
+pub(super) use tell::tell;
 
-use super::http::Doors;
+use super::http::{Doors, Membership};
 use super::seams::seams;
 use crate::calls::calls;
+use crate::commands::cluster::means::Connects;
 use crate::config::{Cluster, Config};
 use crate::failure::Failure;
+use meridian_backend::cluster::Looker;
 use meridian_store::Bucket;
+use meridian_store::bucket::Peers;
 use meridian_store::seams::Seams;
 use std::sync::Arc;
 
@@ -55,6 +58,23 @@ async fn open_bucket(cluster: &Cluster, seams: &Seams) -> Result<Arc<dyn Bucket>
         Failure::Usage(what) => Failure::Usage(format!("--bucket {}: {what}", cluster.bucket)),
         other => other,
     })
+}
+
+/// The place of a server that answers clients among the others.
+async fn membership(
+    role: &'static str,
+    cluster: &Cluster,
+    bucket: &Arc<dyn Bucket>,
+    seams: &Seams,
+) -> Result<Membership, Failure> {
+    let node = match cluster.node.as_str() {
+        "" => format!("{role}-{}", std::process::id()),
+        name => name.to_owned(),
+    };
+    let runtime = blocking("starting threads", calls).await??;
+    let means = Arc::new(Connects { nats: Some(cluster.nats.clone()), runtime });
+    let looker = Looker::new(&cluster.bucket, bucket, seams, means);
+    Ok(Membership { role, node, peers: Arc::new(Peers::new(bucket.clone(), seams)), looker })
 }
 
 /// Runs what may block on a thread for it.

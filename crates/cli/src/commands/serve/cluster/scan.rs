@@ -1,12 +1,11 @@
 //! `--role scan`: answers from what the owner has flushed to the bucket, and refuses writes.
 
 use super::super::http::{self, Source};
-use super::{Opened, blocking, records};
+use super::{Opened, blocking, membership, records};
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::output::say;
 use meridian_backend::Embedded;
-use meridian_store::bucket::Peers;
 use meridian_store::{ControlPlane, Store};
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +21,7 @@ pub(in super::super) async fn scan(
 ) -> Result<(), Failure> {
     let Opened { doors, seams, bucket } = Opened::open(&mut config).await?;
     let control = ControlPlane::new(bucket.clone(), &seams, config.store.audit_bytes);
-    let peers = Some(Arc::new(Peers::new(bucket.clone(), &seams)));
+    let member = Some(membership("scan", &config.cluster, &bucket, &seams).await?);
     // Gateways match, poll and send them. Here each event would be matched once more, and late.
     config.server.saved.enabled = false;
     config.store.skew = config.cluster.skew;
@@ -39,7 +38,7 @@ pub(in super::super) async fn scan(
     let place = format!("read only, as flushed to {}", config.cluster.bucket);
     let folder = Some(config.store.data.clone());
     let backend = Embedded::with_records(store.clone(), control);
-    let source = Source { backend, place, folder, bucket: Some(config.cluster.bucket.clone()), peers };
+    let source = Source { backend, place, folder, bucket: Some(config.cluster.bucket.clone()), member };
     let served = http::serve(doors, config, source, &seams, stop).await;
     following.shutdown().await;
     let closed = blocking("closing", move || store.close()).await;

@@ -1,0 +1,126 @@
+//! Pages for operators that browsers load again every two seconds. They have no script.
+
+use super::{escape, grouped};
+use crate::params::Params;
+use crate::problem::{Problem, Result};
+use axum::http::{HeaderName, HeaderValue, header};
+use axum::response::Response;
+use std::fmt::Write;
+
+/// Seconds after which browsers load the page again.
+static REFRESH_S: HeaderValue = HeaderValue::from_static("2");
+
+/// On a narrow screen each row becomes a list of its cells, with their names.
+const STYLE: &str = "<style>\
+.tiles{display:grid;grid-template-columns:repeat(auto-fill,minmax(9.5rem,1fr));gap:.6rem;margin:0 0 1rem;padding:0;list-style:none}\
+.tiles li{background:var(--soft);border-radius:.4rem;padding:.5rem .8rem}\
+.tiles b{display:block;font-size:1.35rem;font-variant-numeric:tabular-nums;line-height:1.3}.tiles small{display:block;color:var(--muted)}\
+meter{display:block;width:100%;max-width:12rem;height:.55rem;margin:.1rem 0 .3rem}\
+.why{margin:0;padding:0;list-style:none}.hot{font-weight:600}\
+.rows .wrong{overflow-wrap:anywhere;font-weight:400}.rows code,.rows td[data-name=Took],.rows td[data-name=When],.rows td[data-name=Rows],.rows td[data-name=Size]{white-space:nowrap}.rows meter{min-width:6rem}\
+@media(max-width:46rem){.rows thead{position:absolute;left:-99rem}.rows tr{display:block;padding:.5rem 0;border-bottom:1px solid var(--line)}\
+.rows td{display:flex;justify-content:space-between;gap:1rem;border:0;padding:.1rem 0;text-align:right}\
+.rows td::before{content:attr(data-name);color:var(--muted);text-align:left}.rows td:empty{display:none}.rows code{white-space:normal}}</style>";
+
+/// Ends a table.
+pub const END: &str = "</tbody></table></div>";
+
+/// Whether browsers are to load the page again, by the parameter `refresh`.
+///
+/// # Errors
+/// 400 for another value than `on` and `off`.
+pub fn is_live(params: &mut Params) -> Result<bool> {
+    match params.take("refresh").as_deref() {
+        None | Some("on") => Ok(true),
+        Some("off") => Ok(false),
+        Some(_) => Err(Problem::parameter("refresh", "expected on or off")),
+    }
+}
+
+/// An answer that shows a moment: not stored, and loaded again if it is a live page.
+pub fn of_a_moment(mut response: Response, is_live_page: bool) -> Response {
+    let headers = response.headers_mut();
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    // A header, since the policy of the page forbids scripts.
+    if is_live_page {
+        headers.insert(HeaderName::from_static("refresh"), REFRESH_S.clone());
+    }
+    response
+}
+
+/// The style, and the line with the time.
+pub fn top(time: &str, is_live: bool) -> String {
+    let (what, other) = match is_live {
+        true => ("every two seconds", "<a href=\"?f=html&amp;refresh=off\">Stop</a>"),
+        false => ("stopped", "<a href=\"?f=html\">Go on</a>"),
+    };
+    let time = escape(time);
+    format!("{STYLE}<p class=\"muted\">{time} · {what} · {other} · <a href=\"?f=json\">As JSON</a></p>")
+}
+
+/// A figure with its name; `part`: of how many it is.
+pub fn tile(out: &mut String, name: &str, value: &str, part: Option<(u64, u64)>, note: &str) {
+    let meter = part.map_or_else(String::new, |(n, of)| meter(n, of, name));
+    let _ = write!(out, "<li><b>{value}</b>{name}{meter} <small>{}</small></li>", escape(note));
+}
+
+/// Begins a table with these columns.
+pub fn head(out: &mut String, names: &[&str]) {
+    out.push_str("<div class=\"wide\"><table class=\"rows\"><thead><tr>");
+    names.iter().for_each(|name| _ = write!(out, "<th scope=\"col\">{name}</th>"));
+    out.push_str("</tr></thead><tbody>");
+}
+
+/// A cell; `value` is HTML already.
+pub fn cell(out: &mut String, name: &str, value: &str) {
+    // Without a child element, `td:empty` hides the cell on a narrow screen.
+    let (open, close) = if value.is_empty() { ("", "") } else { ("<div>", "</div>") };
+    let _ = write!(out, "<td data-name=\"{name}\">{open}{value}{close}</td>");
+}
+
+/// A bar that shows how much of a bound is in use.
+pub fn meter(n: u64, of: u64, what: &str) -> String {
+    let of = of.max(1);
+    let (high, what) = (of as f64 * 0.8, escape(what));
+    format!(
+        "<meter min=\"0\" max=\"{of}\" high=\"{high}\" optimum=\"0\" value=\"{}\" aria-label=\"{what}\"></meter>",
+        n.min(of)
+    )
+}
+
+/// Bytes with three digits.
+pub fn size(bytes: u64) -> String {
+    let (mut n, mut unit) = (bytes as f64, "B");
+    for larger in ["KiB", "MiB", "GiB", "TiB"] {
+        if n < 1000.0 {
+            break;
+        }
+        (n, unit) = (n / 1024.0, larger);
+    }
+    let digits = if unit == "B" || n >= 100.0 { 0 } else { 1 };
+    format!("{n:.digits$}\u{202f}{unit}")
+}
+
+/// The first of many rows, and how many are left out, said before the table.
+pub fn listed<'a, T>(out: &mut String, all: &'a [T], max: usize, what: &str) -> &'a [T] {
+    if all.len() > max {
+        let (shown, count) = (grouped(max as u64), grouped(all.len() as u64));
+        let _ = write!(out, "<p class=\"muted\">{shown} of {count} {what}; the JSON has all.</p>");
+    }
+    &all[..all.len().min(max)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_three_digits_and_names_become_no_markup() {
+        for (bytes, text) in
+            [(0, "0 B"), (999, "999 B"), (1_536, "1.5 KiB"), (300 << 20, "300 MiB"), (5 << 40, "5.0 TiB")]
+        {
+            assert_eq!(size(bytes), text.replace(' ', "\u{202f}"));
+        }
+        assert!(meter(5, 0, "<b>").contains("&lt;b&gt;"));
+    }
+}

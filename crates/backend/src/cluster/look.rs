@@ -1,0 +1,298 @@
+//! Looks at a bucket. Nothing is written.
+
+use super::{Cluster, Collection, Lease, Owner, Pinned, Reader, Said, Server, Tail, VERSION};
+use meridian_model::time::format_instant;
+use meridian_store::bucket::{Bucket, Flushed, PIN_HELD, PinUse, ReaderPin, SERVER_HELD, ServerSaid, Survey, Surveyed};
+use meridian_store::seams::{Clock, Seams};
+use meridian_store::{SharedLog, StoreError, Term};
+use parking_lot::Mutex;
+use std::collections::BTreeSet;
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What a look needs beside the bucket.
+pub trait Means: Debug + Send + Sync {
+    /// Connects to the log in NATS; else a sentence that says why not. Asked again until it succeeds. Blocks.
+    fn streams(&self) -> Result<SharedLog, String>;
+
+    /// Whether something accepts connections at an address. Blocks, for two seconds at most.
+    fn reaches(&self, address: &str) -> bool;
+}
+
+/// Looks at one cluster, as often as it is asked to.
+#[derive(Debug)]
+pub struct Looker {
+    address: String,
+    survey: Survey,
+    clock: Arc<dyn Clock>,
+    means: Arc<dyn Means>,
+    /// The log in NATS, once it is connected to.
+    streams: Mutex<Option<SharedLog>>,
+}
+
+impl Looker {
+    /// Looks at this bucket, which messages name by its address.
+    pub fn new(address: &str, bucket: &Arc<dyn Bucket>, seams: &Seams, means: Arc<dyn Means>) -> Looker {
+        let (survey, clock) = (Survey::new(bucket, seams), seams.clock.clone());
+        Looker { address: address.to_owned(), survey, clock, means, streams: Mutex::default() }
+    }
+
+    /// What there is now. Blocks: calls of the bucket, some for each collection, and a connection to the owner.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] where the bucket does not answer. Damage is in the members of what is damaged.
+    pub fn look(&self) -> Result<Cluster, StoreError> {
+        let kind = self.survey.log()?;
+        let now = self.clock.now();
+        let (log, log_error) = match kind.as_str() {
+            "nats" => self.streams().map_or_else(|why| (None, Some(why)), |log| (Some(log), None)),
+            _ => (Some(SharedLog::Bucket), None),
+        };
+        // Before the collections: what the owner says of them holds for the manifests that are found after it.
+        let term = self.survey.owner()?;
+        let collections = self.survey.collections(log.as_ref())?;
+        let pins = self.survey.readers()?;
+        let servers = self.survey.servers()?;
+        let counted: Vec<&PinUse> = pins
+            .iter()
+            .filter(|pin| holds(now, pin.written, PIN_HELD) != Some(false))
+            .filter_map(uses)
+            .flatten()
+            .collect();
+        let empty = term.is_none() && collections.is_empty() && self.survey.is_empty()?;
+        let owner = term.as_ref().map(|(term, written)| self.owner(term, age(now, *written)));
+        let term = term.as_ref().map(|(term, _)| term);
+        Ok(Cluster {
+            version: VERSION,
+            time: format_instant(now),
+            bucket: self.address.clone(),
+            empty,
+            log: kind,
+            log_error,
+            owner,
+            collections: collections.into_iter().map(|one| collection(one, term, &counted, now)).collect(),
+            readers: pins.iter().map(|pin| reader(pin, now)).collect(),
+            servers: servers.into_iter().map(|said| server(said, now)).collect(),
+        })
+    }
+
+    fn streams(&self) -> Result<SharedLog, String> {
+        let mut streams = self.streams.lock();
+        match &*streams {
+            Some(log) => Ok(log.clone()),
+            None => Ok(streams.insert(self.means.streams()?).clone()),
+        }
+    }
+
+    fn owner(&self, term: &Term, age: Option<i64>) -> Owner {
+        let state = lease(term, age);
+        Owner {
+            state,
+            node: term.node.clone(),
+            address: term.address.clone(),
+            epoch: term.epoch,
+            lease_ms: term.ttl_ms,
+            age_ms: age,
+            expires_in_ms: age.filter(|_| state != Lease::Resigned).map(|age| milliseconds(term.ttl()) - age),
+            reachable: (state == Lease::Held).then(|| self.means.reaches(&term.address)),
+        }
+    }
+}
+
+fn lease(term: &Term, age: Option<i64>) -> Lease {
+    let ttl = milliseconds(term.ttl());
+    match age {
+        _ if term.resigned => Lease::Resigned,
+        // As long as a candidate waits.
+        Some(age) if age > ttl + ttl / 8 => Lease::Lapsed,
+        _ => Lease::Held,
+    }
+}
+
+fn collection(found: Surveyed, term: Option<&Term>, pins: &[&PinUse], now: i64) -> Collection {
+    let said = term.and_then(|term| term.complete.as_ref());
+    let complete = said.map(|said| said.time_of(&found.tenant, &found.name));
+    // The min time stands for an unknown one.
+    let complete = complete.filter(|time| *time != i64::MIN);
+    let used: Vec<&&PinUse> = pins.iter().filter(|used| found.folders.contains(&used.folder)).collect();
+    // A reader uses all partitions of a collection.
+    let readers = used.iter().filter(|used| found.folders.first() == Some(&used.folder)).count();
+    let oldest = used.iter().map(|used| used.manifest).min();
+    let min = used.iter().map(|used| used.seq).min();
+    let pinned = oldest.zip(min).map(|(manifest, seq)| Pinned {
+        readers: readers as u64,
+        manifest: version(manifest),
+        snapshot: seq.to_string(),
+    });
+    let (flushed, mut error) = match found.flushed {
+        Ok(flushed) => (Some(flushed), None),
+        Err(e) => (None, Some(e.to_string())),
+    };
+    let of = |get: fn(&Flushed) -> u64| flushed.as_ref().map(get);
+    let tail = match flushed.as_ref().and_then(|flushed| flushed.tail.as_ref()) {
+        None => None,
+        Some(Ok(tail)) => Some(Tail { entries: tail.entries, bytes: tail.bytes }),
+        Some(Err(e)) => {
+            error = Some(format!("its log: {e}"));
+            None
+        }
+    };
+    Collection {
+        partitions: flushed.as_ref().map(|_| found.folders.len() as u64),
+        manifest: of(|flushed| flushed.version).map(version),
+        epoch: of(|flushed| flushed.epoch),
+        position: flushed.as_ref().map(|flushed| flushed.position.clone()),
+        segments: of(|flushed| flushed.segments),
+        rows: of(|flushed| flushed.rows),
+        bytes: of(|flushed| flushed.bytes),
+        tail,
+        complete: complete.map(format_instant),
+        complete_age_ms: age(now, complete),
+        pinned,
+        tenant: found.tenant,
+        collection: found.name,
+        error,
+    }
+}
+
+fn reader(pin: &ReaderPin, now: i64) -> Reader {
+    // A pin names partitions.
+    let collections: BTreeSet<&str> = uses(pin).into_iter().flatten().map(PinUse::collection).collect();
+    Reader {
+        reader: pin.reader.clone(),
+        age_ms: age(now, pin.written),
+        counts: holds(now, pin.written, PIN_HELD),
+        collections: collections.len() as u64,
+        error: pin.uses.as_ref().err().map(ToString::to_string),
+    }
+}
+
+fn server(found: ServerSaid, now: i64) -> Server {
+    let (said, error) = match found.said {
+        Ok(bytes) => (Said::read(&bytes), None),
+        Err(error) => (Said::default(), Some(error.to_string())),
+    };
+    Server {
+        server: found.server,
+        role: said.role,
+        node: said.node,
+        address: said.address,
+        version: said.version,
+        age_ms: age(now, found.written),
+        counts: holds(now, found.written, SERVER_HELD),
+        load: said.load,
+        error,
+    }
+}
+
+/// What a pin names; `None`: it does not read.
+fn uses(pin: &ReaderPin) -> Option<&Vec<PinUse>> {
+    pin.uses.as_ref().ok()
+}
+
+/// Whether what was written then counts yet, if that is known.
+fn holds(now: i64, written: Option<i64>, held: Duration) -> Option<bool> {
+    age(now, written).map(|age| age <= milliseconds(held))
+}
+
+/// Milliseconds since a time, none of them less than 0: clocks of two machines differ.
+fn age(now: i64, since: Option<i64>) -> Option<i64> {
+    since.map(|since| (now.saturating_sub(since) / 1_000).max(0))
+}
+
+fn milliseconds(time: Duration) -> i64 {
+    i64::try_from(time.as_millis()).unwrap_or(i64::MAX / 2)
+}
+
+fn version(number: u64) -> String {
+    format!("{number:016x}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use meridian_store::bucket::{MemoryBucket, Peers};
+
+    #[derive(Debug)]
+    struct Nothing;
+
+    impl Means for Nothing {
+        fn streams(&self) -> Result<SharedLog, String> {
+            Err("no settings name its servers".to_owned())
+        }
+
+        fn reaches(&self, _: &str) -> bool {
+            false
+        }
+    }
+
+    fn term(resigned: bool) -> Term {
+        Term {
+            node: "owner-1".to_owned(),
+            process: 1,
+            address: "127.0.0.1:9".to_owned(),
+            epoch: 3,
+            ttl_ms: 3_000,
+            counter: 7,
+            resigned,
+            complete: None,
+        }
+    }
+
+    fn looker(bucket: &MemoryBucket) -> Looker {
+        let bucket: Arc<dyn Bucket> = Arc::new(bucket.clone());
+        Looker::new("memory", &bucket, &Seams::real(), Arc::new(Nothing))
+    }
+
+    #[test]
+    fn a_lease_is_held_for_as_long_as_a_candidate_waits() {
+        let looker = looker(&MemoryBucket::new());
+        let state = |resigned, age| lease(&term(resigned), age);
+        assert_eq!(state(false, Some(3_375)), Lease::Held);
+        assert_eq!(state(false, Some(3_376)), Lease::Lapsed);
+        assert_eq!(state(true, Some(1)), Lease::Resigned);
+        let lapsed = looker.owner(&term(false), Some(10_000));
+        assert_eq!((lapsed.expires_in_ms, lapsed.reachable), (Some(-7_000), None));
+        let held = looker.owner(&term(false), Some(1_000));
+        assert_eq!((held.expires_in_ms, held.reachable), (Some(2_000), Some(false)));
+    }
+
+    #[test]
+    fn ages_are_not_less_than_nothing() {
+        assert_eq!((age(5_000, Some(2_000)), age(5_000, Some(9_000)), age(5_000, None)), (Some(3), Some(0), None));
+        assert_eq!(version(0x100_0000_0001), "0000010000000001");
+    }
+
+    #[test]
+    fn a_reader_of_four_partitions_reads_one_collection() {
+        let one = |collection: &str, partition: u32| PinUse {
+            folder: format!("tenants/t/{collection}/p{partition}/00000000"),
+            manifest: 1,
+            seq: 1,
+        };
+        let uses = (0..4).map(|partition| one("ships", partition)).chain([one("quakes", 0)]).collect();
+        let pin = ReaderPin { reader: "a".to_owned(), written: None, uses: Ok(uses) };
+        assert_eq!(reader(&pin, 0).collections, 2);
+    }
+
+    #[test]
+    fn an_empty_bucket_is_told_from_one_whose_first_server_waits_for_an_owner() {
+        let bucket = MemoryBucket::new();
+        let looker = looker(&bucket);
+        assert!(looker.look().unwrap().empty);
+        let peers = Peers::new(Arc::new(bucket.clone()), &Seams::real());
+        let said = Said { role: Some("gateway".to_owned()), node: Some("gateway-1".to_owned()), ..Said::default() };
+        peers.say(&said.write()).unwrap();
+        let found = looker.look().unwrap();
+        assert!(!found.empty && found.owner.is_none());
+        assert_eq!(found.servers.len(), 1);
+        assert_eq!((&found.servers[0].role, &found.servers[0].error), (&said.role, &None));
+        let (name, _) = bucket.objects().remove(0);
+        bucket.harm(&name, Some(b"damaged".to_vec()));
+        let found = looker.look().unwrap();
+        assert_eq!(found.unreadable(), 1);
+        bucket.cut(true);
+        assert!(looker.look().is_err());
+    }
+}

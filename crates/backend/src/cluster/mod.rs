@@ -1,0 +1,195 @@
+//! A cluster as its bucket shows it: what `meridian cluster status` prints and `/admin/cluster` serves.
+//!
+//! The types are the document of both, so they serialise: names stay, and new ones may be added. `null` means not known. Times are RFC 3339,
+//! ages are in milliseconds. Manifests and snapshots are texts: their numbers exceed what JSON readers keep exactly.
+//!
+//! `look.rs` reads a bucket into it. `said.rs` is what servers say of themselves there.
+
+mod look;
+mod said;
+
+pub use look::{Looker, Means};
+pub use said::{Caches, Said, ServerLoad};
+
+use meridian_model::Positions;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// Grows when a name is removed or changes its meaning.
+const VERSION: u32 = 1;
+
+/// A cluster, at one moment.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct Cluster {
+    /// 1; another number if a name is removed or changes its meaning.
+    pub version: u32,
+    /// Time of the look.
+    pub time: String,
+    /// Address of the bucket.
+    pub bucket: String,
+    /// Nothing of a cluster is in the bucket: its address, or the prefix in it, may be wrong.
+    pub empty: bool,
+    /// Where the log of the collections is: `bucket` or `nats`.
+    pub log: String,
+    /// Why the log in NATS was not checked.
+    pub log_error: Option<String>,
+    /// The holder of the lease, or the last one; null before the first owner.
+    pub owner: Option<Owner>,
+    /// The collections, by tenant and name.
+    pub collections: Vec<Collection>,
+    /// Processes that only read the bucket, by their pins.
+    pub readers: Vec<Reader>,
+    /// Gateways and scan servers, as they say of themselves.
+    pub servers: Vec<Server>,
+}
+
+/// What the lease says of its holder.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct Owner {
+    /// Whether it still owns the collections.
+    pub state: Lease,
+    /// Its name.
+    pub node: String,
+    /// Host and port by which gateways reach it.
+    pub address: String,
+    /// Number of its term.
+    pub epoch: u64,
+    /// Length of the lease.
+    pub lease_ms: u64,
+    /// Time since the last renewal.
+    pub age_ms: Option<i64>,
+    /// Time until the lease ends without another renewal; less than 0: since then.
+    pub expires_in_ms: Option<i64>,
+    /// Whether it accepts connections of the process that looks; null unless it holds the lease.
+    pub reachable: Option<bool>,
+}
+
+/// The state of a lease.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(rename = "LeaseState")]
+pub enum Lease {
+    /// It was renewed in time.
+    Held,
+    /// It was not: a candidate takes it, if there is one.
+    Lapsed,
+    /// Its holder gave it up.
+    Resigned,
+}
+
+/// A collection.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(rename = "ClusterCollection")]
+pub struct Collection {
+    /// Its tenant.
+    pub tenant: String,
+    /// Its name.
+    pub collection: String,
+    /// Why a part of it is unreadable; then what that part says is null.
+    pub error: Option<String>,
+    /// Number of partitions.
+    pub partitions: Option<u64>,
+    /// Version of the newest manifest.
+    pub manifest: Option<String>,
+    /// Epoch of the manifest's writer.
+    pub epoch: Option<u64>,
+    /// Position up to which the segments have all writes; a list, of several partitions.
+    #[schemars(with = "Option<PositionDocument>")]
+    pub position: Option<Positions>,
+    /// Live segments.
+    pub segments: Option<u64>,
+    /// Rows of these segments, those included that were replaced or deleted.
+    pub rows: Option<u64>,
+    /// Bytes of these segments.
+    pub bytes: Option<u64>,
+    /// What the log holds that no manifest covers yet.
+    pub tail: Option<Tail>,
+    /// The segments have every write that was acknowledged before this time, according to the owner.
+    pub complete: Option<String>,
+    /// Time since then.
+    pub complete_age_ms: Option<i64>,
+    /// What readers use of it; null: none reads it.
+    pub pinned: Option<Pinned>,
+}
+
+/// A position, as [`Positions`] serialises.
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[schemars(rename = "Position")]
+#[expect(dead_code, reason = "it only describes")]
+enum PositionDocument {
+    /// Of one partition.
+    One(u64),
+    /// Of several partitions, in their order.
+    Several(Vec<u64>),
+}
+
+/// The part of a log that no manifest covers.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(rename = "LogTail")]
+pub struct Tail {
+    /// Objects, or messages.
+    pub entries: u64,
+    /// Bytes; of objects only.
+    pub bytes: Option<u64>,
+}
+
+/// What readers use of a collection.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct Pinned {
+    /// How many use it.
+    pub readers: u64,
+    /// Version of the oldest manifest in use.
+    pub manifest: String,
+    /// Min sequence number of a snapshot in use.
+    pub snapshot: String,
+}
+
+/// A process that only reads, by its pin.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(rename = "ClusterReader")]
+pub struct Reader {
+    /// A random number that the process has until it ends.
+    pub reader: String,
+    /// Age of its pin.
+    pub age_ms: Option<i64>,
+    /// Whether the pin still counts; null: its age is not known.
+    pub counts: Option<bool>,
+    /// Collections that it reads.
+    pub collections: u64,
+    /// Why its pin is unreadable.
+    pub error: Option<String>,
+}
+
+/// A gateway or a scan server, as it says of itself.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(rename = "ClusterServer")]
+pub struct Server {
+    /// A random number that the process has until it ends.
+    pub server: String,
+    /// `gateway` or `scan`; null if it does not say.
+    pub role: Option<String>,
+    /// Its name.
+    pub node: Option<String>,
+    /// Where it listens for clients.
+    pub address: Option<String>,
+    /// Its version of Meridian.
+    pub version: Option<String>,
+    /// Time since it said so; it does every 15 s at the latest.
+    pub age_ms: Option<i64>,
+    /// Whether it said so of late; null: the time is not known.
+    pub counts: Option<bool>,
+    /// Its work; null if it does not say.
+    pub load: Option<ServerLoad>,
+    /// Why what it says is unreadable.
+    pub error: Option<String>,
+}
+
+impl Cluster {
+    /// How many collections, pins and statements of servers are unreadable.
+    pub fn unreadable(&self) -> usize {
+        let collections = self.collections.iter().filter(|one| one.error.is_some()).count();
+        let readers = self.readers.iter().filter(|one| one.error.is_some()).count();
+        collections + readers + self.servers.iter().filter(|one| one.error.is_some()).count()
+    }
+}

@@ -1,0 +1,95 @@
+//! What a server that answers clients says of itself to the others, in the bucket of its cluster.
+
+use meridian_model::policy::part::Needs;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// A server's statement. It is written again while the server runs, and is a hint: nothing that is stored depends on it.
+///
+/// Members are optional, so that servers of two versions understand each other.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Said {
+    /// `gateway` or `scan`.
+    pub role: Option<String>,
+    /// Its name.
+    pub node: Option<String>,
+    /// Where it listens for clients.
+    pub address: Option<String>,
+    /// Its version of Meridian.
+    pub version: Option<String>,
+    /// Its work.
+    pub load: Option<ServerLoad>,
+    /// What it needs of the quotas of tenants.
+    pub needs: BTreeMap<String, Needs>,
+}
+
+/// The work of a server. Sums count from its start.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct ServerLoad {
+    /// Slots for requests that compute.
+    pub slots: u64,
+    /// Requests that hold one.
+    pub running: u64,
+    /// Requests that wait for one.
+    pub waiting: u64,
+    /// Requests that got none, in sum.
+    pub refused: u64,
+    /// Open connections.
+    pub connections: u64,
+    /// Its caches of blocks; null of a server that reads no segments.
+    pub caches: Option<Caches>,
+}
+
+/// What a server found in its caches of blocks, and what it fetched.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Caches {
+    /// Blocks that were found, in sum.
+    pub hits: u64,
+    /// Blocks that were fetched, in sum.
+    pub misses: u64,
+    /// Bytes that were fetched, in sum.
+    pub bytes_fetched: u64,
+}
+
+impl Caches {
+    /// The share of blocks that were found, in percent rounded down; `None` before the first one.
+    pub fn hit_percent(&self) -> Option<u64> {
+        let all = self.hits.saturating_add(self.misses);
+        (all > 0).then(|| (u128::from(self.hits) * 100 / u128::from(all)) as u64)
+    }
+}
+
+impl Said {
+    /// The statement as bytes.
+    pub fn write(&self) -> Vec<u8> {
+        // Numbers and names: this cannot fail.
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+
+    /// The statement in these bytes; empty where they hold none.
+    pub fn read(bytes: &[u8]) -> Said {
+        serde_json::from_slice(bytes).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_statement_is_read_back_and_what_is_none_says_nothing() {
+        let load =
+            ServerLoad { slots: 4, caches: Some(Caches { hits: 9, ..Caches::default() }), ..ServerLoad::default() };
+        let said = Said { role: Some("gateway".to_owned()), load: Some(load), ..Said::default() };
+        assert_eq!(Said::read(&said.write()), said);
+        // A later version says more; an earlier one named tenants only.
+        assert_eq!(Said::read(br#"{"role":"scan","more":{}}"#).role.as_deref(), Some("scan"));
+        for other in [&br#"{"harbour":{"streams":3}}"#[..], b"damaged", b"", br#"{"role":7}"#] {
+            assert_eq!(Said::read(other), Said::default());
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! What a look at a cluster needs beside its bucket: the log in NATS, and whether the owner accepts connections.
+
+use super::probe;
+use crate::config::Nats;
+use meridian_backend::cluster::Means;
+use meridian_store::SharedLog;
+use tokio::runtime::Handle;
+
+/// Connects to NATS and to owners.
+#[derive(Debug)]
+pub struct Connects {
+    /// How NATS is reached; `None`: no settings were named.
+    pub nats: Option<Nats>,
+    /// Where the calls run.
+    pub runtime: Handle,
+}
+
+impl Means for Connects {
+    #[cfg(feature = "nats")]
+    fn streams(&self) -> Result<SharedLog, String> {
+        let Some(nats) = &self.nats else {
+            return Err(
+                "where its servers are is in the settings of a process (cluster.nats.urls), and none were named \
+                        (--config)"
+                    .to_owned(),
+            );
+        };
+        let streams = meridian_nats::open_to_look(&nats.options(), &self.runtime).map_err(|e| e.to_string())?;
+        Ok(SharedLog::Streams { streams, accept_loss: false })
+    }
+
+    #[cfg(not(feature = "nats"))]
+    fn streams(&self) -> Result<SharedLog, String> {
+        Err("this program was built without the feature `nats`".to_owned())
+    }
+
+    fn reaches(&self, address: &str) -> bool {
+        probe::takes_connections(address)
+    }
+}

@@ -1,0 +1,157 @@
+//! What a server that answers clients says to the others of its cluster: what it is and does, and what it needs of the quotas of tenants.
+//!
+//! Quotas are divided by these needs, so it says them about once a second while a tenant has quotas. Otherwise it says every 15 s that it is
+//! there, for people: a store may bill each call.
+
+use super::blocking;
+use meridian_admission::Ledger;
+use meridian_api::AppState;
+use meridian_backend::cluster::{Caches, Said, ServerLoad};
+use meridian_model::policy::part::{Division, Needs};
+use meridian_store::StoreError;
+use meridian_store::bucket::{Peers, SERVER_HELD};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// How often a server says what it needs, and hears the others.
+const SAY: Duration = Duration::from_secs(1);
+/// Without quotas, a server speaks in one turn of so many.
+const SPEAKS: u64 = SERVER_HELD.as_secs() / 4;
+/// And removes what servers left that are gone in one turn of so many.
+const REMOVES: u64 = 8 * SPEAKS;
+/// Most tenants that a server names. It has no need of the quotas of the others then, which leaves it the equal part of them.
+const TENANTS_MAX: usize = 256;
+
+/// Speaks for as long as it runs.
+pub(in super::super) async fn tell(peers: Arc<Peers>, state: AppState, who: Said) {
+    for number in 0.. {
+        let (peers, state, who) = (peers.clone(), state.clone(), who.clone());
+        let turn = move || turn(&peers, &state.registry.ledgers(), number, || Said { load: Some(load(&state)), ..who });
+        match blocking("speaking to other servers", turn).await {
+            Ok(Ok(())) => {}
+            // The parts stay as they are.
+            Ok(Err(error)) => tracing::warn!(%error, "what other servers need of quotas is not known: trying again"),
+            Err(failure) => tracing::error!("{failure}"),
+        }
+        tokio::time::sleep(SAY).await;
+    }
+}
+
+/// What this server does.
+fn load(state: &AppState) -> ServerLoad {
+    let counts = state.gate.counts();
+    // A gateway reads no segments: its collections would be asked of the owner.
+    let caches = state.backend.follows().then(|| {
+        let mut sum = Caches::default();
+        for collection in state.all_collections().unwrap_or_default() {
+            let stats = collection.stats();
+            sum.hits += stats.cache_hits;
+            sum.misses += stats.cache_misses;
+            sum.bytes_fetched += stats.bytes_read;
+        }
+        sum
+    });
+    ServerLoad {
+        slots: counts.slots as u64,
+        running: counts.running as u64,
+        waiting: counts.waiting as u64,
+        refused: state.gate.refused(),
+        connections: state.metrics.connections_open.load(Ordering::Relaxed) as u64,
+        caches,
+    }
+}
+
+/// One turn, of this number. With quotas it says what this server needs of them, and takes its parts.
+fn turn(peers: &Peers, ledgers: &[Arc<Ledger>], number: u64, who: impl FnOnce() -> Said) -> Result<(), StoreError> {
+    let limited: Vec<&Arc<Ledger>> = ledgers.iter().filter(|ledger| ledger.is_limited()).collect();
+    if limited.is_empty() {
+        return match number {
+            n if n % REMOVES == SPEAKS => peers.tell(&who().write()).map(drop),
+            n if n % SPEAKS == 0 => peers.say(&who().write()),
+            _ => Ok(()),
+        };
+    }
+    let needs = limited.iter().map(|ledger| (ledger.tenant().to_string(), ledger.needs()));
+    let needs = needs.filter(|(_, needs)| !needs.is_empty()).take(TENANTS_MAX).collect();
+    let mine = Said { needs, ..who() };
+    let others: Vec<Said> = peers.tell(&mine.write())?.iter().map(|said| Said::read(said)).collect();
+    let nothing = Needs::default();
+    for ledger in limited {
+        let of = |said: &'_ Said| -> Needs { said.needs.get(&**ledger.tenant()).unwrap_or(&nothing).clone() };
+        let theirs: Vec<Needs> = others.iter().map(of).collect();
+        ledger.divide(Division::among(&of(&mine), theirs.iter().map(Some)));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use meridian_model::policy::quota::{Quota, Quotas};
+    use meridian_store::bucket::{Bucket, MemoryBucket};
+    use meridian_store::seams::Seams;
+
+    const LIMIT: u64 = 800;
+
+    struct Server(Peers, Vec<Arc<Ledger>>);
+
+    impl Server {
+        fn new(bucket: &Arc<dyn Bucket>) -> Server {
+            let ledgers = ["busy", "idle", "free"].map(|tenant| Arc::new(Ledger::new(tenant)));
+            let mut quotas = Quotas::default();
+            quotas.set(Quota::EventsPerSecond, Some(LIMIT)).unwrap();
+            ledgers[..2].iter().for_each(|ledger| ledger.set(1, &quotas));
+            Server(Peers::new(bucket.clone(), &Seams::real()), ledgers.to_vec())
+        }
+
+        fn turn(&self, used: u64) {
+            self.1[0].charge(Quota::EventsPerSecond, used);
+            turn(&self.0, &self.1, 1, Said::default).unwrap();
+        }
+
+        /// Its parts of the quotas of the tenants.
+        fn parts(&self) -> [Option<u64>; 3] {
+            [0, 1, 2].map(|at: usize| self.1[at].limit(Quota::EventsPerSecond))
+        }
+    }
+
+    #[test]
+    fn two_servers_share_a_quota_by_need_and_one_has_all_of_it() {
+        let memory = MemoryBucket::new();
+        let bucket: Arc<dyn Bucket> = Arc::new(memory.clone());
+        let (one, two) = (Server::new(&bucket), Server::new(&bucket));
+        one.turn(100);
+        assert_eq!(one.parts(), [Some(LIMIT), Some(LIMIT), None], "it is alone");
+        two.turn(0);
+        assert_eq!(two.parts(), [Some(100), Some(400), None]);
+        one.turn(300);
+        assert_eq!(one.parts(), [Some(700), Some(400), None]);
+        two.turn(100);
+        assert_eq!(two.parts(), [Some(250), Some(400), None]);
+        one.0.leave();
+        two.turn(10);
+        assert_eq!(two.parts(), [Some(LIMIT), Some(LIMIT), None], "it is alone again");
+    }
+
+    #[test]
+    fn without_quotas_a_server_says_that_it_is_there_now_and_then() {
+        let memory = MemoryBucket::new();
+        let bucket: Arc<dyn Bucket> = Arc::new(memory.clone());
+        let (one, two) = (Server::new(&bucket), Server::new(&bucket));
+        two.turn(0);
+        for server in [&one, &two] {
+            server.1.iter().for_each(|ledger| ledger.set(1, &Quotas::default()));
+        }
+        let mut spoke = Vec::new();
+        for number in 0..2 * REMOVES {
+            let said = || {
+                spoke.push(number);
+                Said { role: Some("gateway".to_owned()), ..Said::default() }
+            };
+            turn(&one.0, &one.1, number, said).unwrap();
+        }
+        assert!(spoke.iter().copied().eq((0..2 * REMOVES).step_by(SPEAKS as usize)), "{spoke:?}");
+        assert_eq!(memory.objects().len(), 2, "each has one object");
+    }
+}
