@@ -13,6 +13,7 @@ mod images;
 mod memory;
 mod nats;
 mod observe;
+mod roles;
 mod s3;
 mod search;
 mod server;
@@ -30,6 +31,8 @@ use meridian_federation::provider::shipped;
 use meridian_federation::{Classifier, ImageSettings};
 use meridian_store::{Durability, Options};
 pub use observe::Traces;
+#[cfg(feature = "cluster")]
+pub use roles::Roles;
 #[cfg(feature = "cluster")]
 pub use s3::S3;
 use setting::Setting;
@@ -124,6 +127,7 @@ fn all() -> impl Iterator<Item = &'static Setting> {
         images::SETTINGS,
         observe::SETTINGS,
         cluster::SETTINGS,
+        roles::SETTINGS,
         nats::SETTINGS,
         s3::SETTINGS,
     ]
@@ -357,6 +361,8 @@ mod tests {
             ("[tls]\nhandshake_timeout = \"0s\"", ["tls.handshake_timeout", "outside"]),
             ("[access]\nissuers = 1", ["access.issuers", "[[access.issuers]]"]),
             ("[[access.issuers]]\nname = \"a\"", ["access.issuers", "issuer 1"]),
+            ("[cluster.tls]\nnames = [\"10.0.0.7\"]", ["cluster.tls.names", "spiffe://"]),
+            ("[cluster.tls]\nallow_plain = 1", ["cluster.tls.allow_plain", "true or false"]),
             ("[store", ["line 1", "store"]),
         ] {
             let error = Config::parse(text).err().unwrap();

@@ -9,7 +9,7 @@ use crate::output::say;
 use crate::traces;
 use crate::units;
 use meridian_admission::identity::Fault;
-use meridian_api::{AppState, HostName, Hosts, Listeners};
+use meridian_api::{AppState, HostName, Hosts, Listeners, Tls};
 use meridian_backend::Backend;
 use meridian_store::bucket::Peers;
 use meridian_store::seams::Seams;
@@ -24,7 +24,7 @@ const FIRST_TOKEN: &str = "meridian token create --role operator";
 
 /// Where clients come in: bound before anything slow begins, so that a wrong address is reported at once.
 pub(super) struct Doors {
-    certificates: Option<Certificates>,
+    certificates: Option<Certificates<Tls>>,
     listener: TcpListener,
     /// Arrow Flight, with its address.
     flight: Option<(TcpListener, SocketAddr)>,

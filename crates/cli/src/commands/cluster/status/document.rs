@@ -41,8 +41,10 @@ pub(super) struct Owner {
     pub(super) age_ms: Option<i64>,
     /// Until the lease ends unless it is renewed; less than 0: since then.
     pub(super) expires_in_ms: Option<i64>,
-    /// Whether it takes connections; not asked of one that does not hold the lease.
+    /// Whether it answers; not asked of one that does not hold the lease.
     pub(super) reachable: Option<bool>,
+    /// Why it does not answer.
+    pub(super) reason: Option<String>,
 }
 
 /// The state of a lease.

@@ -6,7 +6,9 @@ use super::document::{Collection, Document, Lease, Owner, Pinned, Process, Reade
 use super::nodes_of;
 use crate::config::{Config, S3};
 use crate::failure::Failure;
+use crate::roles;
 use jiff::Timestamp;
+use meridian_remote::RoleTls;
 use meridian_store::bucket::{Flushed, PIN_HELD, PinUse, ReaderPin, Survey, Surveyed};
 use meridian_store::seams::Seams;
 use meridian_store::{SharedLog, StoreError, Term};
@@ -23,6 +25,8 @@ pub(super) struct Looker {
     seams: Seams,
     survey: Survey,
     runtime: Handle,
+    /// TLS between roles, where the settings have it.
+    tls: Option<RoleTls>,
     /// The log in NATS, once it is connected to.
     streams: Option<SharedLog>,
 }
@@ -36,6 +40,8 @@ impl Looker {
         runtime: &Handle,
     ) -> Result<Looker, Failure> {
         let seams = Seams::real();
+        let tls = config.as_ref().map(|config| roles::open(&config.cluster.tls, None)).transpose()?.flatten();
+        let tls = tls.map(|certificates| certificates.tls());
         let s3 = config.as_ref().map_or_else(S3::default, |config| config.cluster.s3.clone()).options();
         let opened = meridian_bucket::open_to_look(bucket, &s3, runtime).map_err(|e| match e {
             StoreError::Invalid(what) => Failure::Usage(format!("--bucket {bucket}: {what}")),
@@ -43,7 +49,7 @@ impl Looker {
         })?;
         let survey = Survey::new(&opened, &seams);
         let bucket = bucket.to_owned();
-        Ok(Looker { bucket, folder, config, seams, survey, runtime: runtime.clone(), streams: None })
+        Ok(Looker { bucket, folder, config, seams, survey, runtime: runtime.clone(), tls, streams: None })
     }
 
     /// What there is now.
@@ -63,6 +69,10 @@ impl Looker {
         let collections = self.survey.collections(log.as_ref())?;
         let pins = self.survey.readers()?;
         found.owner = term.as_ref().map(|(term, written)| owner(term, age(now, *written)));
+        if let Some(owner) = found.owner.as_mut().filter(|owner| owner.state == Lease::Held) {
+            let answers = self.runtime.block_on(probe::answers(&owner.address, self.tls.as_ref()));
+            (owner.reachable, owner.reason) = (Some(answers.is_ok()), answers.err().map(|error| error.to_string()));
+        }
         let counted: Vec<&PinUse> =
             pins.iter().filter(|pin| counts(now, pin) != Some(false)).filter_map(uses).flatten().collect();
         let term = term.as_ref().map(|(term, _)| term);
@@ -111,7 +121,8 @@ fn owner(term: &Term, age: Option<i64>) -> Owner {
         lease_ms: term.ttl_ms,
         age_ms: age,
         expires_in_ms: age.filter(|_| state != Lease::Resigned).map(|age| ttl - age),
-        reachable: (state == Lease::Held).then(|| probe::takes_connections(&term.address)),
+        reachable: None,
+        reason: None,
     }
 }
 
@@ -222,7 +233,6 @@ mod tests {
         Term {
             node: "owner-1".to_owned(),
             process: 1,
-            // Nothing listens there.
             address: "127.0.0.1:9".to_owned(),
             epoch: 3,
             ttl_ms: 3_000,
@@ -239,9 +249,8 @@ mod tests {
         assert_eq!(state(false, Some(3_376)), Lease::Lapsed);
         assert_eq!(state(true, Some(1)), Lease::Resigned);
         let lapsed = owner(&term(false), Some(10_000));
-        assert_eq!((lapsed.expires_in_ms, lapsed.reachable), (Some(-7_000), None));
-        let held = owner(&term(false), Some(1_000));
-        assert_eq!((held.expires_in_ms, held.reachable), (Some(2_000), Some(false)));
+        assert_eq!(lapsed.expires_in_ms, Some(-7_000));
+        assert_eq!(owner(&term(false), Some(1_000)).expires_in_ms, Some(2_000));
     }
 
     #[test]
