@@ -41,7 +41,9 @@ impl Roles {
             }
             (_, None, _) => return wrong("cluster.tls.key: expected the file of the key of cluster.tls.cert"),
             (.., None) => {
-                return wrong("cluster.tls.ca: expected the file with the certificates of the authorities of all roles");
+                return wrong(
+                    "cluster.tls.ca: expected the file with the certificates of the authorities of all roles",
+                );
             }
         };
         if self.allow_plain {

@@ -199,8 +199,8 @@ impl Link {
             return Ok(Asked { client: client.clone(), process: owner.process });
         }
         let address = &owner.address;
-        let uri = if address.contains("://") { address.clone() } else { format!("http://{address}") };
-        let endpoint = Endpoint::from_shared(uri)
+        // Also over TLS, which is below: tonic knows the scheme https for TLS of its own alone.
+        let endpoint = Endpoint::from_shared(format!("http://{address}"))
             .map_err(|e| Fault::Unavailable(format!("the owner's address {address:?} is none: {e}")))?
             .connect_timeout(CONNECT)
             .tcp_nodelay(true)
