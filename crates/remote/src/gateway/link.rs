@@ -210,12 +210,8 @@ impl Link {
             .initial_stream_window_size(WINDOW_BYTES)
             .initial_connection_window_size(CONNECTION_WINDOW_BYTES);
         let _engine = self.engine.1.enter();
-        let channel = tls::channel(&endpoint, address, &self.options.security).map_err(|tls::Unprotected| {
-            Fault::Unavailable(format!(
-                "the owner of the data at {address} cannot be called: it is on another machine, and this process has no certificate: \
-                 set cluster.tls.cert, key and ca, or cluster.tls.allow_plain = true in a private network"
-            ))
-        })?;
+        let channel = tls::channel(&endpoint, address, &self.options.security)
+            .map_err(|why| Fault::Unavailable(format!("the owner of the data at {address} cannot be called: {why}")))?;
         let made = FlightServiceClient::new(channel)
             .max_decoding_message_size(MESSAGE_BYTES_MAX)
             .max_encoding_message_size(MESSAGE_BYTES_MAX);

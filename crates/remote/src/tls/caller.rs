@@ -33,6 +33,15 @@ impl std::error::Error for Refused {}
 #[derive(Debug)]
 pub(crate) struct Unprotected;
 
+impl fmt::Display for Unprotected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(
+            "it is on another machine, and this process has no certificate: set cluster.tls.cert, key and ca, or \
+             cluster.tls.allow_plain = true in a private network",
+        )
+    }
+}
+
 /// The channel of an endpoint, connected when it is first used.
 pub(crate) fn channel(endpoint: &Endpoint, address: &str, security: &Security) -> Result<Channel, Unprotected> {
     match security {

@@ -7,7 +7,7 @@ mod caller;
 mod refusal;
 mod server;
 
-pub(crate) use caller::{Unprotected, channel, refusal_of};
+pub(crate) use caller::{channel, refusal_of};
 pub(crate) use server::incoming;
 
 use meridian_model::policy::names::NamePattern;
