@@ -5,6 +5,7 @@ Every reference must lead somewhere, and every limit must fit the settings. At l
 answers their probes.
 """
 
+import functools
 import json
 import pathlib
 import re
@@ -34,6 +35,8 @@ FLUSH_SECONDS = 30
 MEMORY_MIN = 1 << 30
 # Of a start, in the last step.
 START_SECONDS = 30
+# What the certificate of the manifests is for, as the guide has it made.
+TLS_NAMES = re.search(r"certificates\.sh \S+ meridian '(\S+)'", (ROOT / "docs" / "deploy.md").read_text())[1]
 
 problems = []
 
@@ -228,7 +231,8 @@ def pod_of(where, spec, known, user):
     mounts = {mount["name"]: mount for mount in container["volumeMounts"]}
     expect(volumes.keys() == mounts.keys(), f"{where}: volumes {sorted(volumes)}, mounts {sorted(mounts)}")
     for volume in volumes.values():
-        for key, kind, name in [("configMap", "ConfigMap", "name"), ("persistentVolumeClaim", "PersistentVolumeClaim", "claimName")]:
+        kinds = [("configMap", "ConfigMap", "name"), ("persistentVolumeClaim", "PersistentVolumeClaim", "claimName"), ("secret", "Secret", "secretName")]
+        for key, kind, name in kinds:
             if key in volume:
                 expect((kind, volume[key][name]) in known, f"{where}: there is no {kind} {volume[key][name]}")
     # What the profile `restricted` of the namespace asks for, and a root that nobody writes.
@@ -269,7 +273,9 @@ def kubernetes(first, user):
     expect(image["newTag"] == version(), f"kustomization.yaml: {built}: this is {version()}")
     [generated] = kustomization["configMapGenerator"]
     [settings] = [there / file for file in generated["files"]]
+    made = re.findall(r"kubectl -n (\S+) create secret generic (\S+)", (ROOT / "docs" / "deploy.md").read_text())
     known = {(m["kind"], m["metadata"]["name"]): m for m in manifests} | {("ConfigMap", generated["name"]): None}
+    known |= {("Secret", name): None for of, name in made if of == kustomization["namespace"]}
     of_kind = lambda kind: [m for m in manifests if m["kind"] == kind]
     [namespace] = of_kind("Namespace")
     expect(kustomization["namespace"] == namespace["metadata"]["name"] == job["metadata"]["namespace"], "kustomization.yaml: namespace")
@@ -284,14 +290,16 @@ def kubernetes(first, user):
         expect(container["image"] == image["name"], f"{name}: image {container['image']}")
         pause = container.get("lifecycle", {}).get("preStop", {}).get("sleep", {}).get("seconds", 0)
         stop, memory = spec["terminationGracePeriodSeconds"] - pause, size(container["resources"]["limits"]["memory"])
-        env = {variable["name"] for variable in container.get("env", [])}
+        env = {variable["name"]: variable["valueFrom"]["fieldRef"]["fieldPath"] for variable in container.get("env", [])}
         used = set(re.findall(r"\$\((\w+)\)", " ".join(container["args"])))
-        expect(used == env, f"{name}: variables {env}, used {used}")
-        words = first + [re.sub(r"\$\(\w+\)", "127.0.0.1", word) for word in container["args"]]
+        expect(used == env.keys(), f"{name}: variables {env}, used {used}")
+        fields = {"metadata.name": f"{name}-0"}
+        words = first + [re.sub(r"\$\((\w+)\)", lambda found: fields[env[found[1]]], word) for word in container["args"]]
         shown = server(name, words, settings, stop, memory, writable)
         if shown is None:
             continue
         role = shown["server"]["role"]
+        roles_tls(name, role, shown["cluster"], container, namespace["metadata"]["name"])
         expect(labels["app.kubernetes.io/component"] == role, f"{name}: labels {labels} of role {role}")
         of_clients = {"http": shown["server"]["listen"], "monitor": shown["metrics"]["listen"]}
         listened = {"flight": shown["cluster"]["flight"]} if role == "owner" else of_clients
@@ -328,6 +336,18 @@ def kubernetes(first, user):
     expect({m["spec"]["accessModes"][0] for m in of_kind("PersistentVolumeClaim")} == {"ReadWriteMany"}, "bucket.yaml: accessModes")
     network(of_kind("NetworkPolicy"), servers, taken)
     return servers, settings, container["args"]
+
+
+def roles_tls(where, role, cluster, container, namespace):
+    """Checks that an owner and a gateway have certificates, and that the guide's are for the name of the owner."""
+    mounts = [mount["mountPath"] for mount in container["volumeMounts"]]
+    files = [cluster["tls"][name] for name in ["cert", "key", "ca"]]
+    has = all(any(pathlib.Path(file).is_relative_to(place) for place in mounts) for file in files)
+    expect(has or role == "scan", f"{where}: {files}: its mounts are {mounts}")
+    if role == "owner":
+        host = cluster["flight_advertise"].rpartition(":")[0]
+        expect(host == f"{where}-0.{where}.{namespace}.svc", f"{where}: --flight-advertise {host}: the service gives it another name")
+        expect(TLS_NAMES == f"DNS:*.{where}.{namespace}.svc", f"docs/deploy.md: a certificate for {TLS_NAMES}: the owner is {host}")
 
 
 def network(policies, servers, taken):
@@ -368,8 +388,12 @@ def status(url):
 
 def cluster(folder, servers, settings, first_token):
     """Runs the manifests' command lines on this machine, with other ports and below `folder`, and asks their probes."""
-    here = lambda text: str(text).replace("/var/lib/meridian", str(folder / "state"))
+    moved = {"/var/lib/meridian": folder / "state", "/etc/meridian-tls": folder / "tls", "0.0.0.0": "127.0.0.1"}
+    here = lambda text: functools.reduce(lambda text, of: text.replace(of[0], str(of[1])), moved.items(), str(text))
     (folder / "state").mkdir()
+    # No service names the owner here.
+    done = run(DEPLOY / "certificates.sh", folder / "tls", "tls", f"{TLS_NAMES},DNS:localhost")
+    expect(done.returncode == 0, f"certificates.sh: {done.stderr}")
     done = run(MERIDIAN, *map(here, first_token))
     expect(done.returncode == 0, f"first-token.yaml: {done.stderr}")
     running, asked = {}, []
@@ -379,11 +403,12 @@ def cluster(folder, servers, settings, first_token):
             text, at = here(settings.read_text()), {}
             for name, number in ports.items():
                 at[name] = free_port()
-                text = text.replace(f"0.0.0.0:{number}", f"127.0.0.1:{at[name]}")
+                text = text.replace(f"127.0.0.1:{number}", f"127.0.0.1:{at[name]}")
                 words = [word.replace(f":{number}", f":{at[name]}") for word in words]
             file = folder / f"{role}.toml"
             file.write_text(text.replace("/state/data", f"/state/{role}"))
             words = [file if word.endswith(".toml") else here(word) for word in words[1:]]
+            words = [re.sub(r"^meridian-owner-0\.[^:]+", "localhost", str(word)) for word in words]
             log = open(folder / f"{role}.log", "w")
             running[role] = subprocess.Popen([MERIDIAN, *words], stdout=log, stderr=log)
             asked += [(role, f"http://127.0.0.1:{at['monitor']}{path}") for path in sorted(paths)]

@@ -1,7 +1,7 @@
-//! The server's certificate and key: two files, read at start and again when they change.
+//! Certificates of this process: files, read at start and again when they change.
 //!
-//! Programs that renew certificates write the two files in sequence, or replace a link. So the files are compared by
-//! content, every few seconds. A pair that does not match is tried again when it changes.
+//! Programs that renew certificates write the files in sequence, or replace a link. So the files are compared by
+//! content, every few seconds. Files that do not match are tried again when one changes.
 
 use crate::failure::Failure;
 use jiff::Timestamp;
@@ -18,7 +18,7 @@ const REMIND_INTERVAL: Duration = Duration::from_secs(24 * 60 * 60);
 /// How long before a certificate's expiry the warnings begin.
 const SOON: i64 = 14 * 24 * 60 * 60;
 
-/// Where certificate and key are.
+/// Where certificate and key of the server are, which it shows to clients.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TlsFiles {
     /// The certificate and those of the authorities between, in PEM.
@@ -27,25 +27,12 @@ pub struct TlsFiles {
     pub key: Option<PathBuf>,
 }
 
-/// The files of one server and what was read from them last.
-pub struct Certificates {
-    tls: Tls,
-    certificate: PathBuf,
-    key: PathBuf,
-    /// Certificate and key as last read, matching or not.
-    last: Pair,
-    not_after: Option<i64>,
-}
-
-/// The content of certificate and key.
-type Pair = (Vec<u8>, Vec<u8>);
-
 impl TlsFiles {
     /// Reads the files; `None` if none are configured.
     ///
     /// # Errors
     /// With the file and its error.
-    pub fn open(&self) -> Result<Option<Certificates>, Failure> {
+    pub fn open(&self) -> Result<Option<Certificates<Tls>>, Failure> {
         let (certificate, key) = match (&self.certificate, &self.key) {
             (None, None) => return Ok(None),
             (Some(certificate), Some(key)) => (certificate.clone(), key.clone()),
@@ -60,18 +47,73 @@ impl TlsFiles {
                 ));
             }
         };
-        // At the start a bad file is an error. Later the certificate in use stays, as `read_again` decides.
-        let last = read(&certificate, &key).map_err(Failure::Usage)?;
-        let pair = parse(&certificate, &key, &last).map_err(Failure::Usage)?;
-        let not_after = pair.not_after();
-        let tls = Tls::new(pair).map_err(|e| Failure::Refused(format!("TLS cannot be set up: {e}")))?;
-        Ok(Some(Certificates { tls, certificate, key, last, not_after }))
+        Certificates::open(Files { certificate, key, authorities: None }, |certificate, _| {
+            Tls::new(certificate).map_err(|e| format!("TLS cannot be set up: {e}"))
+        })
+        .map(Some)
     }
 }
 
-impl Certificates {
+/// Files of one identity.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Files {
+    /// The certificate and those of the authorities between, in PEM.
+    pub certificate: PathBuf,
+    /// The private key, in PEM, without a passphrase.
+    pub key: PathBuf,
+    /// Certificates of the authorities that sign for peers, in PEM, where peers show certificates.
+    pub authorities: Option<PathBuf>,
+}
+
+/// The content of [`Files`].
+#[derive(Debug, PartialEq, Eq)]
+struct Content {
+    certificate: Vec<u8>,
+    key: Vec<u8>,
+    /// Empty where no file has them.
+    authorities: Vec<u8>,
+}
+
+/// TLS whose certificate can change while connections are open.
+pub trait Renew: Clone + Send + 'static {
+    /// Uses a certificate, and the authorities of peers as PEM, for new connections.
+    ///
+    /// # Errors
+    /// Why not, with the file; then nothing has changed.
+    fn renew(&self, certificate: Certificate, authorities: &[u8], files: &Files) -> Result<(), String>;
+}
+
+impl Renew for Tls {
+    fn renew(&self, certificate: Certificate, _: &[u8], _: &Files) -> Result<(), String> {
+        self.replace(certificate);
+        Ok(())
+    }
+}
+
+/// The files of one identity, what was read from them last, and the TLS that uses it.
+pub struct Certificates<T> {
+    tls: T,
+    files: Files,
+    /// As last read, matching or not.
+    last: Content,
+    not_after: Option<i64>,
+}
+
+impl<T: Renew> Certificates<T> {
+    /// Reads the files, and makes TLS of the certificate and the authorities of peers.
+    ///
+    /// # Errors
+    /// With the file and its error: at the start a bad file is an error. Later the certificate in use stays, as `read_again` decides.
+    pub fn open(files: Files, make: impl FnOnce(Certificate, &[u8]) -> Result<T, String>) -> Result<Self, Failure> {
+        let last = files.read().map_err(Failure::Usage)?;
+        let certificate = files.parse(&last).map_err(Failure::Usage)?;
+        let not_after = certificate.not_after();
+        let tls = make(certificate, &last.authorities).map_err(Failure::Usage)?;
+        Ok(Certificates { tls, files, last, not_after })
+    }
+
     /// TLS with the certificate, and with every later one.
-    pub fn tls(&self) -> Tls {
+    pub fn tls(&self) -> T {
         self.tls.clone()
     }
 
@@ -80,9 +122,9 @@ impl Certificates {
         let not_after = self.not_after?;
         let now = Timestamp::now().as_second();
         let when = Timestamp::from_second(not_after).map_or_else(|_| not_after.to_string(), |at| at.to_string());
-        let file = self.certificate.display();
+        let file = self.files.certificate.display();
         match not_after - now {
-            ..=0 => Some(format!("{file}: the certificate expired at {when}: clients will refuse it")),
+            ..=0 => Some(format!("{file}: the certificate expired at {when}: others will refuse it")),
             1..=SOON => Some(format!("{file}: the certificate expires at {when}")),
             _ => None,
         }
@@ -124,26 +166,29 @@ impl Certificates {
     }
 
     /// Uses the files' content if it is new and matches. Otherwise the certificate stays.
-    fn read_again(mut self, asked: bool) -> Certificates {
-        let read = read(&self.certificate, &self.key);
+    fn read_again(mut self, asked: bool) -> Self {
+        let file = self.files.certificate.display().to_string();
+        let read = self.files.read();
         // By content, not by time: a renewed file may have an older time, and a link has its target's.
-        if read.as_ref().is_ok_and(|pair| *pair == self.last) {
+        if read.as_ref().is_ok_and(|content| *content == self.last) {
             if asked {
-                tracing::info!("the certificate and its key have not changed");
+                tracing::info!(file, "the certificate and its key have not changed");
             }
             return self;
         }
-        let parsed = read.and_then(|pair| {
-            let parsed = parse(&self.certificate, &self.key, &pair);
+        let used = read.and_then(|content| {
+            let used = self.files.parse(&content).and_then(|certificate| {
+                let not_after = certificate.not_after();
+                self.tls.renew(certificate, &content.authorities, &self.files).map(|()| not_after)
+            });
             // Reported once, however often it is read.
-            self.last = pair;
-            parsed
+            self.last = content;
+            used
         });
-        match parsed {
-            Ok(certificate) => {
-                self.not_after = certificate.not_after();
-                self.tls.replace(certificate);
-                tracing::info!(file = %self.certificate.display(), "a new certificate is in use");
+        match used {
+            Ok(not_after) => {
+                self.not_after = not_after;
+                tracing::info!(file, "a new certificate is in use");
                 self.remind();
             }
             // The server must not stop serving because a renewal is half done: the next change is read again.
@@ -153,17 +198,23 @@ impl Certificates {
     }
 }
 
-fn read(certificate: &Path, key: &Path) -> Result<Pair, String> {
-    let content = |file: &Path| std::fs::read(file).map_err(|e| format!("{}: cannot be read: {e}", file.display()));
-    Ok((content(certificate)?, content(key)?))
-}
+impl Files {
+    fn read(&self) -> Result<Content, String> {
+        let content = |file: &Path| std::fs::read(file).map_err(|e| format!("{}: cannot be read: {e}", file.display()));
+        Ok(Content {
+            certificate: content(&self.certificate)?,
+            key: content(&self.key)?,
+            authorities: self.authorities.as_deref().map(content).transpose()?.unwrap_or_default(),
+        })
+    }
 
-fn parse(certificate: &Path, key: &Path, (chain, secret): &Pair) -> Result<Certificate, String> {
-    Certificate::of_pem(chain, secret).map_err(|fault| {
-        let file = match &fault {
-            CertificateFault::Certificate(_) => certificate,
-            CertificateFault::Key(_) => key,
-        };
-        format!("{}: {fault}", file.display())
-    })
+    fn parse(&self, content: &Content) -> Result<Certificate, String> {
+        Certificate::of_pem(&content.certificate, &content.key).map_err(|fault| {
+            let file = match &fault {
+                CertificateFault::Certificate(_) => &self.certificate,
+                CertificateFault::Key(_) => &self.key,
+            };
+            format!("{}: {fault}", file.display())
+        })
+    }
 }

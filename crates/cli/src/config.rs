@@ -13,6 +13,7 @@ mod images;
 mod memory;
 mod nats;
 mod observe;
+mod roles;
 mod s3;
 mod search;
 mod server;
@@ -32,6 +33,8 @@ use meridian_store::{Durability, Options};
 #[cfg(feature = "cluster")]
 pub use nats::Nats;
 pub use observe::Traces;
+#[cfg(feature = "cluster")]
+pub use roles::Roles;
 #[cfg(feature = "cluster")]
 pub use s3::S3;
 use setting::Setting;
@@ -126,6 +129,7 @@ fn all() -> impl Iterator<Item = &'static Setting> {
         images::SETTINGS,
         observe::SETTINGS,
         cluster::SETTINGS,
+        roles::SETTINGS,
         nats::SETTINGS,
         s3::SETTINGS,
     ]
@@ -359,6 +363,8 @@ mod tests {
             ("[tls]\nhandshake_timeout = \"0s\"", ["tls.handshake_timeout", "outside"]),
             ("[access]\nissuers = 1", ["access.issuers", "[[access.issuers]]"]),
             ("[[access.issuers]]\nname = \"a\"", ["access.issuers", "issuer 1"]),
+            ("[cluster.tls]\nnames = [\"10.0.0.7\"]", ["cluster.tls.names", "spiffe://"]),
+            ("[cluster.tls]\nallow_plain = 1", ["cluster.tls.allow_plain", "true or false"]),
             ("[store", ["line 1", "store"]),
         ] {
             let error = Config::parse(text).err().unwrap();

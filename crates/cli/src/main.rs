@@ -20,6 +20,8 @@ mod log;
 mod machine;
 mod output;
 mod response;
+#[cfg(feature = "cluster")]
+mod roles;
 mod schema_arg;
 mod table;
 mod traces;

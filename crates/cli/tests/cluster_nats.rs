@@ -9,6 +9,7 @@ use common::nats::Nats;
 use common::owners::{Cluster, answered};
 use common::up::Up;
 use common::{PATIENCE, Random, command, meridian, send};
+use serde_json::{Value, json};
 use std::io::{BufRead as _, BufReader};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt as _;
@@ -140,4 +141,42 @@ fn a_cluster_for_trial_has_its_log_in_three_servers() {
     up.stop("TERM");
     let at = folder.path().display().to_string();
     meridian(&["cluster", "up", "--nodes", "1", "--dir", &at]).ended(2).says(&["their number stays: expected 3"]);
+}
+
+#[test]
+fn a_cluster_for_trial_shows_nats_certificates() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = common::nats::program().display().to_string();
+    // Three servers, which show each other certificates as well.
+    let up = Up::start(folder.path(), 3, &["--log", "nats", "--tls", "--nats-server", &program]);
+    meridian(&["create", "events", "--schema", SPEC, "--url", &up.url]).ended(0);
+    up.write(&Batches::default(), "b1");
+    up.of("gateway").iter().for_each(|gateway| up.finds(gateway, 1));
+    let status = up.becomes("flushed", |status| status["collections"][0]["tail"]["entries"] == 0);
+    assert_eq!((&status["owner"]["reachable"], &status["log_error"]), (&json!(true), &Value::Null));
+    let server = up.of("log")[0]["address"].as_str().unwrap().to_owned();
+    let mut said = String::new();
+    BufReader::new(TcpStream::connect(&server).unwrap()).read_line(&mut said).unwrap();
+    assert!(said.contains("\"tls_required\":true") && said.contains("\"tls_verify\":true"), "{said}");
+    // The password alone does not let anybody in: settings without the certificate, and without TLS at all.
+    let settings = std::fs::read_to_string(folder.path().join("owner-1/settings.toml")).unwrap();
+    let mut table: toml::Table = settings.parse().unwrap();
+    let bucket = format!("file://{}", folder.path().join("bucket").display());
+    for scheme in ["tls", "nats"] {
+        let nats = table["cluster"]["nats"].as_table_mut().unwrap();
+        nats.insert("tls_cert".to_owned(), String::new().into());
+        nats.insert("tls_key".to_owned(), String::new().into());
+        if scheme == "nats" {
+            nats.insert("tls_ca".to_owned(), String::new().into());
+        }
+        nats.insert("urls".to_owned(), vec![format!("{scheme}://{server}")].into());
+        let file = folder.path().join("without.toml").display().to_string();
+        std::fs::write(&file, table.to_string()).unwrap();
+        let status = meridian(&["cluster", "status", "--bucket", &bucket, "--config", &file, "--json"]);
+        let found: Value = serde_json::from_str(&status.out).unwrap();
+        assert!(found["log_error"].is_string(), "{scheme}: {found:#}");
+        let password = std::fs::read_to_string(folder.path().join("nats-password")).unwrap();
+        assert!(!status.out.contains(password.trim()) && !status.err.contains(password.trim()));
+    }
+    up.stop("TERM");
 }

@@ -248,3 +248,36 @@ fn the_status_of_a_bucket_is_read_and_nothing_is_written() {
         assert!(shown.contains(words), "{words:?} in:\n{shown}");
     }
 }
+
+#[test]
+fn a_cluster_for_trial_has_certificates_if_it_is_asked_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let up = Up::start(folder.path(), 2, &["--tls"]);
+    meridian(&["create", "events", "--schema", SPEC, "--url", &up.url]).ended(0);
+    let batches = Batches::default();
+    up.write(&batches, "b1");
+    let status = up.status();
+    assert_eq!((&status["owner"]["reachable"], &status["owner"]["reason"]), (&json!(true), &Value::Null));
+    // The other owner has a certificate as well.
+    let owners = up.of("owner");
+    send(u32::try_from(named(&owners, &status["owner"]["node"])["pid"].as_u64().unwrap()).unwrap(), "KILL");
+    up.write(&batches, "b2");
+    up.of("gateway").iter().for_each(|gateway| up.finds(gateway, 2));
+    // Nobody without one is let in, and keys are for this user alone.
+    let address = up.status()["owner"]["address"].as_str().unwrap().to_owned();
+    let ca = folder.path().join("tls/ca.pem").display().to_string();
+    meridian(&["query", "events", "--url", &format!("https://{address}"), "--ca-file", &ca]).ended(3);
+    for name in ["tls/owner-1.key", "tls/gateway-1.key"] {
+        assert_eq!(folder.path().join(name).metadata().unwrap().permissions().mode() & 0o777, 0o600, "{name}");
+    }
+    let before = std::fs::read(&ca).unwrap();
+    up.stop("TERM");
+    // The next start has others, or none if it is not asked to.
+    let up = Up::start(folder.path(), 2, &["--tls"]);
+    assert_ne!(std::fs::read(&ca).unwrap(), before);
+    up.of("gateway").iter().for_each(|gateway| up.finds(gateway, 2));
+    up.stop("TERM");
+    let up = Up::start(folder.path(), 2, &[]);
+    up.of("gateway").iter().for_each(|gateway| up.finds(gateway, 2));
+    up.stop("TERM");
+}

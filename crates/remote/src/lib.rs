@@ -9,12 +9,15 @@
 //! - Every call carries the time that is left, and ends with it; a caller that goes away stops the work at the owner.
 //! - A read that has not begun is asked again. A write is sent again with its number, which the owner applies once; where
 //!   that owner is gone, the outcome is [`meridian_backend::WriteError::Unknown`] unless a key of the client's tells it.
+//! - With [`RoleTls`] a server answers nobody who has not shown a certificate that is allowed, and a gateway asks no other (decision 057).
 //!
 //! Start reading at `wire/call.rs`; then `owner/` and `gateway/`, which mirror each other.
 
 mod gateway;
 mod owner;
+mod tls;
 mod wire;
 
 pub use gateway::{OwnerAt, RemoteBackend, RemoteOptions};
 pub use owner::{Controls, Owns, ServeOptions, serve};
+pub use tls::{RoleTls, RoleTlsFault, Security};

@@ -78,6 +78,11 @@ impl Certificate {
         Ok(Certificate { key: Arc::new(loaded), not_after: not_after(&own, &provider) })
     }
 
+    /// Certificate and key, for other servers and clients than those of this crate.
+    pub fn key(&self) -> Arc<CertifiedKey> {
+        self.key.clone()
+    }
+
     /// When it expires, in seconds since 1970, if that can be read.
     pub fn not_after(&self) -> Option<i64> {
         self.not_after

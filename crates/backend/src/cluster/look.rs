@@ -16,8 +16,8 @@ pub trait Means: Debug + Send + Sync {
     /// Connects to the log in NATS; else a sentence that says why not. Asked again until it succeeds. Blocks.
     fn streams(&self) -> Result<SharedLog, String>;
 
-    /// Whether something accepts connections at an address. Blocks, for two seconds at most.
-    fn reaches(&self, address: &str) -> bool;
+    /// Whether an owner answers at an address; else a sentence that says why not. Blocks, for two seconds at most.
+    fn reaches(&self, address: &str) -> Result<(), String>;
 }
 
 /// Looks at one cluster, as often as it is asked to.
@@ -87,6 +87,7 @@ impl Looker {
 
     fn owner(&self, term: &Term, age: Option<i64>) -> Owner {
         let state = lease(term, age);
+        let reached = (state == Lease::Held).then(|| self.means.reaches(&term.address));
         Owner {
             state,
             node: term.node.clone(),
@@ -95,7 +96,8 @@ impl Looker {
             lease_ms: term.ttl_ms,
             age_ms: age,
             expires_in_ms: age.filter(|_| state != Lease::Resigned).map(|age| milliseconds(term.ttl()) - age),
-            reachable: (state == Lease::Held).then(|| self.means.reaches(&term.address)),
+            reachable: reached.as_ref().map(Result::is_ok),
+            reason: reached.and_then(Result::err),
         }
     }
 }
@@ -222,8 +224,8 @@ mod tests {
             Err("no settings name its servers".to_owned())
         }
 
-        fn reaches(&self, _: &str) -> bool {
-            false
+        fn reaches(&self, _: &str) -> Result<(), String> {
+            Err("it is silent".to_owned())
         }
     }
 
@@ -256,6 +258,7 @@ mod tests {
         assert_eq!((lapsed.expires_in_ms, lapsed.reachable), (Some(-7_000), None));
         let held = looker.owner(&term(false), Some(1_000));
         assert_eq!((held.expires_in_ms, held.reachable), (Some(2_000), Some(false)));
+        assert_eq!(held.reason.as_deref(), Some("it is silent"));
     }
 
     #[test]

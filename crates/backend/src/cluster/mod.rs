@@ -60,8 +60,10 @@ pub struct Owner {
     pub age_ms: Option<i64>,
     /// Time until the lease ends without another renewal; less than 0: since then.
     pub expires_in_ms: Option<i64>,
-    /// Whether it accepts connections of the process that looks; null unless it holds the lease.
+    /// Whether it answers the process that looks; null unless it holds the lease.
     pub reachable: Option<bool>,
+    /// Why it does not answer.
+    pub reason: Option<String>,
 }
 
 /// The state of a lease.

@@ -1,6 +1,7 @@
 //! The role of a process in a cluster, and what its role needs.
 
 use super::nats::Nats;
+use super::roles::Roles;
 use super::s3::S3;
 use super::setting::{Setting, text};
 use crate::failure::Failure;
@@ -74,6 +75,8 @@ pub struct Cluster {
     pub nats: Nats,
     /// The store that has the bucket, if it is in none of the machine's folders.
     pub s3: S3,
+    /// TLS between its roles.
+    pub tls: Roles,
 }
 
 impl Default for Cluster {
@@ -89,6 +92,7 @@ impl Default for Cluster {
             skew: Duration::ZERO,
             nats: Nats::default(),
             s3: S3::default(),
+            tls: Roles::default(),
         }
     }
 }
@@ -139,6 +143,7 @@ impl Cluster {
                 "--role {role}: it needs the cluster's bucket: expected --bucket file://DIR or s3://BUCKET/PREFIX"
             ));
         }
+        self.tls.files()?;
         if ephemeral {
             return wrong(format!(
                 "--ephemeral: the collections of a cluster lie in its bucket, so --role {role} takes none"

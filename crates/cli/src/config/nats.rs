@@ -1,6 +1,6 @@
 //! The log of a cluster over NATS JetStream.
 
-use super::setting::{Setting, TIB, size, text, texts, within};
+use super::setting::{Setting, TIB, size, text, texts, truth, within};
 use crate::units;
 use std::str::FromStr;
 use toml::Value;
@@ -90,10 +90,6 @@ impl Nats {
             allow_unsynced: self.allow_unsynced,
         }
     }
-}
-
-fn truth(value: &Value) -> Result<bool, String> {
-    value.as_bool().ok_or_else(|| "expected true or false".to_owned())
 }
 
 pub(super) const SETTINGS: &[Setting] = &[

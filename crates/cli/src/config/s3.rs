@@ -1,6 +1,6 @@
 //! An S3-compatible store for the bucket of a cluster.
 
-use super::setting::{Setting, text};
+use super::setting::{Setting, text, truth};
 use toml::Value;
 
 /// What the settings `cluster.s3.*` say.
@@ -50,10 +50,6 @@ impl S3 {
             allow_http: self.allow_http,
         }
     }
-}
-
-fn truth(value: &Value) -> Result<bool, String> {
-    value.as_bool().ok_or_else(|| "expected true or false".to_owned())
 }
 
 pub(super) const SETTINGS: &[Setting] = &[

@@ -83,6 +83,18 @@ macro_rules! duration {
     };
 }
 
+/// A file; an empty text is none.
+macro_rules! file {
+    ($key:literal, $help:literal, $($place:ident).+) => {
+        Setting {
+            key: $key,
+            help: $help,
+            get: |c| Value::String(c.$($place).+.as_ref().map(|file| file.display().to_string()).unwrap_or_default()),
+            set: |c, v| text(v).map(|t| c.$($place).+ = (!t.is_empty()).then(|| PathBuf::from(t))),
+        }
+    };
+}
+
 /// A list of texts, each with its own form.
 macro_rules! list {
     ($key:literal, $help:literal, $($place:ident).+) => {
@@ -104,6 +116,10 @@ pub(super) fn texts<T: FromStr<Err = String>>(value: &Value) -> Result<Vec<T>, S
 
 pub(super) fn text(value: &Value) -> Result<String, String> {
     value.as_str().map(str::to_owned).ok_or_else(|| "expected a text in quotes".to_owned())
+}
+
+pub(super) fn truth(value: &Value) -> Result<bool, String> {
+    value.as_bool().ok_or_else(|| "expected true or false".to_owned())
 }
 
 pub(super) fn size(value: &Value) -> Result<u64, String> {

@@ -5,18 +5,6 @@ use crate::units;
 use std::path::PathBuf;
 use toml::Value;
 
-/// A file; an empty text is none.
-macro_rules! file {
-    ($key:literal, $help:literal, $($place:ident).+) => {
-        Setting {
-            key: $key,
-            help: $help,
-            get: |c| Value::String(c.$($place).+.as_ref().map(|file| file.display().to_string()).unwrap_or_default()),
-            set: |c, v| text(v).map(|t| c.$($place).+ = (!t.is_empty()).then(|| PathBuf::from(t))),
-        }
-    };
-}
-
 pub(super) const SETTINGS: &[Setting] = &[
     file!(
         "tls.certificate",

@@ -1,6 +1,7 @@
 //! The real program, run as a user runs it.
 #![allow(dead_code, reason = "each test file uses its own part")]
 
+pub mod authority;
 pub mod batches;
 pub mod clients;
 pub mod collector;

@@ -31,10 +31,16 @@ impl Cluster {
     /// The same over the bucket at this address.
     pub fn over(bucket: &str, log: &'static str, settings: impl FnOnce(&Path) -> String) -> Cluster {
         let folder = tempfile::tempdir().unwrap();
+        let settings = settings(folder.path());
+        let cluster = Cluster { folder, log, bucket: bucket.to_owned() };
+        cluster.set(&settings);
+        cluster
+    }
+
+    /// Other settings, for processes that start from now on.
+    pub fn set(&self, settings: &str) {
         // Shorter than by default, so that a takeover takes little of the test's time.
-        let settings = format!("[cluster]\nlease = \"1s\"\n{}", settings(folder.path()));
-        std::fs::write(folder.path().join("settings.toml"), settings).unwrap();
-        Cluster { folder, log, bucket: bucket.to_owned() }
+        std::fs::write(self.path("settings.toml"), format!("[cluster]\nlease = \"1s\"\n{settings}")).unwrap();
     }
 
     /// A path below the folder of all.
@@ -85,6 +91,11 @@ impl Owner {
                 Err(_) => panic!("{} never said {words:?}", self.name),
             }
         }
+    }
+
+    /// The process id.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
     }
 
     /// Sends it a signal.

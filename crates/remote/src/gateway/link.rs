@@ -5,6 +5,7 @@
 
 use super::answer::{Answer, Message};
 use super::{OwnerAt, RemoteOptions};
+use crate::tls;
 use crate::wire::answer::Reply;
 use crate::wire::call::{Call, Do, Get};
 use crate::wire::fault::Fault;
@@ -198,8 +199,8 @@ impl Link {
             return Ok(Asked { client: client.clone(), process: owner.process });
         }
         let address = &owner.address;
-        let uri = if address.contains("://") { address.clone() } else { format!("http://{address}") };
-        let endpoint = Endpoint::from_shared(uri)
+        // Also over TLS, which is below: tonic knows the scheme https for TLS of its own alone.
+        let endpoint = Endpoint::from_shared(format!("http://{address}"))
             .map_err(|e| Fault::Unavailable(format!("the owner's address {address:?} is none: {e}")))?
             .connect_timeout(CONNECT)
             .tcp_nodelay(true)
@@ -209,7 +210,9 @@ impl Link {
             .initial_stream_window_size(WINDOW_BYTES)
             .initial_connection_window_size(CONNECTION_WINDOW_BYTES);
         let _engine = self.engine.1.enter();
-        let made = FlightServiceClient::new(endpoint.connect_lazy())
+        let channel = tls::channel(&endpoint, address, &self.options.security)
+            .map_err(|why| Fault::Unavailable(format!("the owner of the data at {address} cannot be called: {why}")))?;
+        let made = FlightServiceClient::new(channel)
             .max_decoding_message_size(MESSAGE_BYTES_MAX)
             .max_encoding_message_size(MESSAGE_BYTES_MAX);
         let process = owner.process;
@@ -282,6 +285,7 @@ impl Link {
 
     /// Does something once: again only while no connection was made.
     async fn action_once(&self, body: Vec<u8>) -> Result<Vec<Bytes>, Fault> {
+        let mut last = None;
         for pause in PAUSES {
             match self.action(body.clone()).await {
                 Ok(bodies) => return Ok(bodies),
@@ -289,10 +293,13 @@ impl Link {
                     return Err(Fault::Unavailable(format!("whether it was done is not known: {why}")));
                 }
                 Err(Failed { fault, arrived }) if arrived || self.owner.borrow().is_none() => return Err(fault),
-                Err(_) => tokio::time::sleep(pause).await,
+                Err(Failed { fault, .. }) => {
+                    last = Some(fault);
+                    tokio::time::sleep(pause).await;
+                }
             }
         }
-        Err(Fault::Unavailable("the owner of the data cannot be reached: try again".to_owned()))
+        Err(last.unwrap_or_else(|| Fault::internal("a call to the owner was not made")))
     }
 
     /// Does something that may be done twice.
@@ -383,7 +390,10 @@ pub(super) fn link_fault(status: Status) -> Fault {
         }
         _ => {
             tracing::debug!(%status, "a call to the owner broke off");
-            Fault::Unavailable("the owner of the data cannot be reached: try again".to_owned())
+            Fault::Unavailable(match tls::refusal_of(&status) {
+                Some(why) => format!("the owner of the data cannot be reached: {why}"),
+                None => "the owner of the data cannot be reached: try again".to_owned(),
+            })
         }
     }
 }

@@ -13,6 +13,7 @@ mod subscription;
 
 pub use backend::RemoteBackend;
 
+use crate::tls::Security;
 use meridian_backend::Random;
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,11 +41,13 @@ pub struct RemoteOptions {
     pub random: Arc<dyn Random>,
     /// How long a call may take that has no deadline of its own.
     pub timeout: Duration,
+    /// What is demanded of the owner.
+    pub security: Security,
 }
 
 impl RemoteOptions {
-    /// Options with the default time for calls.
+    /// Options with the default time for calls, for an owner on this machine.
     pub fn new(random: Arc<dyn Random>) -> RemoteOptions {
-        RemoteOptions { random, timeout: Duration::from_secs(10) }
+        RemoteOptions { random, timeout: Duration::from_secs(10), security: Security::default() }
     }
 }

@@ -8,6 +8,7 @@ mod positions;
 mod service;
 mod streams;
 
+use crate::tls::{self, RoleTls};
 use crate::wire::MESSAGE_BYTES_MAX;
 use appends::Appends;
 use arrow_flight::flight_service_server::FlightServiceServer;
@@ -66,6 +67,8 @@ pub struct ServeOptions {
     pub owns: Owns,
     /// The number of this process in the lease: calls for another one are refused. `None`: it is not checked.
     pub process: Option<u64>,
+    /// Asks each caller for a certificate; `None`: all may call, and without TLS.
+    pub tls: Option<RoleTls>,
 }
 
 impl ServeOptions {
@@ -80,6 +83,7 @@ impl ServeOptions {
             tracer: Tracer::default(),
             owns,
             process: None,
+            tls: None,
         }
     }
 }
@@ -179,6 +183,7 @@ pub async fn serve(
     stop: impl Future<Output = ()> + Send,
 ) -> io::Result<()> {
     let (close, closing) = watch::channel(false);
+    let tls = options.tls.clone();
     let positions = Arc::new(Positions::default());
     backend.subscribe(Arc::new(Noting(Arc::downgrade(&positions))));
     let owner = Arc::new(Owner {
@@ -196,16 +201,22 @@ pub async fn serve(
         .max_decoding_message_size(MESSAGE_BYTES_MAX)
         .max_encoding_message_size(MESSAGE_BYTES_MAX);
     let mut ended = closing.clone();
-    let server = Server::builder()
+    let ended = async move { drop(ended.wait_for(|closing| *closing).await) };
+    let router = Server::builder()
         .initial_stream_window_size(WINDOW_BYTES)
         .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
         .max_concurrent_streams(STREAMS_MAX)
         .http2_keepalive_interval(Some(SILENCE))
         .http2_keepalive_timeout(Some(SILENCE))
-        .add_service(service)
-        .serve_with_incoming_shutdown(TcpIncoming::from(listener).with_nodelay(Some(true)), async move {
-            drop(ended.wait_for(|closing| *closing).await);
-        });
+        .add_service(service);
+    let server = async move {
+        match tls {
+            Some(tls) => router.serve_with_incoming_shutdown(tls::incoming(listener, tls), ended).await,
+            None => {
+                router.serve_with_incoming_shutdown(TcpIncoming::from(listener).with_nodelay(Some(true)), ended).await
+            }
+        }
+    };
     let mut server = std::pin::pin!(server);
     tokio::select! {
         served = &mut server => {

@@ -1,8 +1,9 @@
-//! What a look at a cluster needs beside its bucket: the log in NATS, and whether the owner accepts connections.
+//! What a look at a cluster needs beside its bucket: the log in NATS, and whether the owner answers.
 
 use super::probe;
 use crate::config::Nats;
 use meridian_backend::cluster::Means;
+use meridian_remote::RoleTls;
 use meridian_store::SharedLog;
 use tokio::runtime::Handle;
 
@@ -11,6 +12,8 @@ use tokio::runtime::Handle;
 pub struct Connects {
     /// How NATS is reached; `None`: no settings were named.
     pub nats: Option<Nats>,
+    /// TLS between roles, where the settings have it.
+    pub tls: Option<RoleTls>,
     /// Where the calls run.
     pub runtime: Handle,
 }
@@ -34,7 +37,7 @@ impl Means for Connects {
         Err("this program was built without the feature `nats`".to_owned())
     }
 
-    fn reaches(&self, address: &str) -> bool {
-        probe::takes_connections(address)
+    fn reaches(&self, address: &str) -> Result<(), String> {
+        self.runtime.block_on(probe::answers(address, self.tls.as_ref())).map_err(|e| e.to_string())
     }
 }

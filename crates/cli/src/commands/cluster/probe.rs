@@ -1,8 +1,9 @@
 //! Whether a process answers.
 
 use super::nodes::{Kind, Node};
+use meridian_remote::RoleTls;
 use serde_json::Value;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
 use ureq::Agent;
@@ -55,6 +56,18 @@ pub(super) fn stands_by(address: &str) -> bool {
         Ok(_) => true,
         Err(error) => error.kind() == ErrorKind::ConnectionReset,
     }
+}
+
+/// Whether an owner answers at this address: with TLS between roles one that takes the certificate of this process, and whose
+/// certificate is of its authorities. The error says why not.
+pub(super) async fn answers(address: &str, tls: Option<&RoleTls>) -> io::Result<()> {
+    let reached = async {
+        match tls {
+            Some(tls) => tls.reach(address).await,
+            None => tokio::net::TcpStream::connect(address).await.map(drop),
+        }
+    };
+    tokio::time::timeout(ANSWER, reached).await.unwrap_or_else(|_| Err(ErrorKind::TimedOut.into()))
 }
 
 fn connect(address: &str) -> Option<TcpStream> {

@@ -9,7 +9,7 @@ use crate::output::say;
 use crate::traces;
 use crate::units;
 use meridian_admission::identity::Fault;
-use meridian_api::{AppState, HostName, Hosts, Listeners, Member};
+use meridian_api::{AppState, HostName, Hosts, Listeners, Member, Tls};
 use meridian_backend::Backend;
 use meridian_backend::cluster::{Looker, Said};
 use meridian_store::bucket::Peers;
@@ -25,7 +25,7 @@ const FIRST_TOKEN: &str = "meridian token create --role operator";
 
 /// Where clients come in: bound before anything slow begins, so that a wrong address is reported at once.
 pub(super) struct Doors {
-    certificates: Option<Certificates>,
+    certificates: Option<Certificates<Tls>>,
     listener: TcpListener,
     /// Arrow Flight, with its address.
     flight: Option<(TcpListener, SocketAddr)>,

@@ -7,6 +7,7 @@ use super::document::{Document, Process};
 use super::nodes_of;
 use crate::config::{Config, S3};
 use crate::failure::Failure;
+use crate::roles;
 use meridian_backend::cluster::{Looker, Owner};
 use meridian_store::StoreError;
 use meridian_store::seams::Seams;
@@ -34,7 +35,9 @@ impl Look {
             StoreError::Invalid(what) => Failure::Usage(format!("--bucket {bucket}: {what}")),
             other => other.into(),
         })?;
-        let means = Connects { nats: config.map(|config| config.cluster.nats), runtime: runtime.clone() };
+        let tls = config.as_ref().map(|config| roles::open(&config.cluster.tls, None)).transpose()?.flatten();
+        let tls = tls.map(|certificates| certificates.tls());
+        let means = Connects { nats: config.map(|config| config.cluster.nats), tls, runtime: runtime.clone() };
         Ok(Look { looker: Looker::new(bucket, &opened, &Seams::real(), Arc::new(means)), folder })
     }
 

@@ -35,7 +35,11 @@ fn owner(owner: &Owner) -> String {
     let lease = span(i64::try_from(owner.lease_ms).unwrap_or(i64::MAX));
     match owner.state {
         Lease::Held => {
-            let answers = if owner.reachable == Some(true) { "answers" } else { "does not answer" };
+            let answers = match (owner.reachable, &owner.reason) {
+                (Some(true), _) => "answers".to_owned(),
+                (_, Some(why)) => format!("does not answer ({why})"),
+                (_, None) => "does not answer".to_owned(),
+            };
             format!("owner {node} at {address}, {answers}; epoch {epoch}, lease of {lease} renewed {since} ago")
         }
         Lease::Lapsed => {

@@ -1,8 +1,9 @@
 //! `meridian cluster up`: a whole cluster on this machine, for trial and for tests, as long as this runs.
 //!
 //! `plan.rs` decides who runs where and writes their settings, `process.rs` starts and stops one process, `supervise.rs` all of them.
-//! `server.rs` finds the NATS server.
+//! `server.rs` finds the NATS server, `authority.rs` makes certificates.
 
+mod authority;
 mod plan;
 mod process;
 mod server;
@@ -21,6 +22,7 @@ use tokio::runtime::Builder;
 Examples:
   meridian cluster up --nodes 2
   meridian cluster up --nodes 3 --log nats --dir /srv/trial
+  meridian cluster up --nodes 2 --tls
 
 Each node is an owner, a gateway and a scan server: processes of this program, on ports of 127.0.0.1 that the system chooses. One owner
 writes, the others take its place when it ends. Everything is in the folder: the bucket, the logs, and cluster.json with
@@ -40,6 +42,9 @@ pub(super) struct UpArgs {
     /// Settings of all its processes, in TOML, as of `meridian serve --config`
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
+    /// TLS between its processes, and to NATS, with certificates that are made for this start
+    #[arg(long)]
+    tls: bool,
     /// NATS server for --log nats, 2.15 or newer [default: from PATH, or as scripts/nats.sh builds it]
     #[arg(long, value_name = "FILE")]
     nats_server: Option<PathBuf>,

@@ -2,6 +2,7 @@
 
 use super::super::nodes::{Kind, Node, Nodes};
 use super::super::private;
+use super::authority::{self, Identity};
 use super::{UpArgs, server};
 use crate::config::Config;
 use crate::failure::Failure;
@@ -33,6 +34,8 @@ pub(super) struct Plan {
     pub(super) server: Option<PathBuf>,
     /// The password of the log's servers, new at each start.
     password: String,
+    /// Whether the processes have certificates, new at each start.
+    tls: bool,
     /// File that is locked as long as a process of the folder runs: each of them inherits it.
     pub(super) running: File,
     /// Locked until the end: no second one runs in the folder.
@@ -92,7 +95,7 @@ impl Plan {
         let gateways = nodes.iter().filter_map(urls).collect();
         let bucket = format!("file://{}", folder.join("bucket").display());
         let nodes = Nodes { gateways, bucket, log, nodes };
-        let plan = Plan { folder, nodes, server, password: password()?, running, _lock: lock };
+        let plan = Plan { folder, nodes, server, password: password()?, tls: args.tls, running, _lock: lock };
         plan.write_settings(&base)?;
         plan.nodes.write(&plan.folder)?;
         Ok(plan)
@@ -122,6 +125,9 @@ impl Plan {
             let path = self.password_file();
             private::write(&path, &format!("{}\n", self.password)).map_err(|e| failed(&path, &e))?;
         }
+        if self.tls {
+            authority::certify(&self.folder, self.nodes.nodes.iter().map(|node| node.name.as_str()))?;
+        }
         for node in &self.nodes.nodes {
             let (folder, path) = (self.folder_of(node), self.settings_of(node));
             private::folder(&folder).map_err(|e| failed(&folder, &e))?;
@@ -150,6 +156,12 @@ impl Plan {
         let listen = if node.role == Kind::Owner { ["cluster", "flight"] } else { ["server", "listen"] };
         set(&mut table, &listen, text(&node.address));
         set(&mut table, &["cluster", "flight_advertise"], text(""));
+        // Those of the user's settings name other hosts.
+        let [cert, key, ca] = self.identity(node).map(|file| text(&file));
+        for (name, value) in [("cert", cert), ("key", key), ("ca", ca), ("names", Value::Array(Vec::new()))] {
+            set(&mut table, &["cluster", "tls", name], value);
+        }
+        set(&mut table, &["cluster", "tls", "allow_plain"], Value::Boolean(false));
         if base.get("store").is_none_or(|store| store.get("cache_bytes").is_none()) {
             // By default each takes a quarter of the machine's memory. Owners and scan servers share that.
             let sharers = 2 * self.nodes.count(Kind::Owner).max(1) as u64;
@@ -157,8 +169,9 @@ impl Plan {
             set(&mut table, &["store", "cache_bytes"], Value::Integer(i64::try_from(bytes).unwrap_or(i64::MAX)));
         }
         if self.nodes.log == "nats" {
+            let scheme = if self.tls { "tls" } else { "nats" };
             let servers = || self.nodes.nodes.iter().filter(|node| node.role == Kind::Log);
-            let urls = servers().map(|node| text(&format!("nats://{}", node.address))).collect();
+            let urls = servers().map(|node| text(&format!("{scheme}://{}", node.address))).collect();
             let monitors = servers().filter_map(|node| node.monitor.as_ref());
             let monitors = monitors.map(|monitor| text(&format!("http://{monitor}"))).collect();
             set(&mut table, &["cluster", "nats", "urls"], Value::Array(urls));
@@ -166,8 +179,10 @@ impl Plan {
             set(&mut table, &["cluster", "nats", "user"], text(USER));
             set(&mut table, &["cluster", "nats", "password_file"], text(&self.password_file().display().to_string()));
             // Those of the user's settings are for other servers.
-            for key in ["credentials", "tls_ca", "tls_cert", "tls_key"] {
-                set(&mut table, &["cluster", "nats", key], text(""));
+            let [cert, key, ca] = self.identity(node);
+            for (name, value) in [("credentials", String::new()), ("tls_ca", ca), ("tls_cert", cert), ("tls_key", key)]
+            {
+                set(&mut table, &["cluster", "nats", name], Value::String(value));
             }
             let replicas = if servers().count() < usize::from(SERVERS_MIN) { 1 } else { 3 };
             set(&mut table, &["cluster", "nats", "replicas"], Value::Integer(replicas));
@@ -175,12 +190,26 @@ impl Plan {
         table
     }
 
+    /// Files of certificate, key and authority of a process; empty without TLS.
+    fn identity(&self, node: &Node) -> [String; 3] {
+        let Identity { certificate, key, authority } = Identity::of(&self.folder, &node.name);
+        let named = |file: PathBuf| if self.tls { file.display().to_string() } else { String::new() };
+        [certificate, key, authority].map(named)
+    }
+
     /// Settings of a server of the log. It listens on this machine alone, whose other users do not know the password.
     fn of_server(&self, node: &Node, folder: &Path) -> String {
         let password = &self.password;
         let authorization = format!("authorization {{ user: {USER:?}, password: {password:?} }}");
+        let tls = match self.tls {
+            true => {
+                let [cert, key, ca] = self.identity(node);
+                format!("tls {{ cert_file: {cert:?}, key_file: {key:?}, ca_file: {ca:?}, verify: true }}")
+            }
+            false => String::new(),
+        };
         let mut text = format!(
-            "server_name: {:?}\nlisten: {:?}\nhttp: {:?}\n{authorization}\n\
+            "server_name: {:?}\nlisten: {:?}\nhttp: {:?}\n{authorization}\n{tls}\n\
              jetstream {{ store_dir: {:?}, sync_interval: always }}\n",
             node.name,
             node.address,
@@ -191,7 +220,7 @@ impl Plan {
         if let Some(own) = node.routes.as_ref().filter(|_| routes.len() > 1) {
             let urls: Vec<String> = routes.iter().map(|route| format!("nats://{USER}:{password}@{route}")).collect();
             text.push_str(&format!(
-                "cluster {{\n  name: \"meridian\"\n  listen: {own:?}\n  {authorization}\n  routes: {urls:?}\n}}\n"
+                "cluster {{\n  name: \"meridian\"\n  listen: {own:?}\n  {authorization}\n  {tls}\n  routes: {urls:?}\n}}\n"
             ));
         }
         text
@@ -327,6 +356,7 @@ impl Ports<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
 
     #[test]
     fn settings_of_the_user_stay_but_for_those_of_the_cluster() {
@@ -391,6 +421,7 @@ mod tests {
             nodes,
             server: None,
             password: password().unwrap(),
+            tls: true,
             running: lock(),
             _lock: lock(),
         };
@@ -403,12 +434,23 @@ mod tests {
         // For clients and for the other servers.
         let asks = format!("authorization {{ user: \"meridian\", password: \"{}\" }}", plan.password);
         assert_eq!(text.matches(&asks).count(), 2, "{text}");
+        // For clients and for the other servers as well: who shows no certificate is not let in.
+        assert_eq!(text.matches("verify: true").count(), 2, "{text}");
         plan.write_settings(&Table::new()).unwrap();
         let node = Node { role: Kind::Owner, name: "owner-1".to_owned(), ..plan.nodes.nodes[0].clone() };
         let table = plan.of_process(&node, Path::new("/f"), &Table::new());
         let file = table["cluster"]["nats"]["password_file"].as_str().unwrap();
         assert_eq!(std::fs::read_to_string(file).unwrap().trim(), plan.password);
         assert!(!table.to_string().contains(&plan.password));
+        let mode = |file: &str| {
+            let mode = std::fs::metadata(file).unwrap().permissions().mode();
+            mode & 0o777
+        };
+        let key = plan.identity(&plan.nodes.nodes[0])[1].clone();
+        assert_eq!((mode(&key), mode(folder.path().join("tls").to_str().unwrap())), (0o600, 0o700));
+        assert_eq!(table["cluster"]["tls"]["ca"].as_str().map(|ca| ca.ends_with("/tls/ca.pem")), Some(true));
+        let urls = table["cluster"]["nats"]["urls"].to_string();
+        assert!(urls.contains("tls://127.0.0.1:") && !urls.contains("nats://"), "{urls}");
     }
 
     #[test]

@@ -5,6 +5,7 @@ use super::{OWNER, Opened, blocking, membership};
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::output::say;
+use crate::roles;
 use meridian_remote::{OwnerAt, RemoteBackend, RemoteOptions};
 use meridian_store::{Bucket, ControlPlane, Terms};
 use std::sync::Arc;
@@ -27,14 +28,19 @@ pub(in super::super) async fn gateway(
     mut config: Config,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), Failure> {
+    let certificates = roles::open(&config.cluster.tls, None)?;
     let Opened { doors, seams, bucket } = Opened::open(&mut config).await?;
     let records = ControlPlane::new(bucket.clone(), &seams, config.store.audit_bytes);
-    let member = Some(membership("gateway", &config.cluster, &bucket, &seams).await?);
+    let tls = certificates.as_ref().map(Certificates::tls);
+    let member = Some(membership("gateway", &config.cluster, &bucket, (&seams, tls)).await?);
     let (told, owner) = watch::channel(None);
-    // Its task ends with this function.
+    // Its tasks end with this function.
     let mut following = JoinSet::new();
     following.spawn(follow(bucket, told));
-    let backend = RemoteBackend::connect(owner.clone(), records, RemoteOptions::new(seams.random.clone()))
+    let security = roles::security(&config.cluster.tls, certificates.as_ref());
+    roles::follow(certificates, &mut following)?;
+    let options = RemoteOptions { security, ..RemoteOptions::new(seams.random.clone()) };
+    let backend = RemoteBackend::connect(owner.clone(), records, options)
         .map_err(|e| Failure::Refused(format!("cannot start threads: {e}")))?;
     let mut stop = Box::pin(stop);
     tokio::select! {
@@ -54,12 +60,14 @@ pub(in super::super) async fn gateway(
 
 /// Waits until there is an owner that answers: the first one moves records into the bucket, and saved searches ask what they have missed.
 async fn reach(backend: &Arc<RemoteBackend>) -> Result<(), Failure> {
-    let (begun, mut told) = (Instant::now(), false);
+    let (begun, mut told) = (Instant::now(), String::new());
     loop {
         let asked = backend.clone();
         let Err(why) = blocking("asking the owner", move || asked.reach()).await? else { return Ok(()) };
-        if begun.elapsed() >= TELL && !std::mem::replace(&mut told, true) {
+        let why = why.to_string();
+        if begun.elapsed() >= TELL && told != why {
             say(&format!("waiting for an owner: {why}"));
+            told = why;
         }
         tokio::time::sleep(RETRY).await;
     }

@@ -24,6 +24,7 @@ use crate::commands::cluster::means::Connects;
 use crate::config::{Cluster, Config};
 use crate::failure::Failure;
 use meridian_backend::cluster::Looker;
+use meridian_remote::RoleTls;
 use meridian_store::Bucket;
 use meridian_store::bucket::Peers;
 use meridian_store::seams::Seams;
@@ -65,14 +66,14 @@ async fn membership(
     role: &'static str,
     cluster: &Cluster,
     bucket: &Arc<dyn Bucket>,
-    seams: &Seams,
+    (seams, tls): (&Seams, Option<RoleTls>),
 ) -> Result<Membership, Failure> {
     let node = match cluster.node.as_str() {
         "" => format!("{role}-{}", std::process::id()),
         name => name.to_owned(),
     };
     let runtime = blocking("starting threads", calls).await??;
-    let means = Arc::new(Connects { nats: Some(cluster.nats.clone()), runtime });
+    let means = Arc::new(Connects { nats: Some(cluster.nats.clone()), tls, runtime });
     let looker = Looker::new(&cluster.bucket, bucket, seams, means);
     Ok(Membership { role, node, peers: Arc::new(Peers::new(bucket.clone(), seams)), looker })
 }

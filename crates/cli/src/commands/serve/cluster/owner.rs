@@ -9,13 +9,15 @@ use super::keeper::Keeper;
 use super::log::open_log;
 use super::memory::Pool;
 use super::{blocking, open_bucket, records};
+use crate::certificates::Certificates;
 use crate::config::{Cluster, Config};
 use crate::failure::Failure;
 use crate::output::say;
+use crate::roles;
 use crate::units;
 use meridian_backend::Embedded;
 use meridian_query::{CancelFlag, Control};
-use meridian_remote::ServeOptions;
+use meridian_remote::{RoleTls, ServeOptions};
 use meridian_store::seams::Seams;
 use meridian_store::{Bucket, Candidate, SharedLog, Store, StoreError, bucket};
 use std::convert::Infallible;
@@ -24,6 +26,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 
 /// How often an owner looks whether it still is the owner.
 const LOOK: Duration = Duration::from_millis(100);
@@ -51,6 +54,13 @@ pub(in super::super) async fn owner(
     let local = listener.as_ref().map(TcpListener::local_addr).transpose();
     let address = local.ok().flatten().ok_or_else(|| Failure::Refused("no local address".to_owned()))?;
     let announced = announced(&config.cluster, address)?;
+    config.cluster.tls.expect_protected("--flight", address)?;
+    let host = announced.rsplit_once(':').map(|(host, _)| host);
+    let certificates = roles::open(&config.cluster.tls, host)?;
+    let tls = certificates.as_ref().map(Certificates::tls);
+    // Its task ends with this function, which drops the set.
+    let mut following = JoinSet::new();
+    roles::follow(certificates, &mut following)?;
     let bucket = open_bucket(&config.cluster, &seams).await?;
     check_kind(&config, &bucket).await?;
     let mut log = open_log(&config.cluster).await?;
@@ -63,8 +73,9 @@ pub(in super::super) async fn owner(
     });
     let mut keeper = Keeper::start(&config.cluster, &bucket, &announced, &seams);
     let reached = if announced == address.to_string() { String::new() } else { format!(", reached by {announced}") };
+    let over = if tls.is_some() { " over TLS" } else { "" };
     say(&format!(
-        "Meridian {} is a candidate for the collections in {} (answers gateways on {address}{reached})",
+        "Meridian {} is a candidate for the collections in {} (answers gateways on {address}{over}{reached})",
         env!("CARGO_PKG_VERSION"),
         config.cluster.bucket
     ));
@@ -89,7 +100,8 @@ pub(in super::super) async fn owner(
                 }
             },
         };
-        let owned = own(&config, &keeper, (&bucket, &mut log), epoch, taken, &seams, stopping.clone()).await;
+        let owned =
+            own(&config, &keeper, (&bucket, &mut log), epoch, (taken, tls.clone()), &seams, stopping.clone()).await;
         if !matches!(owned, Ok(Ended::Stopped)) {
             keeper.say(epoch, None);
         }
@@ -188,7 +200,7 @@ async fn own(
     keeper: &Keeper,
     (bucket, log): (&Arc<dyn Bucket>, &mut SharedLog),
     epoch: u64,
-    listener: TcpListener,
+    (listener, tls): (TcpListener, Option<RoleTls>),
     seams: &Seams,
     mut stopping: watch::Receiver<bool>,
 ) -> Result<Ended, Failure> {
@@ -216,6 +228,7 @@ async fn own(
     let options = ServeOptions {
         owns: keeper.holding(epoch),
         process: keeper.process(),
+        tls,
         ..ServeOptions::new(epoch, control, seams.random.clone())
     };
     let collections = store.collections();

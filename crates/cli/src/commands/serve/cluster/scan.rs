@@ -2,9 +2,11 @@
 
 use super::super::http::{self, Source};
 use super::{Opened, blocking, membership, records};
+use crate::certificates::Certificates;
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::output::say;
+use crate::roles;
 use meridian_backend::Embedded;
 use meridian_store::{ControlPlane, Store};
 use std::sync::Arc;
@@ -19,9 +21,12 @@ pub(in super::super) async fn scan(
     mut config: Config,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), Failure> {
+    let certificates = roles::open(&config.cluster.tls, None)?;
     let Opened { doors, seams, bucket } = Opened::open(&mut config).await?;
     let control = ControlPlane::new(bucket.clone(), &seams, config.store.audit_bytes);
-    let member = Some(membership("scan", &config.cluster, &bucket, &seams).await?);
+    // For the look at the owner, which a page shows.
+    let tls = certificates.as_ref().map(Certificates::tls);
+    let member = Some(membership("scan", &config.cluster, &bucket, (&seams, tls)).await?);
     // Gateways match, poll and send them. Here each event would be matched once more, and late.
     config.server.saved.enabled = false;
     config.store.skew = config.cluster.skew;
@@ -35,6 +40,7 @@ pub(in super::super) async fn scan(
     // Its task ends with this function.
     let mut following = JoinSet::new();
     following.spawn(follow(store.clone()));
+    roles::follow(certificates, &mut following)?;
     let place = format!("read only, as flushed to {}", config.cluster.bucket);
     let folder = Some(config.store.data.clone());
     let backend = Embedded::with_records(store.clone(), control);

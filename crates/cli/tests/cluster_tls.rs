@@ -1,0 +1,280 @@
+//! TLS between roles, as real processes: who may call, who is refused and named, and certificates that change meanwhile.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
+
+mod common;
+
+use common::authority::{Authority, Identity};
+use common::batches::SPEC;
+use common::owners::{Cluster, Owner, answered};
+use common::{PATIENCE, Server, command, meridian, send};
+use serde_json::Value;
+use std::fs;
+use std::io::{BufRead, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+/// The host by which the owners of these tests are reached.
+const HERE: &str = "127.0.0.1";
+/// How a client of HTTP/2 begins, with settings of no content (RFC 9113, 3.4).
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+/// The record type of an alert in TLS (RFC 8446, 5.1).
+const ALERT: u8 = 21;
+
+/// A cluster whose processes get their settings one by one, and a folder for certificates.
+struct World {
+    cluster: Cluster,
+}
+
+impl World {
+    fn new() -> World {
+        World { cluster: Cluster::new() }
+    }
+
+    fn authority(&self, name: &str) -> Authority {
+        Authority::new(Path::new(&self.cluster.path("")), name)
+    }
+
+    fn owner(&self, name: &str, settings: &str) -> Owner {
+        self.cluster.set(settings);
+        self.cluster.owner(name)
+    }
+
+    fn gateway(&self, settings: &str) -> Server {
+        self.cluster.set(settings);
+        self.cluster.server("gateway")
+    }
+
+    /// What the process with these settings finds of the owner, which it calls as a gateway does.
+    fn calls(&self, identity: &Identity) -> Value {
+        let file = self.cluster.path("caller.toml");
+        fs::write(&file, identity.settings("")).unwrap();
+        let bucket = format!("file://{}", self.cluster.path("bucket"));
+        let run = meridian(&["cluster", "status", "--bucket", &bucket, "--config", &file, "--json"]).ended(0);
+        let found: Value = serde_json::from_str(&run.out).unwrap();
+        assert_eq!(found["owner"]["state"], "held", "{found:#}");
+        found["owner"].clone()
+    }
+
+    /// Waits until a caller is let in.
+    #[track_caller]
+    fn lets_in(&self, identity: &Identity) {
+        let begun = Instant::now();
+        loop {
+            let found = self.calls(identity);
+            if found["reachable"] == true {
+                return;
+            }
+            assert!(begun.elapsed() < PATIENCE, "{found:#}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// Waits until a caller is refused, for this reason.
+    #[track_caller]
+    fn refuses(&self, identity: &Identity, reason: &str) {
+        let begun = Instant::now();
+        loop {
+            let found = self.calls(identity);
+            if found["reachable"] == false && found["reason"].as_str().is_some_and(|why| why.contains(reason)) {
+                return;
+            }
+            assert!(begun.elapsed() < PATIENCE, "never {reason:?}: {found:#}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// Waits until an owner's log has these words.
+    #[track_caller]
+    fn logs(&self, owner: &str, words: &str) {
+        wait(words, || fs::read_to_string(self.cluster.path(&format!("{owner}.log"))).unwrap());
+    }
+}
+
+/// Waits until a text has these words.
+#[track_caller]
+fn wait(words: &str, text: impl Fn() -> String) {
+    let begun = Instant::now();
+    while !text().contains(words) {
+        assert!(begun.elapsed() < PATIENCE, "{words:?} is not in:\n{}", text());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Where an owner answers gateways.
+fn address_of(owner: &Owner) -> String {
+    let line = owner.says("Meridian");
+    assert!(line.contains("over TLS"), "{line}");
+    let (_, after) = line.split_once("answers gateways on ").unwrap();
+    after.split_whitespace().next().unwrap().to_owned()
+}
+
+#[test]
+fn roles_with_certificates_work_and_nothing_is_served_in_plain() {
+    let world = World::new();
+    let authority = world.authority("company");
+    let (server, caller) = (authority.sign("owner", &[HERE]), authority.sign("gateway", &["gateway-1.example.org"]));
+    let owner = world.owner("o0", &server.settings(""));
+    let address = address_of(&owner);
+    owner.says("owns");
+    let gateway = world.gateway(&caller.settings(""));
+    gateway.create("events", SPEC);
+    answered(&gateway, "/collections/events/items");
+    world.lets_in(&caller);
+
+    // A client of HTTP/2 without TLS: it gets an alert at most, and no frame.
+    let mut plain = TcpStream::connect(&address).unwrap();
+    plain.set_read_timeout(Some(PATIENCE)).unwrap();
+    plain.write_all(PREFACE).unwrap();
+    let mut answer = Vec::new();
+    // The server may reset a connection of which it has not read everything.
+    let _ = plain.read_to_end(&mut answer);
+    assert!(answer.first().is_none_or(|kind| *kind == ALERT), "{answer:?}");
+    world.logs("o0", "a caller is refused: it does not speak TLS");
+    // TLS without a certificate.
+    let url = format!("https://{address}");
+    meridian(&["query", "events", "--url", &url, "--ca-file", &authority.file]).ended(3);
+    world.logs("o0", "a caller is refused: it shows no certificate");
+    // One that only looks whether the port is open is nobody to warn of.
+    let log = || fs::read_to_string(world.cluster.path("o0.log")).unwrap();
+    let refused = log().matches("is refused").count();
+    drop(TcpStream::connect(&address).unwrap());
+    world.lets_in(&caller);
+    assert_eq!(log().matches("is refused").count(), refused, "{}", log());
+}
+
+#[test]
+fn callers_that_may_not_call_are_refused_and_named_at_both_ends() {
+    let world = World::new();
+    let (company, other) = (world.authority("company"), world.authority("other"));
+    let names = "names = [\"gateway-*.example.org\", \"spiffe://example.org/meridian/*\"]";
+    let owner = world.owner("o0", &company.sign("owner", &[HERE]).settings(names));
+    owner.says("owns");
+    for allowed in [&["gateway-1.example.org"][..], &["a.org", "spiffe://example.org/meridian/gateway"]] {
+        world.lets_in(&company.sign("allowed", allowed));
+    }
+    // Trusts the owner, and is itself of an authority that the owner does not know.
+    let stranger = Identity { ca: company.file.clone(), ..other.sign("stranger", &["gateway-1.example.org"]) };
+    world.refuses(&stranger, "no authority in its cluster.tls.ca has signed it");
+    world.logs("o0", "a caller is refused: no authority in cluster.tls.ca has signed its certificate");
+    world.refuses(&company.sign_until("late", &["gateway-1.example.org"], 2001), "it has expired");
+    world.logs("o0", "a caller is refused: its certificate has expired");
+    for wrong in ["mail.example.org", "a.gateway-1.example.org"] {
+        world.refuses(&company.sign("wrong", &[wrong]), "cluster.tls.names does not allow");
+        world.logs("o0", &format!("its certificate is of {wrong}, which cluster.tls.names does not allow"));
+    }
+    // A caller that does not trust the owner.
+    let distrusts = Identity { ca: other.file.clone(), ..company.sign("distrusts", &["gateway-1.example.org"]) };
+    world.refuses(&distrusts, "no authority in cluster.tls.ca has signed its certificate");
+    world.logs("o0", "it refuses the certificate of this process");
+}
+
+#[test]
+fn certificates_are_exchanged_while_processes_run_and_a_broken_one_is_not_used() {
+    let world = World::new();
+    let (old, new) = (world.authority("old"), world.authority("new"));
+    // Files that change, each of one process.
+    let (server, caller) = (old.sign("owner", &[HERE]), old.sign("gateway", &["gateway-1"]));
+    let both = world.cluster.path("both.pem");
+    fs::copy(&old.file, &both).unwrap();
+    let server = Identity { ca: both.clone(), ..server };
+    let owner = world.owner("o0", &server.settings(""));
+    owner.says("owns");
+    let gateway = world.gateway(&Identity { ca: both.clone(), ..caller.clone() }.settings(""));
+    gateway.create("events", SPEC);
+    let stays = old.sign("stays", &["stays"]);
+    let comes = new.sign("comes", &["comes"]);
+
+    // A key that does not match, then a certificate for another host: the one in use stays.
+    let kept = fs::read(&server.key).unwrap();
+    fs::copy(&stays.key, &server.key).unwrap();
+    send(owner.pid(), "HUP");
+    world.logs("o0", "does not belong to the certificate");
+    world.lets_in(&stays);
+    server.becomes(&old.sign("elsewhere", &["owner.example.org"]));
+    send(owner.pid(), "HUP");
+    world.logs("o0", "does not name 127.0.0.1");
+    world.lets_in(&stays);
+    server.becomes(&old.sign("again", &[HERE]));
+    assert_ne!(fs::read(&server.key).unwrap(), kept);
+    // No signal: it is noticed.
+    world.logs("o0", "a new certificate is in use");
+
+    // Another authority beside the first: both count.
+    world.refuses(&Identity { ca: old.file.clone(), ..comes.clone() }, "no authority in its cluster.tls.ca");
+    fs::write(&both, fs::read_to_string(&old.file).unwrap() + &fs::read_to_string(&new.file).unwrap()).unwrap();
+    send(owner.pid(), "HUP");
+    world.lets_in(&Identity { ca: old.file.clone(), ..comes.clone() });
+    // The owner's certificate is of the new one: the gateway's file has both, so it follows, and writes go on.
+    server.becomes(&new.sign("newest", &[HERE]));
+    send(owner.pid(), "HUP");
+    world.lets_in(&comes);
+    world.refuses(&stays, "no authority in cluster.tls.ca has signed its certificate");
+
+    // A gateway whose certificate expires: its next connection is refused, and it says so, until it has another one.
+    caller.becomes(&old.sign_until("late", &["gateway-1"], 2001));
+    send(gateway.pid(), "HUP");
+    wait("the certificate expired at", || gateway.log());
+    answered(&gateway, "/readyz");
+    owner.signal("KILL");
+    let next = world.owner("o1", &server.settings(""));
+    next.says("owns");
+    let refused = "it refuses the certificate of this process: it has expired";
+    wait(refused, || gateway.get("/readyz").1);
+    let (status, said) = gateway.get("/collections/events/items");
+    assert!(status == 503 && said.contains(refused), "{status} {said}");
+    wait(&format!("no connection to the owner: {refused}"), || gateway.log());
+    world.logs("o1", "a caller is refused: its certificate has expired");
+    caller.becomes(&new.sign("renewed", &["gateway-1"]));
+    send(gateway.pid(), "HUP");
+    answered(&gateway, "/readyz");
+    answered(&gateway, "/collections/events/items");
+}
+
+#[test]
+fn a_start_without_protection_or_with_wrong_files_is_refused() {
+    let world = World::new();
+    let authority = world.authority("company");
+    let good = authority.sign("good", &[HERE]);
+    let start = |settings: &str, role: &str, more: &[&str]| {
+        world.cluster.set(settings);
+        let mut arguments = world.cluster.arguments(role, role);
+        arguments.extend(more.iter().map(|word| (*word).to_owned()));
+        meridian(&[vec!["serve".to_owned()], arguments].concat())
+    };
+    let elsewhere = ["--flight", "0.0.0.0:0", "--flight-advertise", "owner.example.org:7118"];
+    start("", "owner", &elsewhere).ended(2).says(&["--flight 0.0.0.0:", "cluster.tls.cert", "cluster.tls.allow_plain"]);
+    start(&good.settings(""), "owner", &elsewhere).ended(2).says(&[&good.cert, "does not name owner.example.org"]);
+    for (wrong, words) in [
+        (Identity { key: String::new(), ..good.clone() }, "cluster.tls.key"),
+        (Identity { ca: String::new(), ..good.clone() }, "cluster.tls.ca"),
+        (Identity { ca: good.key.clone(), ..good.clone() }, "it has no certificate"),
+        (Identity { key: "/nowhere.key".to_owned(), ..good.clone() }, "/nowhere.key"),
+    ] {
+        for role in ["owner", "gateway"] {
+            let free = ["--flight", "127.0.0.1:0"];
+            start(&wrong.settings(""), role, if role == "owner" { &free } else { &[] }).ended(2).says(&[words]);
+        }
+    }
+    // A key is never shown, whatever file it is in.
+    let said = start(&Identity { cert: good.key.clone(), ..good.clone() }.settings(""), "gateway", &[]).ended(2);
+    let secret = fs::read_to_string(&good.key).unwrap();
+    assert!(!said.err.contains(secret.lines().nth(1).unwrap()), "{}", said.err);
+}
+
+#[test]
+fn a_gateway_without_a_certificate_calls_no_other_machine() {
+    let world = World::new();
+    let owner = world.owner("o0", "flight_advertise = \"owner.example.org:7118\"\n");
+    owner.says("owns");
+    world.cluster.set("");
+    let mut serve = command(&["serve", "--listen", "127.0.0.1:0"]);
+    let mut child = serve.args(world.cluster.arguments("gateway", "gateway")).stdout(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let found = lines.map_while(Result::ok).find(|line| line.contains("on another machine"));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(found.unwrap().contains("cluster.tls.allow_plain"));
+}

@@ -1,0 +1,152 @@
+//! Connections to a server of roles.
+
+use super::{RoleTls, Security, refusal, server_name};
+use hyper_util::rt::TokioIo;
+use rustls::pki_types::ServerName;
+use std::fmt;
+use std::future::Future;
+use std::io::{self, ErrorKind};
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use tokio::io::AsyncBufReadExt as _;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+use tonic::codegen::Service;
+use tonic::codegen::http::Uri;
+use tonic::transport::{Channel, Endpoint};
+
+/// A server that was found, and that is not talked to. The text completes "the owner of the data cannot be reached: ".
+#[derive(Debug)]
+struct Refused(String);
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Refused {}
+
+/// An address of another machine, and no certificate to call it with.
+#[derive(Debug)]
+pub(crate) struct Unprotected;
+
+impl fmt::Display for Unprotected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(
+            "it is on another machine, and this process has no certificate: set cluster.tls.cert, key and ca, or \
+             cluster.tls.allow_plain = true in a private network",
+        )
+    }
+}
+
+/// The channel of an endpoint, connected when it is first used.
+pub(crate) fn channel(endpoint: &Endpoint, address: &str, security: &Security) -> Result<Channel, Unprotected> {
+    match security {
+        Security::Tls(tls) => {
+            let connector = Connector { tls: tls.clone(), address: address.to_owned() };
+            Ok(endpoint.connect_with_connector_lazy(connector))
+        }
+        Security::PlainHere if !is_here(address) => Err(Unprotected),
+        Security::PlainHere | Security::Plain => Ok(endpoint.connect_lazy()),
+    }
+}
+
+/// Why the certificates of two ends keep them apart, if that is why a call failed.
+pub(crate) fn refusal_of<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a str> {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        // An `io::Error` does not name what it holds as its source, but the source of that.
+        let held = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        let found = held.and_then(|held| held.downcast_ref::<Refused>()).or_else(|| error.downcast_ref::<Refused>());
+        if let Some(Refused(why)) = found {
+            return Some(why);
+        }
+        cause = error.source();
+    }
+    None
+}
+
+/// The host of an address of host and port.
+fn host_of(address: &str) -> &str {
+    address.rsplit_once(':').map_or(address, |(host, _)| host)
+}
+
+/// Whether what is sent to an address stays on this machine.
+fn is_here(address: &str) -> bool {
+    let host = host_of(address);
+    let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    host == "localhost" || bare.parse::<IpAddr>().is_ok_and(|address| address.to_canonical().is_loopback())
+}
+
+/// Connects to one server, anew whenever the connection is lost.
+#[derive(Clone)]
+struct Connector {
+    tls: RoleTls,
+    address: String,
+}
+
+impl Service<Uri> for Connector {
+    type Response = TokioIo<TlsStream<TcpStream>>;
+    type Error = io::Error;
+    type Future = Pin<Box<dyn Future<Output = io::Result<Self::Response>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _: Uri) -> Self::Future {
+        let Connector { tls, address } = self.clone();
+        Box::pin(async move {
+            let connected = connect(&tls, &address).await;
+            if let Err(error) = &connected
+                && let Some(why) = refusal_of(error)
+            {
+                tracing::warn!(address, "no connection to the owner: {why}");
+            }
+            connected.map(TokioIo::new)
+        })
+    }
+}
+
+/// A connection to the server at an address, which has shown a certificate for its host, and has taken that of this process.
+pub(super) async fn connect(tls: &RoleTls, address: &str) -> io::Result<TlsStream<TcpStream>> {
+    let host = host_of(address);
+    let name: ServerName<'static> = server_name(host).map_err(refused)?;
+    let stream = TcpStream::connect(address).await?;
+    stream.set_nodelay(true)?;
+    let failed = |error: io::Error| match refusal::of_tls(&error) {
+        Some(found) => refused(refusal::of_server(found, host)),
+        None => error,
+    };
+    let mut stream = TlsConnector::from(tls.client()).connect(name, stream).await.map_err(failed)?;
+    // In TLS 1.3 a client is done before the server has seen its certificate. A server of HTTP/2 speaks first once it has (RFC 9113, 3.4),
+    // so a refusal shows here, and not in the middle of the first call. What was read stays in the stream.
+    match stream.fill_buf().await.map_err(failed)? {
+        [] => Err(ErrorKind::UnexpectedEof.into()),
+        _ => Ok(stream),
+    }
+}
+
+fn refused(why: String) -> io::Error {
+    io::Error::other(Refused(why))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_addresses_of_this_machine_are_here() {
+        for here in ["127.0.0.1:7118", "127.1.2.3:1", "[::1]:7118", "localhost:7118", "[::ffff:127.0.0.1]:1"] {
+            assert!(is_here(here), "{here}");
+        }
+        for elsewhere in
+            ["10.0.0.7:7118", "owner-1:7118", "[2001:db8::7]:1", "localhost.example.org:1", "127.0.0.1.example.org:1"]
+        {
+            assert!(!is_here(elsewhere), "{elsewhere}");
+        }
+    }
+}
