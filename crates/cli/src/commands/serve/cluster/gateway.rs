@@ -2,6 +2,7 @@
 
 use super::super::http::{self, Source};
 use super::{OWNER, Opened, blocking, membership};
+use crate::certificates::Certificates;
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::output::say;
