@@ -59,7 +59,7 @@ impl FromStr for NamePattern {
             return wrong("a part has more than one *");
         }
         // The scheme and the empty part after it.
-        let parts = if is_uri { text.split(separator).skip(2) } else { text.split(separator).skip(0) };
+        let parts = text.split(separator).skip(if is_uri { 2 } else { 0 });
         if parts.clone().any(str::is_empty) {
             return wrong("a part is empty");
         }
@@ -122,7 +122,7 @@ mod tests {
             ("*.example.org", "spiffe://a.example.org"),
             ("é*.example.org", "x.example.org"),
         ] {
-            assert!(pattern.parse::<NamePattern>().map_or(true, |parsed| !parsed.matches(name)), "{pattern} {name}");
+            assert!(!pattern.parse::<NamePattern>().is_ok_and(|parsed| parsed.matches(name)), "{pattern} {name}");
         }
     }
 
