@@ -167,6 +167,8 @@ def storage_ms(measured, workload):
 
 def simulate(meridian, measured, workload, servers, clients):
     changes = {
+        # Enough scans for a mean, and few enough for a thousand servers.
+        "warm_up_scans": 1, "measured_scans": max(3, min(200, SIMULATED["scans"] // clients)),
         "workload": workload, "servers": servers, "threads": clients, "initial": min(ASSUMED["initial"], servers), "busy_ms": ASSUMED["busy_ms"], "tablets": ASSUMED["tablets"],
         "machine.cores": PRICES["machine_processors"], "machine.executor_threads": ASSUMED["places"], "machine.batch_entries": ASSUMED["batch_events"],
         f"workloads.{workload}.cpu_ms": round(measured.answers[KEPT[workload]]["cpu_ms"], 2), f"workloads.{workload}.storage_ms": round(storage_ms(measured, workload), 2),
