@@ -1,6 +1,6 @@
 //! Rules that the server and the simulator share, as pure code: the choice of a scan server ([`selector`]), which scans such a
 //! server starts and which it answers busy ([`busy`]), the job that a worker takes next ([`queue`], [`turns`]), the question
-//! that runs next or is refused ([`admission`]), what a caller may do ([`access`]), how much its tenant may use ([`quota`],
+//! that runs next or is refused ([`admission`]), what a caller may do ([`access`]), what keeps a place in a cache ([`places`]), how much its tenant may use ([`quota`],
 //! [`part`], [`pool`]), who may try to own the data of a cluster ([`lease`]), how a process becomes and stays the owner ([`owner`]), and up
 //! to when what it has flushed is complete ([`complete`]).
 //!
@@ -14,6 +14,7 @@ pub mod complete;
 pub mod lease;
 pub mod owner;
 pub mod part;
+pub mod places;
 pub mod pool;
 pub mod queue;
 pub mod quota;
