@@ -8,6 +8,7 @@
 use super::Scan;
 use crate::candidates::{Candidates, Step, search_step};
 use crate::control::Stats;
+use meridian_index::NodeRef;
 use meridian_model::Projection;
 use std::ops::Range;
 
@@ -101,7 +102,7 @@ impl Scan {
         let (predicate, counts) = (&self.predicate, self.counts);
         // The walk itself counts the nodes.
         let mut uncounted = Stats::default();
-        let mut step = |node: &_, whole| match search_step(predicate, node, whole) {
+        let mut step = |node: &NodeRef<'_>, whole: bool| match search_step(predicate, node, whole) {
             Step::Rows { whole: true } if counts => Step::Taken,
             step => step,
         };

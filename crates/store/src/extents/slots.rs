@@ -79,7 +79,9 @@ impl Slots {
             heads.push((slot, read.ok().and_then(|()| decode(&head)).map(|(key, _, _)| key)));
         }
         let mut places = self.places.lock();
-        heads.into_iter().for_each(|(slot, key)| drop(places.restore(key, slot)));
+        for (slot, key) in heads {
+            places.restore(key, slot);
+        }
         Ok(())
     }
 

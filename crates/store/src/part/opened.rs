@@ -8,7 +8,7 @@ use super::closed::Closed;
 use super::view::PartView;
 use crate::error::StoreError;
 use quick_cache::sync::Cache;
-use quick_cache::{Lifecycle, Weighter};
+use quick_cache::{Lifecycle, OptionsBuilder, Weighter};
 use std::hash::{BuildHasherDefault, DefaultHasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -69,7 +69,13 @@ impl OpenParts {
     pub(crate) fn new(bytes: u64) -> OpenParts {
         let items = usize::try_from(bytes / USUAL_BYTES).unwrap_or(usize::MAX).clamp(16, 1 << 20);
         let evicted = Arc::new(AtomicU64::new(0));
-        let parts = Cache::with(items, bytes, Weight, BuildHasherDefault::default(), InUse(evicted.clone()));
+        // One shard: a segment may take most of the bound, and then it must not be more than its share.
+        let options = OptionsBuilder::new().estimated_items_capacity(items).weight_capacity(bytes).shards(1).build();
+        let lifecycle = InUse(evicted.clone());
+        let parts = match options {
+            Ok(options) => Cache::with_options(options, Weight, BuildHasherDefault::default(), lifecycle),
+            Err(_) => Cache::with(items, bytes, Weight, BuildHasherDefault::default(), lifecycle),
+        };
         OpenParts { parts, loaded: AtomicU64::new(0), evicted }
     }
 
@@ -100,7 +106,7 @@ pub(crate) fn open_views(views: Vec<PartView>) -> Result<Vec<PartView>, StoreErr
         let ahead: Vec<_> = missing().flat_map(Closed::ahead).collect();
         objects.load(&ahead);
     }
-    let open = |(view, part): (PartView, Option<Arc<Part>>)| {
+    let open = |(view, part): (PartView, Option<Arc<Part>>)| -> Result<PartView, StoreError> {
         let part = match (part, view.part.closed()) {
             (Some(part), _) => part,
             (None, None) => view.part.clone(),
