@@ -74,7 +74,7 @@ impl Scan {
     /// A question of a snapshot. Segments that it may concern are opened; parts are numbered among these.
     pub(crate) fn new(snapshot: &Snapshot, predicate: &Predicate, control: &Control) -> Result<Scan, QueryError> {
         let all = snapshot.parts.len() as u64;
-        let snapshot = snapshot.open(predicate)?;
+        let snapshot = snapshot.open_for(predicate)?;
         let schema = snapshot.schema.clone();
         let layout = snapshot.layout.clone();
         let mut test_columns = Projection::none(&layout);

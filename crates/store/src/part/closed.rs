@@ -31,7 +31,7 @@ impl Closed {
         Some(Part {
             number,
             rows: meta.rows,
-            forest: ForestBuilder::new(schema).finish(),
+            forest: ForestBuilder::new(&Arc::new(schema.clone())).finish(),
             // Not known: every chunk may have rows that are newer than a snapshot.
             chunk_seq_max: Vec::new(),
             seq_min: sketch.seqs.0,

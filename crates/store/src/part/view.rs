@@ -81,7 +81,7 @@ impl PartView {
         self.part.bounds()
     }
 
-    /// Whether its trees are in memory. Those of a segment that is not open are read by [`crate::Snapshot::open`].
+    /// Whether its trees are in memory. Those of a segment that is not open are read by [`crate::Snapshot::open_for`].
     pub fn is_open(&self) -> bool {
         self.part.closed().is_none()
     }

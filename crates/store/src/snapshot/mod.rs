@@ -54,7 +54,7 @@ impl Snapshot {
     ///
     /// # Errors
     /// If a segment cannot be read.
-    pub fn open(&self, predicate: &Predicate) -> Result<Snapshot, StoreError> {
+    pub fn open_for(&self, predicate: &Predicate) -> Result<Snapshot, StoreError> {
         if self.is_open() {
             return Ok(self.clone());
         }
@@ -72,7 +72,7 @@ impl Snapshot {
     /// The same for a question about what lies in a box in space and time.
     ///
     /// # Errors
-    /// As of [`Snapshot::open`].
+    /// As of [`Snapshot::open_for`].
     pub fn open_within(&self, reach: &Bounds) -> Result<Snapshot, StoreError> {
         if self.is_open() {
             return Ok(self.clone());
@@ -83,7 +83,7 @@ impl Snapshot {
     /// The same for a look-up by id.
     ///
     /// # Errors
-    /// As of [`Snapshot::open`].
+    /// As of [`Snapshot::open_for`].
     pub fn open_for_id(&self, id: &str) -> Result<Snapshot, StoreError> {
         if self.is_open() {
             return Ok(self.clone());
@@ -98,7 +98,7 @@ impl Snapshot {
     /// The same with all segments open.
     ///
     /// # Errors
-    /// As of [`Snapshot::open`].
+    /// As of [`Snapshot::open_for`].
     pub fn open_all(&self) -> Result<Snapshot, StoreError> {
         if self.is_open() { Ok(self.clone()) } else { self.open_those(|_| true) }
     }

@@ -189,11 +189,11 @@ fn only_segments_that_a_question_may_concern_are_opened() {
     let fresh = Store::open_read_only(ample(), seams(), Arc::new(counting.clone())).unwrap();
     let snapshot = fresh.collection("t", "c").unwrap().snapshot();
     let expected = all.parts.iter().filter(|part| part.bounds().start <= last && first <= part.bounds().end).count();
-    let few = snapshot.open(&Predicate::interval(interval)).unwrap();
+    let few = snapshot.open_for(&Predicate::interval(interval)).unwrap();
     assert_eq!((few.parts.len(), fresh.trees().loaded), (expected, expected as u64));
     assert!(expected < 6);
     // Open ones are shared.
-    drop(snapshot.open(&Predicate::interval(interval)).unwrap());
+    drop(snapshot.open_for(&Predicate::interval(interval)).unwrap());
     assert_eq!(fresh.trees().loaded, expected as u64);
 }
 
