@@ -116,6 +116,9 @@ impl PartView {
         // Clamped: callers round ranges up to whole chunks.
         let rows = rows.start.min(self.part.rows)..rows.end.min(self.part.rows);
         self.context.counters.add_blocks_read(blocks_of(&rows));
+        if let Some(segment) = self.part.segment() {
+            segment.load_rows(&rows, wanted);
+        }
         self.columns(rows, wanted, Fill::Keep)
     }
 
@@ -312,6 +315,9 @@ impl TimeOrder<'_> {
     pub fn read(&self, places: Range<u32>, wanted: &Projection) -> Result<Batch, StoreError> {
         let context = &self.view.context;
         context.counters.add_blocks_read(blocks_of(&places));
+        if let Some(segment) = self.view.part.segment() {
+            segment.load_places(&places, wanted);
+        }
         let count = places.end.min(self.view.rows()).saturating_sub(places.start) as usize;
         let mut columns = match &self.view.part.body {
             Body::Segment(segment) => segment.time_columns(places, &context.layout, wanted)?,

@@ -24,7 +24,13 @@ pub(crate) fn follow_new(common: &Common, dir: &Path) -> Result<Option<Partition
     let Some(newest) = common.storage_of(dir).catalog.newest()? else { return Ok(None) };
     let mut partition = prepare(common, dir, newest.manifest.without_events())?;
     partition.refuses = Some(READ_ONLY.to_owned());
-    partition.follow_newest()?;
+    // Not looked for a second time, as that takes some forty reads.
+    match partition.follow(newest.manifest, false) {
+        Err(error) if error.is_damage() => {
+            partition.follow_newest()?;
+        }
+        followed => followed?,
+    }
     partition.publish();
     Ok(Some(partition))
 }

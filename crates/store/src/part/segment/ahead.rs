@@ -38,6 +38,37 @@ impl Segment {
         ahead
     }
 
+    /// Has what a read of some rows needs fetched at once.
+    pub(crate) fn load_rows(&self, rows: &Range<u32>, columns: &Projection) {
+        self.load(|| self.rows_ahead(rows, columns));
+    }
+
+    /// The same of some places of the order of time.
+    pub(crate) fn load_places(&self, places: &Range<u32>, columns: &Projection) {
+        self.load(|| self.places_ahead(places, columns));
+    }
+
+    fn load(&self, ahead: impl FnOnce() -> Vec<Ahead>) {
+        if self.reads_slowly() {
+            let ahead = ahead();
+            // One block is read by itself.
+            if ahead.len() > 1 {
+                self.objects().load(&ahead);
+            }
+        }
+    }
+
+    /// Columns of some places of the order of time, and their rows.
+    fn places_ahead(&self, places: &Range<u32>, columns: &Projection) -> Vec<Ahead> {
+        let Some(time) = self.footer.time.as_ref().filter(|_| !places.is_empty()) else { return Vec::new() };
+        let width = time.columns.len() as u32 + 1;
+        let held = time.columns.iter().map(|column| columns.has(usize::from(*column))).chain([true]);
+        let wanted: Vec<u32> = (0..width).zip(held).filter(|(_, wanted)| *wanted).map(|(column, _)| column).collect();
+        let chunks = places.start / CHUNK_ROWS..=(places.end - 1) / CHUNK_ROWS;
+        let blocks = chunks.flat_map(|chunk| wanted.iter().map(move |column| chunk * width + column));
+        blocks.filter_map(|block| self.block_ahead(time.first_block + block)).collect()
+    }
+
     /// The tree over the order of time.
     pub(crate) fn time_trees_ahead(&self) -> Option<Ahead> {
         self.block_ahead(self.footer.time.as_ref()?.forest_block)
