@@ -2,7 +2,7 @@
 
 use super::nats::Nats;
 use super::s3::S3;
-use super::setting::{GIB, MIB, Setting, TIB, text};
+use super::setting::{GIB, MIB, Setting, TIB, size, text, within};
 use crate::failure::Failure;
 use crate::units;
 use meridian_model::Invalid;

@@ -5,6 +5,7 @@ use crate::codec::{Reader, put_u32, put_u64};
 use crate::error::StoreError;
 use crate::seams::{Ahead, FileEnd, Object, ObjectWriter, Objects};
 use arrow_buffer::Buffer;
+use std::io::ErrorKind;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -200,6 +201,8 @@ impl BlockFile {
                     Ok(footer) => return Ok((BlockFile { version: end.version, ..opened }, footer)),
                     // It may have been rebuilt since, and then its own tail is right. If not, that is damaged too.
                     Err(StoreError::Corrupt { .. }) => {}
+                    // It may be shorter than the manifest says. What is absent stays absent.
+                    Err(StoreError::Io { source, .. }) if source.kind() != ErrorKind::NotFound => {}
                     Err(error) => return Err(error),
                 }
             }

@@ -345,6 +345,11 @@ fn callers_that_miss_the_same_extents_fetch_them_once() {
 
 #[test]
 fn a_segment_that_turns_out_to_be_damaged_is_named_at_the_next_look() {
+    meet_damage(|bytes| bytes.iter().map(|byte| byte ^ 0x11).collect());
+    meet_damage(|bytes| bytes[..bytes.len() / 2].to_vec());
+}
+
+fn meet_damage(harm: impl Fn(&[u8]) -> Vec<u8>) {
     let bucket = MemoryBucket::new();
     let owner = flushed(&bucket, 3);
     let reader = open_reader(ample(), seams(), &bucket);
@@ -355,7 +360,7 @@ fn a_segment_that_turns_out_to_be_damaged_is_named_at_the_next_look() {
     let mut whole = Vec::new();
     for name in [index.clone(), index.replace(".segment", ".rows")] {
         let bytes = bucket.get(&name).unwrap();
-        bucket.harm(&name, Some(bytes.iter().map(|byte| byte ^ 0x11).collect()));
+        bucket.harm(&name, Some(harm(&bytes)));
         whole.push((name, bytes));
     }
     let collection = reader.collection("t", "c").unwrap();
