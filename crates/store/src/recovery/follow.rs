@@ -97,8 +97,9 @@ impl Partition {
                 unmendable.extend((!mended).then_some(entry.part.number));
                 mended
             });
-            // One that is not open, and is damaged: opened here, it is repaired or left out.
-            let broken = known.is_some_and(|(_, entry)| entry.part.closed().is_some_and(Closed::is_sick));
+            // One that a query could not open, or that was left out before: opened here, it is repaired or left out.
+            let broken = known.is_some_and(|(_, entry)| entry.part.closed().is_some_and(Closed::is_sick))
+                || self.damaged.iter().any(|damaged| damaged.file == meta.file);
             let part = match known.filter(|_| !mended && !broken) {
                 Some((_, entry)) => entry.part.clone(),
                 None => match self.part_of(meta, &manifest.schema, rest || broken, broken) {

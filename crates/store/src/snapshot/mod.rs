@@ -74,9 +74,6 @@ impl Snapshot {
     /// # Errors
     /// As of [`Snapshot::open_for`].
     pub fn open_within(&self, reach: &Bounds) -> Result<Snapshot, StoreError> {
-        if self.is_open() {
-            return Ok(self.clone());
-        }
         self.open_those(|part| may_lie_in(&part.bounds(), reach))
     }
 
@@ -85,9 +82,6 @@ impl Snapshot {
     /// # Errors
     /// As of [`Snapshot::open_for`].
     pub fn open_for_id(&self, id: &str) -> Result<Snapshot, StoreError> {
-        if self.is_open() {
-            return Ok(self.clone());
-        }
         let number = Seq::from_id(id).ok();
         let is_made = self.schema.id == IdRole::Made;
         self.open_those(|part| {
@@ -100,7 +94,7 @@ impl Snapshot {
     /// # Errors
     /// As of [`Snapshot::open_for`].
     pub fn open_all(&self) -> Result<Snapshot, StoreError> {
-        if self.is_open() { Ok(self.clone()) } else { self.open_those(|_| true) }
+        self.open_those(|_| true)
     }
 
     /// Whether rows of a part are read from a bucket, so that [`Snapshot::load`] saves time.
@@ -164,6 +158,9 @@ impl Snapshot {
 
     /// The same with those closed segments open that are wanted, and without the others.
     pub(crate) fn open_those(&self, wanted: impl Fn(&Part) -> bool) -> Result<Snapshot, StoreError> {
+        if self.is_open() {
+            return Ok(self.clone());
+        }
         let kept = self.parts.iter().filter(|view| view.is_open() || wanted(&view.part));
         let parts = open_views(kept.cloned().collect())?;
         Ok(Snapshot { parts: parts.into(), ..self.clone() })

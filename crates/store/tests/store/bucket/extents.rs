@@ -369,6 +369,8 @@ fn meet_damage(harm: impl Fn(&[u8]) -> Vec<u8>) {
     assert!(!reader.problems().is_empty());
     let snapshot = collection.snapshot();
     assert!(!snapshot.missing.is_empty());
+    reader.refresh().unwrap();
+    assert!(!reader.problems().is_empty(), "it stays named for as long as it is damaged");
     assert_eq!(content(&snapshot.open_all().unwrap()).len(), 6);
     // Put back, it is read from the bucket, and not from what was kept of the damaged one.
     for (name, bytes) in whole {
