@@ -46,6 +46,7 @@ pub async fn metrics(state: Scope) -> Response {
     search_metrics(&state, &mut out);
     saved_metrics(&state, &mut out);
     store_metrics(&state, &mut out);
+    bucket_metrics(&state, &mut out);
     ([(header::CONTENT_TYPE, HeaderValue::from_static(PROMETHEUS))], out).into_response()
 }
 
@@ -183,6 +184,25 @@ fn store_metrics(state: &AppState, out: &mut String) {
             stats.iter().filter(|s| s.refuses.is_some()).count();
         gauge "meridian_collections_damaged" "Collections that cannot be opened: not served, and not written over."
             damaged.len();
+    );
+}
+
+/// What a process keeps of a bucket. Only of processes that read one.
+fn bucket_metrics(state: &AppState, out: &mut String) {
+    let Some((extents, trees)) = state.backend.bucket_cache() else { return };
+    families!(out;
+        counter "meridian_extent_memory_hits_total" "Extents of the bucket's objects found in memory." extents.memory_hits;
+        counter "meridian_extent_memory_misses_total" "Extents not found in memory." extents.memory_misses;
+        counter "meridian_extent_disk_hits_total" "Extents found on disk." extents.disk_hits;
+        counter "meridian_extent_disk_misses_total" "Extents not found on disk." extents.disk_misses;
+        counter "meridian_extent_damaged_total" "Extents on disk that were damaged and read again." extents.damaged;
+        gauge "meridian_extent_memory_bytes" "Bytes of extents in memory." extents.memory_bytes;
+        gauge "meridian_extent_disk_bytes" "Bytes of extents on disk." extents.disk_bytes;
+        counter "meridian_bucket_read_bytes_total" "Bytes of extents read from the bucket." extents.bytes_fetched;
+        counter "meridian_bucket_read_ranges_total" "Ranges of extents read from the bucket." extents.ranges_fetched;
+        counter "meridian_trees_loaded_total" "Segments opened for questions." trees.loaded;
+        counter "meridian_trees_evicted_total" "Segments closed to make room for others." trees.evicted;
+        gauge "meridian_trees_bytes" "Bytes of trees and footers of open segments." trees.bytes;
     );
 }
 

@@ -4,7 +4,7 @@ use crate::audit::AuditLog;
 use crate::collection::Collection;
 use crate::records::Records;
 use meridian_model::{Background, Schema, Subscriber};
-use meridian_store::{Backup, BackupScope, Damaged, Settings, StoreError};
+use meridian_store::{Backup, BackupScope, Damaged, ExtentStats, Settings, StoreError, TreeStats};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::io::Write;
@@ -77,6 +77,11 @@ pub trait Backend: Debug + Send + Sync {
     /// Whether answers show what another process has flushed, and not every acknowledged write. Returns at once.
     fn follows(&self) -> bool {
         false
+    }
+
+    /// What this process keeps of the objects of a bucket, and the trees that it keeps of segments; `None`: it reads no bucket.
+    fn bucket_cache(&self) -> Option<(ExtentStats, TreeStats)> {
+        None
     }
 
     /// Whether everything is stored in memory only.

@@ -1,11 +1,11 @@
 //! The bucket of the store in a folder.
 
-use crate::calls::{Calls, LARGE, SMALL};
+use crate::calls::{Calls, LARGE, SMALL, error_of, whole};
 use crate::upload::FolderUpload;
 use bytes::Bytes;
 use futures_util::TryStreamExt;
 use meridian_store::StoreError;
-use meridian_store::bucket::{Bucket, Put, Upload};
+use meridian_store::bucket::{Bucket, Put, Span, Upload};
 use object_store::local::LocalFileSystem;
 use object_store::path::Path as Name;
 use object_store::{ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload};
@@ -35,7 +35,7 @@ impl FolderBucket {
     /// Opens the folder, which has to be there.
     pub(crate) fn open_existing(folder: &Path, calls: Calls) -> Result<FolderBucket, StoreError> {
         let failed = |action, source| StoreError::Io { action, path: folder.to_owned(), source };
-        let store = LocalFileSystem::new_with_prefix(folder).map_err(|e| failed("open", crate::calls::error_of(e)))?;
+        let store = LocalFileSystem::new_with_prefix(folder).map_err(|e| failed("open", error_of(e)))?;
         // Content and name are on disk before a create is answered.
         let store = Arc::new(store.with_fsync(true));
         Ok(FolderBucket { store, calls, folder: folder.to_owned() })
@@ -100,6 +100,15 @@ impl Bucket for FolderBucket {
         Ok(())
     }
 
+    fn get_ranges(&self, wanted: &[Span]) -> Vec<io::Result<Vec<u8>>> {
+        let read = |span: &Span| {
+            let (store, name, range) = (self.store.clone(), name_of(&span.name), span.range.clone());
+            async move { store.get_range(&name?, range).await.map_err(error_of) }
+        };
+        let answers = self.calls.together(LARGE, wanted.iter().map(read).collect());
+        answers.into_iter().zip(wanted).map(|(answer, span)| whole(answer?, span)).collect()
+    }
+
     fn len(&self, name: &str) -> io::Result<u64> {
         let (store, name) = (self.store.clone(), name_of(name)?);
         self.calls.wait(SMALL, async move { store.head(&name).await.map(|meta| meta.size) })
@@ -131,7 +140,7 @@ impl Bucket for FolderBucket {
 
     /// A name can be seen before it is on disk: where the answer to the create was lost, nobody has said that it is.
     fn settle(&self, name: &str) -> io::Result<()> {
-        let path = self.store.path_to_filesystem(&name_of(name)?).map_err(crate::calls::error_of)?;
+        let path = self.store.path_to_filesystem(&name_of(name)?).map_err(error_of)?;
         self.calls.wait(LARGE, async move {
             let synced = tokio::task::spawn_blocking(move || sync(&path)).await;
             synced

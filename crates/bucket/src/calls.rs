@@ -1,5 +1,9 @@
 //! Blocking calls over a runtime, with deadlines.
 
+use bytes::Bytes;
+use futures_util::StreamExt as _;
+use futures_util::stream;
+use meridian_store::bucket::Span;
 use object_store::Error;
 use std::error::Error as _;
 use std::future::Future;
@@ -17,6 +21,9 @@ use tokio::time::timeout;
 pub(crate) const SMALL: Duration = Duration::from_secs(10);
 /// How long one may take that lists, or moves an object or a part of one.
 pub(crate) const LARGE: Duration = Duration::from_secs(60);
+
+/// Max calls at a time of one request for several ranges.
+const TOGETHER: usize = 16;
 
 /// Runs calls with the help of a runtime, which has timers, while the calling thread waits.
 #[derive(Debug, Clone)]
@@ -59,6 +66,37 @@ impl Calls {
             }
         }
     }
+}
+
+impl Calls {
+    /// The answers of calls that do not need each other, in their order: [`TOGETHER`] at a time. At the deadline those that are not there yet are
+    /// errors.
+    pub(crate) fn together<T>(
+        &self,
+        within: Duration,
+        calls: Vec<impl Future<Output = io::Result<T>>>,
+    ) -> Vec<io::Result<T>> {
+        let (count, mut answers) = (calls.len(), Vec::with_capacity(calls.len()));
+        let mut running = stream::iter(calls).buffered(TOGETHER);
+        let ended = self.answer(within, async {
+            while let Some(answer) = running.next().await {
+                answers.push(answer);
+            }
+        });
+        let late = || match &ended {
+            Err(error) => Err(io::Error::new(error.kind(), error.to_string())),
+            Ok(()) => Err(ErrorKind::TimedOut.into()),
+        };
+        while answers.len() < count {
+            answers.push(late());
+        }
+        answers
+    }
+}
+
+/// The bytes of a range, if they are all there.
+pub(crate) fn whole(bytes: Bytes, span: &Span) -> io::Result<Vec<u8>> {
+    if bytes.len() == span.bytes() { Ok(bytes.into()) } else { Err(ErrorKind::UnexpectedEof.into()) }
 }
 
 /// Wakes a thread that is parked.
@@ -123,6 +161,28 @@ mod tests {
             })
         };
         runtime.block_on(async move { tokio::spawn(many).await }).unwrap().unwrap();
+    }
+
+    #[test]
+    fn calls_together_are_answered_in_order_and_late_ones_are_errors() {
+        let runtime = Builder::new_multi_thread().worker_threads(2).enable_time().build().unwrap();
+        let calls = Calls::new(runtime.handle().clone());
+        // More than run at a time. The later ones are the quicker ones.
+        let all = (0..40u64).map(|n| async move {
+            tokio::time::sleep(Duration::from_millis(40 - n)).await;
+            if n == 7 { Err(io::Error::from(ErrorKind::NotFound)) } else { Ok(n) }
+        });
+        let answers = calls.together(SMALL, all.collect());
+        for (n, answer) in (0..40).zip(answers) {
+            match n {
+                7 => assert_eq!(answer.unwrap_err().kind(), ErrorKind::NotFound),
+                _ => assert_eq!(answer.unwrap(), n),
+            }
+        }
+        let late = |n: u64| async move { if n == 0 { io::Result::Ok(n) } else { std::future::pending().await } };
+        let answers = calls.together(Duration::from_millis(20), (0..3).map(late).collect());
+        assert_eq!(answers.iter().filter(|answer| answer.is_ok()).count(), 1);
+        assert_eq!(answers[2].as_ref().unwrap_err().kind(), ErrorKind::TimedOut);
     }
 
     #[test]

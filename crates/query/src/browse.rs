@@ -18,6 +18,7 @@ pub struct Page {
 }
 
 /// The events from the `skip`-th on, at most `limit`, in order of part and row: whole parts are skipped by their counts.
+/// The snapshot must be open: see [`Snapshot::open_all`].
 pub fn page(snapshot: &Snapshot, skip: u64, limit: usize, control: &Control) -> Result<Page, QueryError> {
     let mut order: Vec<usize> = (0..snapshot.parts.len()).collect();
     order.sort_unstable_by_key(|&part| snapshot.parts[part].number());
@@ -44,6 +45,7 @@ pub fn page(snapshot: &Snapshot, skip: u64, limit: usize, control: &Control) -> 
 }
 
 /// Part and row of an event drawn by chance; `None` where there is none.
+/// The snapshot must be open: see [`Snapshot::open_all`].
 pub fn sample(snapshot: &Snapshot, random: &dyn Random, control: &Control) -> Result<Option<(usize, u32)>, QueryError> {
     for _ in 0..DRAWS_MAX {
         let Some(mut at) = random.next_u64().checked_rem(snapshot.rows()) else { break };

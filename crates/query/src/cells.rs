@@ -124,6 +124,11 @@ impl TileGrid {
     fn level(&self) -> u32 {
         u32::from(self.z) + u32::from(self.bits)
     }
+
+    /// Whether its cells are no finer than those of the pyramids.
+    pub(crate) fn may_use_pyramids(&self) -> bool {
+        self.level() <= u32::from(meridian_index::BASE_LEVEL)
+    }
 }
 
 impl Cells for TileGrid {

@@ -38,7 +38,8 @@ pub(crate) fn count_within(
 ) -> Result<(Option<u64>, Stats), QueryError> {
     let started = control.elapsed_us();
     control.check()?;
-    let mut scan = Scan::new(snapshot, predicate, control);
+    let mut scan = Scan::new(snapshot, predicate, control)?;
+    scan.expect_counts();
     let total = count_all(&mut scan, limits)?;
     scan.stats.scan_us = (control.elapsed_us() - started).max(0) as u64;
     Ok((total, scan.stats))

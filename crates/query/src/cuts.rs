@@ -20,7 +20,7 @@ pub fn cuts(snapshot: &Snapshot, parts: usize, control: &Control) -> Result<Vec<
     let wanted = parts.max(1) as u64;
     // Each sample stands for a step of rows of its own segment.
     let step = (snapshot.rows() / (SAMPLES * wanted)).max(1);
-    let mut scan = Scan::new(snapshot, &Predicate::all(), control);
+    let mut scan = Scan::new(snapshot, &Predicate::all(), control)?;
     let mut places: Vec<(Key, Seq)> = Vec::new();
     for part in scan.parts() {
         let rows = u64::from(scan.part(part).rows());

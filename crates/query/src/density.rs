@@ -76,7 +76,7 @@ impl PartialGrid {
         let mut share = control.share();
         share.reach(cells * size_of::<u64>() * (slices(snapshot.rows()) + 1))?;
         let mut counts = vec![0; cells];
-        let mut scan = Scan::new(snapshot, &question.predicate, control);
+        let mut scan = Scan::new(snapshot, &question.predicate, control)?;
         scan.weigh(Matches::Counted)?;
         count_into(&mut scan, &DegreeCells::new(question.bbox, question.width, question.height), &mut counts)?;
         scan.stats.scan_us = (control.elapsed_us() - started).max(0) as u64;

@@ -50,6 +50,7 @@ impl Listed {
 /// The events of these ids that match the whole predicate.
 pub(crate) fn find_ids(scan: &mut Scan, ids: &[String]) -> Result<Vec<(u32, Run)>, QueryError> {
     let mut found = Vec::with_capacity(ids.len());
+    scan.snapshot.load_keys(ids)?;
     for id in ids {
         scan.control.check()?;
         // The other conditions are tested afterwards: an id selects candidates only.
@@ -60,6 +61,8 @@ pub(crate) fn find_ids(scan: &mut Scan, ids: &[String]) -> Result<Vec<(u32, Run)
     // Two spellings of a made id are one event.
     found.sort_unstable_by_key(|(part, run)| (*part, run.rows.start));
     found.dedup();
+    let wanted: Vec<_> = found.iter().map(|(part, run)| (*part as usize, run.rows.clone())).collect();
+    scan.snapshot.load(&wanted, &scan.expected_columns());
     Ok(found)
 }
 

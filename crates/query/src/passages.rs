@@ -83,7 +83,7 @@ impl PartialPassages {
         if !snapshot.schema.has_time() {
             return Err(Invalid::field("tracks", "this collection has no time").into());
         }
-        let mut scan = Scan::new(snapshot, &question.predicate, control);
+        let mut scan = Scan::new(snapshot, &question.predicate, control)?;
         let mut columns = Projection::none(&scan.layout);
         columns.add(scan.layout.field(field));
         columns.add_time(&scan.layout, scan.schema());

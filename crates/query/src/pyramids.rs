@@ -28,9 +28,7 @@ pub(crate) fn count_tile(
 ) -> Result<bool, QueryError> {
     let view = scan.part(part).clone();
     let rows = 0..view.rows();
-    if u32::from(grid.z) + u32::from(grid.bits) > u32::from(meridian_index::BASE_LEVEL)
-        || !view.none_newer(rows.clone())
-    {
+    if !grid.may_use_pyramids() || !view.none_newer(rows.clone()) {
         return Ok(false);
     }
     let dead: Vec<u32> = view.dead_rows(rows).take(DEAD_MAX + 1).collect();
@@ -65,8 +63,9 @@ pub(crate) fn count_tile(
     let before = (inner.start > interval.start).then(|| Interval { start: interval.start, end: inner.start - 1 });
     let after = (inner.end < interval.end).then(|| Interval { start: inner.end + 1, end: interval.end });
     for rest in [before, after].into_iter().flatten() {
-        let mut edge = Scan::new(&scan.snapshot, &Predicate::interval(rest), &scan.control);
+        let mut edge = Scan::new(&scan.snapshot, &Predicate::interval(rest), &scan.control)?;
         edge.stats.parts = 0;
+        edge.look_ahead_only(part);
         let mut boxes = Projection::none(&edge.layout);
         boxes.add_boxes(&edge.layout);
         let columns = edge.columns_with(&boxes);

@@ -18,8 +18,8 @@ pub fn matching_rows(
     predicate: &Predicate,
     control: &Control,
 ) -> Result<Vec<(PartView, Vec<u32>)>, QueryError> {
-    let mut scan = Scan::new(snapshot, predicate, control);
-    let mut found: Vec<Vec<u32>> = vec![Vec::new(); snapshot.parts.len()];
+    let mut scan = Scan::new(snapshot, predicate, control)?;
+    let mut found: Vec<Vec<u32>> = vec![Vec::new(); scan.snapshot.parts.len()];
     let mut total = 0;
     let mut take = |scan: &mut Scan, part: u32, run: &Run| -> Result<(), QueryError> {
         let rows = scan.test(part, run)?;
@@ -46,5 +46,5 @@ pub fn matching_rows(
             }
         }
     }
-    Ok(snapshot.parts.iter().cloned().zip(found).filter(|(_, rows)| !rows.is_empty()).collect())
+    Ok(scan.snapshot.parts.iter().cloned().zip(found).filter(|(_, rows)| !rows.is_empty()).collect())
 }

@@ -246,7 +246,7 @@ fn cells(
 ) -> Result<PartialGrid, QueryError> {
     let grid = TileGrid { z: question.z, x: question.column, y: question.row, bits: CELL_BITS };
     let mut counts = vec![0u64; CELLS];
-    let mut scan = Scan::new(snapshot, &question.predicate, control);
+    let mut scan = Scan::new(snapshot, &question.predicate, control)?;
     match question.predicate.as_interval() {
         None => count_into(&mut scan, &grid, &mut counts)?,
         // All events of an interval of time: what maps ask for most.
@@ -254,6 +254,9 @@ fn cells(
             let mut boxes = Projection::none(&scan.layout);
             boxes.add_boxes(&scan.layout);
             let columns = scan.columns_with(&boxes);
+            if grid.may_use_pyramids() {
+                scan.snapshot.load_pyramids();
+            }
             for part in scan.parts() {
                 if !count_tile(&mut scan, part, &grid, &interval, &mut counts)? {
                     count_part(&mut scan, part, &columns, &grid, &mut counts)?;

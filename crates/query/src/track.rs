@@ -85,7 +85,7 @@ impl PartialTrack {
         projection.add_boxes(&layout);
         projection.add_time(&layout, schema);
         let predicate = Predicate::and(vec![of_object(schema, &question.object)?, question.predicate.clone()]);
-        let mut scan = Scan::new(snapshot, &predicate, control);
+        let mut scan = Scan::new(snapshot, &predicate, control)?;
         let columns = scan.columns_with(&projection);
         let mut track = PartialTrack { points: Vec::new(), stats: Stats::default(), share: control.share() };
         for part in scan.parts() {

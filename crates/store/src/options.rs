@@ -52,6 +52,13 @@ pub struct Options {
     pub write_wait: Duration,
     /// Max bytes of the audit log; beyond it the oldest file is removed.
     pub audit_bytes: u64,
+    /// Max bytes of pieces of a bucket's objects kept in memory; 0: none are kept, also not on disk.
+    pub extent_memory: u64,
+    /// Max bytes of such pieces kept in a file of the data folder.
+    pub extent_disk: u64,
+    /// Max bytes of trees of segments of followed collections: a segment is opened when a question needs it. `None`: all are opened with their
+    /// manifest, and stay open.
+    pub tree_bytes: Option<u64>,
     /// Start the threads that flush and merge. A simulator leaves them out and calls [`crate::Collection::maintain`].
     pub background: bool,
 }
@@ -81,6 +88,9 @@ impl Options {
             skew: Duration::ZERO,
             write_wait: Duration::from_secs(10),
             audit_bytes: 256 << 20,
+            extent_memory: 0,
+            extent_disk: 0,
+            tree_bytes: None,
             background: true,
         }
     }

@@ -203,11 +203,17 @@ impl Collection for Local {
     }
 
     fn near(&self, question: &Near, rows_max: Option<usize>, sink: &mut dyn RowSink) -> Result<bool, StoreError> {
-        let snapshot = self.collection.snapshot();
+        let (snapshot, circle) =
+            (self.collection.snapshot(), Circle::new(question.lon, question.lat, question.radius_m));
+        // Opening reads, so it is for a thread that may block.
+        if rows_max.is_some() && !snapshot.is_open() {
+            return Ok(false);
+        }
+        let snapshot = snapshot.open_within(&circle.bounds())?;
         // Bounded by the rows: `k` sizes a heap, and it comes from the client.
         let k = question.skip.saturating_add(question.limit).min(snapshot.rows() as usize);
-        // The walk reads only trees, which are always in memory.
-        let walk = Walk::new(&snapshot, Circle::new(question.lon, question.lat, question.radius_m));
+        // The walk reads only trees, which are in memory.
+        let walk = Walk::new(&snapshot, circle);
         // Nothing has been read yet, so the caller can repeat the query on a thread that may block.
         if rows_max.is_some_and(|max| walk.rows_to_read(k) > max) {
             return Ok(false);
@@ -219,13 +225,13 @@ impl Collection for Local {
     }
 
     fn page(&self, skip: u64, limit: usize, control: &Control, sink: &mut dyn RowSink) -> Result<(), QueryError> {
-        let snapshot = self.collection.snapshot();
+        let snapshot = self.collection.snapshot().open_all()?;
         let page = browse::page(&snapshot, skip, limit, control)?;
         Ok(pass_rows(&snapshot, page.total, page.rows.into_iter().map(|(part, row)| (part, row, None)), sink)?)
     }
 
     fn find(&self, id: &str, sink: &mut dyn RowSink) -> Result<bool, StoreError> {
-        let snapshot = self.collection.snapshot();
+        let snapshot = self.collection.snapshot().open_for_id(id)?;
         for (part, view) in snapshot.parts.iter().enumerate() {
             if let Some(row) = view.find_id(id)? {
                 pass_rows(&snapshot, 1, std::iter::once((part, row, None)), sink)?;
@@ -236,7 +242,7 @@ impl Collection for Local {
     }
 
     fn sample(&self, random: &dyn Random, control: &Control, sink: &mut dyn RowSink) -> Result<bool, QueryError> {
-        let snapshot = self.collection.snapshot();
+        let snapshot = self.collection.snapshot().open_all()?;
         let Some((part, row)) = browse::sample(&snapshot, random, control)? else { return Ok(false) };
         pass_rows(&snapshot, 1, std::iter::once((part, row, None)), sink)?;
         Ok(true)

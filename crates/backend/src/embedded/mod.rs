@@ -12,7 +12,7 @@ use crate::records::{RecordSource, Records};
 use collection::Local;
 use commit::CommitExecutor;
 use meridian_model::{Background, Invalid, Schema, Subscriber};
-use meridian_store::{Backup, BackupScope, Damaged, Partitions, Settings, Store, StoreError};
+use meridian_store::{Backup, BackupScope, Damaged, ExtentStats, Partitions, Settings, Store, StoreError, TreeStats};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -124,6 +124,10 @@ impl Backend for Embedded {
 
     fn follows(&self) -> bool {
         self.store.is_read_only()
+    }
+
+    fn bucket_cache(&self) -> Option<(ExtentStats, TreeStats)> {
+        Some((self.store.extents()?, self.store.trees()))
     }
 
     fn is_ephemeral(&self) -> bool {

@@ -110,7 +110,10 @@ pub(super) fn pass_rows(
     rows: impl ExactSizeIterator<Item = RowRef>,
     sink: &mut dyn RowSink,
 ) -> Result<(), StoreError> {
-    let mut chunks = Chunks::new(sink.begin(&snapshot.schema, &snapshot.layout, total, rows.len()));
+    let columns = sink.begin(&snapshot.schema, &snapshot.layout, total, rows.len());
+    let rows: Vec<RowRef> = rows.collect();
+    snapshot.load(&rows.iter().map(|(part, row, _)| (*part, *row..row + 1)).collect::<Vec<_>>(), &columns);
+    let mut chunks = Chunks::new(columns);
     let made_ids = snapshot.layout.id.is_none();
     for (part, row, distance_m) in rows {
         let view = &snapshot.parts[part];

@@ -15,14 +15,14 @@ mod upload;
 pub use options::S3Options;
 
 use crate::bucket::put_of;
-use crate::calls::{Calls, LARGE, SMALL};
+use crate::calls::{Calls, LARGE, SMALL, whole};
 use bytes::Bytes;
 use clients::Clients;
 use fault::Place;
 use futures_util::TryStreamExt;
 use meridian_model::Invalid;
 use meridian_store::StoreError;
-use meridian_store::bucket::{Bucket, Put, Upload};
+use meridian_store::bucket::{Bucket, Put, Span, Upload};
 use meridian_store::seams::Random;
 use object_store::path::Path as Name;
 use object_store::{GetOptions, GetRange, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload};
@@ -167,6 +167,16 @@ impl Bucket for S3Bucket {
         }
         into.copy_from_slice(&bytes);
         Ok(())
+    }
+
+    fn get_ranges(&self, wanted: &[Span]) -> Vec<io::Result<Vec<u8>>> {
+        let read = |span: &Span| {
+            let (store, key, range) = (self.clients.reads.clone(), self.key(&span.name), span.range.clone());
+            let place = self.place.clone();
+            async move { store.get_range(&key?, range).await.map_err(|error| place.error(&error)) }
+        };
+        let answers = self.calls.together(LARGE, wanted.iter().map(read).collect());
+        answers.into_iter().zip(wanted).map(|(answer, span)| whole(answer?, span)).collect()
     }
 
     fn len(&self, name: &str) -> io::Result<u64> {

@@ -3,7 +3,7 @@
 use super::nats::Nats;
 use super::roles::Roles;
 use super::s3::S3;
-use super::setting::{Setting, text};
+use super::setting::{GIB, MIB, Setting, TIB, size, text, within};
 use crate::failure::Failure;
 use crate::units;
 use meridian_model::Invalid;
@@ -52,6 +52,23 @@ impl FromStr for Role {
     }
 }
 
+/// Limits of what a process keeps of the bucket, in bytes.
+#[derive(Debug, Clone, Copy)]
+pub struct Cache {
+    /// Pieces of objects in memory.
+    pub memory: u64,
+    /// Pieces of objects in the data folder of a scan server.
+    pub disk: u64,
+    /// Trees of segments that are open on a scan server.
+    pub trees: u64,
+}
+
+impl Default for Cache {
+    fn default() -> Cache {
+        Cache { memory: 256 * MIB, disk: 4 * GIB, trees: 512 * MIB }
+    }
+}
+
 /// What the processes of a cluster share, and where they find each other.
 #[derive(Debug, Clone)]
 pub struct Cluster {
@@ -71,6 +88,8 @@ pub struct Cluster {
     pub staleness_max: Duration,
     /// How far the clocks of two machines may be apart.
     pub skew: Duration,
+    /// What this process keeps of the bucket.
+    pub cache: Cache,
     /// The log over NATS.
     pub nats: Nats,
     /// The store that has the bucket, if it is in none of the machine's folders.
@@ -90,6 +109,7 @@ impl Default for Cluster {
             lease: Duration::from_secs(3),
             staleness_max: Duration::from_secs(60),
             skew: Duration::ZERO,
+            cache: Cache::default(),
             nats: Nats::default(),
             s3: S3::default(),
             tls: Roles::default(),
@@ -197,5 +217,26 @@ pub(super) const SETTINGS: &[Setting] = &[
         cluster.skew,
         "0s",
         "1h"
+    ),
+    size!(
+        "cluster.cache.memory",
+        "Max memory for pieces of the bucket's objects, on owners and servers of the role scan; 0: none are kept, also not on disk.",
+        cluster.cache.memory,
+        0,
+        TIB
+    ),
+    size!(
+        "cluster.cache.disk",
+        "Max disk for such pieces in --data, on servers of the role scan; 0: none are kept there.",
+        cluster.cache.disk,
+        0,
+        1024 * TIB
+    ),
+    size!(
+        "cluster.cache.trees",
+        "Max memory for trees of segments, on servers of the role scan: those used last stay, and others are read when a question needs them.",
+        cluster.cache.trees,
+        0,
+        TIB
     ),
 ];

@@ -39,6 +39,9 @@ pub(super) fn fit(config: &mut Config, memory: u64) {
     // A merge keeps four bytes of each event, and a segment that is written up to a hundred.
     store.merge_rows_max = (memory / 64).clamp(1 << 22, 1 << 25);
     store.segment_rows_max = (memory / 2048).clamp(1 << 18, 1 << 24) as u32;
+    // The trees of a billion events take some 2 GB.
+    config.cluster.cache.memory = share(16, 32, 4096);
+    config.cluster.cache.trees = share(8, 64, 65_536);
     config.server.body_bytes_total = share(16, 64, 512) as usize;
     let server = &mut config.server;
     server.batch_bytes_total = share(12, BATCH_TIMES * store.batch_bytes / MIB, 512) as usize;
@@ -62,8 +65,9 @@ pub(super) fn fit(config: &mut Config, memory: u64) {
 /// What a process never needs in its role: a gateway has no collections of its own, and a server that only reads flushes nothing.
 fn unneeded(role: Role) -> &'static [&'static str] {
     match role {
-        Role::All | Role::Owner => &[],
-        Role::Gateway => &["cache", "writes", "merges"],
+        Role::All => &["bucket", "trees"],
+        Role::Owner => &["trees"],
+        Role::Gateway => &["cache", "bucket", "trees", "writes", "merges"],
         Role::Scan => &["writes", "merges"],
     }
 }
@@ -75,6 +79,8 @@ pub(super) fn budget(config: &Config) -> Vec<(&'static str, u64)> {
     let stream = STREAM_BYTES + OBJECT_BYTES * server.stream_objects_max as u64;
     let all = [
         ("cache", store.cache_bytes),
+        ("bucket", config.cluster.cache.memory),
+        ("trees", config.cluster.cache.trees),
         ("writes", store.memory_bytes),
         ("bodies", server.body_bytes_total as u64),
         ("batches", server.batch_bytes_total as u64),
@@ -87,7 +93,7 @@ pub(super) fn budget(config: &Config) -> Vec<(&'static str, u64)> {
         ("saved searches", saved_bytes(server)),
         ("passwords", PASSWORD_BYTES),
         ("merges", merge_bytes(config)),
-        ("program and trees", PROGRAM_BYTES),
+        (if config.role == Role::Scan { "program" } else { "program and trees" }, PROGRAM_BYTES),
     ];
     all.into_iter().filter(|(purpose, _)| !unneeded(config.role).contains(purpose)).collect()
 }
@@ -131,6 +137,13 @@ mod tests {
         let all = budget(&small).len();
         small.role = Role::Gateway;
         assert!(budget(&small).len() < all && budget(&small).iter().all(|(purpose, _)| *purpose != "cache"));
+        for memory in [GIB, 64 * GIB] {
+            let mut scan = Config { role: Role::Scan, ..Config::default() };
+            fit(&mut scan, memory);
+            let budget = budget(&scan);
+            assert!(budget.iter().map(|(_, bytes)| bytes).sum::<u64>() <= memory, "{memory}");
+            assert!(["bucket", "trees"].iter().all(|one| budget.iter().any(|(purpose, _)| purpose == one)));
+        }
         assert_eq!(small.store.cache_bytes, 128 * MIB);
         assert_eq!(large.store.memory_bytes, 256 * MIB);
         assert!(large.store.cache_bytes > 15 * GIB);

@@ -3,6 +3,9 @@
 //! that runs next or is refused ([`admission`]), what a caller may do ([`access`]), how much its tenant may use ([`quota`],
 //! [`part`], [`pool`]), who may try to own the data of a cluster ([`lease`]), how a process becomes and stays the owner ([`owner`]), up
 //! to when what it has flushed is complete ([`complete`]), and whose certificate lets a process call another ([`names`]).
+//! that runs next or is refused ([`admission`]), what a caller may do ([`access`]), what keeps a place in a cache ([`places`]), how much its tenant may use ([`quota`],
+//! [`part`], [`pool`]), who may try to own the data of a cluster ([`lease`]), how a process becomes and stays the owner ([`owner`]), and up
+//! to when what it has flushed is complete ([`complete`]).
 //!
 //! Nothing here waits, reads a clock or generates random numbers: time and randomness are parameters, so that a simulated
 //! run and a real one execute the same code.
@@ -15,6 +18,7 @@ pub mod lease;
 pub mod names;
 pub mod owner;
 pub mod part;
+pub mod places;
 pub mod pool;
 pub mod queue;
 pub mod quota;

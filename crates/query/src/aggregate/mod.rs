@@ -44,7 +44,8 @@ impl PartialGroups {
     ) -> Result<PartialGroups, QueryError> {
         let started = control.elapsed_us();
         control.check()?;
-        let mut scan = Scan::new(snapshot, &question.predicate, control);
+        let mut scan = Scan::new(snapshot, &question.predicate, control)?;
+        scan.expect_counts();
         let mut worker = Worker::new(&mut scan, question)?;
         let planned = control.elapsed_us();
         scan.stats.plan_us = (planned - started).max(0) as u64;
@@ -60,6 +61,9 @@ impl PartialGroups {
                 let mut tasks = Vec::new();
                 // Worked out for each part before the threads start, which then share it without a lock.
                 let mut dead = Vec::new();
+                if worker.reads_time_order() {
+                    scan.snapshot.load_time_trees();
+                }
                 for part in scan.parts() {
                     dead.push(worker.plan(&mut scan, part, &mut tasks)?);
                 }

@@ -70,6 +70,11 @@ impl Worker {
         })
     }
 
+    /// Whether parts that have an order of time are read in it.
+    pub(super) fn reads_time_order(&self) -> bool {
+        self.time_order
+    }
+
     /// Adds the tasks of a part: over its order of time where that answers the question. Then the rows that have
     /// died come back, which that order cannot leave out by itself.
     pub(super) fn plan(&self, scan: &mut Scan, part: u32, tasks: &mut Vec<Task>) -> Result<DeadInTime, QueryError> {

@@ -55,7 +55,8 @@ impl Found {
         if items.limit == Some(0) {
             return Err(Invalid::field("limit", "a limit of 0 asks for nothing: expected at least 1").into());
         }
-        let mut scan = Scan::new(snapshot, &items.predicate, control);
+        let mut scan = Scan::new(snapshot, &items.predicate, control)?;
+        scan.expect(&items.projection);
         let mut matched = None;
         let wrong_place = || QueryError::Invalid(Invalid::field("token", "the page token belongs to another order"));
         let ids = items.predicate.ids();

@@ -69,6 +69,13 @@ impl Circle {
         Circle { lon, lat, reach: haversine_of(radius_m), sin_lat, cos_lat, small, boxes }
     }
 
+    /// A box that holds the circle.
+    pub fn bounds(&self) -> Bounds {
+        self.boxes.iter().flatten().fold(Bounds::EMPTY, |all, &[west, south, east, north]| {
+            all.union(&Bounds { west, south, east, north, ..Bounds::WORLD })
+        })
+    }
+
     /// Haversine of the distance to a position in degrees; where `small`, one in the circle's box.
     #[inline]
     fn haversine(&self, lon: f64, lat: f64) -> f64 {

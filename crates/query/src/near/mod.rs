@@ -70,7 +70,7 @@ pub struct Walk {
 }
 
 impl Walk {
-    /// Sorts the nodes of a snapshot by their relation to a circle.
+    /// Sorts the nodes of a snapshot by their relation to a circle. The snapshot must be open for it: see [`Circle::bounds`].
     pub fn new(snapshot: &Snapshot, circle: Circle) -> Walk {
         let mut walk = Walk { circle, cut: Vec::new(), inside: Vec::new() };
         // One stack for all trees, large enough for any depth: the kernel allocates as little as possible.
@@ -137,6 +137,7 @@ impl Walk {
         columns.add_geometry(&snapshot.layout);
         // Room for few: another server may ask for any number.
         let best = BinaryHeap::with_capacity(k.min(ROOM) + 1);
+        snapshot.load(&cut, &columns);
         let mut reader = Reader { snapshot, chunks: Chunks::new(columns), best, k, circle };
         let mut total = 0;
         for (part, rows) in cut {

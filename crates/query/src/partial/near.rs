@@ -29,7 +29,9 @@ pub struct PartialNear {
 impl PartialNear {
     /// The places of a snapshot: their number, and the `k` nearest with the columns wanted.
     pub fn of(snapshot: &Snapshot, circle: Circle, k: usize, columns: &Projection) -> Result<PartialNear, StoreError> {
+        let snapshot = &snapshot.open_within(&circle.bounds())?;
         let (total, hits) = Walk::new(snapshot, circle).finish(snapshot, k)?;
+        snapshot.load(&hits.iter().map(|hit| (hit.part, hit.row..hit.row + 1)).collect::<Vec<_>>(), columns);
         let mut batches = vec![Batch::empty(snapshot.schema.clone()).project(columns)];
         let mut cursors = Vec::with_capacity(hits.len());
         for hit in hits {

@@ -5,6 +5,7 @@
 //! found are read and put in order ([`Scan::read_picks`]). A run never leaves one chunk of the store, so
 //! reading it shares the cached block, and deadline and cancellation are checked before each.
 
+mod ahead;
 mod keys;
 mod picks;
 mod weight;
@@ -16,6 +17,7 @@ use crate::control::{Control, Stats};
 use crate::error::QueryError;
 use crate::matched::Matched;
 use crate::reach::Reach;
+use ahead::Ahead;
 use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder};
 use meridian_index::Grid;
 use meridian_model::filter::Predicate;
@@ -48,6 +50,14 @@ pub(crate) struct Scan {
     sieves: Arc<[OnceLock<Option<Arc<BooleanBuffer>>>]>,
     /// The chunks read last, the newest at the end: a question reads a chunk leaf by leaf.
     open: Vec<Open>,
+    /// For each part, what was read ahead. See `ahead.rs`.
+    ahead: Vec<Ahead>,
+    /// Whether a part is read from a bucket.
+    reads_slowly: bool,
+    /// Columns that are read of the events found.
+    expected: Projection,
+    /// Whether nodes that match are counted from the trees.
+    counts: bool,
 }
 
 /// A chunk with the columns read so far.
@@ -61,7 +71,10 @@ struct Open {
 const OPEN_MAX: usize = 4;
 
 impl Scan {
-    pub(crate) fn new(snapshot: &Snapshot, predicate: &Predicate, control: &Control) -> Scan {
+    /// A question of a snapshot. Segments that it may concern are opened; parts are numbered among these.
+    pub(crate) fn new(snapshot: &Snapshot, predicate: &Predicate, control: &Control) -> Result<Scan, QueryError> {
+        let all = snapshot.parts.len() as u64;
+        let snapshot = snapshot.open_for(predicate)?;
         let schema = snapshot.schema.clone();
         let layout = snapshot.layout.clone();
         let mut test_columns = Projection::none(&layout);
@@ -70,9 +83,11 @@ impl Scan {
         key_columns.add_boxes(&layout);
         key_columns.add_time(&layout, &schema);
         let test_columns = Arc::new(test_columns);
-        let stats = Stats { parts: snapshot.parts.len() as u64, ..Stats::default() };
-        Scan {
-            snapshot: snapshot.clone(),
+        let left_out = all - snapshot.parts.len() as u64;
+        let stats = Stats { parts: all, parts_pruned: left_out, ..Stats::default() };
+        let ahead = vec![Ahead::NOTHING; snapshot.parts.len()];
+        let expected = Projection::none(&layout);
+        Ok(Scan {
             grid: Grid::of(&schema),
             layout,
             predicate: predicate.clone(),
@@ -86,7 +101,13 @@ impl Scan {
             of_pieces: predicate.of_pieces(),
             sieves: snapshot.parts.iter().map(|_| OnceLock::new()).collect(),
             open: Vec::new(),
-        }
+            ahead,
+            // Ids are looked up, and their rows are known without the trees.
+            reads_slowly: snapshot.reads_slowly() && predicate.ids().is_none(),
+            expected,
+            counts: false,
+            snapshot,
+        })
     }
 
     /// The rows of a part that may match by the pieces of its long lines, where the predicate concerns places.
@@ -136,6 +157,10 @@ impl Scan {
             sieves: self.sieves.clone(),
             // Not shared: each thread walks other chunks.
             open: Vec::new(),
+            ahead: self.ahead.clone(),
+            reads_slowly: self.reads_slowly,
+            expected: self.expected.clone(),
+            counts: self.counts,
         }
     }
 
@@ -168,6 +193,7 @@ impl Scan {
 
     /// Reads rows of one chunk. The deadline is checked here.
     pub(crate) fn read(&mut self, part: u32, rows: Range<u32>, columns: &Projection) -> Result<Batch, QueryError> {
+        self.look_ahead(part, &rows);
         self.charge(part, &rows)?;
         let chunk = rows.start / CHUNK_ROWS;
         // Across chunks there is no single block to share, so nothing is kept open.
@@ -245,6 +271,7 @@ impl Scan {
         columns: &Projection,
     ) -> Result<(Matched, Option<Batch>), QueryError> {
         self.control.check()?;
+        self.look_ahead(part, &run.rows);
         let (mut mask, mut batch) = (None, None);
         let view = self.part(part);
         // In a collection of mode latest most rows are hidden and need not be read.

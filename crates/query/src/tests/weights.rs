@@ -27,7 +27,7 @@ proptest! {
     fn no_question_reads_less_than_its_weight(kind in kinds(), ops in ops(), filter in filters()) {
         let world = World::after(kind, &ops);
         let (snapshot, predicate) = (world.collection.snapshot(), filter.predicate(&world));
-        let scan = Scan::new(&snapshot, &predicate, &world.control());
+        let scan = Scan::new(&snapshot, &predicate, &world.control()).unwrap();
         for part in scan.parts() {
             for tree in scan.part(part).trees() {
                 let mut open: Vec<_> = tree.root().into_iter().collect();

@@ -62,6 +62,8 @@ pub(crate) use pins::{InUse, Pin, TTL as PIN_TTL};
 pub(crate) use read_only::ReadOnly;
 
 use std::io;
+use std::ops::Range;
+use std::sync::Arc;
 
 /// A flat set of immutable objects that several processes share. Calls block, and each has a deadline.
 ///
@@ -84,6 +86,16 @@ pub trait Bucket: Send + Sync + std::fmt::Debug {
 
     /// Fills `into` from `offset`; an object that ends before is an error of kind [`io::ErrorKind::UnexpectedEof`].
     fn get_range(&self, name: &str, offset: u64, into: &mut [u8]) -> io::Result<()>;
+
+    /// Reads ranges of objects, none of which needs the answer of another: at once, where the bucket can. Answers are in the order of `wanted`,
+    /// with the errors of [`Bucket::get_range`].
+    fn get_ranges(&self, wanted: &[Span]) -> Vec<io::Result<Vec<u8>>> {
+        let read = |span: &Span| {
+            let mut bytes = vec![0; span.bytes()];
+            self.get_range(&span.name, span.range.start, &mut bytes).map(|()| bytes)
+        };
+        wanted.iter().map(read).collect()
+    }
 
     /// Length in bytes; absent: [`io::ErrorKind::NotFound`].
     fn len(&self, name: &str) -> io::Result<u64>;
@@ -109,6 +121,22 @@ pub trait Bucket: Send + Sync + std::fmt::Debug {
 
     /// How messages name the bucket.
     fn place(&self) -> String;
+}
+
+/// A range of bytes of an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Span {
+    /// The object.
+    pub name: Arc<str>,
+    /// From its first byte to the one after its last.
+    pub range: Range<u64>,
+}
+
+impl Span {
+    /// Its length in bytes.
+    pub fn bytes(&self) -> usize {
+        usize::try_from(self.range.end.saturating_sub(self.range.start)).unwrap_or(usize::MAX)
+    }
 }
 
 /// What came of a create.

@@ -4,10 +4,13 @@ use super::create::is_lost_answer;
 use super::patches::Patches;
 use super::pins::Pins;
 use super::{Bucket, Put, Upload};
-use crate::seams::{Clock, Object, ObjectWriter, Objects};
+use crate::catalog::sidecars::is_sidecar;
+use crate::extents::{Extents, Source};
+use crate::seams::{Ahead, Clock, FileEnd, Object, ObjectWriter, Objects};
 use parking_lot::Mutex;
 use std::collections::{HashSet, VecDeque};
 use std::io::{self, ErrorKind};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -107,6 +110,8 @@ pub(crate) struct BucketObjects {
     committed: Arc<AtomicU64>,
     grace: Arc<Grace>,
     patches: Arc<Patches>,
+    /// Pieces of objects that this process keeps; `None`: each read goes to the bucket.
+    extents: Option<Arc<Extents>>,
 }
 
 impl BucketObjects {
@@ -115,11 +120,18 @@ impl BucketObjects {
         bucket: Arc<dyn Bucket>,
         partition: String,
         committed: Arc<AtomicU64>,
-        grace: Arc<Grace>,
-        patches: Arc<Patches>,
+        (grace, patches): (Arc<Grace>, Arc<Patches>),
+        extents: Option<Arc<Extents>>,
     ) -> BucketObjects {
         let folder = format!("{partition}/segments/");
-        BucketObjects { bucket, partition: partition.into(), folder, committed, grace, patches }
+        BucketObjects { bucket, partition: partition.into(), folder, committed, grace, patches, extents }
+    }
+
+    fn object(&self, name: String, bytes: u64, end: Option<FileEnd>) -> Arc<dyn Object> {
+        // Sidecars are read once, and whole.
+        let extents = self.extents.as_ref().filter(|_| !is_sidecar(&name));
+        let cached = extents.map(|extents| (extents.clone(), extents.source(&name, bytes, end.as_ref())));
+        Arc::new(BucketObject { bucket: self.bucket.clone(), name, bytes, end, cached })
     }
 
     fn name(&self, name: &str) -> String {
@@ -148,7 +160,27 @@ impl Objects for BucketObjects {
             return Ok(patch);
         }
         let bytes = self.bucket.len(&name)?;
-        Ok(Arc::new(BucketObject { bucket: self.bucket.clone(), name, bytes }))
+        Ok(self.object(name, bytes, None))
+    }
+
+    fn open_known(&self, name: &str, end: &FileEnd) -> io::Result<Arc<dyn Object>> {
+        let full = self.name(name);
+        // Of what was rebuilt, the manifest does not know the end. Without a cache a read more makes no difference.
+        if self.extents.is_none() || self.patches.has(&full) {
+            return self.open(name);
+        }
+        Ok(self.object(full, end.bytes, Some(*end)))
+    }
+
+    fn load(&self, wanted: &[Ahead]) {
+        if let Some(extents) = &self.extents {
+            let names = wanted.iter().map(|ahead| (self.name(&ahead.name), ahead));
+            let fresh = names.filter(|(name, _)| !self.patches.has(name));
+            let source = |(name, ahead): (String, &Ahead)| {
+                (extents.source(&name, ahead.end.bytes, Some(&ahead.end)), ahead.range.clone())
+            };
+            extents.load(&fresh.map(source).collect::<Vec<_>>());
+        }
     }
 
     fn list(&self) -> io::Result<Vec<String>> {
@@ -183,11 +215,21 @@ struct BucketObject {
     bucket: Arc<dyn Bucket>,
     name: String,
     bytes: u64,
+    end: Option<FileEnd>,
+    cached: Option<(Arc<Extents>, Source)>,
 }
 
 impl Object for BucketObject {
+    fn end(&self) -> Option<FileEnd> {
+        self.end
+    }
+
     fn len(&self) -> io::Result<u64> {
         Ok(self.bytes)
+    }
+
+    fn forget(&self, range: Range<u64>) -> bool {
+        self.cached.as_ref().is_some_and(|(extents, source)| extents.forget(source, range))
     }
 
     fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
@@ -197,7 +239,10 @@ impl Object for BucketObject {
         if into.is_empty() {
             return Ok(());
         }
-        self.bucket.get_range(&self.name, offset, into)
+        match &self.cached {
+            Some((extents, source)) => extents.read(source, offset, into),
+            None => self.bucket.get_range(&self.name, offset, into),
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! A bucket of which nothing can be changed: what a scan server holds.
 
-use super::{Bucket, Put, Upload};
+use super::{Bucket, Put, Span, Upload};
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
 
@@ -27,6 +27,10 @@ impl Bucket for ReadOnly {
 
     fn get_range(&self, name: &str, offset: u64, into: &mut [u8]) -> io::Result<()> {
         self.0.get_range(name, offset, into)
+    }
+
+    fn get_ranges(&self, wanted: &[Span]) -> Vec<io::Result<Vec<u8>>> {
+        self.0.get_ranges(wanted)
     }
 
     fn len(&self, name: &str) -> io::Result<u64> {

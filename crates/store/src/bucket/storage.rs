@@ -8,7 +8,9 @@ use super::patches::Patches;
 use super::pins::Pins;
 use super::{Bucket, OWNER, Terms};
 use crate::error::StoreError;
-use crate::seams::{Objects, PartitionStorage, Registry, Seams, Storage, WriteLog};
+use crate::extents::{ExtentStats, Extents};
+use crate::options::Options;
+use crate::seams::{Disk, Objects, PartitionStorage, Registry, Seams, Storage, WriteLog};
 use crate::store::Store;
 use crate::store::partitions::{self, number_of};
 use crate::stream::{SharedLog, StreamLog, name_of, prefix_of};
@@ -20,6 +22,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
+/// The file of extents in the data folder.
+const EXTENTS: &str = "extents";
 /// What the names of collections begin with.
 pub(super) const COLLECTIONS: &str = "collections/";
 
@@ -42,6 +46,7 @@ pub struct BucketStorage {
     pins: Arc<Pins>,
     grace: Arc<Grace>,
     patches: Arc<Patches>,
+    extents: Option<Arc<Extents>>,
     /// The life of each collection, by the folder of its partitions.
     lives: Mutex<HashMap<PathBuf, u64>>,
 }
@@ -69,6 +74,7 @@ impl BucketStorage {
             pins,
             grace,
             patches: Arc::default(),
+            extents: None,
             lives: Mutex::default(),
         }
     }
@@ -77,6 +83,19 @@ impl BucketStorage {
     #[must_use]
     pub fn with_log(self, log: SharedLog, id: impl Into<String>) -> BucketStorage {
         BucketStorage { log, id: id.into(), ..self }
+    }
+
+    /// Keeps extents in the data folder as well, which this process has locked.
+    pub(crate) fn keep_on_disk(&self, disk: &Arc<dyn Disk>, options: &Options) {
+        if let Some(extents) = self.extents.as_ref().filter(|_| options.extent_disk > 0) {
+            extents.keep_on_disk(disk, &self.root.join(EXTENTS), options.extent_disk, options.background);
+        }
+    }
+
+    /// The same with a cache of what is read.
+    #[must_use]
+    pub(crate) fn with_extents(self, extents: Option<Arc<Extents>>) -> BucketStorage {
+        BucketStorage { extents, ..self }
     }
 
     /// The folder of a partition in the bucket, by its folder below the data folder.
@@ -121,8 +140,8 @@ impl BucketStorage {
     }
 
     fn objects(&self, dir: &Path, life: u64, committed: Arc<AtomicU64>) -> BucketObjects {
-        let (folder, grace, patches) = (self.folder(dir, life), self.grace.clone(), self.patches.clone());
-        BucketObjects::new(self.bucket.clone(), folder, committed, grace, patches)
+        let (folder, kept) = (self.folder(dir, life), (self.grace.clone(), self.patches.clone()));
+        BucketObjects::new(self.bucket.clone(), folder, committed, kept, self.extents.clone())
     }
 
     fn failed(&self, action: &'static str, name: &str) -> impl FnOnce(std::io::Error) -> StoreError {
@@ -176,6 +195,10 @@ impl Storage for BucketStorage {
 
     fn tend(&self) {
         self.grace.tend();
+    }
+
+    fn extents(&self) -> Option<ExtentStats> {
+        self.extents.as_ref().map(|extents| extents.stats())
     }
 
     fn pinned(&self, dir: &Path) -> Option<u64> {

@@ -7,10 +7,10 @@ use crate::codec::{frame, unframe};
 use crate::error::StoreError;
 use crate::options::Settings;
 use crate::part::segment::ArchiveEntry;
-use crate::seams::LogPlace;
+use crate::seams::{FileEnd, LogPlace};
 use meridian_model::policy::owner::first_of_next_epoch;
 use meridian_model::seq::SeqLayout;
-use meridian_model::{Numbering, Schema};
+use meridian_model::{Bounds, Numbering, Schema};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -80,6 +80,24 @@ pub(crate) struct SegmentEntry {
     /// it.
     #[serde(default, skip_serializing_if = "Option::is_none", rename = "rest")]
     pub(crate) archive: Option<ArchiveEntry>,
+    /// What is known of it without opening it; segments of earlier versions have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) sketch: Option<Sketch>,
+}
+
+/// What a question must know of a segment to leave it out, and a reader to open it by one read of each file.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Sketch {
+    /// The box of all rows.
+    pub(crate) bounds: Bounds,
+    /// Min and max sequence numbers.
+    pub(crate) seqs: (u64, u64),
+    /// The end of the index.
+    pub(crate) index: FileEnd,
+    /// Where the trees lie in the index: their first byte, and how many.
+    pub(crate) trees: (u64, u32),
+    /// The end of the Arrow rows.
+    pub(crate) rows: FileEnd,
 }
 
 /// A file of idempotency keys.

@@ -97,6 +97,11 @@ impl Partition {
     }
 }
 
+/// Whether an object of this name is none of a segment.
+pub(crate) fn is_sidecar(name: &str) -> bool {
+    [".dead", ".hidden", ".keys"].iter().any(|end| name.ends_with(end))
+}
+
 /// Files of dead rows and keys that a manifest names.
 pub(crate) fn sidecars(manifest: &Manifest) -> BTreeSet<String> {
     let dead = manifest.segments.iter().filter_map(|s| s.dead).map(|(file, _)| dead_name(file));

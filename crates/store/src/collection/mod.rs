@@ -246,6 +246,9 @@ impl Collection {
                 let segment = view.part.segment();
                 stats.rest_bytes += segment.and_then(|s| s.archive()).map_or(0, |archive| archive.entry.bytes);
                 stats.rows_bytes += segment.and_then(|s| s.rows_held()).map_or(0, |(bytes, _)| bytes);
+                let closed = view.part.closed();
+                stats.rest_bytes += closed.map_or(0, |closed| closed.archive_bytes());
+                stats.rows_bytes += closed.map_or(0, |closed| closed.rows_bytes());
                 stats.bytes += view.part.bytes();
             }
         }

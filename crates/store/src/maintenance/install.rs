@@ -129,6 +129,7 @@ impl Partition {
                 range: *range,
                 dead: None,
                 archive: None,
+                sketch: written.sketch,
             };
             segments.insert(part.number, meta);
             fresh.push(Entry::of(part, dead, hidden));

@@ -2,6 +2,7 @@
 
 use crate::part::keys::{Filter, KeyRows};
 use crate::part::objects::ObjectRows;
+use crate::part::opened::OpenParts;
 use arrow_array::ArrayRef;
 use meridian_index::{CountPyramid, Forest};
 use meridian_model::memory_of;
@@ -94,6 +95,8 @@ impl Weighter<BlockKey, Block> for Weight {
 /// The cache, with counters.
 #[derive(Debug)]
 pub(crate) struct BlockCache {
+    /// Segments that were opened for queries.
+    pub(crate) opened: OpenParts,
     /// Hashed without a random key, so that evictions (and repeated reads) are the same in each simulation.
     blocks: Cache<BlockKey, Block, Weight, BuildHasherDefault<Mixed>>,
     next_part: AtomicU64,
@@ -101,10 +104,12 @@ pub(crate) struct BlockCache {
 }
 
 impl BlockCache {
-    pub(crate) fn new(bytes: u64) -> BlockCache {
+    /// `bytes`: of blocks; `tree_bytes`: of the trees of segments that are opened for queries.
+    pub(crate) fn new(bytes: u64, tree_bytes: u64) -> BlockCache {
         // Sized for blocks of some 32 KiB; the estimate only shapes the table.
         let items = (bytes / (32 << 10)).clamp(64, 1 << 22) as usize;
         BlockCache {
+            opened: OpenParts::new(tree_bytes),
             blocks: Cache::with(items, bytes, Weight, Default::default(), Default::default()),
             next_part: AtomicU64::new(1),
             ticks: AtomicU64::new(1),
@@ -125,6 +130,11 @@ impl BlockCache {
 
     pub(crate) fn get(&self, key: BlockKey) -> Option<Block> {
         self.blocks.get(&key)
+    }
+
+    /// Whether a block is held; no use of it.
+    pub(crate) fn holds(&self, key: BlockKey) -> bool {
+        self.blocks.peek(&key).is_some()
     }
 
     pub(crate) fn insert(&self, key: BlockKey, block: Block) {

@@ -5,6 +5,7 @@
 //! encode values, `cache.rs` keeps blocks.
 
 pub(crate) mod cache;
+mod closed;
 pub(crate) mod columns;
 mod context;
 pub(crate) mod dead;
@@ -12,12 +13,14 @@ pub(crate) mod entry;
 pub(crate) mod ipc;
 pub(crate) mod keys;
 pub(crate) mod objects;
+pub(crate) mod opened;
 pub(crate) mod removal;
 pub(crate) mod rows;
 pub(crate) mod run;
 pub(crate) mod segment;
 pub(crate) mod view;
 
+pub(crate) use closed::Closed;
 pub(crate) use context::Context;
 pub(crate) use entry::Entry;
 pub use rows::CHUNK_ROWS;
@@ -28,10 +31,10 @@ use crate::error::StoreError;
 use crate::part::keys::Filter;
 use crate::part::objects::ObjectEntry;
 use crate::part::run::Run;
-use crate::part::segment::{Archive, Segment, SegmentAccess};
+use crate::part::segment::{Archive, Known, Segment, SegmentAccess};
 use arrow_array::ArrayRef;
 use meridian_index::{Forest, ForestBuilder, Key};
-use meridian_model::{Batch, IdRole, Invalid, Layout};
+use meridian_model::{Batch, Bounds, IdRole, Invalid, Layout};
 use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 
@@ -53,6 +56,8 @@ pub(crate) struct Part {
 pub(crate) enum Body {
     Run(Box<Run>),
     Segment(Box<Segment>),
+    /// A segment of which only the manifest has been read: a query opens it first.
+    Closed(Box<Closed>),
 }
 
 impl Part {
@@ -73,7 +78,17 @@ impl Part {
 
     /// Opens a segment: see [`Segment::open`].
     pub(crate) fn open(place: &SegmentAccess, file: u64, archive: Option<Arc<Archive>>) -> Result<Part, StoreError> {
-        let (segment, forest) = Segment::open(place, file, archive)?;
+        Part::open_known(place, file, archive, Known::nothing(&place.cache))
+    }
+
+    /// The same with what is known of it.
+    pub(crate) fn open_known(
+        place: &SegmentAccess,
+        file: u64,
+        archive: Option<Arc<Archive>>,
+        known: Known,
+    ) -> Result<Part, StoreError> {
+        let (segment, forest) = Segment::open(place, file, archive, known)?;
         let footer = &segment.footer;
         Ok(Part {
             number: segment.number,
@@ -90,6 +105,7 @@ impl Part {
         match &self.body {
             Body::Run(run) => Ok(run.seqs[rows.start as usize..rows.end as usize].to_vec()),
             Body::Segment(segment) => segment.seqs(rows),
+            Body::Closed(closed) => Err(closed.unopened()),
         }
     }
 
@@ -101,6 +117,7 @@ impl Part {
                 Ok(array.map(|a| a.slice(rows.start as usize, (rows.end - rows.start) as usize)))
             }
             Body::Segment(segment) => segment.column(column, rows, fill),
+            Body::Closed(closed) => Err(closed.unopened()),
         }
     }
 
@@ -109,6 +126,7 @@ impl Part {
         match &self.body {
             Body::Run(run) => Ok(run.index(rule).rows_of(key)),
             Body::Segment(segment) => segment.rows_of_key(key),
+            Body::Closed(closed) => Err(closed.unopened()),
         }
     }
 
@@ -118,6 +136,7 @@ impl Part {
         Ok(match &self.body {
             Body::Run(run) => run.index(rule).filter().map_or_else(|| open.to_vec(), passing),
             Body::Segment(segment) => segment.filter()?.map_or_else(|| open.to_vec(), |filter| passing(&filter)),
+            Body::Closed(closed) => return Err(closed.unopened()),
         })
     }
 
@@ -172,6 +191,7 @@ impl Part {
     ) -> Result<Vec<ObjectEntry>, StoreError> {
         match &self.body {
             Body::Run(run) => Ok(run.objects(rule).within(object, times).to_vec()),
+            Body::Closed(closed) => Err(closed.unopened()),
             Body::Segment(segment) => {
                 let mut found = Vec::new();
                 if segment.may_hold_object(object)? {
@@ -195,6 +215,7 @@ impl Part {
         let always = i64::MIN..=i64::MAX;
         match &self.body {
             Body::Run(run) => Ok(run.objects(rule).within(object, &always).iter().rev().find(|e| wanted(e)).copied()),
+            Body::Closed(closed) => Err(closed.unopened()),
             Body::Segment(segment) => {
                 if !segment.may_hold_object(object)? {
                     return Ok(None);
@@ -217,20 +238,34 @@ impl Part {
         match &self.body {
             Body::Run(run) => run.bytes + self.forest.bytes() as u64,
             Body::Segment(segment) => segment.file_bytes(),
+            Body::Closed(closed) => closed.file_bytes(),
         }
     }
 
     pub(crate) fn run(&self) -> Option<&Run> {
         match &self.body {
             Body::Run(run) => Some(run),
-            Body::Segment(_) => None,
+            Body::Segment(_) | Body::Closed(_) => None,
         }
     }
 
     pub(crate) fn segment(&self) -> Option<&Segment> {
         match &self.body {
-            Body::Run(_) => None,
+            Body::Run(_) | Body::Closed(_) => None,
             Body::Segment(segment) => Some(segment),
         }
+    }
+
+    /// A segment that is not open.
+    pub(crate) fn closed(&self) -> Option<&Closed> {
+        match &self.body {
+            Body::Run(_) | Body::Segment(_) => None,
+            Body::Closed(closed) => Some(closed),
+        }
+    }
+
+    /// The box of all rows.
+    pub(crate) fn bounds(&self) -> Bounds {
+        self.closed().map_or_else(|| self.forest.bounds(), Closed::bounds)
     }
 }

@@ -7,6 +7,7 @@ use super::{Body, Part};
 use crate::error::StoreError;
 use crate::part::dead::DeadRows;
 use crate::part::objects::object_named;
+use crate::part::opened::open_views;
 use arrow_array::UInt32Array;
 use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder};
 use meridian_index::{CountPyramid, Key, Pieces, Tree};
@@ -66,6 +67,7 @@ impl PartView {
 
     /// The trees over the rows, one per size class, in row order.
     pub fn trees(&self) -> &[Tree] {
+        debug_assert!(self.is_open(), "a segment is read that was not opened");
         &self.part.forest.trees
     }
 
@@ -76,7 +78,21 @@ impl PartView {
 
     /// The box of all rows.
     pub fn bounds(&self) -> Bounds {
-        self.part.forest.bounds()
+        self.part.bounds()
+    }
+
+    /// Whether its trees are in memory. Those of a segment that is not open are read by [`crate::Snapshot::open_for`].
+    pub fn is_open(&self) -> bool {
+        self.part.closed().is_none()
+    }
+
+    /// The same with its segment open.
+    pub(crate) fn opened(&self) -> Result<PartView, StoreError> {
+        if self.is_open() {
+            return Ok(self.clone());
+        }
+        let opened = open_views(vec![self.clone()])?.pop();
+        opened.ok_or(StoreError::Closed)
     }
 
     /// The schema that [`PartView::read`] answers in.
@@ -100,6 +116,9 @@ impl PartView {
         // Clamped: callers round ranges up to whole chunks.
         let rows = rows.start.min(self.part.rows)..rows.end.min(self.part.rows);
         self.context.counters.add_blocks_read(blocks_of(&rows));
+        if let Some(segment) = self.part.segment() {
+            segment.load_rows(&rows, wanted);
+        }
         self.columns(rows, wanted, Fill::Keep)
     }
 
@@ -214,6 +233,7 @@ impl PartView {
     pub fn time_order(&self) -> Option<TimeOrder<'_>> {
         let has = match &self.part.body {
             Body::Segment(segment) => segment.has_time_order(),
+            Body::Closed(_) => false,
             Body::Run(run) => run.by_time().is_some(),
         };
         has.then_some(TimeOrder { view: self })
@@ -224,6 +244,7 @@ impl PartView {
     pub fn pyramid(&self) -> Result<Option<Arc<CountPyramid>>, StoreError> {
         match &self.part.body {
             Body::Segment(segment) => segment.pyramid(),
+            Body::Closed(closed) => Err(closed.unopened()),
             Body::Run(run) => Ok(run.pyramid()),
         }
     }
@@ -284,6 +305,7 @@ impl TimeOrder<'_> {
     pub fn trees(&self) -> Result<Vec<Tree>, StoreError> {
         match &self.view.part.body {
             Body::Segment(segment) => Ok(segment.time_forest()?.trees.clone()),
+            Body::Closed(closed) => Err(closed.unopened()),
             Body::Run(run) => Ok(run.by_time().map_or_else(Vec::new, |order| order.forest.trees.clone())),
         }
     }
@@ -293,9 +315,13 @@ impl TimeOrder<'_> {
     pub fn read(&self, places: Range<u32>, wanted: &Projection) -> Result<Batch, StoreError> {
         let context = &self.view.context;
         context.counters.add_blocks_read(blocks_of(&places));
+        if let Some(segment) = self.view.part.segment() {
+            segment.load_places(&places, wanted);
+        }
         let count = places.end.min(self.view.rows()).saturating_sub(places.start) as usize;
         let mut columns = match &self.view.part.body {
             Body::Segment(segment) => segment.time_columns(places, &context.layout, wanted)?,
+            Body::Closed(closed) => return Err(closed.unopened()),
             Body::Run(run) => {
                 let batch = run.time_columns(places, wanted).ok_or_else(no_order)?;
                 let mut columns = batch.columns().to_vec();
@@ -316,6 +342,7 @@ impl TimeOrder<'_> {
     pub fn rows(&self, places: Range<u32>) -> Result<UInt32Array, StoreError> {
         match &self.view.part.body {
             Body::Segment(segment) => segment.time_rows(places),
+            Body::Closed(closed) => Err(closed.unopened()),
             Body::Run(run) => Ok(run.time_rows(places).ok_or_else(no_order)?),
         }
     }

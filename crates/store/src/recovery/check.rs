@@ -39,7 +39,8 @@ pub(crate) fn check(collection: &Collection) -> Vec<Problem> {
             problems.extend(dead.map(|e| Problem::of(&e)));
         }
     }
-    for view in snapshot.parts.iter() {
+    let opened = snapshot.open_all().inspect_err(|e| problems.push(Problem::of(e)));
+    for view in opened.iter().flat_map(|snapshot| snapshot.parts.iter()) {
         let Some(segment) = view.part.segment() else { continue };
         // Checksums first: recomputing the index over a damaged block would only report the same damage less clearly.
         let bad = segment.verify_blocks();

@@ -135,7 +135,7 @@ impl Partition {
             }
             (Err(error), None) if error.is_damage() => {
                 let anew = || {
-                    let rows = RowsFile::open(place.objects.as_ref(), &rows_name(meta.file))?;
+                    let rows = RowsFile::open(place.objects.as_ref(), &rows_name(meta.file), None)?;
                     let schema = &self.manifest.schema;
                     rebuild_from_rows(place.objects.as_ref(), meta.file, (&rows, schema), self.context.rule)?;
                     Part::open(&place, meta.file, None)

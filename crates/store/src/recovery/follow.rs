@@ -8,8 +8,8 @@ use crate::error::{Problem, StoreError};
 use crate::ingest::partition::Partition;
 use crate::part::dead::DeadRows;
 use crate::part::segment::Segment;
-use crate::part::{Context, Entry, Part};
-use meridian_model::Mode;
+use crate::part::{Closed, Context, Entry, Part};
+use meridian_model::{Mode, Schema};
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::Arc;
@@ -24,7 +24,13 @@ pub(crate) fn follow_new(common: &Common, dir: &Path) -> Result<Option<Partition
     let Some(newest) = common.storage_of(dir).catalog.newest()? else { return Ok(None) };
     let mut partition = prepare(common, dir, newest.manifest.without_events())?;
     partition.refuses = Some(READ_ONLY.to_owned());
-    partition.follow_newest()?;
+    // Not looked for a second time, as that takes some forty reads.
+    match partition.follow(newest.manifest, false) {
+        Err(error) if error.is_damage() => {
+            partition.follow_newest()?;
+        }
+        followed => followed?,
+    }
     partition.publish();
     Ok(Some(partition))
 }
@@ -91,9 +97,12 @@ impl Partition {
                 unmendable.extend((!mended).then_some(entry.part.number));
                 mended
             });
-            let part = match known.filter(|_| !mended) {
+            // One that a query could not open, or that was left out before: opened here, it is repaired or left out.
+            let broken = known.is_some_and(|(_, entry)| entry.part.closed().is_some_and(Closed::is_sick))
+                || self.damaged.iter().any(|damaged| damaged.file == meta.file);
+            let part = match known.filter(|_| !mended && !broken) {
                 Some((_, entry)) => entry.part.clone(),
-                None => match self.open_part(meta, rest) {
+                None => match self.part_of(meta, &manifest.schema, rest || broken, broken) {
                     Ok((part, note)) => {
                         notes.extend(note);
                         Arc::new(part)
@@ -122,6 +131,7 @@ impl Partition {
         }
         // Nothing below fails.
         let gone = self.entries.iter().filter(|entry| !segments.contains_key(&entry.part.number));
+        gone.clone().for_each(|entry| self.shared.cache.opened.forget(entry.part.number));
         self.left.extend(gone.map(|entry| (self.manifest.version(), Arc::downgrade(&entry.part))));
         if manifest.schema != self.manifest.schema {
             self.context = Context::of(&manifest, &self.shared.counters);
@@ -139,13 +149,30 @@ impl Partition {
 
     /// Whether the index of a segment turned out to be damaged, and may be rebuilt.
     fn is_sick(&self, entry: &Entry) -> bool {
-        entry.part.segment().is_some_and(Segment::is_damaged) && !self.unmendable.contains(&entry.part.number)
+        let damaged =
+            entry.part.segment().is_some_and(Segment::is_damaged) || entry.part.closed().is_some_and(Closed::is_sick);
+        damaged && !self.unmendable.contains(&entry.part.number)
     }
 
     /// Version of the oldest manifest of which something is read here.
     pub(crate) fn oldest_in_use(&mut self) -> u64 {
         self.left.retain(|(_, part)| part.strong_count() > 0);
         self.left.iter().map(|(version, _)| *version).min().unwrap_or(u64::MAX).min(self.manifest.version())
+    }
+
+    /// The part of a segment: closed, where segments are opened for queries.
+    fn part_of(
+        &self,
+        meta: &SegmentEntry,
+        schema: &Schema,
+        rest: bool,
+        broken: bool,
+    ) -> Result<(Part, Option<Problem>), StoreError> {
+        let lazily = self.shared.options.tree_bytes.is_some() && !broken;
+        match lazily.then(|| Closed::part(&self.shared.place(), meta, schema)).flatten() {
+            Some(part) => Ok((part, None)),
+            None => self.open_part(meta, rest),
+        }
     }
 
     fn open_part(&self, meta: &SegmentEntry, rest: bool) -> Result<(Part, Option<Problem>), StoreError> {

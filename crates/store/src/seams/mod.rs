@@ -19,7 +19,7 @@ mod write_log;
 pub use catalog::{Catalog, CommitError, Newest, Proof};
 pub use clock::{Clock, ManualClock, SkewedClock, SystemClock};
 pub use memory::{CrashStyle, Failure, FaultKind, MemoryDisk, MemoryStorage, Seam};
-pub use objects::{DiskObjects, Object, ObjectWriter, Objects};
+pub use objects::{Ahead, DiskObjects, FileEnd, Object, ObjectWriter, Objects};
 pub use random::{Random, SeededRandom, SystemRandom};
 pub use real::RealDisk;
 pub use storage::{DiskStorage, PartitionStorage, Registry, Storage};

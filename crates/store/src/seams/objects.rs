@@ -1,7 +1,9 @@
 //! Objects: the immutable files of a partition, by name.
 
 use super::{Disk, DiskFile, OpenMode};
+use serde::{Deserialize, Serialize};
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -39,6 +41,18 @@ pub trait Objects: Send + Sync + std::fmt::Debug {
     /// Opens an object for reading.
     fn open(&self, name: &str) -> io::Result<Arc<dyn Object>>;
 
+    /// The same, of an object whose end is known: this may be used instead of asking where the object is kept. An object that does not exist
+    /// may then be noticed by a read.
+    fn open_known(&self, name: &str, end: &FileEnd) -> io::Result<Arc<dyn Object>> {
+        let _ = end;
+        self.open(name)
+    }
+
+    /// Reads ranges of objects ahead, all at once, where reads are slow; a hint. Objects whose end is not known are left out.
+    fn load(&self, wanted: &[Ahead]) {
+        let _ = wanted;
+    }
+
     /// All names, sorted.
     fn list(&self) -> io::Result<Vec<String>>;
 
@@ -52,14 +66,50 @@ pub trait Objects: Send + Sync + std::fmt::Debug {
     fn path(&self, name: &str) -> PathBuf;
 }
 
+/// The end of a file of blocks, as the manifest has it: enough to find the footer, and to tell the file from any other of its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileEnd {
+    /// Length of the file.
+    pub bytes: u64,
+    /// Where the footer begins.
+    pub footer: u64,
+    /// CRC32C of the footer, which has a checksum of each block.
+    pub crc32c: u32,
+    /// Version of its format.
+    pub version: u32,
+}
+
+/// A range of an object that will be read soon.
+#[derive(Debug, Clone)]
+pub struct Ahead {
+    /// Name of the object.
+    pub name: String,
+    /// Its end.
+    pub end: FileEnd,
+    /// The bytes.
+    pub range: Range<u64>,
+}
+
 /// An open object: its bytes never change.
 pub trait Object: Send + Sync + std::fmt::Debug {
+    /// What was known of its end when it was opened, and is used.
+    fn end(&self) -> Option<FileEnd> {
+        None
+    }
+
     /// Length in bytes.
     fn len(&self) -> io::Result<u64>;
 
     /// Whether it holds no byte.
     fn is_empty(&self) -> io::Result<bool> {
         Ok(self.len()? == 0)
+    }
+
+    /// What was read of these bytes turned out to be damaged: it is not used again. `false`: nothing is kept of it, and another read would find the
+    /// same.
+    fn forget(&self, range: Range<u64>) -> bool {
+        let _ = range;
+        false
     }
 
     /// Fills `into` from `offset`; an object that is too short is an error of kind [`io::ErrorKind::UnexpectedEof`].

@@ -3,6 +3,7 @@
 use super::{Catalog, Disk, DiskObjects, Objects, WriteLog, objects};
 use crate::catalog::disk::DiskCatalog;
 use crate::error::StoreError;
+use crate::extents::ExtentStats;
 use crate::log::Log;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -28,6 +29,11 @@ pub trait Storage: Send + Sync + std::fmt::Debug {
 
     /// Does deferred work that is due. Called periodically.
     fn tend(&self) {}
+
+    /// What is kept here of objects elsewhere; `None`: nothing is.
+    fn extents(&self) -> Option<ExtentStats> {
+        None
+    }
 
     /// Min sequence number of a snapshot that another process may show, of the partition in a folder; `None`: none is known.
     fn pinned(&self, dir: &Path) -> Option<u64> {

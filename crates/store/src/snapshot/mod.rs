@@ -10,9 +10,17 @@ pub(crate) mod since;
 
 use crate::error::{Problem, StoreError};
 use crate::maintenance::pace::{InFlight, Load};
-use crate::part::PartView;
-use meridian_model::{Layout, Schema, Seq};
+use crate::part::opened::open_views;
+use crate::part::segment::Segment;
+use crate::part::{Part, PartView};
+use crate::seams::Ahead;
+use meridian_model::filter::Predicate;
+use meridian_model::{Bounds, IdRole, Layout, Projection, Schema, Seq};
+use std::ops::Range;
 use std::sync::Arc;
+
+/// Max ids of a question whose pages of keys are read ahead.
+const KEYS_AHEAD: usize = 256;
 
 /// The state of a collection after one write. Cheap to clone; never changes; waits for no writer.
 ///
@@ -39,9 +47,129 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
+    /// The same snapshot with its segments open, for a question with this predicate. Those that no event can match are left out, as the manifest
+    /// has their boxes in space and time and their sequence numbers. What is not in memory is read at once.
+    ///
+    /// Only segments of followed collections may be closed; a snapshot without such ones is passed on as it is.
+    ///
+    /// # Errors
+    /// If a segment cannot be read.
+    pub fn open_for(&self, predicate: &Predicate) -> Result<Snapshot, StoreError> {
+        if self.is_open() {
+            return Ok(self.clone());
+        }
+        let reach = predicate.reach();
+        let Some(ids) = predicate.ids().filter(|_| self.schema.id == IdRole::Made) else {
+            return self.open_within(&reach);
+        };
+        let numbers: Vec<u64> = ids.iter().filter_map(|id| Seq::from_id(id).ok()).map(|seq| seq.0).collect();
+        self.open_those(|part| {
+            let has = |number: &u64| (part.seq_min..=part.seq_max).contains(number);
+            may_lie_in(&part.bounds(), &reach) && numbers.iter().any(has)
+        })
+    }
+
+    /// The same for a question about what lies in a box in space and time.
+    ///
+    /// # Errors
+    /// As of [`Snapshot::open_for`].
+    pub fn open_within(&self, reach: &Bounds) -> Result<Snapshot, StoreError> {
+        self.open_those(|part| may_lie_in(&part.bounds(), reach))
+    }
+
+    /// The same for a look-up by id.
+    ///
+    /// # Errors
+    /// As of [`Snapshot::open_for`].
+    pub fn open_for_id(&self, id: &str) -> Result<Snapshot, StoreError> {
+        let number = Seq::from_id(id).ok();
+        let is_made = self.schema.id == IdRole::Made;
+        self.open_those(|part| {
+            !is_made || number.is_some_and(|number| (part.seq_min..=part.seq_max).contains(&number.0))
+        })
+    }
+
+    /// The same with all segments open.
+    ///
+    /// # Errors
+    /// As of [`Snapshot::open_for`].
+    pub fn open_all(&self) -> Result<Snapshot, StoreError> {
+        self.open_those(|_| true)
+    }
+
+    /// Whether rows of a part are read from a bucket, so that [`Snapshot::load`] saves time.
+    pub fn reads_slowly(&self) -> bool {
+        self.parts.iter().any(|view| view.part.segment().is_some_and(Segment::reads_slowly))
+    }
+
+    /// Fetches rows of parts that will be read soon, by the number of the part in [`Snapshot::parts`], with these columns and the sequence
+    /// numbers: at once, and only what is not in memory. A hint: what cannot be fetched is reported by the read.
+    pub fn load(&self, wanted: &[(usize, Range<u32>)], columns: &Projection) {
+        let segments = wanted.iter().filter_map(|(part, rows)| Some((self.parts.get(*part)?.part.segment()?, rows)));
+        self.fetch(segments.flat_map(|(segment, rows)| segment.rows_ahead(rows, columns)).collect());
+    }
+
+    /// The same for the trees over the order of time of all parts.
+    pub fn load_time_trees(&self) {
+        self.fetch(self.segments().filter_map(Segment::time_trees_ahead).collect());
+    }
+
+    /// The same for the counts per map cell.
+    pub fn load_pyramids(&self) {
+        self.fetch(self.segments().filter_map(Segment::pyramid_ahead).collect());
+    }
+
+    /// The same for what look-ups of these ids read first: filters of keys, and pages of them.
+    ///
+    /// # Errors
+    /// If a filter cannot be read.
+    pub fn load_keys(&self, ids: &[String]) -> Result<(), StoreError> {
+        let Some(rule) = self.parts.first().map(|view| view.context.rule).filter(|_| self.reads_slowly()) else {
+            return Ok(());
+        };
+        self.fetch(self.segments().filter_map(Segment::filter_ahead).collect());
+        let mut pages = Vec::new();
+        for segment in self.segments() {
+            for key in ids.iter().take(KEYS_AHEAD).filter_map(|id| rule.key_of(id)) {
+                pages.extend(segment.key_pages_ahead(key)?);
+            }
+        }
+        self.fetch(pages);
+        Ok(())
+    }
+
+    fn segments(&self) -> impl Iterator<Item = &Segment> {
+        self.parts.iter().filter_map(|view| view.part.segment())
+    }
+
+    fn fetch(&self, ahead: Vec<Ahead>) {
+        if !ahead.is_empty()
+            && let Some(segment) = self.segments().next()
+        {
+            // All parts of a snapshot are of one partition, and so of one set of objects.
+            segment.objects().load(&ahead);
+        }
+    }
+
+    /// Whether all segments are open.
+    pub fn is_open(&self) -> bool {
+        self.parts.iter().all(PartView::is_open)
+    }
+
+    /// The same with those closed segments open that are wanted, and without the others.
+    pub(crate) fn open_those(&self, wanted: impl Fn(&Part) -> bool) -> Result<Snapshot, StoreError> {
+        if self.is_open() {
+            return Ok(self.clone());
+        }
+        let kept = self.parts.iter().filter(|view| view.is_open() || wanted(&view.part));
+        let parts = open_views(kept.cloned().collect())?;
+        Ok(Snapshot { parts: parts.into(), ..self.clone() })
+    }
+
     /// The event with this id: its part and row.
     pub fn find(&self, id: &str) -> Result<Option<(PartView, u32)>, StoreError> {
-        for part in self.parts.iter() {
+        let opened = self.open_for_id(id)?;
+        for part in opened.parts.iter() {
             if let Some(row) = part.find_id(id)? {
                 return Ok(Some((part.clone(), row)));
             }
@@ -65,5 +193,46 @@ impl Snapshot {
     /// Rows of all parts, dead ones included: an upper bound of the events.
     pub fn rows(&self) -> u64 {
         self.parts.iter().map(|p| u64::from(p.rows())).sum()
+    }
+}
+
+/// Whether an event of a box may lie in the reach of a predicate.
+fn may_lie_in(bounds: &Bounds, reach: &Bounds) -> bool {
+    let world = Bounds::WORLD;
+    // An event sought anywhere may have no place at all, and no box contains it.
+    let anywhere = reach.west <= world.west
+        && reach.south <= world.south
+        && reach.east >= world.east
+        && reach.north >= world.north;
+    let near = reach.west <= bounds.east
+        && bounds.west <= reach.east
+        && reach.south <= bounds.north
+        && bounds.south <= reach.north;
+    // A collection without time says 0.
+    let timeless = bounds.start == 0 && bounds.end == 0;
+    (anywhere || near) && (timeless || (reach.start <= bounds.end && bounds.start <= reach.end))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_box_is_left_out_only_if_nothing_of_it_can_match() {
+        let bounds = Bounds { west: 10.0, south: -5.0, east: 20.0, north: 5.0, start: 100, end: 200 };
+        let at = |west, east, start, end| Bounds { west, south: -90.0, east, north: 90.0, start, end };
+        let always = (i64::MIN, i64::MAX);
+        assert!(may_lie_in(&bounds, &Bounds::WORLD));
+        assert!(may_lie_in(&bounds, &at(20.0, 30.0, always.0, always.1)), "its edge");
+        assert!(!may_lie_in(&bounds, &at(20.1, 30.0, always.0, always.1)));
+        assert!(may_lie_in(&bounds, &at(-180.0, 180.0, 200, 300)));
+        assert!(!may_lie_in(&bounds, &at(-180.0, 180.0, 201, 300)));
+        // Events without a place match wherever all places do, and only there.
+        let nowhere = Bounds { start: 1, end: 2, ..Bounds::EMPTY };
+        assert!(may_lie_in(&nowhere, &Bounds::WORLD) && !may_lie_in(&nowhere, &at(-10.0, 10.0, 0, 9)));
+        // Collections without time.
+        let timeless = Bounds { start: 0, end: 0, ..bounds };
+        assert!(may_lie_in(&timeless, &at(-180.0, 180.0, 500, 600)));
+        assert!(!may_lie_in(&bounds, &Bounds::EMPTY));
     }
 }

@@ -34,7 +34,7 @@ impl Snapshot {
         // Errors are not contained here: a reader without the lock cannot tell damage from a file that the writer has
         // just removed.
         let mut hidden = read_hidden(objects.as_ref(), manifest)?;
-        let cache = Arc::new(BlockCache::new(cache_bytes));
+        let cache = Arc::new(BlockCache::new(cache_bytes, 0));
         // Nothing is removed here: the files are the writer's.
         let place = SegmentAccess { objects: objects.clone(), removal: None, cache, counters };
         let mut views = Vec::with_capacity(manifest.segments.len());

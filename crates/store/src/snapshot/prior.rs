@@ -59,14 +59,16 @@ impl PriorEventReader {
         };
         let mut names = Projection::none(layout);
         names.add(layout.field(field));
-        let mut best: Option<(i64, u64, &PartView, u32)> = None;
+        let mut best: Option<(i64, u64, PartView, u32)> = None;
         for view in &self.views {
             let part = &view.part;
             // Except for late events, the newest parts have it, and older ones need not be read.
-            let older = best.is_some_and(|(time, ..)| part.forest.bounds().end < time);
+            let older = best.as_ref().is_some_and(|(time, ..)| part.bounds().end < *time);
             if older || part.seq_min >= before.0 {
                 continue;
             }
+            let view = view.opened()?;
+            let part = &view.part;
             let mut failed = None;
             let found = part.newest_of_object(*rule, number, |entry| {
                 // Events of the same write or later ones are not prior, even if they end earlier.
@@ -84,8 +86,10 @@ impl PriorEventReader {
             if let Some(error) = failed {
                 return Err(error);
             }
-            if let Some(entry) = found.filter(|e| best.is_none_or(|(time, seq, ..)| (time, seq) < (e.time, e.seq))) {
-                best = Some((entry.time, entry.seq, view, entry.row));
+            if let Some(entry) =
+                found.filter(|e| best.as_ref().is_none_or(|(time, seq, ..)| (*time, *seq) < (e.time, e.seq)))
+            {
+                best = Some((entry.time, entry.seq, view.clone(), entry.row));
             }
         }
         best.map(|(_, seq, view, row)| Ok((view.read(row..row + 1, columns)?, Seq(seq)))).transpose()

@@ -82,6 +82,7 @@ impl Collection {
         keep: Keep,
     ) -> Result<Since, StoreError> {
         let upto = *numbers.end();
+        let snapshot = snapshot.open_those(|part| part.seq_max >= *numbers.start())?;
         let mut since =
             Since { snapshot, found: Vec::new(), given: 0, at_once: EVENTS_FIRST, bytes: BYTES, left_out: 0, upto };
         let parts = since.snapshot.parts.clone();

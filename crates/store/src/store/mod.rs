@@ -126,7 +126,7 @@ impl Store {
         let common = Common {
             storage: storage(seams.disk.clone()),
             seams,
-            cache: Arc::new(BlockCache::new(options.cache_bytes)),
+            cache: Arc::new(BlockCache::new(options.cache_bytes, options.tree_bytes.unwrap_or(0))),
             memory_all: Arc::new(WriteMemory::new(options.memory_bytes)),
             options: Arc::new(options),
             load: Arc::default(),

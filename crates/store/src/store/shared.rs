@@ -3,9 +3,11 @@
 use crate::bucket::{Bucket, BucketStorage, OWNER, PIN_TTL, ReadOnly, Terms, check_log};
 use crate::collection::Collection;
 use crate::error::StoreError;
+use crate::extents::{ExtentStats, Extents};
 use crate::options::Options;
+use crate::part::opened::TreeStats;
 use crate::recovery;
-use crate::seams::Seams;
+use crate::seams::{Disk, Seams, Storage};
 use crate::store::following::Following;
 use crate::store::partitions::{self, Partitions};
 use crate::store::{Inner, Store};
@@ -48,7 +50,7 @@ impl Store {
         options.log_bytes = options.log_bytes.min(TAIL_BYTES);
         let term = Terms::new(&bucket, OWNER).newest()?.map_or(0, |(_, term)| term.epoch);
         let storage = Arc::new(storage(&options, &seams, bucket, term).with_log(log, id));
-        Store::open_as(options, seams, |_| storage, None)
+        Store::open_cached(options, seams, storage, None)
     }
 
     /// Opens the collections in a bucket to read what the owner has flushed so far. [`Store::refresh`] loads what it flushes later; call it
@@ -61,7 +63,33 @@ impl Store {
         let storage = Arc::new(storage(&options, &seams, Arc::new(ReadOnly(bucket.clone())), 0));
         let terms = Terms::new(&bucket, OWNER);
         let following = Following::new(bucket, &seams, storage.clone(), terms, options.skew);
-        Store::open_as(options, seams, |_| storage, Some(following))
+        Store::open_cached(options, seams, storage, Some(following))
+    }
+
+    fn open_cached(
+        options: Options,
+        seams: Seams,
+        storage: Arc<BucketStorage>,
+        following: Option<Following>,
+    ) -> Result<Store, StoreError> {
+        // Past the watcher: without room for extents a server answers as before, so its readiness does not depend on that.
+        let (disk, own) = (seams.disk.clone(), options.clone());
+        let begin = |_: Arc<dyn Disk>| -> Arc<dyn Storage> {
+            // The folder is locked by now.
+            storage.keep_on_disk(&disk, &own);
+            storage
+        };
+        Store::open_as(options, seams, begin, following)
+    }
+
+    /// What is kept here of a bucket's objects; `None`: nothing is.
+    pub fn extents(&self) -> Option<ExtentStats> {
+        self.inner.common.storage.extents()
+    }
+
+    /// The segments that were opened for queries; all zero where they are opened with their manifest.
+    pub fn trees(&self) -> TreeStats {
+        self.inner.common.cache.opened.stats()
     }
 
     /// Loads what the owner has committed since. Returns whether anything changed. Readers see each collection change in one
@@ -135,7 +163,9 @@ fn check(options: &Options) -> Result<(), StoreError> {
 fn storage(options: &Options, seams: &Seams, bucket: Arc<dyn Bucket>, term: u64) -> BucketStorage {
     // A query that began just before an object was dropped, a page token that names a snapshot before that, and a reader whose pin ends.
     let grace = options.query_max + options.snapshot_memory + PIN_TTL;
-    BucketStorage::new(bucket, seams.clone(), &options.data, term, grace)
+    let memory = options.extent_memory;
+    let extents = (memory > 0).then(|| Arc::new(Extents::new(bucket.clone(), memory)));
+    BucketStorage::new(bucket, seams.clone(), &options.data, term, grace).with_extents(extents)
 }
 
 impl Inner {

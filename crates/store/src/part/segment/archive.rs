@@ -8,7 +8,7 @@ use super::RowSource;
 use crate::error::StoreError;
 use crate::maintenance::pace::Pace;
 use crate::part::rows::CHUNK_ROWS;
-use crate::seams::{Object, ObjectWriter, Objects};
+use crate::seams::{FileEnd, Object, ObjectWriter, Objects};
 use arrow_array::ArrayRef;
 use bytes::Bytes;
 use meridian_formats::{GeoParquetWriter, RestFile as Directory, WriteError};
@@ -40,6 +40,13 @@ pub(crate) struct ArchiveEntry {
     pub(crate) directory: u64,
     /// CRC32C of the directory.
     pub(crate) crc32c: u32,
+}
+
+impl ArchiveEntry {
+    /// The same in the words of objects.
+    pub(crate) fn end(&self) -> FileEnd {
+        FileEnd { bytes: self.bytes, footer: self.directory, crc32c: self.crc32c, version: 1 }
+    }
 }
 
 /// Writes the rows of a part, a chunk at a time. The caller syncs the names.
@@ -141,7 +148,7 @@ impl Archive {
     pub(crate) fn open(objects: &dyn Objects, name: &str, entry: ArchiveEntry) -> Result<Archive, StoreError> {
         let path = &objects.path(name);
         let corrupt = |detail: String| StoreError::corrupt(path, detail);
-        let file = objects.open(name).map_err(StoreError::io("open", path))?;
+        let file = objects.open_known(name, &entry.end()).map_err(StoreError::io("open", path))?;
         let bytes = file.len().map_err(StoreError::io("read", path))?;
         // Checked before anything is allocated by numbers from the file.
         if bytes != entry.bytes || entry.directory > bytes {
@@ -150,6 +157,7 @@ impl Archive {
         let mut tail = vec![0; (bytes - entry.directory) as usize];
         file.read_at(entry.directory, &mut tail).map_err(StoreError::io("read", path))?;
         if crc32c::crc32c(&tail) != entry.crc32c {
+            file.forget(entry.directory..bytes);
             return Err(corrupt("the checksum of its directory is wrong".to_owned()));
         }
         let mut open =
@@ -301,6 +309,7 @@ impl Open {
             if crc32c::crc32c(stretch) != *crc {
                 // Maintenance sees the flag and replaces the archive, if the Arrow rows are still there.
                 self.sick.store(true, Ordering::Relaxed);
+                self.file.forget(from..to);
                 let detail = format!("a checksum of the bytes {from} to {to} is wrong");
                 return Err(StoreError::corrupt(&self.path, detail));
             }

@@ -3,8 +3,10 @@
 
 use crate::codec::{Reader, put_u32, put_u64};
 use crate::error::StoreError;
-use crate::seams::{Object, ObjectWriter, Objects};
+use crate::seams::{Ahead, FileEnd, Object, ObjectWriter, Objects};
 use arrow_buffer::Buffer;
+use std::io::ErrorKind;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -147,18 +149,19 @@ impl BlockWriter {
         Ok(())
     }
 
-    /// Writes footer and tail, and finishes the object; gives its length. The caller syncs the names.
-    pub(crate) fn finish(mut self, footer: &[u8]) -> Result<u64, StoreError> {
+    /// Writes footer and tail, and finishes the object; gives its end. The caller syncs the names.
+    pub(crate) fn finish(mut self, footer: &[u8]) -> Result<FileEnd, StoreError> {
         let at = self.offset + self.buffer.len() as u64;
         self.buffer.extend_from_slice(footer);
         put_u64(&mut self.buffer, at);
         put_u32(&mut self.buffer, footer.len() as u32);
-        put_u32(&mut self.buffer, crc32c::crc32c(footer));
+        let crc32c = crc32c::crc32c(footer);
+        put_u32(&mut self.buffer, crc32c);
         self.buffer.extend_from_slice(self.magic);
         let bytes = self.offset + self.buffer.len() as u64;
         self.to.write(&self.buffer).map_err(StoreError::io("write", &self.path))?;
         self.to.finish().map_err(StoreError::io("sync", &self.path))?;
-        Ok(bytes)
+        Ok(FileEnd { bytes, footer: at, crc32c, version: VERSION })
     }
 }
 
@@ -166,6 +169,7 @@ impl BlockWriter {
 #[derive(Debug)]
 pub(crate) struct BlockFile {
     file: Arc<dyn Object>,
+    name: String,
     pub(crate) path: PathBuf,
     pub(crate) bytes: u64,
     pub(crate) version: u32,
@@ -173,19 +177,86 @@ pub(crate) struct BlockFile {
 }
 
 impl BlockFile {
-    /// Opens a file, checks header and tail, and reads the footer.
+    /// Opens a file, checks header and tail, and reads the footer. `end`: what the manifest says of it, which saves reads where these are slow.
     pub(crate) fn open(
         objects: &dyn Objects,
         name: &str,
         magic: &'static [u8; 8],
+        end: Option<&FileEnd>,
     ) -> Result<(BlockFile, Vec<u8>), StoreError> {
         let path = objects.path(name);
+        let begin = |file: Arc<dyn Object>, bytes| BlockFile {
+            file,
+            name: name.to_owned(),
+            path: path.clone(),
+            bytes,
+            version: VERSION,
+            magic,
+        };
+        if let Some(end) = end {
+            let file = objects.open_known(name, end).map_err(StoreError::io("open", &path))?;
+            if file.end().is_some() {
+                let opened = begin(file, end.bytes);
+                match opened.footer_at(end) {
+                    Ok(footer) => return Ok((BlockFile { version: end.version, ..opened }, footer)),
+                    // It may have been rebuilt since, and then its own tail is right. If not, that is damaged too.
+                    Err(StoreError::Corrupt { .. }) => {}
+                    // It may be shorter than the manifest says. What is absent stays absent.
+                    Err(StoreError::Io { source, .. }) if source.kind() != ErrorKind::NotFound => {}
+                    Err(error) => return Err(error),
+                }
+            }
+        }
         let file = objects.open(name).map_err(StoreError::io("open", &path))?;
         let bytes = file.len().map_err(StoreError::io("read", &path))?;
-        let mut opened = BlockFile { file, path, bytes, version: VERSION, magic };
-        let (version, footer) = opened.ends()?;
+        let mut opened = begin(file, bytes);
+        let ends = opened.ends();
+        if ends.is_err() {
+            opened.file.forget(0..bytes);
+        }
+        let (version, footer) = ends?;
         opened.version = version;
         Ok((opened, footer))
+    }
+
+    /// The footer where the manifest says that it is, by one read.
+    fn footer_at(&self, end: &FileEnd) -> Result<Vec<u8>, StoreError> {
+        if end.version > VERSION {
+            let (path, found) = (self.path.clone(), end.version);
+            return Err(StoreError::NewerFormat { path, found, supported: VERSION });
+        }
+        let corrupt = |detail: &str| StoreError::corrupt(&self.path, detail);
+        let len = end.bytes.checked_sub(TAIL_BYTES).and_then(|tail| tail.checked_sub(end.footer));
+        let len = len.ok_or_else(|| corrupt("the manifest has no place for its footer"))?;
+        let footer = self.checked(end.footer, len as usize, end.crc32c)?;
+        footer.ok_or_else(|| corrupt("its footer is not the one that the manifest describes"))
+    }
+
+    /// Some bytes, if this is their checksum. What was kept of them somewhere is not trusted a second time.
+    fn checked(&self, offset: u64, len: usize, crc: u32) -> Result<Option<Vec<u8>>, StoreError> {
+        let (mut bytes, mut tried) = (vec![0; len], false);
+        loop {
+            self.file.read_at(offset, &mut bytes).map_err(StoreError::io("read", &self.path))?;
+            if crc32c::crc32c(&bytes) == crc {
+                return Ok(Some(bytes));
+            }
+            // Ends after two reads: what the second one has left is forgotten, too, for those that come later.
+            let kept = self.file.forget(offset..offset + len as u64);
+            if !kept || tried {
+                return Ok(None);
+            }
+            tried = true;
+        }
+    }
+
+    /// Some of its bytes, to be read ahead; `None` where that makes no difference.
+    pub(crate) fn ahead(&self, range: Range<u64>) -> Option<Ahead> {
+        Some(Ahead { name: self.name.clone(), end: self.file.end()?, range })
+    }
+
+    /// The bytes of a block, to be read ahead.
+    pub(crate) fn block_ahead(&self, block: &BlockRef) -> Option<Ahead> {
+        self.ahead(block.offset..block.offset + u64::from(block.stored))
     }
 
     /// Reads and verifies what surrounds the blocks: the version and the footer.
@@ -231,15 +302,12 @@ impl BlockFile {
 
     /// Reads, checks and decompresses one block.
     pub(crate) fn fetch(&self, block: BlockRef, what: &str) -> Result<Buffer, StoreError> {
-        let mut stored = vec![0; block.stored as usize];
-        self.file.read_at(block.offset, &mut stored).map_err(StoreError::io("read", &self.path))?;
+        let stored = self.checked(block.offset, block.stored as usize, block.crc)?;
         let wrong = |detail: &str| {
             let at = format!("{what} at byte {} ({} bytes): {detail}", block.offset, block.stored);
             StoreError::corrupt(&self.path, at)
         };
-        if crc32c::crc32c(&stored) != block.crc {
-            return Err(wrong("its checksum is wrong"));
-        }
+        let stored = stored.ok_or_else(|| wrong("its checksum is wrong"))?;
         let raw = match block.codec {
             Codec::Raw => return Ok(Buffer::from(stored)),
             Codec::Zstd => zstd::bulk::decompress(&stored, block.raw as usize).map_err(|e| wrong(&e.to_string()))?,

@@ -13,6 +13,7 @@
 //! Blocks are LZ4 if that saves a quarter, else raw. Decoding must be cheap: blocks that do not fit into the block cache are
 //! decoded repeatedly from the page cache (decision 022).
 
+mod ahead;
 mod archive;
 mod blocks;
 mod footer;
@@ -29,7 +30,7 @@ use std::sync::Arc;
 
 pub(crate) use archive::{Archive, ArchiveEntry, write as write_archive};
 pub(crate) use footer::{Footer, ObjectPages, TimeColumns};
-pub(crate) use open::{Segment, SegmentAccess, seq_max_of};
+pub(crate) use open::{Known, Segment, SegmentAccess, seq_max_of};
 pub(crate) use rebuild::{rebuild, rebuild_from, rebuild_from_rows};
 pub(crate) use rows::{PAGE_BYTES, PAGE_ROWS_MIN, RowsFile};
 pub(crate) use write::{SegmentWriter, Written, rows_max};

@@ -1,17 +1,17 @@
 //! Opening, retiring and repairing segments.
 
 use super::archive::{Archive, ArchiveEntry};
-use super::blocks::BlockFile;
+use super::blocks::{BlockFile, BlockRef};
 use super::rebuild::{rebuild, rebuild_from_rows};
 use super::rows::RowsFile;
 use super::{Footer, MAGIC};
-use crate::catalog::manifest::{archive_name, rows_name, segment_name};
+use crate::catalog::manifest::{Sketch, archive_name, rows_name, segment_name};
 use crate::collection::stats::Counters;
 use crate::error::{Problem, StoreError};
 use crate::part::cache::BlockCache;
 use crate::part::removal::{Pin, Removal};
 use crate::part::rows::KeyRule;
-use crate::seams::Objects;
+use crate::seams::{FileEnd, Objects};
 use arc_swap::ArcSwapOption;
 use arrow_buffer::Buffer;
 use arrow_schema::{DataType, Field};
@@ -50,7 +50,25 @@ pub(crate) struct Segment {
     /// Set at every use of the rows' file from a counter of all segments: the min is the least recently used.
     pub(super) used: AtomicU64,
     /// Set once a block beside the rows turned out to be damaged.
-    pub(super) sick: AtomicBool,
+    pub(super) sick: Arc<AtomicBool>,
+}
+
+/// What is known of a segment before it is opened.
+#[derive(Debug, Clone)]
+pub(crate) struct Known {
+    /// Its number in this process.
+    pub(crate) number: u64,
+    /// Set once it turned out to be damaged.
+    pub(crate) sick: Arc<AtomicBool>,
+    pub(crate) sketch: Option<Sketch>,
+}
+
+impl Known {
+    /// Nothing: the number is a new one.
+    pub(crate) fn nothing(cache: &BlockCache) -> Known {
+        // A new number at each opening: blocks cached under the former one are not found again.
+        Known { number: cache.number_part(), sick: Arc::default(), sketch: None }
+    }
 }
 
 /// Name and type of the column of sequence numbers.
@@ -65,7 +83,7 @@ pub(crate) fn row_field() -> Arc<Field> {
 
 /// The max sequence number of a segment file.
 pub(crate) fn seq_max_of(objects: &dyn Objects, name: &str) -> Result<u64, StoreError> {
-    let (file, footer) = BlockFile::open(objects, name, MAGIC)?;
+    let (file, footer) = BlockFile::open(objects, name, MAGIC, None)?;
     Footer::decode(&footer).map(|footer| footer.seq_max).map_err(|e| StoreError::corrupt(&file.path, e))
 }
 
@@ -76,15 +94,19 @@ impl Segment {
         place: &SegmentAccess,
         file: u64,
         archive: Option<Arc<Archive>>,
+        known: Known,
     ) -> Result<(Segment, Forest), StoreError> {
-        let (index, footer) = BlockFile::open(place.objects.as_ref(), &segment_name(file), MAGIC)?;
+        let Known { number, sick, sketch } = known;
+        let end = sketch.as_ref().map(|sketch| &sketch.index);
+        let (index, footer) = BlockFile::open(place.objects.as_ref(), &segment_name(file), MAGIC, end)?;
         let corrupt = |detail: String| StoreError::corrupt(&index.path, detail);
         let footer = Footer::decode(&footer).map_err(|e| corrupt(format!("its footer does not read: {e}")))?;
         // Trees stay in memory: every question walks them.
         let trees = index.fetch(footer.blocks[footer.forest_block as usize], "the trees")?;
         let trees = forest_of(&trees, footer.rows).map_err(corrupt)?;
         let mut given_up = None;
-        let rows = match open_rows(place.objects.as_ref(), &rows_name(file), footer.rows) {
+        let end = sketch.as_ref().map(|sketch| &sketch.rows);
+        let rows = match open_rows(place.objects.as_ref(), &rows_name(file), end, footer.rows) {
             Ok(rows) => Some(rows),
             // Not replaced by the archive: a newer program wrote it, and this one must not delete it.
             Err(e @ StoreError::NewerFormat { .. }) => return Err(e),
@@ -94,8 +116,6 @@ impl Segment {
                 None
             }
         };
-        // A new number at each opening: blocks cached under the former one are not found again.
-        let number = place.cache.number_part();
         let segment = Segment {
             place: place.clone(),
             index,
@@ -108,7 +128,7 @@ impl Segment {
             archive: ArcSwapOption::new(archive),
             given_up,
             used: AtomicU64::new(0),
-            sick: AtomicBool::new(false),
+            sick,
         };
         Ok((segment, trees))
     }
@@ -174,6 +194,14 @@ impl Segment {
         if let Some(rows) = self.rows.swap(None) {
             self.doom_rows(&rows);
         }
+    }
+
+    /// Bytes in memory of what is kept of the footers, about.
+    pub(crate) fn footer_bytes(&self) -> u64 {
+        let rows = self.rows.load().as_ref().map_or(0, |rows| rows.footer_bytes());
+        let footer = &self.footer;
+        let fences = footer.key_fences.len() * 8 + footer.objects.as_ref().map_or(0, |o| o.fences.len() * 16);
+        rows + (fences + footer.blocks.len() * size_of::<BlockRef>() + footer.buckets.len() * 24) as u64
     }
 
     /// Bytes of all files.
@@ -255,8 +283,8 @@ fn pin_of<T: Send + Sync + 'static>(file: &Arc<T>) -> Pin {
     Arc::downgrade(&file)
 }
 
-fn open_rows(objects: &dyn Objects, name: &str, expected: u32) -> Result<RowsFile, StoreError> {
-    let rows = RowsFile::open(objects, name)?;
+fn open_rows(objects: &dyn Objects, name: &str, end: Option<&FileEnd>, expected: u32) -> Result<RowsFile, StoreError> {
+    let rows = RowsFile::open(objects, name, end)?;
     if rows.rows == expected {
         return Ok(rows);
     }

@@ -20,7 +20,7 @@ use std::sync::atomic::Ordering;
 
 use super::open::{Segment, forest_of};
 /// Set in the number of a cached block of Arrow rows, which is not a block of the index.
-const ROWS_BLOCK: u32 = 1 << 31;
+pub(super) const ROWS_BLOCK: u32 = 1 << 31;
 /// Set in the number of a cached column of a chunk of the archive.
 const ARCHIVE_BLOCK: u32 = 1 << 30;
 
@@ -253,18 +253,21 @@ impl Segment {
         if self.filter()?.is_some_and(|filter| !filter.may_hold(key)) {
             return Ok(Vec::new());
         }
-        let fences = &self.footer.key_fences;
-        // Equal keys may continue on the next page, so start at the last page that begins below the key.
-        let first = fences.partition_point(|fence| *fence < key).saturating_sub(1);
         let mut rows = Vec::new();
-        for (page, fence) in fences.iter().enumerate().skip(first) {
-            if *fence > key {
-                break;
-            }
-            rows.extend_from_slice(self.key_page(page as u32)?.rows_of(key));
+        for page in self.key_pages(key) {
+            rows.extend_from_slice(self.key_page(page)?.rows_of(key));
         }
         rows.sort_unstable();
         Ok(rows)
+    }
+
+    /// The pages of the key sidecar that may have a key.
+    pub(super) fn key_pages(&self, key: u64) -> Range<u32> {
+        let fences = &self.footer.key_fences;
+        // Equal keys may continue on the next page, so start at the last page that begins below the key.
+        let first = fences.partition_point(|fence| *fence < key).saturating_sub(1);
+        let end = fences.partition_point(|fence| *fence <= key);
+        first as u32..(end as u32).max(first as u32)
     }
 
     /// One page of the key sidecar.

@@ -9,11 +9,12 @@ use crate::codec::{Reader, put_u16, put_u32};
 use crate::error::StoreError;
 use crate::part::ipc;
 use crate::part::rows::{CHUNK_ROWS, join, slice_bytes};
-use crate::seams::Objects;
+use crate::seams::{Ahead, FileEnd, Objects};
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::Field;
 use meridian_index::LEAF_ROWS;
 use meridian_model::{Layout, Schema};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// First bytes of a file of rows, and its last.
@@ -106,7 +107,7 @@ impl RowsWriter {
         Ok(())
     }
 
-    pub(crate) fn finish(mut self) -> Result<u64, StoreError> {
+    pub(crate) fn finish(mut self) -> Result<FileEnd, StoreError> {
         self.end_chunk()?;
         let mut footer = Vec::new();
         put_u32(&mut footer, self.rows);
@@ -148,8 +149,9 @@ pub(crate) struct RowsFile {
 }
 
 impl RowsFile {
-    pub(crate) fn open(objects: &dyn Objects, name: &str) -> Result<RowsFile, StoreError> {
-        let (file, footer) = BlockFile::open(objects, name, MAGIC)?;
+    /// Opens a file; `end`: what the manifest says of it.
+    pub(crate) fn open(objects: &dyn Objects, name: &str, end: Option<&FileEnd>) -> Result<RowsFile, StoreError> {
+        let (file, footer) = BlockFile::open(objects, name, MAGIC, end)?;
         let parse = || -> Result<_, String> {
             let mut r = Reader::new(&footer);
             let (rows, columns) = (r.u32()?, r.u16()?);
@@ -203,6 +205,22 @@ impl RowsFile {
         let first = |chunk: u32| self.place(chunk, 0).map_or(self.blocks.len(), |(first, _)| first as usize);
         let blocks = self.blocks.get(first(chunk)..first(chunk + 1)).unwrap_or_default();
         blocks.iter().map(|block| u64::from(block.raw)).sum()
+    }
+
+    /// The blocks with some rows of a column, numbered within their chunk.
+    pub(crate) fn blocks_of(&self, chunk: u32, column: usize, rows: Range<u32>) -> Range<u32> {
+        self.place(chunk, column)
+            .map_or(0..0, |(first, bits)| first + (rows.start >> bits)..first + rows.end.div_ceil(1 << bits))
+    }
+
+    /// A block, to be read ahead.
+    pub(crate) fn block_ahead(&self, block: u32) -> Option<Ahead> {
+        self.file.block_ahead(self.blocks.get(block as usize)?)
+    }
+
+    /// Bytes in memory of the places of its blocks, about.
+    pub(crate) fn footer_bytes(&self) -> u64 {
+        (self.blocks.len() * size_of::<BlockRef>() + self.pages.len() * 8) as u64
     }
 
     /// The block of a page.

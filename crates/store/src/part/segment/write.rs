@@ -4,7 +4,7 @@ use super::blocks::BlockWriter;
 use super::open::{row_field, seq_field};
 use super::rows::{PAGE_ROWS_MIN, RowsWriter, column_block};
 use super::{Footer, MAGIC, ObjectPages, TimeColumns};
-use crate::catalog::manifest::{rows_name, segment_name};
+use crate::catalog::manifest::{Sketch, rows_name, segment_name};
 use crate::error::StoreError;
 use crate::part::keys::{Filter, KeyRows, PAGE_KEYS, hash};
 use crate::part::objects::{ObjectEntry, ObjectRows, PAGE_OBJECTS};
@@ -32,6 +32,8 @@ pub(crate) struct Written {
     pub(crate) rows: u32,
     /// Of all files.
     pub(crate) bytes: u64,
+    /// Where the rows were written as well.
+    pub(crate) sketch: Option<Sketch>,
 }
 
 /// Writes one segment from rows in order of (key, seq).
@@ -176,8 +178,9 @@ impl SegmentWriter {
         let (key_fences, first_key_block, filter_block) = self.write_keys()?;
         let objects = self.write_objects()?;
         let forest = std::mem::replace(&mut self.forest, ForestBuilder::new(&self.schema)).finish();
-        let forest_block = self.index.next();
+        let (forest_block, bounds) = (self.index.next(), forest.bounds());
         self.index.block(&forest.encode(), false)?;
+        let trees = self.index.blocks.last().map_or((0, 0), |block| (block.offset, block.stored));
         let pyramid_block = self.pyramid.is_some().then_some(self.index.next());
         if let Some(pyramid) = self.pyramid.take() {
             self.index.block(&pyramid.finish().encode(), true)?;
@@ -202,7 +205,10 @@ impl SegmentWriter {
         };
         let footer = footer.encode().map_err(|e| StoreError::corrupt(&self.index.path, e))?;
         let rows = self.columns.map(RowsWriter::finish).transpose()?;
-        Ok(Written { rows: self.rows, bytes: self.index.finish(&footer)? + rows.unwrap_or(0) })
+        let index = self.index.finish(&footer)?;
+        let seqs = (self.seq_min, self.seq_max);
+        let sketch = rows.map(|rows| Sketch { bounds, seqs, index, trees, rows });
+        Ok(Written { rows: self.rows, bytes: index.bytes + rows.map_or(0, |rows| rows.bytes), sketch })
     }
 
     fn write_keys(&mut self) -> Result<(Vec<u64>, u32, Option<u32>), StoreError> {

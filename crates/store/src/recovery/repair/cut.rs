@@ -71,10 +71,10 @@ fn rewrite(partition: &mut Partition, meta: &SegmentEntry, damaged: &Entry) -> R
     if writer.rows() == 0 {
         return Ok(map);
     }
-    let Written { rows, bytes } = writer.finish()?;
+    let Written { rows, bytes, sketch } = writer.finish()?;
     shared.sync_objects()?;
     let part = Part::open(&shared.place(), file, None)?;
-    let meta = SegmentEntry { file, run: file, rows, bytes, dead: None, archive: None, ..meta.clone() };
+    let meta = SegmentEntry { file, run: file, rows, bytes, dead: None, archive: None, sketch, ..meta.clone() };
     let moved = |marks: &DeadRows| {
         let maps = std::slice::from_ref(&map);
         DeadRows::moved(std::iter::once(marks), maps, &[rows]).pop().unwrap_or_default()

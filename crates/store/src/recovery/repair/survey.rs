@@ -72,7 +72,7 @@ impl Mender<'_> {
         let schema = segment.footer.schema.clone();
         let range = range_of(&schema, &part);
         let archive = archive.map(|archive| archive.entry);
-        let meta = SegmentEntry { file, run: file, rows: part.rows, bytes, range, dead: None, archive };
+        let meta = SegmentEntry { file, run: file, rows: part.rows, bytes, range, dead: None, archive, sketch: None };
         Ok(Found { meta, schema, seq_max: part.seq_max })
     }
 }
@@ -100,7 +100,7 @@ fn part_in_arrow(reading: &Reading, file: u64) -> Result<Part, StoreError> {
     let open = || Part::open(&reading.place, file, None);
     let part = open().or_else(|error| {
         let Some(schema) = reading.schema.as_ref().filter(|_| error.is_damage()) else { return Err(error) };
-        let rows = RowsFile::open(reading.place.objects.as_ref(), &rows_name(file))?;
+        let rows = RowsFile::open(reading.place.objects.as_ref(), &rows_name(file), None)?;
         let rule = KeyRule { role: schema.id, seed: reading.seed };
         rebuild_from_rows(reading.place.objects.as_ref(), file, (&rows, schema), rule)?;
         open()

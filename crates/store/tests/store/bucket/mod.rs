@@ -3,6 +3,7 @@
 mod audit;
 mod check;
 mod equal;
+mod extents;
 mod follow;
 mod freshness;
 mod harm;

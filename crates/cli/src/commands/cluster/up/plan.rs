@@ -144,6 +144,12 @@ impl Plan {
         Ok(())
     }
 
+    /// Caches of the bucket, and how many processes share what one would take.
+    fn shared_caches(&self) -> [(&'static str, u64, u64); 2] {
+        let (cache, nodes) = (Config::default().cluster.cache, self.nodes.count(Kind::Owner).max(1) as u64);
+        [("memory", cache.memory, 2 * nodes), ("trees", cache.trees, nodes)]
+    }
+
     /// Settings of a process of this program: those of the user, and what makes it a part of this cluster.
     fn of_process(&self, node: &Node, folder: &Path, base: &Table) -> Table {
         let mut table = base.clone();
@@ -167,6 +173,13 @@ impl Plan {
             let sharers = 2 * self.nodes.count(Kind::Owner).max(1) as u64;
             let bytes = (Config::default().store.cache_bytes / sharers).max(CACHE_MIN);
             set(&mut table, &["store", "cache_bytes"], Value::Integer(i64::try_from(bytes).unwrap_or(i64::MAX)));
+        }
+        let cache = base.get("cluster").and_then(|cluster| cluster.get("cache"));
+        for (key, bytes, sharers) in self.shared_caches() {
+            if cache.is_none_or(|cache| cache.get(key).is_none()) {
+                let bytes = i64::try_from((bytes / sharers).max(CACHE_MIN)).unwrap_or(i64::MAX);
+                set(&mut table, &["cluster", "cache", key], Value::Integer(bytes));
+            }
         }
         if self.nodes.log == "nats" {
             let scheme = if self.tls { "tls" } else { "nats" };

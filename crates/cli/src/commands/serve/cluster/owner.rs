@@ -279,6 +279,8 @@ async fn open(
         let (mut options, for_open, bucket, log) = (config.store.clone(), seams.clone(), bucket.clone(), log.clone());
         options.staleness_max = Some(config.cluster.staleness_max);
         options.query_max = config.server.timeout_max;
+        // In memory alone: merges read each segment once, and would only pass it through the disk.
+        options.extent_memory = config.cluster.cache.memory;
         let opening = move || Store::open_shared_over(options, for_open, bucket, log);
         match blocking("opening the collections", opening).await? {
             Ok(store) => return Ok(Some(Arc::new(store))),

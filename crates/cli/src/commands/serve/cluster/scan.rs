@@ -30,6 +30,9 @@ pub(in super::super) async fn scan(
     // Gateways match, poll and send them. Here each event would be matched once more, and late.
     config.server.saved.enabled = false;
     config.store.skew = config.cluster.skew;
+    let cache = config.cluster.cache;
+    (config.store.extent_memory, config.store.extent_disk) = (cache.memory, cache.disk);
+    config.store.tree_bytes = Some(cache.trees);
     let (options, for_open) = (config.store.clone(), seams.clone());
     let opened = blocking("opening the bucket", move || Store::open_read_only(options, for_open, bucket)).await?;
     let store = Arc::new(opened?);

@@ -1,0 +1,120 @@
+//! Reading ahead, where reads take long: of segments in a bucket.
+//!
+//! The trees say which rows a question will read. Before a part is read for the first time, the first of these rows of all parts are fetched at
+//! once; after that, some more of a part each time when it has come to the end of what was fetched. So a small question waits for the bucket
+//! once, and a large one once for many chunks. The stretch fetched grows as long as it is used: a question that takes most nodes from the trees
+//! reads few of their rows.
+
+use super::Scan;
+use crate::candidates::{Candidates, Step, search_step};
+use crate::control::Stats;
+use meridian_index::NodeRef;
+use meridian_model::Projection;
+use std::ops::Range;
+
+/// Runs of each part, at most a chunk long, that are fetched at first.
+const FIRST: u32 = 8;
+/// Max runs of one part that are fetched at a time.
+const MOST: u32 = 32;
+
+/// How far a part has been read ahead.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ahead {
+    /// Rows before this one were fetched, as far as they were expected.
+    upto: u32,
+    /// Runs of the last fetch, and those of them that were read.
+    fetched: u32,
+    used: u32,
+    /// Rows before this one of the last fetch were counted as used.
+    counted: u32,
+}
+
+impl Ahead {
+    /// Of a part of which nothing has been fetched.
+    pub(super) const NOTHING: Ahead = Ahead { upto: 0, fetched: 0, used: 0, counted: 0 };
+
+    /// Runs to fetch next.
+    fn next(&self) -> u32 {
+        match self.fetched {
+            0 => FIRST,
+            // As most were read, more will be.
+            fetched if self.used * 2 >= fetched => (fetched * 2).min(MOST),
+            _ => 1,
+        }
+    }
+}
+
+impl Scan {
+    /// Columns of the events found, which are read after those of the predicate.
+    pub(crate) fn expect(&mut self, columns: &Projection) {
+        self.expected.union(columns);
+    }
+
+    /// Nodes of which all events match are counted from the trees, and their rows are not read.
+    pub(crate) fn expect_counts(&mut self) {
+        self.counts = true;
+    }
+
+    /// Only one part is read.
+    pub(crate) fn look_ahead_only(&mut self, part: u32) {
+        for (other, ahead) in self.ahead.iter_mut().enumerate().filter(|(other, _)| *other != part as usize) {
+            debug_assert!(ahead.fetched == 0, "part {other} has been read");
+            *ahead = Ahead { upto: u32::MAX, fetched: 1, ..Ahead::NOTHING };
+        }
+    }
+
+    /// Called before some rows of a part are read.
+    pub(super) fn look_ahead(&mut self, part: u32, rows: &Range<u32>) {
+        if !self.reads_slowly {
+            return;
+        }
+        let ahead = &mut self.ahead[part as usize];
+        if rows.start < ahead.upto {
+            if rows.start >= ahead.counted {
+                ahead.counted = rows.end;
+                ahead.used += 1;
+            }
+            return;
+        }
+        let is_first = self.ahead.iter().all(|ahead| ahead.fetched == 0);
+        let mut wanted = Vec::new();
+        if is_first {
+            // One wait for all parts.
+            self.parts()
+                .for_each(|other| self.add_ahead(other, if other == part { rows.start } else { 0 }, &mut wanted));
+        } else {
+            self.add_ahead(part, rows.start, &mut wanted);
+        }
+        self.snapshot.load(&wanted, &self.expected_columns());
+    }
+
+    /// All columns that are expected to be read.
+    pub(crate) fn expected_columns(&self) -> Projection {
+        let mut columns = self.expected.clone();
+        columns.union(&self.read_columns);
+        columns
+    }
+
+    /// Adds the next rows of a part, from `from` on, that the question is expected to read.
+    fn add_ahead(&mut self, part: u32, from: u32, wanted: &mut Vec<(usize, Range<u32>)>) {
+        let runs = self.ahead[part as usize].next();
+        let mut candidates = Candidates::of(self, part, from);
+        let (predicate, counts) = (&self.predicate, self.counts);
+        // The walk itself counts the nodes.
+        let mut uncounted = Stats::default();
+        let mut step = |node: &NodeRef<'_>, whole: bool| match search_step(predicate, node, whole) {
+            Step::Rows { whole: true } if counts => Step::Taken,
+            step => step,
+        };
+        let (mut fetched, mut upto) = (0, u32::MAX);
+        while let Some(run) = candidates.next(&mut uncounted, &mut step) {
+            if fetched == runs {
+                upto = run.rows.start;
+                break;
+            }
+            fetched += 1;
+            wanted.push((part as usize, run.rows));
+        }
+        self.ahead[part as usize] = Ahead { upto: upto.max(from + 1), fetched: fetched.max(1), used: 0, counted: from };
+    }
+}

@@ -1,0 +1,337 @@
+//! Extents: pieces of a bucket's objects, kept in memory and on the process's own disk.
+//!
+//! An extent is 1 MiB of an object, or its last bytes. Objects never change, so an extent is never outdated. Reads of blocks, footers and trees
+//! pass here: [`Extents::read`] answers from memory, from disk (`slots.rs`) or from the bucket, in this order. [`Extents::load`] fetches what a
+//! caller will read soon: neighbouring extents in one range, and all ranges at once. Of callers that miss one extent at a time, one fetches it
+//! and the others wait for it (`flight.rs`).
+//!
+//! What lies on disk is checked with each read. It is written by a thread of its own, which nothing waits for.
+
+mod flight;
+mod slots;
+
+use crate::bucket::{Bucket, Span};
+use crate::seams::{Disk, FileEnd};
+use bytes::Bytes;
+use flight::Flights;
+use quick_cache::Weighter;
+use quick_cache::sync::Cache;
+use sha2::{Digest, Sha256};
+use slots::{Slots, Writer};
+use std::collections::HashSet;
+use std::hash::{BuildHasherDefault, DefaultHasher};
+use std::io::{self, ErrorKind};
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Bytes of an extent.
+pub(crate) const EXTENT_BYTES: u64 = 1 << 20;
+/// Max neighbouring extents of one range: longer ranges are cut, and read side by side.
+const RANGE_EXTENTS: u64 = 4;
+/// Max extents that are fetched at a time.
+const BATCH_EXTENTS: usize = 64;
+
+/// An extent: which object, by a digest of all that tells it from others, and which of its extents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct ExtentKey {
+    object: u128,
+    number: u32,
+}
+
+/// An object of the bucket, as this cache knows it.
+#[derive(Debug, Clone)]
+pub(crate) struct Source {
+    name: Arc<str>,
+    bytes: u64,
+    digest: u128,
+    /// Whether its extents are kept on disk: those of objects whose content the manifest describes.
+    lasting: bool,
+}
+
+impl Source {
+    fn key(&self, number: u64) -> ExtentKey {
+        ExtentKey { object: self.digest, number: u32::try_from(number).unwrap_or(u32::MAX) }
+    }
+
+    fn range_of(&self, number: u64) -> Range<u64> {
+        number * EXTENT_BYTES..((number + 1) * EXTENT_BYTES).min(self.bytes)
+    }
+}
+
+#[derive(Debug, Clone)]
+struct Weight;
+
+impl Weighter<ExtentKey, Bytes> for Weight {
+    fn weight(&self, _: &ExtentKey, extent: &Bytes) -> u64 {
+        64 + extent.len() as u64
+    }
+}
+
+/// What the cache did since the process began, and what it holds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ExtentStats {
+    /// Extents found in memory.
+    pub memory_hits: u64,
+    /// Extents not found there.
+    pub memory_misses: u64,
+    /// Extents found on disk.
+    pub disk_hits: u64,
+    /// Extents sought on disk in vain.
+    pub disk_misses: u64,
+    /// Extents on disk that were damaged, and were read again.
+    pub damaged: u64,
+    /// Bytes read from the bucket.
+    pub bytes_fetched: u64,
+    /// Requests to the bucket, each for a range.
+    pub ranges_fetched: u64,
+    /// Bytes held in memory.
+    pub memory_bytes: u64,
+    /// Bytes held on disk.
+    pub disk_bytes: u64,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    memory_hits: AtomicU64,
+    memory_misses: AtomicU64,
+    disk_hits: AtomicU64,
+    disk_misses: AtomicU64,
+    bytes_fetched: AtomicU64,
+    ranges_fetched: AtomicU64,
+}
+
+fn add(counter: &AtomicU64, n: u64) {
+    // Relaxed: figures for people.
+    counter.fetch_add(n, Ordering::Relaxed);
+}
+
+/// The cache of a process.
+#[derive(Debug)]
+pub(crate) struct Extents {
+    bucket: Arc<dyn Bucket>,
+    memory: Cache<ExtentKey, Bytes, Weight, BuildHasherDefault<DefaultHasher>>,
+    memory_max: u64,
+    flights: Flights<ExtentKey, Bytes>,
+    /// Set once the data folder is locked.
+    disk: OnceLock<(Arc<Slots>, Writer)>,
+    counts: Counts,
+}
+
+impl Extents {
+    /// A cache in memory of at most so many bytes.
+    pub(crate) fn new(bucket: Arc<dyn Bucket>, memory_max: u64) -> Extents {
+        let items = usize::try_from(memory_max / EXTENT_BYTES).unwrap_or(usize::MAX).clamp(1, 1 << 22);
+        Extents {
+            bucket,
+            memory: Cache::with(items, memory_max, Weight, BuildHasherDefault::default(), Default::default()),
+            memory_max,
+            flights: Flights::default(),
+            disk: OnceLock::new(),
+            counts: Counts::default(),
+        }
+    }
+
+    /// From now on extents are also kept in a file of at most so many bytes. Without a disk that takes it the cache goes on in memory.
+    ///
+    /// `background`: written by a thread of its own; otherwise by the caller that fetched them, for simulations.
+    pub(crate) fn keep_on_disk(&self, disk: &Arc<dyn Disk>, path: &Path, bytes: u64, background: bool) {
+        let opened = Slots::open(disk, path, bytes).map(Arc::new).and_then(|slots| {
+            let writer = Writer::start(&slots, background)?;
+            Ok((slots, writer))
+        });
+        match opened {
+            Ok(opened) => drop(self.disk.set(opened)),
+            Err(error) => {
+                tracing::warn!(path = %path.display(), %error, "extents are kept in memory only");
+            }
+        }
+    }
+
+    /// Names an object. `end`: what the manifest says of it, if it does; `bytes`: its length.
+    pub(crate) fn source(&self, name: &str, bytes: u64, end: Option<&FileEnd>) -> Source {
+        let mut digest = Sha256::new();
+        // The bucket and the content as well: the folder may have served another bucket, with other objects of the same names.
+        for part in [self.bucket.place().as_bytes(), name.as_bytes()] {
+            digest.update((part.len() as u64).to_le_bytes());
+            digest.update(part);
+        }
+        digest.update(bytes.to_le_bytes());
+        digest.update(end.map_or(0, |end| end.crc32c).to_le_bytes());
+        let mut first = [0; 16];
+        first.copy_from_slice(&digest.finalize()[..16]);
+        Source { name: name.into(), bytes, digest: u128::from_le_bytes(first), lasting: end.is_some() }
+    }
+
+    /// Fills `into` from an object. The range must lie in it.
+    pub(crate) fn read(&self, source: &Source, offset: u64, into: &mut [u8]) -> io::Result<()> {
+        let end = offset + into.len() as u64;
+        let numbers: Vec<u64> = (offset / EXTENT_BYTES..end.div_ceil(EXTENT_BYTES)).collect();
+        for batch in numbers.chunks(BATCH_EXTENTS) {
+            let wanted: Vec<_> = batch.iter().map(|number| (source, *number)).collect();
+            for (number, extent) in batch.iter().zip(self.get(&wanted)?) {
+                let held = source.range_of(*number);
+                let (from, to) = (held.start.max(offset), held.end.min(end));
+                let piece = extent.get((from - held.start) as usize..(to - held.start) as usize);
+                let piece = piece.ok_or(ErrorKind::UnexpectedEof)?;
+                into[(from - offset) as usize..(to - offset) as usize].copy_from_slice(piece);
+            }
+        }
+        Ok(())
+    }
+
+    /// Fetches ranges of objects that will be read soon, as far as half of the memory goes. What fails is reported by the read itself.
+    pub(crate) fn load(&self, wanted: &[(Source, Range<u64>)]) {
+        let mut left = self.memory_max / 2;
+        let (mut extents, mut seen) = (Vec::<(&Source, u64)>::new(), HashSet::new());
+        for (source, range) in wanted {
+            let range = range.start..range.end.min(source.bytes);
+            for number in range.start / EXTENT_BYTES..range.end.div_ceil(EXTENT_BYTES) {
+                let held = source.range_of(number);
+                if left < held.end - held.start || !seen.insert(source.key(number)) {
+                    continue;
+                }
+                left -= held.end - held.start;
+                extents.push((source, number));
+            }
+        }
+        for batch in extents.chunks(BATCH_EXTENTS) {
+            if let Err(error) = self.get(batch) {
+                tracing::debug!(%error, "extents could not be read ahead");
+                return;
+            }
+        }
+    }
+
+    /// Drops what is kept of a range, as it turned out to be damaged: by this machine, or in the bucket, where it may be put back. `true`: there is a
+    /// point in reading it again.
+    pub(crate) fn forget(&self, source: &Source, range: Range<u64>) -> bool {
+        let mut held = false;
+        for number in range.start / EXTENT_BYTES..range.end.div_ceil(EXTENT_BYTES) {
+            let key = source.key(number);
+            held |= self.memory.remove(&key).is_some();
+            held |= self.disk.get().is_some_and(|(slots, _)| slots.forget(&key));
+        }
+        held
+    }
+
+    /// What it did, and what it holds.
+    pub(crate) fn stats(&self) -> ExtentStats {
+        let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let (counts, disk) = (&self.counts, self.disk.get());
+        ExtentStats {
+            memory_hits: of(&counts.memory_hits),
+            memory_misses: of(&counts.memory_misses),
+            disk_hits: of(&counts.disk_hits),
+            disk_misses: of(&counts.disk_misses),
+            damaged: disk.map_or(0, |(slots, _)| slots.damaged()),
+            bytes_fetched: of(&counts.bytes_fetched),
+            ranges_fetched: of(&counts.ranges_fetched),
+            memory_bytes: self.memory.weight(),
+            disk_bytes: disk.map_or(0, |(slots, _)| slots.bytes()),
+        }
+    }
+
+    /// These extents, in order; no two of them are the same.
+    fn get(&self, wanted: &[(&Source, u64)]) -> io::Result<Vec<Bytes>> {
+        let mut found: Vec<Option<Bytes>> = Vec::with_capacity(wanted.len());
+        found.extend(wanted.iter().map(|(source, number)| self.memory.get(&source.key(*number))));
+        let missing: Vec<usize> = (0..wanted.len()).filter(|at| found[*at].is_none()).collect();
+        add(&self.counts.memory_hits, (wanted.len() - missing.len()) as u64);
+        add(&self.counts.memory_misses, missing.len() as u64);
+        if !missing.is_empty() {
+            let keys: Vec<ExtentKey> = missing.iter().map(|at| wanted[*at].0.key(wanted[*at].1)).collect();
+            // One state machine for each extent: claimed here, landed here, or awaited from another caller. Claims land before anything is
+            // awaited, so no two callers wait for each other.
+            let (mut claims, awaited) = self.flights.join(&keys);
+            let mut open: Vec<usize> = Vec::new();
+            for at in missing.iter().copied() {
+                let (source, number) = wanted[at];
+                let key = source.key(number);
+                if !claims.has(&key) {
+                    continue;
+                }
+                // It may have landed between the look above and the claim.
+                match self.memory.get(&key).or_else(|| self.from_disk(source, number)) {
+                    Some(extent) => found[at] = Some(self.land(&mut claims, key, extent)),
+                    None => open.push(at),
+                }
+            }
+            self.fetch(wanted, &open, &mut found, &mut claims)?;
+            for (at, flight) in missing.iter().zip(awaited) {
+                if let Some(flight) = flight {
+                    found[*at] = Some(flight.wait()?);
+                }
+            }
+        }
+        found.into_iter().map(|extent| extent.ok_or_else(|| ErrorKind::UnexpectedEof.into())).collect()
+    }
+
+    fn land(&self, claims: &mut flight::Claims<'_, ExtentKey, Bytes>, key: ExtentKey, extent: Bytes) -> Bytes {
+        // In memory before the flight ends: who comes later finds it there.
+        self.memory.insert(key, extent.clone());
+        claims.land(&key, extent.clone());
+        extent
+    }
+
+    fn from_disk(&self, source: &Source, number: u64) -> Option<Bytes> {
+        let (slots, _) = self.disk.get().filter(|_| source.lasting)?;
+        let held = source.range_of(number);
+        let found = slots.read(source.key(number), (held.end - held.start) as usize);
+        add(if found.is_some() { &self.counts.disk_hits } else { &self.counts.disk_misses }, 1);
+        found
+    }
+
+    /// Reads extents from the bucket: neighbours in one range, and all ranges at once.
+    fn fetch(
+        &self,
+        wanted: &[(&Source, u64)],
+        open: &[usize],
+        found: &mut [Option<Bytes>],
+        claims: &mut flight::Claims<'_, ExtentKey, Bytes>,
+    ) -> io::Result<()> {
+        let mut order = open.to_vec();
+        order.sort_by_key(|at| (wanted[*at].0.digest, wanted[*at].1));
+        let near = |a: &usize, b: &usize| {
+            let ((one, first), (two, second)) = (wanted[*a], wanted[*b]);
+            one.digest == two.digest && second == first + 1
+        };
+        let runs: Vec<&[usize]> = order.chunk_by(near).flat_map(|run| run.chunks(RANGE_EXTENTS as usize)).collect();
+        let span = |run: &&[usize]| {
+            let ((source, first), (_, last)) = (wanted[run[0]], wanted[run[run.len() - 1]]);
+            Span { name: source.name.clone(), range: source.range_of(first).start..source.range_of(last).end }
+        };
+        let spans: Vec<Span> = runs.iter().map(span).collect();
+        if spans.is_empty() {
+            return Ok(());
+        }
+        let mut failed = None;
+        for ((run, span), answer) in runs.iter().zip(&spans).zip(self.bucket.get_ranges(&spans)) {
+            add(&self.counts.ranges_fetched, 1);
+            let bytes = match answer {
+                Ok(bytes) => Bytes::from(bytes),
+                Err(error) => {
+                    run.iter().for_each(|at| claims.fail(&wanted[*at].0.key(wanted[*at].1), &error));
+                    failed.get_or_insert(error);
+                    continue;
+                }
+            };
+            add(&self.counts.bytes_fetched, bytes.len() as u64);
+            for at in run.iter().copied() {
+                let (source, number) = wanted[at];
+                let held = source.range_of(number);
+                let piece = (held.start - span.range.start) as usize..(held.end - span.range.start) as usize;
+                let Some(piece) = bytes.get(piece) else { continue };
+                // A copy, unless it is all of the range: a piece would keep the whole range in memory.
+                let extent = if run.len() == 1 { bytes.clone() } else { Bytes::copy_from_slice(piece) };
+                found[at] = Some(self.land(claims, source.key(number), extent.clone()));
+                if let Some((_, writer)) = self.disk.get().filter(|_| source.lasting) {
+                    writer.write(source.key(number), extent);
+                }
+            }
+        }
+        failed.map_or(Ok(()), Err)
+    }
+}

@@ -1,0 +1,124 @@
+//! Segments that were opened for queries: their trees and footers stay in memory as far as a bound goes.
+//!
+//! A segment that a query uses is not evicted: that would free nothing, and another query would read it a second time. So the bound is passed
+//! while queries use more than it. What they use is shared between them.
+
+use super::Part;
+use super::closed::Closed;
+use super::view::PartView;
+use crate::error::StoreError;
+use quick_cache::sync::Cache;
+use quick_cache::{Lifecycle, OptionsBuilder, Weighter};
+use std::hash::{BuildHasherDefault, DefaultHasher};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Bytes of an open segment beside its trees and its footer.
+const OPEN_BYTES: u64 = 8 << 10;
+/// Estimated bytes of an open segment; it only shapes the table.
+const USUAL_BYTES: u64 = 1 << 20;
+
+/// What the cache of open segments did since the process began, and what it holds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TreeStats {
+    /// Segments opened.
+    pub loaded: u64,
+    /// Segments closed to make room for others.
+    pub evicted: u64,
+    /// Bytes held.
+    pub bytes: u64,
+}
+
+#[derive(Debug, Clone)]
+struct Weight;
+
+impl Weighter<u64, Arc<Part>> for Weight {
+    fn weight(&self, _: &u64, part: &Arc<Part>) -> u64 {
+        let footers = part.segment().map_or(0, |segment| segment.footer_bytes());
+        OPEN_BYTES + part.forest.bytes() as u64 + footers
+    }
+}
+
+/// Counts evictions, and keeps what is in use.
+#[derive(Debug, Clone)]
+struct InUse(Arc<AtomicU64>);
+
+impl Lifecycle<u64, Arc<Part>> for InUse {
+    type RequestState = ();
+
+    fn is_pinned(&self, _: &u64, part: &Arc<Part>) -> bool {
+        // One is the cache's own. A query that takes the part at this moment has a clone of its own by then, and keeps it.
+        Arc::strong_count(part) > 1
+    }
+
+    fn on_evict(&self, (): &mut (), _: u64, _: Arc<Part>) {
+        // Relaxed: a figure for people.
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Open segments by their number in the process.
+#[derive(Debug)]
+pub(crate) struct OpenParts {
+    parts: Cache<u64, Arc<Part>, Weight, BuildHasherDefault<DefaultHasher>, InUse>,
+    loaded: AtomicU64,
+    evicted: Arc<AtomicU64>,
+}
+
+impl OpenParts {
+    pub(crate) fn new(bytes: u64) -> OpenParts {
+        let items = usize::try_from(bytes / USUAL_BYTES).unwrap_or(usize::MAX).clamp(16, 1 << 20);
+        let evicted = Arc::new(AtomicU64::new(0));
+        // One shard: a segment may take most of the bound, and then it must not be more than its share.
+        let options = OptionsBuilder::new().estimated_items_capacity(items).weight_capacity(bytes).shards(1).build();
+        let lifecycle = InUse(evicted.clone());
+        let parts = match options {
+            Ok(options) => Cache::with_options(options, Weight, BuildHasherDefault::default(), lifecycle),
+            Err(_) => Cache::with(items, bytes, Weight, BuildHasherDefault::default(), lifecycle),
+        };
+        OpenParts { parts, loaded: AtomicU64::new(0), evicted }
+    }
+
+    /// What it did, and what it holds.
+    pub(crate) fn stats(&self) -> TreeStats {
+        let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        TreeStats { loaded: of(&self.loaded), evicted: of(&self.evicted), bytes: self.parts.weight() }
+    }
+
+    /// A segment is needed no more.
+    pub(crate) fn forget(&self, number: u64) {
+        self.parts.remove(&number);
+    }
+}
+
+/// These views with their segments open. What they miss is read at once.
+pub(crate) fn open_views(views: Vec<PartView>) -> Result<Vec<PartView>, StoreError> {
+    let mut opened: Vec<Option<Arc<Part>>> = Vec::with_capacity(views.len());
+    for view in &views {
+        opened.push(match view.part.closed() {
+            None => Some(view.part.clone()),
+            Some(closed) => closed.place().cache.opened.parts.get(&view.part.number),
+        });
+    }
+    let missing = || views.iter().zip(&opened).filter(|(_, part)| part.is_none()).filter_map(|(v, _)| v.part.closed());
+    // All of them are of one partition, and so of one set of objects.
+    if let Some(objects) = missing().next().map(|closed| closed.place().objects.clone()) {
+        let ahead: Vec<_> = missing().flat_map(Closed::ahead).collect();
+        objects.load(&ahead);
+    }
+    let open = |(view, part): (PartView, Option<Arc<Part>>)| -> Result<PartView, StoreError> {
+        let part = match (part, view.part.closed()) {
+            (Some(part), _) => part,
+            (None, None) => view.part.clone(),
+            (None, Some(closed)) => {
+                let part = Arc::new(closed.open()?);
+                let cache = &closed.place().cache.opened;
+                cache.loaded.fetch_add(1, Ordering::Relaxed);
+                cache.parts.insert(part.number, part.clone());
+                part
+            }
+        };
+        Ok(PartView { part, ..view })
+    };
+    views.into_iter().zip(opened).map(open).collect()
+}
