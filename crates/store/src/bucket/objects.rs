@@ -107,6 +107,8 @@ pub(crate) struct BucketObjects {
     committed: Arc<AtomicU64>,
     grace: Arc<Grace>,
     patches: Arc<Patches>,
+    /// Whether what is rebuilt is written under its own name.
+    alone: bool,
 }
 
 impl BucketObjects {
@@ -117,9 +119,10 @@ impl BucketObjects {
         committed: Arc<AtomicU64>,
         grace: Arc<Grace>,
         patches: Arc<Patches>,
+        alone: bool,
     ) -> BucketObjects {
         let folder = format!("{partition}/segments/");
-        BucketObjects { bucket, partition: partition.into(), folder, committed, grace, patches }
+        BucketObjects { bucket, partition: partition.into(), folder, committed, grace, patches, alone }
     }
 
     fn name(&self, name: &str) -> String {
@@ -135,6 +138,10 @@ impl Objects for BucketObjects {
     }
 
     fn replace(&self, name: &str) -> io::Result<Box<dyn ObjectWriter>> {
+        if self.alone {
+            self.bucket.delete(&self.name(name))?;
+            return self.put(name);
+        }
         Ok(self.patches.writer(self.name(name)))
     }
 

@@ -42,6 +42,8 @@ pub struct BucketStorage {
     pins: Arc<Pins>,
     grace: Arc<Grace>,
     patches: Arc<Patches>,
+    /// Nobody else uses the bucket: what is rebuilt is written under its own name.
+    alone: bool,
     /// The life of each collection, by the folder of its partitions.
     lives: Mutex<HashMap<PathBuf, u64>>,
 }
@@ -69,6 +71,7 @@ impl BucketStorage {
             pins,
             grace,
             patches: Arc::default(),
+            alone: false,
             lives: Mutex::default(),
         }
     }
@@ -77,6 +80,12 @@ impl BucketStorage {
     #[must_use]
     pub fn with_log(self, log: SharedLog, id: impl Into<String>) -> BucketStorage {
         BucketStorage { log, id: id.into(), ..self }
+    }
+
+    /// The same for a restore, which nobody else uses the bucket beside.
+    #[must_use]
+    pub(crate) fn alone(self) -> BucketStorage {
+        BucketStorage { alone: true, ..self }
     }
 
     /// The folder of a partition in the bucket, by its folder below the data folder.
@@ -122,7 +131,7 @@ impl BucketStorage {
 
     fn objects(&self, dir: &Path, life: u64, committed: Arc<AtomicU64>) -> BucketObjects {
         let (folder, grace, patches) = (self.folder(dir, life), self.grace.clone(), self.patches.clone());
-        BucketObjects::new(self.bucket.clone(), folder, committed, grace, patches)
+        BucketObjects::new(self.bucket.clone(), folder, committed, grace, patches, self.alone)
     }
 
     fn failed(&self, action: &'static str, name: &str) -> impl FnOnce(std::io::Error) -> StoreError {
