@@ -13,7 +13,7 @@ use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
 use meridian_admission::identity;
-use meridian_backend::{BackupKey, BackupScope, StoreError};
+use meridian_backend::{BackupKey, BackupOf, BackupScope, StoreError};
 use meridian_model::{Invalid, RecordPart};
 use meridian_saved::SavedSearches;
 use serde::Deserialize;
@@ -73,7 +73,9 @@ pub async fn post(state: Scope, context: Context, body: Body) -> Result<Response
         let _permit = permit;
         let mut out = Out { sink, begun: false, failed: None };
         let scope = scope(&saved, request.tenant, key).map_err(errors::store_problem)?;
-        let sent = backend.backup(&scope, &request.have, &mut out, &|| control.check().is_err());
+        let cancelled = || control.check().is_err();
+        let what = BackupOf { scope: &scope, have: &request.have, cancelled: &cancelled };
+        let sent = backend.backup(&what, &mut out);
         // An error of the connection takes precedence over the backend's error that follows from it.
         match (out.failed, sent) {
             (Some(problem), _) => Err(problem),

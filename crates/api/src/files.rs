@@ -30,14 +30,17 @@ pub async fn post(state: Scope, Path(name): Path<String>, context: Context) -> R
         control.check().map_err(errors::query_problem)?;
         let files = files.map_err(errors::store_problem)?;
         let root = state.backend.data_folder();
-        let paths: Vec<_> =
-            files
-                .paths
-                .iter()
-                .map(|path| {
-                    if local { absolute(path) } else { root.map_or_else(|| absolute(path), |root| within(root, path)) }
-                })
-                .collect();
+        let paths: Vec<_> = files
+            .paths
+            .iter()
+            .map(|path| match root {
+                _ if is_address(path) => address(path),
+                Some(root) if !local => within(root, path),
+                _ => absolute(path),
+            })
+            .collect();
+        // Addresses of objects are those of every machine.
+        let local = local || files.paths.iter().all(|path| is_address(path));
         let document = Files {
             snapshot: files.seq.to_id(),
             files: paths,
@@ -49,6 +52,17 @@ pub async fn post(state: Scope, Path(name): Path<String>, context: Context) -> R
         Ok(response)
     })
     .await
+}
+
+/// Whether it is the address of an object in a bucket.
+fn is_address(path: &path::Path) -> bool {
+    path.to_str().is_some_and(|text| text.contains("://"))
+}
+
+/// The address of an object; in a folder that processes share, its path.
+fn address(path: &path::Path) -> String {
+    let text = path.display().to_string();
+    text.strip_prefix("file://").map(|folder| absolute(path::Path::new(folder))).unwrap_or(text)
 }
 
 /// The path within the data folder.

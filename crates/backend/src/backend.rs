@@ -2,9 +2,9 @@
 
 use crate::audit::AuditLog;
 use crate::collection::Collection;
-use crate::records::Records;
+use crate::records::{BackupOf, Records};
 use meridian_model::{Background, Schema, Subscriber};
-use meridian_store::{Backup, BackupScope, Damaged, ExtentStats, Settings, StoreError, TreeStats};
+use meridian_store::{Backup, Damaged, ExtentStats, Flusher, Settings, StoreError, TreeStats};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::io::Write;
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The collections of a server, by tenant and name.
-pub trait Backend: Debug + Send + Sync {
+pub trait Backend: Flusher + Debug + Send + Sync {
     /// The collection of this name; `None` where there is none or it is damaged. Returns at once.
     ///
     /// # Errors
@@ -61,18 +61,11 @@ pub trait Backend: Debug + Send + Sync {
     /// The log of administrative acts.
     fn audit(&self) -> Arc<dyn AuditLog>;
 
-    /// Writes a copy of what `scope` names to `out` as a tar for a backup folder, without the files of `have` (name, CRC32C).
-    /// Reads and writes continue meanwhile.
+    /// Writes a copy to `out` as a tar for a backup folder. Reads and writes continue meanwhile.
     ///
     /// A file that cannot be read completely, an error of the disk or of `out`, [`StoreError::Closed`] once
     /// `cancelled` returns true.
-    fn backup(
-        &self,
-        scope: &BackupScope,
-        have: &BTreeMap<String, u32>,
-        out: &mut dyn Write,
-        cancelled: &dyn Fn() -> bool,
-    ) -> Result<Backup, StoreError>;
+    fn backup(&self, what: &BackupOf<'_>, out: &mut dyn Write) -> Result<Backup, StoreError>;
 
     /// Whether answers show what another process has flushed, and not every acknowledged write. Returns at once.
     fn follows(&self) -> bool {

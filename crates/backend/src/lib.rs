@@ -33,7 +33,7 @@ pub use backend::Backend;
 pub use collection::{Append, Collection, DeleteFault, PartialDelete};
 pub use embedded::Embedded;
 pub use read::{At, Changes, Head, Near, PriorEvents, Read, RowSink, Rows};
-pub use records::{RecordSource, Records};
+pub use records::{BackupOf, RecordSource, Records};
 pub use turns::PermitTurns;
 pub use view::View;
 pub use written::{Deleted, Files, Written};
@@ -41,6 +41,6 @@ pub use written::{Deleted, Files, Written};
 // The types that this interface uses. They belong to the crates below, of which callers need nothing else.
 pub use meridian_store::seams::{Clock, Disk, OpenMode, Random, Seams};
 pub use meridian_store::{
-    Act, AuditPage, Audited, Backup, BackupKey, BackupScope, CollectionStats, Damaged, Durability, Gone, KEY_BYTES_MAX,
-    OnConflict, PARTITIONS_MAX, Problem, Settings, SettingsChange, StoreError, Write, WriteError,
+    Act, AuditPage, Audited, Backup, BackupKey, BackupScope, CollectionStats, Damaged, Durability, Flusher, Gone,
+    KEY_BYTES_MAX, OnConflict, PARTITIONS_MAX, Problem, Settings, SettingsChange, StoreError, Write, WriteError,
 };

@@ -1,9 +1,11 @@
 //! Small records that a server stores beside its collections, or shares with the other servers of its cluster.
 
 use crate::audit::AuditLog;
-use meridian_model::{RecordChange, RecordNews};
-use meridian_store::{ControlPlane, SharedRecords, Store, StoreError};
+use meridian_model::{Invalid, RecordChange, RecordNews};
+use meridian_store::{Backup, BackupScope, ControlPlane, Flusher, SharedRecords, Store, StoreError};
+use std::collections::BTreeMap;
 use std::fmt::Debug;
+use std::io::Write;
 use std::sync::Arc;
 
 /// Where the records and the audit log of a server are.
@@ -13,6 +15,25 @@ pub trait RecordSource: Debug + Send + Sync {
 
     /// The log of administrative acts.
     fn audit(&self) -> Arc<dyn AuditLog>;
+
+    /// Writes a copy of the records to `out`, and of the collections beside them, which `owner` writes: see [`crate::Backend::backup`].
+    ///
+    /// [`StoreError::Invalid`] where the collections are elsewhere.
+    fn backup(&self, owner: &dyn Flusher, what: &BackupOf<'_>, out: &mut dyn Write) -> Result<Backup, StoreError> {
+        let _ = (owner, what, out);
+        let detail = "the records of this server are not beside its collections: ask the server that owns these";
+        Err(Invalid::new(detail).into())
+    }
+}
+
+/// What a backup is asked for.
+pub struct BackupOf<'a> {
+    /// The collections and records that it holds.
+    pub scope: &'a BackupScope,
+    /// Files that are left out (name, CRC32C).
+    pub have: &'a BTreeMap<String, u32>,
+    /// Whether to stop.
+    pub cancelled: &'a dyn Fn() -> bool,
 }
 
 impl RecordSource for Store {
@@ -32,6 +53,10 @@ impl RecordSource for ControlPlane {
 
     fn audit(&self) -> Arc<dyn AuditLog> {
         self.audit().clone()
+    }
+
+    fn backup(&self, owner: &dyn Flusher, what: &BackupOf<'_>, out: &mut dyn Write) -> Result<Backup, StoreError> {
+        ControlPlane::backup(self, owner, what.scope, what.have, out, what.cancelled)
     }
 }
 

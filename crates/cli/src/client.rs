@@ -6,6 +6,8 @@ use crate::args::{OwnerTarget, Target, folder_exists};
 #[cfg(feature = "cluster")]
 use crate::calls::calls;
 #[cfg(feature = "cluster")]
+use crate::commands::serve::cluster::Visit;
+#[cfg(feature = "cluster")]
 use crate::config::{Config, S3};
 use crate::control;
 use crate::failure::Failure;
@@ -13,7 +15,7 @@ use crate::http::{Parameter, Server};
 use crate::trust::Address;
 use meridian_admission::identity::Fault;
 use meridian_api::{AppState, ServerConfig};
-use meridian_backend::Embedded;
+use meridian_backend::{Backend, Embedded};
 use meridian_store::seams::Seams;
 #[cfg(feature = "cluster")]
 use meridian_store::{ControlPlane, seams::MemoryDisk};
@@ -45,10 +47,17 @@ pub struct Client {
 
 /// A data folder or a bucket, opened and served on a loopback port that only this process knows.
 struct Own {
-    store: Arc<Store>,
+    held: Held,
     runtime: Runtime,
     stop: oneshot::Sender<()>,
     served: JoinHandle<io::Result<()>>,
+}
+
+/// What is let go of at the end.
+enum Held {
+    Store(Arc<Store>),
+    #[cfg(feature = "cluster")]
+    Visit(Box<Visit>),
 }
 
 impl Client {
@@ -71,6 +80,31 @@ impl Client {
             OwnerTarget::Target(Target::Folder(folder)) => Client::of_served(folder),
             OwnerTarget::Bucket { address, config } => Client::of_bucket(address, config.as_deref()),
         }
+    }
+
+    /// A client of a data folder, of a server, or of the collections in a bucket, which it may have flushed.
+    pub fn of_collections(target: &OwnerTarget) -> Result<Client, Failure> {
+        match target {
+            OwnerTarget::Target(target) => Client::open(target),
+            OwnerTarget::Bucket { address, config } => Client::of_visit(address, config.as_deref()),
+        }
+    }
+
+    /// A client of the collections in a bucket, through their owner where there is one.
+    #[cfg(feature = "cluster")]
+    fn of_visit(address: &str, config: Option<&Path>) -> Result<Client, Failure> {
+        crate::args::bucket_exists(address)?;
+        let mut config = config.map(Config::read).transpose()?.unwrap_or_default();
+        address.clone_into(&mut config.cluster.bucket);
+        let runtime = Own::runtime()?;
+        let visit = runtime.block_on(Visit::begin(config))?;
+        let backend = visit.backend();
+        Client::of_own(Own::serve(address, runtime, Held::Visit(Box::new(visit)), backend)?)
+    }
+
+    #[cfg(not(feature = "cluster"))]
+    fn of_visit(address: &str, config: Option<&Path>) -> Result<Client, Failure> {
+        Client::of_bucket(address, config)
     }
 
     /// A client of the records in a bucket, and of what owners have flushed to it, which is not changed.
@@ -100,7 +134,7 @@ impl Client {
             }
         });
         let backend = Embedded::with_records(store.clone(), records);
-        Client::of_own(Own::serve(address, runtime, store, backend)?)
+        Client::of_own(Own::serve(address, runtime, Held::Store(store), backend)?)
     }
 
     #[cfg(not(feature = "cluster"))]
@@ -135,7 +169,7 @@ impl Client {
     fn of_store(folder: &Path, opened: Result<Store, StoreError>) -> Result<Client, Failure> {
         let store = Arc::new(opened.map_err(Failure::of_folder)?);
         let backend = Embedded::new(store.clone());
-        Client::of_own(Own::serve(&folder.display().to_string(), Own::runtime()?, store, backend)?)
+        Client::of_own(Own::serve(&folder.display().to_string(), Own::runtime()?, Held::Store(store), backend)?)
     }
 
     fn of_own((own, url, token): (Own, String, String)) -> Result<Client, Failure> {
@@ -202,8 +236,8 @@ impl Own {
     fn serve(
         place: &str,
         runtime: Runtime,
-        store: Arc<Store>,
-        backend: Arc<Embedded>,
+        held: Held,
+        backend: Arc<dyn Backend>,
     ) -> Result<(Own, String, String), Failure> {
         let seams = Seams::real();
         // No other request waits behind this one, so only the user ends it.
@@ -230,7 +264,7 @@ impl Own {
         let served = runtime.spawn(meridian_api::serve(listener, None, state, async {
             let _ = stopped.await;
         }));
-        Ok((Own { store, runtime, stop, served }, url, token))
+        Ok((Own { held, runtime, stop, served }, url, token))
     }
 
     fn close(self) -> Result<(), Failure> {
@@ -238,8 +272,12 @@ impl Own {
         // The server first: its last writes must be in the store before that is closed.
         let _ = self.runtime.block_on(self.served);
         // Its threads later: calls to a bucket run on them.
-        let closed = self.store.close();
+        let closed = match self.held {
+            Held::Store(store) => store.close().map_err(Failure::from),
+            #[cfg(feature = "cluster")]
+            Held::Visit(visit) => self.runtime.block_on(visit.end()),
+        };
         self.runtime.shutdown_timeout(Duration::from_secs(1));
-        Ok(closed?)
+        closed
     }
 }

@@ -84,7 +84,8 @@ impl SavedSearches {
         let (name, most) = (missed.collection.name(), self.settings.catch_up);
         let collection: Arc<str> = name.into();
         // One pass for all saved searches, from the earliest position of any; `wants` excludes what each has seen.
-        let after = missed.from.values().fold(missed.upto.clone(), |min, from| min.earlier(from));
+        let after = missed.from.values().cloned().reduce(|min, from| min.earlier(&from));
+        let after = after.unwrap_or_else(|| missed.upto.clone());
         let layout = missed.upto.ends().layout();
         let mut changes = missed.collection.changes_between(&after, &missed.upto, most)?;
         let left_out = changes.left_out();

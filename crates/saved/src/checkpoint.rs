@@ -93,13 +93,19 @@ impl Checkpoint {
             let place = places.get(name).filter(|place| place.made == made)?;
             Some(place.position.at(partition))
         };
+        let waits =
+            |partition| self.waiting.get(id).and_then(|of| of.get(name)).and_then(|unread| unread.at(partition));
+        let known = self.of(tenant).and_then(|places| places.get(name)).filter(|place| place.made == made);
+        if let Some(LogPosition { position, .. }) = known.filter(|known| known.position.len() != now.len()) {
+            // A restore has divided the collection among other partitions: it knows what positions of then mean.
+            return (0..position.len()).map(|partition| waits(partition).unwrap_or(position.at(partition))).collect();
+        }
         (0..now.len())
             .map(|partition| {
                 let now = now.at(partition);
                 let checkpoint = self.of(tenant).and_then(|places| of(places, partition));
                 // Only with a checkpoint of the same collection: a new one of its name has its own positions.
-                let waits = self.waiting.get(id).and_then(|of| of.get(name)).and_then(|unread| unread.at(partition));
-                let from = match (waits.filter(|_| checkpoint.is_some()), since) {
+                let from = match (waits(partition).filter(|_| checkpoint.is_some()), since) {
                     // Unread packets were lost in the crash, so their events are processed again.
                     (Some(position), _) => position,
                     (None, Some(since)) => of(since, partition).unwrap_or(0).max(checkpoint.unwrap_or(0)),

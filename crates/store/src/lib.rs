@@ -57,9 +57,9 @@ mod store;
 pub mod stream;
 
 pub use audit::{Act, AuditLog, AuditPage, Audited, SharedAudit};
-pub use backup::{Backup, BackupFolder, BackupKey, BackupScope, Received, Saved, restore};
+pub use backup::{Backup, BackupFolder, BackupKey, BackupScope, Flusher, Received, Restore, Saved};
 pub use bucket::{Bucket, ControlPlane, InFolder, Lease, Moved, SharedRecords, Standing, Statement, Term, Terms};
-pub use catalog::manifest::Manifest;
+pub use catalog::manifest::{Imported, Manifest};
 pub use collection::stats::CollectionStats;
 pub use collection::{Collection, Deleted, KEY_BYTES_MAX, OnConflict, Work, Write, Written};
 pub use error::{Gone, Problem, StoreError, WriteError};

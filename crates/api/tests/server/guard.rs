@@ -405,7 +405,7 @@ fn a_socket_takes_messages_of_64_kib() {
 
 #[test]
 fn absolute_paths_are_sent_to_programs_on_this_machine_only() {
-    // A gateway has no files: `gateways.rs`.
+    // A gateway has no data folder: it names addresses of objects.
     if is_gateway() {
         return;
     }

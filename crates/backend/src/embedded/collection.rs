@@ -4,7 +4,7 @@ use super::commit::CommitExecutor;
 use super::rows::{LocalRows, pass_rows};
 use crate::collection::{Append, Collection, DeleteFault, PartialDelete};
 use crate::measured::counted;
-use crate::partitioned::Part;
+use crate::partitioned::{Part, imported};
 use crate::read::{At, Changes, Head, Near, PriorEvents, Read, RowSink, Rows};
 use crate::written::{Deleted, Files, Written};
 use meridian_model::filter::Predicate;
@@ -18,7 +18,7 @@ use meridian_query::{
     QueryError, Stats, Tile, TileResult, Track, TrackResult, browse,
 };
 use meridian_store::seams::Random;
-use meridian_store::{CollectionStats, PartView, Settings, Snapshot, StoreError, Write, WriteError};
+use meridian_store::{CollectionStats, Imported, PartView, Settings, Snapshot, StoreError, Write, WriteError};
 use std::sync::Arc;
 use tokio::time::{Duration, Instant};
 
@@ -253,7 +253,8 @@ impl Collection for Local {
     }
 
     fn changes_between(&self, after: &Positions, upto: &Positions, max: usize) -> Result<Box<dyn Changes>, StoreError> {
-        Ok(Box::new(self.collection.written_since(after.at(0), upto.at(0), max)?))
+        let (after, left_out) = imported::pass(&[self], after)?;
+        Ok(Box::new(self.collection.written_since(after.at(0), upto.at(0), max)?.after_others(left_out)))
     }
 
     fn prior_events(&self) -> Box<dyn PriorEvents> {
@@ -275,6 +276,14 @@ impl Part for Local {
         let snapshot = self.snapshot(at)?;
         let rows = PartRows::of(&snapshot, question, control)?;
         Ok((Head::of(&snapshot), Box::new(rows)))
+    }
+
+    fn imported(&self) -> Option<Imported> {
+        self.collection.imported()
+    }
+
+    fn count_between(&self, after: u64, upto: u64) -> Result<u64, StoreError> {
+        Ok(self.collection.written_since(after, upto, 0)?.left_out())
     }
 }
 

@@ -8,11 +8,11 @@ use crate::audit::AuditLog;
 use crate::backend::Backend;
 use crate::collection::Collection;
 use crate::partitioned::{Part, Partitioned};
-use crate::records::{RecordSource, Records};
+use crate::records::{BackupOf, RecordSource, Records};
 use collection::Local;
 use commit::CommitExecutor;
-use meridian_model::{Background, Invalid, Schema, Subscriber};
-use meridian_store::{Backup, BackupScope, Damaged, ExtentStats, Partitions, Settings, Store, StoreError, TreeStats};
+use meridian_model::{Background, Invalid, Positions, Schema, Subscriber};
+use meridian_store::{Backup, Damaged, ExtentStats, Flusher, Partitions, Settings, Store, StoreError, TreeStats};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -51,6 +51,16 @@ impl Embedded {
                 Arc::new(Partitioned::new(several.iter().map(|part| Arc::new(local(part)) as Arc<dyn Part>).collect()))
             }
         }
+    }
+}
+
+impl Flusher for Embedded {
+    fn all(&self) -> Result<Vec<(String, String)>, StoreError> {
+        self.store.all()
+    }
+
+    fn flush(&self, tenant: &str, name: &str) -> Result<Option<Positions>, StoreError> {
+        Flusher::flush(&*self.store, tenant, name)
     }
 }
 
@@ -107,19 +117,15 @@ impl Backend for Embedded {
         self.records.audit()
     }
 
-    fn backup(
-        &self,
-        scope: &BackupScope,
-        have: &BTreeMap<String, u32>,
-        out: &mut dyn Write,
-        cancelled: &dyn Fn() -> bool,
-    ) -> Result<Backup, StoreError> {
-        if self.lacks_records {
-            let detail = "the tokens, tenants, users and saved searches of this server are in the bucket of its cluster, and a backup would \
-                          lack them: copy the bucket";
-            return Err(Invalid::new(detail).into());
+    fn backup(&self, what: &BackupOf<'_>, out: &mut dyn Write) -> Result<Backup, StoreError> {
+        match (self.lacks_records, self.store.is_read_only()) {
+            (false, _) => self.store.backup(what.scope, what.have, out, what.cancelled),
+            (true, false) => self.records.backup(&*self.store, what, out),
+            (true, true) => {
+                let detail = "this server only reads, and an owner may have more than it has flushed: ask a gateway for the backup";
+                Err(Invalid::new(detail).into())
+            }
         }
-        self.store.backup(scope, have, out, cancelled)
     }
 
     fn follows(&self) -> bool {
@@ -152,21 +158,22 @@ mod tests {
     use super::*;
     use meridian_store::bucket::MemoryBucket;
     use meridian_store::seams::{MemoryDisk, Seams};
-    use meridian_store::{ControlPlane, Options};
+    use meridian_store::{BackupScope, ControlPlane, Options};
+    use std::collections::BTreeMap;
 
     #[test]
-    fn a_backup_that_would_lack_the_records_is_refused() {
-        let seams = Seams { disk: Arc::new(MemoryDisk::new()), ..Seams::real() };
-        let options = Options { background: false, ..Options::at("/data") };
-        let store = Arc::new(Store::open(options, seams.clone()).unwrap());
-        let control = ControlPlane::new(Arc::new(MemoryBucket::new()), &seams, 1 << 20);
-        let have = BTreeMap::new();
-        let sent = |backend: &Embedded| {
+    fn a_server_that_only_reads_makes_no_backup_and_an_owner_does() {
+        let seams = || Seams { disk: Arc::new(MemoryDisk::new()), ..Seams::real() };
+        let options = || Options { background: false, ..Options::at("/data") };
+        let bucket: Arc<MemoryBucket> = Arc::new(MemoryBucket::new());
+        let control = ControlPlane::new(bucket.clone(), &seams(), 1 << 20);
+        let sent = |store: Store| {
+            let what = BackupOf { scope: &BackupScope::everything(), have: &BTreeMap::new(), cancelled: &|| false };
             let mut out = Vec::new();
-            backend.backup(&BackupScope::everything(), &have, &mut out, &|| false).map(|_| out.len())
+            Embedded::with_records(Arc::new(store), control.clone()).backup(&what, &mut out).map(|_| out.len())
         };
-        let refused = sent(&Embedded::with_records(store.clone(), control)).unwrap_err().to_string();
-        assert!(refused.contains("copy the bucket"), "{refused}");
-        assert!(sent(&Embedded::new(store)).unwrap() > 0);
+        assert!(sent(Store::open_shared(options(), seams(), bucket.clone()).unwrap()).unwrap() > 0);
+        let refused = sent(Store::open_read_only(options(), seams(), bucket).unwrap()).unwrap_err().to_string();
+        assert!(refused.contains("ask a gateway"), "{refused}");
     }
 }

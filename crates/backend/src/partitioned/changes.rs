@@ -11,13 +11,16 @@ struct Chain {
     parts: Vec<Box<dyn Changes>>,
     /// The partition that is read.
     at: usize,
+    /// Events that were left out before any of these.
+    left_out: u64,
     missing: Vec<Problem>,
     shape: (Arc<Schema>, Arc<Layout>),
 }
 
-/// Opens the changes of each partition.
+/// Opens the changes of each partition. `left_out`: events before them that are left out.
 pub(super) fn open(
     parts: &[Arc<dyn Part>],
+    left_out: u64,
     of: impl Fn(usize, &dyn Part) -> Result<Box<dyn Changes>, StoreError>,
 ) -> Result<Box<dyn Changes>, StoreError> {
     let first = parts.first().ok_or(StoreError::Closed)?;
@@ -25,7 +28,7 @@ pub(super) fn open(
     let opened = parts.iter().enumerate().map(|(number, part)| of(number, &**part));
     let parts = opened.collect::<Result<Vec<_>, _>>()?;
     let missing = parts.iter().flat_map(|changes| changes.missing().to_vec()).collect();
-    Ok(Box::new(Chain { parts, at: 0, missing, shape }))
+    Ok(Box::new(Chain { parts, at: 0, left_out, missing, shape }))
 }
 
 impl Changes for Chain {
@@ -45,7 +48,7 @@ impl Changes for Chain {
     }
 
     fn left_out(&self) -> u64 {
-        self.parts.iter().map(|part| part.left_out()).sum()
+        self.left_out + self.parts.iter().map(|part| part.left_out()).sum::<u64>()
     }
 
     fn missing(&self) -> &[Problem] {

@@ -11,6 +11,7 @@
 
 mod changes;
 mod gather;
+pub(crate) mod imported;
 mod rows;
 mod split;
 #[cfg(test)]
@@ -29,7 +30,8 @@ use meridian_query::{
     PassagesResult, QueryError, Stats, Tile, TileResult, Track, TrackResult, joined_cuts,
 };
 use meridian_store::seams::Random;
-use meridian_store::{CollectionStats, Gone, Settings, StoreError, Write, WriteError};
+use meridian_store::{CollectionStats, Gone, Imported, Problem, Settings, StoreError, Write, WriteError};
+use std::ops::Range;
 use std::sync::Arc;
 use tokio::time::{Duration, Instant};
 
@@ -42,6 +44,12 @@ pub(crate) trait Part: Collection {
         question: &Items,
         control: &Control,
     ) -> Result<(Head, Box<dyn RowStream + Send>), QueryError>;
+
+    /// Which of its events a restore has divided among another number of partitions, if one did.
+    fn imported(&self) -> Option<Imported>;
+
+    /// How many events with numbers of positions after `after`, up to and including `upto`, there still are.
+    fn count_between(&self, after: u64, upto: u64) -> Result<u64, StoreError>;
 }
 
 /// A collection of several partitions.
@@ -72,14 +80,17 @@ impl Partitioned {
         Ok(seqs.as_slice().iter().map(one).collect())
     }
 
-    /// The partition that has the event of an id; `None`: no event of the collection can have this id.
-    fn part_of(&self, id: &str) -> Option<usize> {
-        match self.first().schema().id {
-            IdRole::Given => Some(partition_of(id.as_bytes(), self.parts.len())),
-            IdRole::Made => {
-                let partition = usize::from(SeqLayout::Partitioned.partition(Seq::from_id(id).ok()?));
-                (partition < self.parts.len()).then_some(partition)
+    /// The partitions that may have the event of an id. None: no event of the collection can have this id.
+    fn parts_of(&self, id: &str) -> Range<usize> {
+        let one = |partition: usize| partition..(partition + 1).min(self.parts.len()).max(partition);
+        match (self.first().schema().id, Seq::from_id(id)) {
+            (IdRole::Given, _) => one(partition_of(id.as_bytes(), self.parts.len())),
+            (IdRole::Made, Err(_)) => 0..0,
+            // Numbered in other partitions than these: only a look tells where its event went.
+            (IdRole::Made, Ok(seq)) if self.first().imported().is_some_and(|all| seq.position() <= all.upto) => {
+                0..self.parts.len()
             }
+            (IdRole::Made, Ok(seq)) => one(usize::from(SeqLayout::Partitioned.partition(seq))),
         }
     }
 
@@ -215,9 +226,7 @@ impl Collection for Partitioned {
     fn delete(&self, ids: &[String]) -> Result<Deleted, WriteError> {
         let mut of_parts = vec![Vec::new(); self.parts.len()];
         for id in ids {
-            if let Some(ids) = self.part_of(id).and_then(|part| of_parts.get_mut(part)) {
-                ids.push(id.clone());
-            }
+            of_parts[self.parts_of(id)].iter_mut().for_each(|ids| ids.push(id.clone()));
         }
         write::delete(&self.parts, &of_parts)
     }
@@ -230,11 +239,19 @@ impl Collection for Partitioned {
 
     fn event(&self, id: &str) -> Result<Read<Option<(Batch, Seq)>>, StoreError> {
         let positions = self.position();
-        let part = self.part_of(id).unwrap_or(0);
-        let Read { head, value } = self.parts[part].event(id)?;
-        // What the others show is not part of the answer.
-        let seq = positions.ends().with(part, head.seq.at(0));
-        Ok(Read { head: Head { seq, ..head }, value })
+        let (asked, mut missing) = (self.parts_of(id), Vec::<Problem>::new());
+        let last = asked.end.saturating_sub(1);
+        // The first one answers for an id that no event can have.
+        for part in asked.start.min(last)..=last {
+            let Read { head, value } = self.parts[part].event(id)?;
+            missing.extend(head.missing.iter().cloned());
+            if value.is_some() || part == last {
+                // What the others show is not part of the answer.
+                let seq = positions.ends().with(part, head.seq.at(0));
+                return Ok(Read { head: Head { seq, missing: missing.into(), ..head }, value });
+            }
+        }
+        Err(StoreError::Closed)
     }
 
     fn items(&self, at: At, question: &Items, control: &Control) -> Result<Box<dyn Rows>, QueryError> {
@@ -307,7 +324,12 @@ impl Collection for Partitioned {
     }
 
     fn find(&self, id: &str, sink: &mut dyn RowSink) -> Result<bool, StoreError> {
-        self.part_of(id).map_or(Ok(false), |part| self.parts[part].find(id, sink))
+        for part in &self.parts[self.parts_of(id)] {
+            if part.find(id, sink)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     fn sample(&self, random: &dyn Random, control: &Control, sink: &mut dyn RowSink) -> Result<bool, QueryError> {
@@ -316,11 +338,14 @@ impl Collection for Partitioned {
 
     fn changes_after(&self, after: &Seqs, max: usize, step_bytes: usize) -> Result<Box<dyn Changes>, StoreError> {
         let each = max.div_ceil(self.parts.len());
-        changes::open(&self.parts, |number, part| part.changes_after(&Seqs::one(after.at(number)), each, step_bytes))
+        imported::check_after(self.first().imported().as_ref(), after, self.parts.len())?;
+        changes::open(&self.parts, 0, |number, part| part.changes_after(&Seqs::one(after.at(number)), each, step_bytes))
     }
 
     fn changes_between(&self, after: &Positions, upto: &Positions, max: usize) -> Result<Box<dyn Changes>, StoreError> {
-        changes::open(&self.parts, |number, part| {
+        let parts: Vec<&dyn Part> = self.parts.iter().map(|part| &**part).collect();
+        let (after, left_out) = imported::pass(&parts, after)?;
+        changes::open(&self.parts, left_out, |number, part| {
             part.changes_between(&Positions::one(after.at(number)), &Positions::one(upto.at(number)), max)
         })
     }

@@ -1,9 +1,8 @@
-//! Which partition an event is written to.
-//!
-//! Events with given ids go by the id, so that each is there once. Others go by their object, if the collection names one: its track, and
-//! its newest event, are then in one partition. Of the rest a write goes to one partition as a whole.
+//! Which partition an event is written to: where its key belongs (`model::split`). Of events without one a write goes to one partition as a
+//! whole.
 
-use meridian_model::{Batch, FieldColumn, IdRole, Invalid, Mode, Schema, SeqLayout, partition_of};
+use meridian_model::{Batch, Invalid, Schema, SeqLayout, partition_of, partitions_of_rows};
+use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -27,25 +26,9 @@ pub(super) fn split(batch: Batch, schema: &Schema, partitions: usize, key: Optio
         // Relaxed: any partition is as good.
         None => (TURN.fetch_add(1, Ordering::Relaxed) % partitions as u64) as usize,
     };
-    let by_id = schema.id == IdRole::Given && schema.mode == Mode::History;
-    let of_rows: Option<Vec<usize>> = match (by_id, schema.object.and_then(|field| batch.field(field))) {
-        (true, _) => batch
-            .ids()
-            .map(|ids| ids.iter().map(|id| partition_of(id.unwrap_or_default().as_bytes(), partitions)).collect()),
-        (false, Some(objects)) => {
-            let other = turn();
-            let of = |key: Option<&[u8]>| key.map_or(other, |key| partition_of(key, partitions));
-            match objects {
-                FieldColumn::Text(texts) => Some(texts.iter().map(|text| of(text.map(str::as_bytes))).collect()),
-                FieldColumn::Int(numbers) => Some(
-                    numbers.iter().map(|n| of(n.map(i64::to_le_bytes).as_ref().map(<[u8; 8]>::as_slice))).collect(),
-                ),
-                // Objects are texts or integers.
-                _ => None,
-            }
-        }
-        (false, None) => None,
-    };
+    // One turn for all of a write that no key assigns.
+    let other = OnceCell::new();
+    let of_rows = partitions_of_rows(&batch, schema, partitions, |_| *other.get_or_init(turn));
     match of_rows {
         Some(of_rows) => by_row(batch, &of_rows, partitions),
         None => in_turn(batch, turn(), partitions),

@@ -1,6 +1,6 @@
 //! `meridian backup`: a copy of a live server, or of a data folder, to be restored from.
 
-use crate::args::{Target, TargetArgs};
+use crate::args::{OwnerArgs, OwnerTarget, Target};
 use crate::client::Client;
 use crate::commands::copied::Copied;
 use crate::failure::Failure;
@@ -27,11 +27,13 @@ Examples:
   meridian backup /backups/monday --data ./meridian-data
   meridian backup /backups/default --tenant default --data ./meridian-data
 
-Writes and reads continue. Each collection is saved as of one position: everything acknowledged before the backup
+Writes and reads continue. Each partition is saved as of one position: everything acknowledged before the backup
 began, and whole batches only. The folder is on this machine, wherever the server is. A folder with an older backup
 gets only new files, and the new backup replaces the older one once it is complete. An interrupted backup is resumed.
 Tokens, passwords and webhooks are secrets: they are left out, or sealed with the key in a file, which
 `openssl rand -base64 32 > FILE` makes.
+With --bucket file:///srv/bucket the owner of a cluster flushes its collections, and the command reads them in the bucket.
+Without an owner it is the owner for as long as it runs.
 docs/backup.md has more.")]
 pub struct BackupArgs {
     /// Folder for the backup: new, empty, or that of an older one
@@ -44,18 +46,18 @@ pub struct BackupArgs {
     #[arg(long, value_name = "FILE")]
     pub key: Option<PathBuf>,
     #[command(flatten)]
-    pub target: TargetArgs,
+    pub target: OwnerArgs,
 }
 
 /// Runs the command.
 pub fn run(args: &BackupArgs) -> Result<(), Failure> {
     let key = args.key.as_deref().map(read_key).transpose()?;
     let target = args.target.resolve();
-    if let (Some(_), Target::Server(address)) = (&key, &target) {
+    if let (Some(_), OwnerTarget::Target(Target::Server(address))) = (&key, &target) {
         // The server seals the secrets, so it is sent the key.
         trust::demand_private(&address.url, "--key")?;
     }
-    let client = Client::open(&target)?;
+    let client = Client::of_collections(&target)?;
     // A new folder is made once the server has agreed: a refusal leaves nothing behind.
     let open = || BackupFolder::open(Arc::new(RealDisk), &args.dir);
     let older = args.dir.exists().then(open).transpose()?;

@@ -101,7 +101,8 @@ fn named(args: &CreateArgs) -> Result<SettingsChange, Failure> {
     Ok(SettingsChange { durability, retention, retention_bytes, partitions })
 }
 
-fn partitions(text: &str) -> Result<u16, String> {
+/// Reads a number of partitions.
+pub fn partitions(text: &str) -> Result<u16, String> {
     let number = text.parse().ok().filter(|n| (1..=PARTITIONS_MAX).contains(n));
     number.ok_or_else(|| format!("{text:?}: expected a whole number from 1 to {PARTITIONS_MAX}"))
 }

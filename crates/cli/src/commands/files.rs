@@ -1,6 +1,6 @@
 //! `meridian files`: lists the files of a collection, for DuckDB, pandas, QGIS and others to read in place.
 
-use crate::args::TargetArgs;
+use crate::args::OwnerArgs;
 use crate::client::Client;
 use crate::failure::Failure;
 use crate::output::say;
@@ -15,8 +15,8 @@ Examples:
   duckdb -c \"SELECT count(*) FROM read_parquet([$(meridian files earthquakes --quoted)])\"
 
 All events so far are written to files first, without replaced and deleted ones: the files hold each event once. They
-stay for an hour (store.files_memory), whatever is written meanwhile; list them again after that. docs/files.md has
-examples.")]
+stay for an hour (store.files_memory), whatever is written meanwhile; list them again after that.
+With --bucket, or of a gateway, they are objects in the bucket of the cluster. docs/files.md has examples.")]
 pub struct FilesArgs {
     /// Collection to list
     pub collection: String,
@@ -24,12 +24,12 @@ pub struct FilesArgs {
     #[arg(long)]
     pub quoted: bool,
     #[command(flatten)]
-    pub target: TargetArgs,
+    pub target: OwnerArgs,
 }
 
 /// Runs the command.
 pub fn run(args: &FilesArgs) -> Result<(), Failure> {
-    let client = Client::open(&args.target.resolve())?;
+    let client = Client::of_collections(&args.target.resolve())?;
     let answer = client.post(&["collections", &args.collection, "files"])?;
     let files: Vec<&str> =
         answer.get("files").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();

@@ -8,6 +8,7 @@ mod track;
 
 use crate::args::TargetArgs;
 use crate::collection::CollectionTarget;
+use crate::commands::create;
 use crate::config;
 use crate::failure::Failure;
 use crate::output::say;
@@ -59,6 +60,9 @@ pub struct LoadArgs {
     /// Durability: local (survives kill and power loss) or ephemeral (survives nothing)
     #[arg(long, default_value = "local", help_heading = "New collections")]
     pub durability: String,
+    /// Number of partitions, each with a log of its own, 1 to 256 [default: 1]
+    #[arg(long, value_name = "N", help_heading = "New collections")]
+    pub partitions: Option<String>,
     /// Field that identifies the object of an event (a ship, a sensor)
     #[arg(long, value_name = "FIELD", help_heading = "New collections")]
     pub object: Option<String>,
@@ -129,7 +133,9 @@ pub fn run(args: &LoadArgs) -> Result<(), Failure> {
     let options = read_options(args)?;
     let given = args.schema.as_deref().map(schema_arg::read).transpose()?;
     let durability = config::durability(&args.durability).map_err(|e| Failure::Usage(format!("--durability: {e}")))?;
-    let settings = Settings { durability, ..Settings::default() };
+    let partitions = args.partitions.as_deref().map(create::partitions).transpose();
+    let partitions = partitions.map_err(|e| Failure::Usage(format!("--partitions: {e}")))?;
+    let settings = Settings { durability, partitions: partitions.unwrap_or(1), ..Settings::default() };
     // Opened before the collection: a file that cannot be written must not leave a partial load.
     let rejects = RejectsFile::open(args)?;
     let mut place = CollectionTarget::open(args.target.resolve(), &args.collection)?;

@@ -2,7 +2,7 @@
 
 use super::append::Producer;
 use super::collection::{Remote, Shared};
-use super::link::Link;
+use super::link::{Link, Patience};
 use super::subscription::{self, Subscription};
 use super::{OwnerAt, RemoteOptions};
 use crate::wire::answer::{Hello, Reply};
@@ -10,12 +10,11 @@ use crate::wire::call::Do;
 use crate::wire::described::Description;
 use crate::wire::fault::{Fault, WireDamaged};
 use meridian_backend::{
-    AuditLog, Backend, Backup, BackupScope, Collection, Damaged, RecordSource, Records, Settings, StoreError,
+    AuditLog, Backend, Backup, BackupOf, Collection, Damaged, Flusher, RecordSource, Records, Settings, StoreError,
 };
-use meridian_model::{Background, Invalid, Schema, Subscriber};
+use meridian_model::{Background, Positions, Schema, Subscriber};
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
-use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -23,7 +22,10 @@ use std::sync::Arc;
 use std::sync::OnceLock;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use tokio::time::Instant;
+use tokio::time::{Duration, Instant};
+
+/// How long the owner may flush a collection: it has at most so much in memory.
+const FLUSH_MAX: Duration = Duration::from_secs(300);
 
 /// The backend of a gateway: every call is one to the process that owns the data, but for records and audit lines, which all servers of the
 /// cluster share.
@@ -92,6 +94,17 @@ impl RemoteBackend {
     fn remote(&self, found: Description, asked: Instant) -> Arc<dyn Collection> {
         let mirror = self.shared.mirrors.put(found, asked);
         Arc::new(Remote { shared: self.shared.clone(), mirror })
+    }
+}
+
+impl Flusher for RemoteBackend {
+    fn all(&self) -> Result<Vec<(String, String)>, StoreError> {
+        self.values(Do::All).map_err(Fault::into_store)
+    }
+
+    fn flush(&self, tenant: &str, name: &str) -> Result<Option<Positions>, StoreError> {
+        let ask = Do::Flush { tenant: tenant.to_owned(), name: name.to_owned() };
+        self.shared.link.value(ask, &Patience::within(FLUSH_MAX)).map_err(Fault::into_store)
     }
 }
 
@@ -172,15 +185,9 @@ impl Backend for RemoteBackend {
         self.records.audit()
     }
 
-    fn backup(
-        &self,
-        _: &BackupScope,
-        _: &BTreeMap<String, u32>,
-        _: &mut dyn Write,
-        _: &dyn Fn() -> bool,
-    ) -> Result<Backup, StoreError> {
-        let detail = "a gateway makes no backup: ask the server that owns the data";
-        Err(Invalid::new(detail).into())
+    fn backup(&self, what: &BackupOf<'_>, out: &mut dyn Write) -> Result<Backup, StoreError> {
+        // Records are beside the collections, which this process can read there itself: the owner only flushes.
+        self.records.backup(self, what, out)
     }
 
     fn is_ephemeral(&self) -> bool {

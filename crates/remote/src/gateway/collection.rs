@@ -7,7 +7,7 @@ use super::link::{Link, Patience};
 use super::mirror::{Mirror, Mirrors};
 use super::prior::RemotePriorEvents;
 use super::rows::{RemoteRows, head, query_error};
-use crate::wire::answer::WireDeleted;
+use crate::wire::answer::{WireDeleted, WireFiles};
 use crate::wire::call::{Asked, Do, Get};
 use crate::wire::described::Description;
 use crate::wire::fault::Fault;
@@ -18,7 +18,7 @@ use meridian_backend::{
     Random, Read, RowSink, Rows, Settings, StoreError, Write, WriteError, Written,
 };
 use meridian_model::filter::Predicate;
-use meridian_model::{Batch, Field, IdRole, Invalid, Layout, Positions, Schema, Seq, Seqs};
+use meridian_model::{Batch, Field, IdRole, Layout, Positions, Schema, Seq, Seqs};
 use meridian_observe::{self as observe, Stage};
 use meridian_query::partial::{
     Partial, PartialGrid, PartialGroups, PartialPassages, PartialTile, PartialTrack, WireError,
@@ -397,8 +397,9 @@ impl Collection for Remote {
         Box::new(RemotePriorEvents { link, place, seed: self.shared.seed })
     }
 
-    fn files(&self, _: Instant, _: &dyn Fn() -> bool) -> Result<Files, StoreError> {
-        let detail = "a gateway has no files: ask the server that owns the data, or read them in its folder or bucket";
-        Err(Invalid::new(detail).into())
+    fn files(&self, deadline: Instant, _: &dyn Fn() -> bool) -> Result<Files, StoreError> {
+        let patience = Patience::within(deadline.saturating_duration_since(Instant::now()));
+        let ask = Do::Files { place: self.mirror.place.clone() };
+        self.link().value::<WireFiles>(ask, &patience).map(Files::from).map_err(Fault::into_store)
     }
 }

@@ -1,7 +1,7 @@
 //! Actions: everything that is answered by a value.
 
 use super::Owner;
-use crate::wire::answer::{Hello, Reply, WireDeleted};
+use crate::wire::answer::{Hello, Reply, WireDeleted, WireFiles};
 use crate::wire::call::{Call, Do};
 use crate::wire::described::{Description, Place};
 use crate::wire::fault::{Fault, WireDamaged, shown};
@@ -13,6 +13,10 @@ use meridian_query::{CancelFlag, Control};
 use serde::Serialize;
 use serde_json::Value;
 use std::sync::Arc;
+use tokio::time::{Duration, Instant};
+
+/// How long files may be written for one call.
+const FILES_MAX: Duration = Duration::from_secs(86_400);
 
 /// Raises a flag when the call that holds it is dropped: its caller has gone.
 struct CancelOnDrop(CancelFlag);
@@ -28,9 +32,18 @@ pub(super) async fn act(owner: &Arc<Owner>, call: Call<Do>) -> Vec<Bytes> {
     let cancel = CancelOnDrop(CancelFlag::new());
     let control = (owner.options.control)(call.left(), cancel.0.clone());
     let (inner, within, ask) = (owner.clone(), control.clone(), call.ask);
-    let lists = matches!(ask, Do::Describe { .. } | Do::List { .. } | Do::Damaged { .. } | Do::WhyDamaged { .. });
+    let lists = matches!(
+        ask,
+        Do::Describe { .. }
+            | Do::List { .. }
+            | Do::Damaged { .. }
+            | Do::WhyDamaged { .. }
+            | Do::All
+            | Do::Flush { .. }
+            | Do::Files { .. }
+    );
     let slots = match ask {
-        Do::DeleteMatching { .. } => &owner.running,
+        Do::DeleteMatching { .. } | Do::Files { .. } | Do::Flush { .. } => &owner.running,
         _ => &owner.acting,
     };
     let (current, _span) = owner.span(call.trace.as_deref(), "act");
@@ -99,6 +112,13 @@ fn run(owner: &Owner, ask: Do, control: &Control) -> Vec<Bytes> {
             };
             one(delete_matching(owner, &place, &filter, at.into(), &control))
         }
+        Do::Files { place } => one(owner.collection(&place).and_then(|collection| {
+            let deadline = Instant::now() + control.time_left().min(FILES_MAX);
+            let files = collection.files(deadline, &|| control.check().is_err())?;
+            Ok(WireFiles::from(files))
+        })),
+        Do::All => many(backend.all(), |named| named),
+        Do::Flush { tenant, name } => one(backend.flush(&tenant, &name).map_err(Fault::from)),
         Do::MetFullDisk => one(Ok(backend.met_full_disk())),
         Do::FullDisk => one(Ok(backend.full_disk().map(|path| shown(&path)))),
     }

@@ -1,15 +1,16 @@
 //! Answers: what accompanies columns in a stream, and what actions return.
 
 use super::described::{WireHead, WireProblem};
-use super::fault::Fault;
+use super::fault::{Fault, shown};
 use arrow_flight::FlightData;
 use bytes::Bytes;
-use meridian_backend::{Deleted, Written};
+use meridian_backend::{Deleted, Files, Written};
 use meridian_model::{Positions, Seq};
 use meridian_query::Stats;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::path::PathBuf;
 
 /// What a message of a stream says besides its columns.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -100,6 +101,28 @@ impl Meta {
 
     pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Meta, Fault> {
         serde_json::from_slice(bytes).map_err(|e| Fault::internal(format!("a message of an answer is malformed: {e}")))
+    }
+}
+
+/// [`Files`] on the wire.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct WireFiles {
+    seq: Positions,
+    paths: Vec<String>,
+    kept_until: i64,
+}
+
+impl From<Files> for WireFiles {
+    fn from(files: Files) -> WireFiles {
+        let paths = files.paths.iter().map(|path| shown(path)).collect();
+        WireFiles { seq: files.seq.map(|seq| seq.0), paths, kept_until: files.kept_until }
+    }
+}
+
+impl From<WireFiles> for Files {
+    fn from(files: WireFiles) -> Files {
+        let paths = files.paths.into_iter().map(PathBuf::from).collect();
+        Files { seq: files.seq.map(Seq), paths, kept_until: files.kept_until }
     }
 }
 

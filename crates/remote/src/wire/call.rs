@@ -203,6 +203,17 @@ pub(crate) enum Do {
         at: WireAt,
         bytes_max: Option<u64>,
     },
+    /// Archives everything, and names the files.
+    Files {
+        place: Place,
+    },
+    /// Names all collections of all tenants.
+    All,
+    /// Flushes what was acknowledged before.
+    Flush {
+        tenant: String,
+        name: String,
+    },
     MetFullDisk,
     FullDisk,
 }

@@ -81,7 +81,7 @@ fn a_collection_that_was_removed_is_closed_even_where_another_has_its_name() {
 }
 
 #[test]
-fn files_and_backups_are_refused_with_a_sentence() {
+fn files_of_what_is_in_memory_are_refused_by_the_owner() {
     let world = World::new();
     let (_, ours) = world.collection("ships", IdRole::Given);
     let error = ours.files(tokio::time::Instant::now() + PATIENCE, &|| false).unwrap_err();

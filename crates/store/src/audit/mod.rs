@@ -41,6 +41,9 @@ const PAGE_BYTES: u64 = 16 << 20;
 /// What the first line of all holds in place of a hash.
 const NO_LINE: [u8; 32] = [0; 32];
 
+/// Takes lines, with the number of the first.
+pub(crate) type Lined<'a> = dyn FnMut(u64, &[u8]) -> Result<(), StoreError> + 'a;
+
 /// The administrative acts of a server, oldest first.
 #[derive(Debug)]
 pub struct AuditLog {
@@ -128,6 +131,35 @@ impl AuditLog {
             }
         }
         Ok(AuditPage { lines, next: None })
+    }
+
+    /// Gives all lines to `sink`, some at a time, with the number of the first: for a backup.
+    pub(crate) fn copy(&self, sink: &mut Lined<'_>) -> Result<(), StoreError> {
+        // Lines written meanwhile lie beyond these lengths.
+        let sizes = self.tail.lock().sizes.clone();
+        for (first, bytes) in sizes {
+            let path = self.files.path(first);
+            let file = match self.files.disk.open(&path, OpenMode::Read) {
+                Ok(file) => file,
+                // The oldest file was removed since the sizes were read.
+                Err(e) if e.kind() == ErrorKind::NotFound => continue,
+                Err(e) => return Err(StoreError::io("open", &path)(e)),
+            };
+            let mut lines = vec![0; bytes as usize];
+            file.read_at(0, &mut lines).map_err(StoreError::io("read", &path))?;
+            sink(first, &lines)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the lines of another log into the folder of a log that is not open, as a restore does. The caller syncs the folder above.
+    pub(crate) fn write_copied(disk: &dyn Disk, root: &Path, first: u64, lines: &[u8]) -> Result<(), StoreError> {
+        let dir = root.join(FOLDER);
+        disk.create_private_dir(&dir).map_err(StoreError::io("create", &dir))?;
+        let path = dir.join(format!("{first:016}{EXTENSION}"));
+        let file = disk.open(&path, OpenMode::CreatePrivate).map_err(StoreError::io("create", &path))?;
+        let written = file.write_at(0, lines).and_then(|()| file.sync()).and_then(|()| disk.sync_dir(&dir));
+        written.map_err(StoreError::io("write", &path))
     }
 
     /// The numbers of the first and the last line, and the SHA-256 of the last in hexadecimal; `None` where there is none. Kept

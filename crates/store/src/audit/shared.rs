@@ -5,6 +5,8 @@
 //!
 //! What is read is checked: each line has its number, and the hash of the line before it.
 
+mod moved;
+
 use super::act::{Act, Audited, Line, chained, is_hex};
 use super::tail::hash;
 use super::{AuditPage, NO_LINE, PAGE_BYTES};
@@ -102,21 +104,15 @@ impl SharedAudit {
             lines.extend_from_slice(&line);
             lines.push(b'\n');
         }
-        let mut content = Vec::new();
         if whole {
             let number = state.end.number + 1;
             let bytes = (state.tail.len() + lines.len()) as u64;
             chapters.push(Chapter { number, first: state.first, bytes });
         }
-        put_u32(&mut content, chapters.len() as u32);
-        for chapter in &chapters {
-            [chapter.number, chapter.first, chapter.bytes].into_iter().for_each(|n| put_u64(&mut content, n));
-        }
-        put_u64(&mut content, if whole { state.first } else { first });
-        if whole {
-            content.extend_from_slice(&state.tail);
-        }
-        content.extend_from_slice(&lines);
+        let content = match whole {
+            true => content_of(&chapters, state.first, &[&state.tail, &lines]),
+            false => content_of(&[], first, &[&lines]),
+        };
         let Some(end) = self.chain.append(&state.end, whole, &content)? else { return Ok(None) };
         let before = std::mem::replace(&mut state.end, end);
         (state.next, state.previous) = (n, previous);
@@ -178,7 +174,8 @@ impl SharedAudit {
             (state.end.number, state.first, state.next, state.previous);
         for (link, content) in links.iter().zip(&contents) {
             let wrong = |detail: String| StoreError::corrupt(&self.chain.path(link.number), detail);
-            let follows = link.number == number + 1;
+            // The first of all may hold the lines of a restored log, whose oldest are gone.
+            let follows = number > 0 && link.number == number + 1;
             let expected = if link.is_whole() { first } else { next };
             if follows && content.first != expected {
                 return Err(wrong(format!("its first line is {}, and {expected} is expected", content.first)));
@@ -215,6 +212,18 @@ impl SharedAudit {
         };
         read().map_err(|e| StoreError::corrupt(&self.chain.path(link.number), e))
     }
+}
+
+/// The bytes of a link: with these chapters, and with lines of which the first has this number.
+fn content_of(chapters: &[Chapter], first: u64, lines: &[&[u8]]) -> Vec<u8> {
+    let mut content = Vec::new();
+    put_u32(&mut content, chapters.len() as u32);
+    for chapter in chapters {
+        [chapter.number, chapter.first, chapter.bytes].into_iter().for_each(|n| put_u64(&mut content, n));
+    }
+    put_u64(&mut content, first);
+    lines.iter().for_each(|lines| content.extend_from_slice(lines));
+    content
 }
 
 /// Takes the oldest chapters out until the rest fits into `room` bytes, and returns the act that says so; `next`: the first line after them.

@@ -14,11 +14,13 @@
 //!   a newer state of a collection than the one sent.
 //! - `files/sealed-NAME-MARK`: a record that holds a secret, sealed with the operator's key (`seal.rs`). Without a key secrets are
 //!   left out (`scope.rs`).
+//! - `files/audit-NUMBER-MARK`: lines of the audit log, by the number of the first.
 //! - `BACKUP`: the listing. It is sent last and put in place last. It has the position of each collection and the
 //!   checksum of every file. A folder without it holds no backup.
 //!
 //! A restore keeps the same order: the data folder's marker is written last, and a folder without one does not open.
 
+mod bucket;
 mod folder;
 mod pin;
 mod restore;
@@ -27,8 +29,9 @@ mod seal;
 mod send;
 mod tar;
 
+pub use bucket::Flusher;
 pub use folder::{BackupFolder, Received};
-pub use restore::restore;
+pub use restore::Restore;
 pub use scope::BackupScope;
 pub use seal::BackupKey;
 
@@ -64,6 +67,9 @@ pub struct Backup {
     /// Records that hold secrets, sealed. Programs from before there were any do not restore them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     sealed: Vec<SavedRecord>,
+    /// Lines of the audit log, in order. One tenant's backup has none, as others are named in it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    audit: Vec<SavedLines>,
     /// Numbers of secrets that were left out, by kind.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     left_out: BTreeMap<String, u64>,
@@ -77,6 +83,14 @@ pub struct Backup {
 struct SavedRecord {
     /// In the data folder.
     folder: String,
+    file: SavedFile,
+}
+
+/// Lines of the audit log in a backup.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct SavedLines {
+    /// Number of the first.
+    first: u64,
     file: SavedFile,
 }
 
@@ -175,7 +189,8 @@ impl Backup {
     /// All files.
     fn files(&self) -> impl Iterator<Item = &SavedFile> {
         let of_collections = self.collections.iter().flat_map(|saved| &saved.files);
-        of_collections.chain(self.records.iter().chain(&self.sealed).map(|record| &record.file))
+        let of_records = self.records.iter().chain(&self.sealed).map(|record| &record.file);
+        of_collections.chain(of_records).chain(self.audit.iter().map(|lines| &lines.file))
     }
 }
 

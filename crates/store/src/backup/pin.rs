@@ -6,6 +6,7 @@ use crate::codec::FRAME_BYTES;
 use crate::collection::Collection;
 use crate::error::StoreError;
 use crate::ingest::partition::Partition;
+use crate::options::Durability;
 use crate::part::Part;
 use crate::part::segment::{Archive, RowsFile};
 use crate::seams::Object;
@@ -44,7 +45,7 @@ impl Collection {
     pub(super) fn pin(&self) -> Result<Pinned, StoreError> {
         // Refused before the flush: a copy of a collection that lacks something would look whole.
         self.core.lock().check_whole()?;
-        if self.is_durable() {
+        if self.is_durable() && !self.shared.complete.is_followed() {
             self.flush()?;
         }
         // Checked again inside: a write or a read may have found damage during the flush.
@@ -55,7 +56,8 @@ impl Collection {
 impl Partition {
     /// An error if a part of the collection cannot be read: a copy would lack it, and look whole.
     pub(crate) fn check_whole(&self) -> Result<(), StoreError> {
-        if let Some(why) = &self.refuses {
+        // One that is followed refuses all writes, and lacks nothing for that.
+        if let Some(why) = self.refuses.as_ref().filter(|_| !self.shared.complete.is_followed()) {
             let name = &self.manifest.collection;
             return Err(Invalid::new(format!("the collection {name} is read-only: {why}")).into());
         }
@@ -67,13 +69,15 @@ impl Partition {
 
     fn pin(&self) -> Result<Pinned, StoreError> {
         self.check_whole()?;
-        if self.log.is_none() {
+        if self.manifest.settings.durability == Durability::Ephemeral {
             // An ephemeral collection survives as its definition, without events.
             return Ok(Pinned { manifest: self.manifest.without_events(), events: 0, files: Vec::new() });
         }
         let manifest = Manifest {
             segments: self.segments.values().cloned().collect(),
             listed: Vec::new(),
+            // A log continues elsewhere once it is restored.
+            log: None,
             ..self.manifest.clone()
         };
         // Deaths after this position are in the log, which is not copied.

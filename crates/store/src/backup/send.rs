@@ -1,8 +1,10 @@
 //! A backup on its way out of a live store.
 
+use super::pin::Pinned;
 use super::tar::TarWriter;
-use super::{Backup, BackupScope, COPY_BYTES, ERROR, FILES, LISTING, Saved, SavedFile, SavedRecord};
-use crate::collection::Collection;
+use super::{Backup, BackupScope, COPY_BYTES, ERROR, FILES, LISTING, Saved, SavedFile, SavedLines, SavedRecord};
+use crate::audit::Lined;
+use crate::bucket::SharedRecords;
 use crate::error::StoreError;
 use crate::part::keys;
 use crate::store::Store;
@@ -11,6 +13,7 @@ use meridian_model::Invalid;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// Names the output in errors.
@@ -51,17 +54,78 @@ impl Store {
         if let Some(damaged) = records.iter().find_map(|(_, records)| records.verify().into_iter().next()) {
             return Err(StoreError::corrupt(&damaged.path, damaged.detail));
         }
-        // Damage is searched for first: an error before the first byte is a plain refusal.
-        let made = self.now();
+        let records = records.into_iter().map(|(folder, records)| (folder, Box::new(records) as Box<dyn Kept>));
+        let mut pinned = collections.iter().filter_map(|collection| match collection.pin() {
+            // Dropped meanwhile.
+            Err(_) if collection.stop.load(Ordering::Acquire) => None,
+            pinned => Some(pinned),
+        });
+        let sent = Sent { scope, have, cancelled, made: self.now() };
+        let audit = |sink: &mut Lined<'_>| self.audit().copy(sink);
+        sent.all(out, &records.collect::<Vec<_>>(), &audit, &mut pinned)
+    }
+}
+
+/// Records of one kind.
+pub(super) trait Kept {
+    /// Their names, sorted.
+    fn names(&self) -> Result<Vec<String>, StoreError>;
+    /// One of them; `None`: it is gone.
+    fn get(&self, name: &str) -> Result<Option<Vec<u8>>, StoreError>;
+}
+
+impl Kept for Records {
+    fn names(&self) -> Result<Vec<String>, StoreError> {
+        self.names()
+    }
+
+    fn get(&self, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        self.get(name)
+    }
+}
+
+impl Kept for Arc<SharedRecords> {
+    fn names(&self) -> Result<Vec<String>, StoreError> {
+        self.as_ref().names()
+    }
+
+    fn get(&self, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        self.as_ref().get(name)
+    }
+}
+
+/// Gives the lines of the audit log to a sink.
+type AuditLines<'a> = dyn Fn(&mut Lined<'_>) -> Result<(), StoreError> + 'a;
+
+/// What is sent.
+pub(super) struct Sent<'a> {
+    pub(super) scope: &'a BackupScope,
+    /// Files that the folder has, with their checksums.
+    pub(super) have: &'a BTreeMap<String, u32>,
+    pub(super) cancelled: &'a dyn Fn() -> bool,
+    pub(super) made: i64,
+}
+
+impl Sent<'_> {
+    /// Sends records and audit lines, then what the iterator pins: one partition's files are open at a time. Damage is to be searched for before: an error
+    /// before the first byte is a plain refusal.
+    pub(super) fn all(
+        &self,
+        out: &mut dyn Write,
+        records: &[(String, Box<dyn Kept>)],
+        audit: &AuditLines<'_>,
+        pinned: &mut dyn Iterator<Item = Result<Pinned, StoreError>>,
+    ) -> Result<Backup, StoreError> {
         let mut tar = TarWriter::new(out);
-        let sent = send_records(&mut tar, &records, scope, made, have, cancelled)
-            .and_then(|begun| send(&mut tar, &collections, begun, have, cancelled));
+        let sent = send_records(&mut tar, records, self)
+            .and_then(|begun| send_audit(&mut tar, audit, begun, self))
+            .and_then(|begun| send(&mut tar, pinned, begun, (self.have, self.cancelled)));
         match sent {
             Ok(backup) => tar.finish().map(|()| backup).map_err(StoreError::io("send", Path::new(SENT))),
             Err(error) => {
                 // Inside a file the receiver would take the text for its content.
                 if tar.is_between() {
-                    let _ = tar.file(ERROR, error.to_string().as_bytes(), made / 1_000_000);
+                    let _ = tar.file(ERROR, error.to_string().as_bytes(), self.made / 1_000_000);
                 }
                 Err(error)
             }
@@ -71,21 +135,13 @@ impl Store {
 
 fn send(
     tar: &mut TarWriter<'_>,
-    collections: &[std::sync::Arc<Collection>],
+    pinned: &mut dyn Iterator<Item = Result<Pinned, StoreError>>,
     mut backup: Backup,
-    have: &BTreeMap<String, u32>,
-    cancelled: &dyn Fn() -> bool,
+    (have, cancelled): (&BTreeMap<String, u32>, &dyn Fn() -> bool),
 ) -> Result<Backup, StoreError> {
     let made = backup.made;
-    for collection in collections {
-        // One collection's files are open at a time.
-        let pinned = match collection.pin() {
-            Ok(pinned) => pinned,
-            // Dropped meanwhile.
-            Err(_) if collection.stop.load(Ordering::Acquire) => continue,
-            Err(error) => return Err(error),
-        };
-        let mut files = Vec::new();
+    for pinned in pinned {
+        let (pinned, mut files) = (pinned?, Vec::new());
         for file in pinned.files {
             let stored = file.stored(pinned.manifest.seed)?;
             let crc32c = match have.get(&stored) {
@@ -107,11 +163,8 @@ fn send(
 /// Sends the records that other crates keep, and begins the listing with them.
 fn send_records(
     tar: &mut TarWriter<'_>,
-    all: &[(String, Records)],
-    scope: &BackupScope,
-    made: i64,
-    have: &BTreeMap<String, u32>,
-    cancelled: &dyn Fn() -> bool,
+    all: &[(String, Box<dyn Kept>)],
+    &Sent { scope, have, cancelled, made }: &Sent<'_>,
 ) -> Result<Backup, StoreError> {
     let mut backup = Backup { made, tenant: scope.tenant.clone(), ..Backup::default() };
     let mut send = |kind: &str, folder: &str, name: &str, content: &[u8]| {
@@ -145,6 +198,33 @@ fn send_records(
             }
         }
     }
+    Ok(backup)
+}
+
+/// Sends the lines of the audit log.
+fn send_audit(
+    tar: &mut TarWriter<'_>,
+    audit: &AuditLines<'_>,
+    mut backup: Backup,
+    &Sent { scope, have, cancelled, made }: &Sent<'_>,
+) -> Result<Backup, StoreError> {
+    if scope.tenant.is_some() {
+        return Ok(backup);
+    }
+    audit(&mut |first, lines| {
+        if cancelled() {
+            return Err(StoreError::Closed);
+        }
+        let crc32c = crc32c::crc32c(lines);
+        let stored = format!("audit-{first:016x}-{crc32c:08x}");
+        if !have.contains_key(&stored) {
+            let written = tar.file(&format!("{FILES}/{stored}"), lines, made / 1_000_000);
+            written.map_err(StoreError::io("send", Path::new(SENT)))?;
+        }
+        let file = SavedFile { name: String::new(), stored, bytes: lines.len() as u64, crc32c };
+        backup.audit.push(SavedLines { first, file });
+        Ok(())
+    })?;
     Ok(backup)
 }
 

@@ -4,7 +4,7 @@
 
 use super::log::BucketLog;
 use super::storage::BucketStorage;
-use super::{Bucket, ControlPlane, OWNER, ReadOnly, Survey, Terms, kind};
+use super::{Bucket, ControlPlane, OWNER, ReadOnly, Survey, Terms, check_whole, kind};
 use crate::error::{Problem, StoreError};
 use crate::options::{Options, PARTITIONS_MAX};
 use crate::seams::{MemoryDisk, Registry, Seams, Storage};
@@ -42,6 +42,7 @@ pub struct Checked {
 /// # Errors
 /// [`StoreError::Invalid`] of a bucket that no cluster has used, and where the bucket does not answer. Damage is in [`Checked::problems`].
 pub fn check(bucket: &Arc<dyn Bucket>, seams: &Seams) -> Result<Checked, StoreError> {
+    check_whole(bucket.as_ref())?;
     let options = Options { background: false, ..Options::at(ROOT) };
     let own = Seams { disk: Arc::new(MemoryDisk::new()), ..seams.clone() };
     let read_only: Arc<dyn Bucket> = Arc::new(ReadOnly(bucket.clone()));
@@ -55,7 +56,8 @@ pub fn check(bucket: &Arc<dyn Bucket>, seams: &Seams) -> Result<Checked, StoreEr
     }
     let mut problems = match Store::open_read_only(options, own, bucket.clone()) {
         Ok(store) => {
-            let problems = renewing(&store, || store.check());
+            // What fails shows in the check.
+            let problems = renewing(&|| drop(store.refresh()), || store.check());
             store.close()?;
             problems
         }
@@ -84,13 +86,12 @@ pub fn check(bucket: &Arc<dyn Bucket>, seams: &Seams) -> Result<Checked, StoreEr
 }
 
 /// Does something long while the pin is renewed.
-fn renewing<T>(store: &Store, work: impl FnOnce() -> T) -> T {
+pub(crate) fn renewing<T>(renew: &(dyn Fn() + Sync), work: impl FnOnce() -> T) -> T {
     let (done, waits) = mpsc::channel::<()>();
     std::thread::scope(|scope| {
         let renew = move || {
             while waits.recv_timeout(RENEW) == Err(RecvTimeoutError::Timeout) {
-                // What fails shows in the check.
-                let _ = store.refresh();
+                renew();
             }
         };
         // Without a thread what is read stays for the owner's grace.
@@ -126,9 +127,7 @@ fn check_log(
 /// What is wrong with what the processes of a cluster share beside collections.
 fn check_shared(bucket: &Arc<dyn Bucket>, seams: &Seams) -> Result<Vec<StoreError>, StoreError> {
     let control = ControlPlane::new(bucket.clone(), seams, u64::MAX);
-    let folder = "records/";
-    let names = bucket.list(folder).map_err(|e| StoreError::io("list", &Path::new(&bucket.place()).join(folder))(e))?;
-    let kinds: BTreeSet<&str> = names.iter().filter_map(|name| name.split('/').nth(1)).collect();
+    let kinds = control.kinds()?;
     let mut found: Vec<StoreError> = kinds.iter().filter_map(|kind| control.records(kind).names().err()).collect();
     let mut after = Some(0);
     while let Some(from) = after.take() {

@@ -8,8 +8,12 @@ use crate::seams::Seams;
 use crate::store::Store;
 use meridian_model::RecordChange;
 use parking_lot::Mutex;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::sync::Arc;
+
+/// What names of records begin with.
+pub(super) const RECORDS: &str = "records/";
 
 /// Tokens, tenants, users, sessions and saved searches, and the record of administrative acts, in a bucket.
 #[derive(Debug)]
@@ -53,6 +57,24 @@ impl ControlPlane {
     pub fn records(&self, kind: &str) -> Arc<SharedRecords> {
         let new = || Arc::new(SharedRecords::new(self.bucket.clone(), &self.seams, kind));
         self.kinds.lock().entry(kind.to_owned()).or_insert_with(new).clone()
+    }
+
+    /// Names of the kinds of records that there are.
+    ///
+    /// # Errors
+    /// What the bucket said.
+    pub(crate) fn kinds(&self) -> Result<BTreeSet<String>, StoreError> {
+        let path = Path::new(&self.bucket.place()).join(RECORDS);
+        let names = self.bucket.list(RECORDS).map_err(StoreError::io("list", &path))?;
+        let known = self.kinds.lock().keys().cloned().collect::<BTreeSet<_>>();
+        let listed = names.iter().filter_map(|name| Some(name.strip_prefix(RECORDS)?.split('/').next()?.to_owned()));
+        // The listing may be behind.
+        Ok(listed.chain(known).collect())
+    }
+
+    /// The bucket, and what its calls need.
+    pub(crate) fn bucket(&self) -> (&Arc<dyn Bucket>, &Seams) {
+        (&self.bucket, &self.seams)
     }
 
     /// The log of administrative acts.

@@ -24,6 +24,7 @@
 //! | `audit/{number}` | lines of the audit log |
 //! | `pins/{reader}/{number}` | what a reader uses |
 //! | `peers/{server}/{number}` | what a server tells the others, for as long as it runs |
+//! | `restoring`, `restoring-empty` | that a restore is at work, of which backup, and that it began with an empty bucket |
 //! | `log` | that the log of the collections is not in the bucket, where it is, and the bucket's id there |
 
 mod ahead;
@@ -42,6 +43,7 @@ mod peers;
 mod pins;
 mod read_only;
 mod records;
+pub(crate) mod restoring;
 mod storage;
 mod survey;
 
@@ -53,9 +55,11 @@ pub use memory::{BucketFault, MemoryBucket};
 pub use meridian_model::policy::lease::Term;
 pub use peers::{Peers, SERVER_HELD};
 pub use records::SharedRecords;
+pub use restoring::check_whole;
 pub use storage::BucketStorage;
 pub use survey::{Flushed, PIN_HELD, PinUse, ReaderPin, ServerSaid, Survey, Surveyed, Tail};
 
+pub(crate) use check::renewing;
 pub(crate) use kind::check_log;
 pub(crate) use lease::OWNER;
 pub(crate) use pins::{InUse, Pin, TTL as PIN_TTL};

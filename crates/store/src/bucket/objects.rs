@@ -112,6 +112,8 @@ pub(crate) struct BucketObjects {
     patches: Arc<Patches>,
     /// Pieces of objects that this process keeps; `None`: each read goes to the bucket.
     extents: Option<Arc<Extents>>,
+    /// Whether what is rebuilt is written under its own name.
+    alone: bool,
 }
 
 impl BucketObjects {
@@ -122,9 +124,10 @@ impl BucketObjects {
         committed: Arc<AtomicU64>,
         (grace, patches): (Arc<Grace>, Arc<Patches>),
         extents: Option<Arc<Extents>>,
+        alone: bool,
     ) -> BucketObjects {
         let folder = format!("{partition}/segments/");
-        BucketObjects { bucket, partition: partition.into(), folder, committed, grace, patches, extents }
+        BucketObjects { bucket, partition: partition.into(), folder, committed, grace, patches, extents, alone }
     }
 
     fn object(&self, name: String, bytes: u64, end: Option<FileEnd>) -> Arc<dyn Object> {
@@ -147,6 +150,10 @@ impl Objects for BucketObjects {
     }
 
     fn replace(&self, name: &str) -> io::Result<Box<dyn ObjectWriter>> {
+        if self.alone {
+            self.bucket.delete(&self.name(name))?;
+            return self.put(name);
+        }
         Ok(self.patches.writer(self.name(name)))
     }
 

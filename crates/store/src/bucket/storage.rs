@@ -47,6 +47,8 @@ pub struct BucketStorage {
     grace: Arc<Grace>,
     patches: Arc<Patches>,
     extents: Option<Arc<Extents>>,
+    /// Nobody else uses the bucket: what is rebuilt is written under its own name.
+    alone: bool,
     /// The life of each collection, by the folder of its partitions.
     lives: Mutex<HashMap<PathBuf, u64>>,
 }
@@ -75,6 +77,7 @@ impl BucketStorage {
             grace,
             patches: Arc::default(),
             extents: None,
+            alone: false,
             lives: Mutex::default(),
         }
     }
@@ -96,6 +99,12 @@ impl BucketStorage {
     #[must_use]
     pub(crate) fn with_extents(self, extents: Option<Arc<Extents>>) -> BucketStorage {
         BucketStorage { extents, ..self }
+    }
+
+    /// The same for a restore, which nobody else uses the bucket beside.
+    #[must_use]
+    pub(crate) fn alone(self) -> BucketStorage {
+        BucketStorage { alone: true, ..self }
     }
 
     /// The folder of a partition in the bucket, by its folder below the data folder.
@@ -141,7 +150,7 @@ impl BucketStorage {
 
     fn objects(&self, dir: &Path, life: u64, committed: Arc<AtomicU64>) -> BucketObjects {
         let (folder, kept) = (self.folder(dir, life), (self.grace.clone(), self.patches.clone()));
-        BucketObjects::new(self.bucket.clone(), folder, committed, kept, self.extents.clone())
+        BucketObjects::new(self.bucket.clone(), folder, committed, kept, self.extents.clone(), self.alone)
     }
 
     fn failed(&self, action: &'static str, name: &str) -> impl FnOnce(std::io::Error) -> StoreError {

@@ -10,7 +10,7 @@ use crate::part::segment::ArchiveEntry;
 use crate::seams::{FileEnd, LogPlace};
 use meridian_model::policy::owner::first_of_next_epoch;
 use meridian_model::seq::SeqLayout;
-use meridian_model::{Bounds, Numbering, Schema};
+use meridian_model::{Bounds, Numbering, Positions, Schema};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -54,12 +54,24 @@ pub struct Manifest {
     /// How its sequence numbers are divided. Manifests without it are from before there was a choice.
     #[serde(default, skip_serializing_if = "is_embedded", with = "layout_name")]
     pub(crate) seq_layout: SeqLayout,
+    /// What a restore into another number of partitions has divided among them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) imported: Option<Imported>,
     /// The other partitions are being made: the collection does not exist yet. Only of the first partition.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) making: bool,
     /// Whether a copy lies beside it; in memory always.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) copied: bool,
+}
+
+/// Events of a collection that a restore has divided among another number of partitions. They keep their numbers, and with these their ids.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Imported {
+    /// Max position among them. A number up to here does not name the partition that has its event.
+    pub upto: u64,
+    /// The position of each partition that there was.
+    pub from: Positions,
 }
 
 /// A live segment.

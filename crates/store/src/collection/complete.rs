@@ -28,6 +28,11 @@ impl Completeness {
         Completeness(Some(Mutex::new(Followed { made, position: 0, time: made, passed: VecDeque::new() })))
     }
 
+    /// Whether another process writes the collection.
+    pub(crate) fn is_followed(&self) -> bool {
+        self.0.is_some()
+    }
+
     /// Notes the state that is shown from now on, and up to when it is complete, if that is said.
     pub(crate) fn note(&self, position: u64, time: Option<i64>) {
         let Some(followed) = &self.0 else { return };

@@ -9,6 +9,7 @@ mod writing;
 pub use upkeep::Work;
 pub use writing::{Deleted, KEY_BYTES_MAX, OnConflict, Write, Written};
 
+use crate::catalog::manifest::Imported;
 use crate::collection::shared::{Shared, State, seen_of};
 use crate::collection::stats::CollectionStats;
 use crate::error::{Gone, Problem, StoreError};
@@ -120,6 +121,11 @@ impl Collection {
     /// When it was made, in microseconds since 1970.
     pub fn created(&self) -> i64 {
         self.created
+    }
+
+    /// Which of its events a restore has divided among another number of partitions, if one did.
+    pub fn imported(&self) -> Option<Imported> {
+        self.shared.imported.clone()
     }
 
     pub(crate) fn state(&self) -> Arc<State> {

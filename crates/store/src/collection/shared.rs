@@ -1,5 +1,6 @@
 //! What the partition, its readers and its jobs share.
 
+use crate::catalog::manifest::Imported;
 use crate::collection::complete::Completeness;
 use crate::collection::stats::Counters;
 use crate::error::{Problem, StoreError};
@@ -70,6 +71,8 @@ pub(crate) struct Shared {
     /// Whether this process may be behind the log or the catalog of any collection.
     pub(crate) outdated: Arc<AtomicBool>,
     pub(crate) complete: Completeness,
+    /// What a restore has divided anew: it stays as it is for the life of the collection.
+    pub(crate) imported: Option<Imported>,
     /// Until when earlier snapshots are left by who removes what they show, in microseconds of the clock's elapsed time.
     pub(crate) pinned_until: Arc<AtomicI64>,
 }

@@ -228,6 +228,7 @@ pub(crate) fn prepare(common: &Common, dir: &Path, mut manifest: Manifest) -> Re
             true => Completeness::followed(manifest.created),
             false => Completeness::default(),
         },
+        imported: manifest.imported.clone(),
         pinned_until: common.pinned_until.clone(),
     });
     let keys = IdempotencyKeys::new(manifest.seed, common.options.key_memory);

@@ -129,6 +129,12 @@ impl Since {
         self.left_out += over as u64;
     }
 
+    /// The same after so many events that are left out.
+    #[must_use]
+    pub fn after_others(self, left_out: u64) -> Since {
+        Since { left_out: self.left_out + left_out, ..self }
+    }
+
     /// Sets the approximate bytes of events to read at a time, estimated from those read before.
     pub fn in_steps_of(mut self, bytes: usize) -> Since {
         self.bytes = bytes;

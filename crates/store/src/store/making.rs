@@ -68,6 +68,7 @@ impl Store {
             hidden: None,
             log: None,
             seq_layout,
+            imported: None,
             making: false,
             copied: true,
         };

@@ -80,6 +80,18 @@ pub(crate) struct Inner {
     full: Arc<Full>,
 }
 
+/// What is opened of a store.
+pub(crate) enum Opening {
+    /// All collections.
+    All,
+    /// All, to be followed and not written here.
+    Following(Following),
+    /// Those that [`Store::follow`] names, to be followed.
+    FollowingSome(Following),
+    /// None yet: a restore makes them. The folder is marked as being restored.
+    Restoring,
+}
+
 impl Store {
     /// Opens the folder and every collection in it; creates the folder if it is absent.
     ///
@@ -97,15 +109,15 @@ impl Store {
         seams: Seams,
         storage: impl FnOnce(Arc<dyn Disk>) -> Arc<dyn Storage>,
     ) -> Result<Store, StoreError> {
-        Store::open_as(options, seams, storage, None)
+        Store::open_as(options, seams, storage, Opening::All)
     }
 
-    /// The same; `following`: collections are followed, and not written here.
-    fn open_as(
+    /// The same, by what is opened.
+    pub(crate) fn open_as(
         options: Options,
         mut seams: Seams,
         storage: impl FnOnce(Arc<dyn Disk>) -> Arc<dyn Storage>,
-        following: Option<Following>,
+        opening: Opening,
     ) -> Result<Store, StoreError> {
         if options.ephemeral {
             seams.disk = Arc::new(MemoryDisk::volatile());
@@ -119,7 +131,16 @@ impl Store {
         // The lock before anything is read: what another process writes meanwhile would be read in part.
         make_root(disk.as_ref(), &root).map_err(unwritable)?;
         let lock = folder::lock(disk.as_ref(), &root, LOCK)?;
-        let problems = check_marker(&seams, &root).map_err(unwritable)?.into_iter().collect();
+        let problem = match opening {
+            Opening::Restoring => None,
+            _ => check_marker(&seams, &root).map_err(unwritable)?,
+        };
+        let problems = problem.into_iter().collect();
+        let opens = matches!(opening, Opening::All | Opening::Following(_));
+        let following = match opening {
+            Opening::Following(following) | Opening::FollowingSome(following) => Some(following),
+            Opening::All | Opening::Restoring => None,
+        };
         let audit = Arc::new(AuditLog::open(&seams, &root, options.audit_bytes, options.ephemeral));
         let (background, read_only) = (options.background, following.is_some());
         let pinned_until = following.as_ref().map(Following::pinned_until);
@@ -154,7 +175,9 @@ impl Store {
             full,
         });
         // Before the threads start: a flush or merge must not run on a partition that is half open.
-        inner.open_all().map_err(unwritable)?;
+        if opens {
+            inner.open_all().map_err(unwritable)?;
+        }
         let threads = if background && !read_only { inner.start_threads()? } else { Vec::new() };
         Ok(Store { inner, threads: Mutex::new(threads), lock: Mutex::new(Some(lock)) })
     }

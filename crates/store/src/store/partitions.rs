@@ -39,7 +39,7 @@ pub(crate) fn number_of(name: &str) -> Option<u32> {
 }
 
 /// Checks that a collection of this schema can have so many partitions.
-pub(super) fn check(settings: &Settings, schema: &Schema) -> Result<(), Invalid> {
+pub(crate) fn check(settings: &Settings, schema: &Schema) -> Result<(), Invalid> {
     let wrong = |detail: String| Err(Invalid::field("partitions", detail));
     if !(1..=PARTITIONS_MAX).contains(&settings.partitions) {
         return wrong(format!("{} partitions: expected 1 to {PARTITIONS_MAX}", settings.partitions));
@@ -57,7 +57,7 @@ pub(super) fn check(settings: &Settings, schema: &Schema) -> Result<(), Invalid>
 
 impl Inner {
     /// Makes the partitions of a collection, beginning with this manifest of the first.
-    pub(super) fn make_partitions(&self, first: &Manifest) -> Result<Partitions, StoreError> {
+    pub(crate) fn make_partitions(&self, first: &Manifest) -> Result<Partitions, StoreError> {
         let (tenant, name) = (first.tenant.as_str(), first.collection.as_str());
         let dir = self.dir_of(tenant, name, 0);
         if first.settings.partitions == 1 {
@@ -179,6 +179,24 @@ impl Inner {
         let (from, to) = (dir.join(MANIFEST), dir.join(DROPPED));
         disk.rename(&from, &to).map_err(StoreError::io("rename", &from))?;
         disk.sync_dir(dir).map_err(StoreError::io("sync", dir))
+    }
+
+    /// Removes a collection that a restore has begun, whatever there is of it.
+    pub(crate) fn discard(&self, tenant: &str, name: &str) -> Result<(), StoreError> {
+        let dir = self.dir_of(tenant, name, 0);
+        if let Some(registry) = self.common.storage.registry() {
+            // Finds its life as well.
+            registry.collections()?;
+            let catalog = self.common.storage_of(&dir).catalog;
+            let Some(newest) = catalog.newest()? else { return Ok(()) };
+            catalog.end(newest.manifest.version())?;
+            return registry.clear(&dir);
+        }
+        let disk = self.common.seams.disk.as_ref();
+        for partition in self.others_there(tenant, name)? {
+            clear_partition(disk, &self.dir_of(tenant, name, partition))?;
+        }
+        if disk.list(&dir).is_ok() { clear(disk, &dir) } else { Ok(()) }
     }
 
     /// Removes what is left of a collection whose first partition is marked as dropped.

@@ -1,6 +1,6 @@
 //! A store whose collections lie in a bucket: the owner's, and those of servers that only read.
 
-use crate::bucket::{Bucket, BucketStorage, OWNER, PIN_TTL, ReadOnly, Terms, check_log};
+use crate::bucket::{Bucket, BucketStorage, OWNER, PIN_TTL, ReadOnly, Terms, check_log, check_whole};
 use crate::collection::Collection;
 use crate::error::StoreError;
 use crate::extents::{ExtentStats, Extents};
@@ -10,7 +10,7 @@ use crate::recovery;
 use crate::seams::{Disk, Seams, Storage};
 use crate::store::following::Following;
 use crate::store::partitions::{self, Partitions};
-use crate::store::{Inner, Store};
+use crate::store::{Inner, Opening, Store};
 use crate::stream::SharedLog;
 use meridian_model::Invalid;
 use meridian_model::policy::complete::{Behind, Complete};
@@ -46,11 +46,12 @@ impl Store {
         log: SharedLog,
     ) -> Result<Store, StoreError> {
         check(&options)?;
+        check_whole(bucket.as_ref())?;
         let id = check_log(bucket.as_ref(), &seams, &log)?;
         options.log_bytes = options.log_bytes.min(TAIL_BYTES);
         let term = Terms::new(&bucket, OWNER).newest()?.map_or(0, |(_, term)| term.epoch);
         let storage = Arc::new(storage(&options, &seams, bucket, term).with_log(log, id));
-        Store::open_cached(options, seams, storage, None)
+        Store::open_cached(options, seams, storage, Opening::All)
     }
 
     /// Opens the collections in a bucket to read what the owner has flushed so far. [`Store::refresh`] loads what it flushes later; call it
@@ -59,18 +60,37 @@ impl Store {
     /// # Errors
     /// As of [`Store::open_shared`].
     pub fn open_read_only(options: Options, seams: Seams, bucket: Arc<dyn Bucket>) -> Result<Store, StoreError> {
+        Store::open_to_follow(options, seams, bucket, Opening::Following)
+    }
+
+    /// The same, but collections are opened one by one, with [`Store::follow`].
+    pub(crate) fn open_to_follow_some(
+        options: Options,
+        seams: Seams,
+        bucket: Arc<dyn Bucket>,
+    ) -> Result<Store, StoreError> {
+        Store::open_to_follow(options, seams, bucket, Opening::FollowingSome)
+    }
+
+    fn open_to_follow(
+        options: Options,
+        seams: Seams,
+        bucket: Arc<dyn Bucket>,
+        opening: impl FnOnce(Following) -> Opening,
+    ) -> Result<Store, StoreError> {
         check(&options)?;
+        check_whole(bucket.as_ref())?;
         let storage = Arc::new(storage(&options, &seams, Arc::new(ReadOnly(bucket.clone())), 0));
         let terms = Terms::new(&bucket, OWNER);
         let following = Following::new(bucket, &seams, storage.clone(), terms, options.skew);
-        Store::open_cached(options, seams, storage, Some(following))
+        Store::open_cached(options, seams, storage, opening(following))
     }
 
     fn open_cached(
         options: Options,
         seams: Seams,
         storage: Arc<BucketStorage>,
-        following: Option<Following>,
+        opening: Opening,
     ) -> Result<Store, StoreError> {
         // Past the watcher: without room for extents a server answers as before, so its readiness does not depend on that.
         let (disk, own) = (seams.disk.clone(), options.clone());
@@ -79,7 +99,7 @@ impl Store {
             storage.keep_on_disk(&disk, &own);
             storage
         };
-        Store::open_as(options, seams, begin, following)
+        Store::open_as(options, seams, begin, opening)
     }
 
     /// What is kept here of a bucket's objects; `None`: nothing is.
@@ -90,6 +110,36 @@ impl Store {
     /// The segments that were opened for queries; all zero where they are opened with their manifest.
     pub fn trees(&self) -> TreeStats {
         self.inner.common.cache.opened.stats()
+    }
+
+    /// Opens a collection that is followed, and pins what it consists of now; `None`: there is none.
+    pub(crate) fn follow(&self, tenant: &str, name: &str) -> Result<Option<Partitions>, StoreError> {
+        let inner = &self.inner;
+        let found = match inner.follow_partitions(tenant, name)? {
+            Some(found) => Some(found),
+            // One that was dropped and made again is found by the list, which costs a call for each collection.
+            None => {
+                inner.there()?;
+                inner.follow_partitions(tenant, name)?
+            }
+        };
+        if let Some(partitions) = &found {
+            inner.collections.insert(tenant, name, partitions.clone());
+            self.renew_pin();
+        }
+        Ok(found)
+    }
+
+    /// Lets go of a collection that is followed.
+    pub(crate) fn forget(&self, tenant: &str, name: &str) {
+        self.inner.collections.remove(tenant, name);
+    }
+
+    /// Renews the pin of what is open, if that is due. A failure is reported in the log, and the next call tries again.
+    pub(crate) fn renew_pin(&self) {
+        if let Some(following) = &self.inner.following {
+            following.renew(|| self.inner.collections.all());
+        }
     }
 
     /// Loads what the owner has committed since. Returns whether anything changed. Readers see each collection change in one

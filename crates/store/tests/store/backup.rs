@@ -4,8 +4,8 @@ use crate::world::{Event, World, batch, content, schema};
 use meridian_model::{IdRole, Mode, RecordPart, Schema};
 use meridian_store::seams::{CrashStyle, Disk, Random, SeededRandom};
 use meridian_store::{
-    BackupFolder, BackupKey, BackupScope, Collection, Durability, Options, Received, Settings, Store, StoreError,
-    Write, WriteError, restore,
+    BackupFolder, BackupKey, BackupScope, Collection, Durability, Options, Received, Restore, Settings, Store,
+    StoreError, Write, WriteError,
 };
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -63,7 +63,7 @@ fn receive(world: &World, mut tar: &[u8]) -> Result<Received, StoreError> {
 
 fn restored(world: &World, to: &str) -> Result<Options, StoreError> {
     let options = Options { data: to.into(), ..world.options.clone() };
-    restore(Path::new(KEPT), options.clone(), world.seams(), None, &mut |_| {}).map(|_| options)
+    Restore::of(KEPT).to_folder(options.clone(), world.seams(), &mut |_| {}).map(|_| options)
 }
 
 fn of(store: &Store, name: &str) -> Arc<Collection> {
@@ -311,7 +311,9 @@ fn secrets_are_left_out_or_sealed_and_come_back_with_their_key_alone() {
     };
     let restored = |to: &str, key: Option<&BackupKey>| {
         let options = Options { data: to.into(), ..world.options.clone() };
-        restore(Path::new(KEPT), options.clone(), world.seams(), key, &mut |_| {})
+        Restore::of(KEPT)
+            .with_key(key.cloned())
+            .to_folder(options.clone(), world.seams(), &mut |_| {})
             .map(|_| notes(&Store::open(options, world.seams()).unwrap()))
     };
     let without = [("B_2-seen".to_owned(), b"shown".to_vec())];

@@ -13,7 +13,7 @@ use meridian_model::time::format_instant;
 use meridian_model::{Batch, Field, FieldColumn, FieldType, Projection, Schema, Seq, schema_spec};
 use meridian_store::seams::{Clock, ManualClock, RealDisk, Seams, SeededRandom};
 use meridian_store::{
-    BackupFolder, BackupScope, Collection, Options, Settings, Snapshot, Store, Write, WriteError, restore,
+    BackupFolder, BackupScope, Collection, Options, Restore, Settings, Snapshot, Store, Write, WriteError,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -465,7 +465,7 @@ fn backups_of_every_version_are_restored_as_what_was_backed_up() {
         let folder = tempfile::tempdir().unwrap();
         let (backup, data) = (folder.path().join("backup"), folder.path().join("data"));
         copy(&from.join("backup"), &backup);
-        restore(&backup, options(&data), seams(new_year()), None, &mut |_| {}).unwrap();
+        Restore::of(&backup).to_folder(options(&data), seams(new_year()), &mut |_| {}).unwrap();
         let (store, _) = open(&data);
         assert_eq!(store.check(), [], "{}", from.display());
         let json = |name: &str| std::fs::read(from.join(name)).unwrap();

@@ -18,6 +18,7 @@ mod latest;
 mod listeners;
 mod lost;
 mod model;
+mod moves;
 mod naming;
 mod objects;
 mod pages;

@@ -284,7 +284,7 @@ fn a_backup_restores_every_partition() {
     folder.receive(&mut tar.as_slice(), &mut |_| {}).unwrap();
     drop(folder);
     let options = Options { data: "/restored".into(), ..options() };
-    meridian_store::restore(Path::new("/backup"), options.clone(), seams.clone(), None, &mut |_| {}).unwrap();
+    meridian_store::Restore::of("/backup").to_folder(options.clone(), seams.clone(), &mut |_| {}).unwrap();
     let restored = Store::open(options, seams).unwrap();
     assert_eq!((ids(&restored), restored.problems()), (before, vec![]));
 }

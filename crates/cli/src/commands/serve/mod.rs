@@ -1,7 +1,7 @@
 //! `meridian serve`: the server, whole or one role of a cluster.
 
 #[cfg(feature = "cluster")]
-mod cluster;
+pub(crate) mod cluster;
 mod http;
 mod seams;
 

@@ -5,6 +5,7 @@
 //! it. Readers never come here: they load the published [`State`].
 
 mod commit;
+mod import;
 mod manifest;
 
 use crate::catalog::lineage::Lineage;

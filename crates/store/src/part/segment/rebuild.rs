@@ -17,22 +17,35 @@ use meridian_model::{Batch, Layout, Schema};
 use std::sync::Arc;
 
 /// A chunk of rows: their columns, and their sequence numbers.
-type Chunk = (Vec<Option<ArrayRef>>, Vec<u64>);
+pub(super) type Chunk = (Vec<Option<ArrayRef>>, Vec<u64>);
 
 /// Writes the segment file of this number from its archive, in the place of one that is missing or damaged.
 /// Memory: a chunk of rows, and what a writer keeps.
 pub(crate) fn rebuild(objects: &dyn Objects, file: u64, archive: &Archive, rule: KeyRule) -> Result<(), StoreError> {
     write_index(objects, file, archive.schema(), rule, archive.rows(), |chunk, columns| {
-        let mut found: Vec<Option<ArrayRef>> = vec![None; columns.len()];
-        while let Some(column) = found.iter().position(Option::is_none) {
-            let arrays = archive.columns(chunk, column)?;
-            if !archive.family(column).eq(column..column + arrays.len()) {
-                return Err(StoreError::corrupt(archive.path(), "a column is missing"));
-            }
-            found[column..column + arrays.len()].iter_mut().zip(arrays).for_each(|(slot, array)| *slot = Some(array));
-        }
-        Ok((found, archive.seqs(chunk)?))
+        archived_chunk(archive, chunk, columns)
     })
+}
+
+/// A chunk of an archive, with all of its columns.
+pub(super) fn archived_chunk(archive: &Archive, chunk: u32, columns: &[Arc<Field>]) -> Result<Chunk, StoreError> {
+    let mut found: Vec<Option<ArrayRef>> = vec![None; columns.len()];
+    while let Some(column) = found.iter().position(Option::is_none) {
+        let arrays = archive.columns(chunk, column)?;
+        if !archive.family(column).eq(column..column + arrays.len()) {
+            return Err(StoreError::corrupt(archive.path(), "a column is missing"));
+        }
+        found[column..column + arrays.len()].iter_mut().zip(arrays).for_each(|(slot, array)| *slot = Some(array));
+    }
+    Ok((found, archive.seqs(chunk)?))
+}
+
+/// A chunk of rows as Arrow, with all of their columns.
+pub(super) fn chunk_of_rows(rows: &RowsFile, chunk: u32, columns: &[Arc<Field>]) -> Result<Chunk, StoreError> {
+    let found = columns.iter().enumerate().map(|(column, field)| rows.column(chunk, column, field).map(Some));
+    let seqs = rows.column(chunk, columns.len(), &seq_field())?;
+    let seqs = seqs.as_primitive_opt::<UInt64Type>().map_or_else(Vec::new, |seqs| seqs.values().to_vec());
+    Ok((found.collect::<Result<_, _>>()?, seqs))
 }
 
 /// The same from its rows as Arrow, which were written in this schema or before its last fields were added.
@@ -43,12 +56,7 @@ pub(crate) fn rebuild_from_rows(
     rule: KeyRule,
 ) -> Result<(), StoreError> {
     let then = rows.schema(schema)?;
-    write_index(objects, file, &then, rule, rows.rows, |chunk, columns| {
-        let found = columns.iter().enumerate().map(|(column, field)| rows.column(chunk, column, field).map(Some));
-        let seqs = rows.column(chunk, columns.len(), &seq_field())?;
-        let seqs = seqs.as_primitive_opt::<UInt64Type>().map_or_else(Vec::new, |seqs| seqs.values().to_vec());
-        Ok((found.collect::<Result<_, _>>()?, seqs))
-    })
+    write_index(objects, file, &then, rule, rows.rows, |chunk, columns| chunk_of_rows(rows, chunk, columns))
 }
 
 fn write_index(

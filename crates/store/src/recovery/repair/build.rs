@@ -61,6 +61,7 @@ impl Mender<'_> {
             hidden: None,
             log: None,
             seq_layout: SeqLayout::of(self.of.1 as usize),
+            imported: common_to_all.as_ref().and_then(|manifest| manifest.imported.clone()),
             making: false,
             listed: definition.map(|manifest| manifest.listed).unwrap_or_default(),
             copied: true,

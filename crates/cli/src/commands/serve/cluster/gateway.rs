@@ -78,7 +78,7 @@ async fn reach(backend: &Arc<RemoteBackend>) -> Result<(), Failure> {
 ///
 /// A term counts once it was seen to follow another one, and while others follow it. In a copy of a bucket none follows, and the process that
 /// its newest term names owns the original.
-async fn follow(bucket: Arc<dyn Bucket>, told: watch::Sender<Option<OwnerAt>>) {
+pub(super) async fn follow(bucket: Arc<dyn Bucket>, told: watch::Sender<Option<OwnerAt>>) {
     let (terms, mut known) = (Arc::new(Terms::new(&bucket, OWNER)), 0);
     let (mut is_first, mut renewed) = (true, None::<Instant>);
     loop {

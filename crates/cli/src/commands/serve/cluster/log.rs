@@ -6,7 +6,7 @@ use meridian_store::SharedLog;
 
 /// Opens the log.
 #[cfg(feature = "nats")]
-pub(super) async fn open_log(cluster: &Cluster) -> Result<SharedLog, Failure> {
+pub(crate) async fn open_log(cluster: &Cluster) -> Result<SharedLog, Failure> {
     use super::blocking;
     use crate::calls::calls;
 
@@ -21,6 +21,6 @@ pub(super) async fn open_log(cluster: &Cluster) -> Result<SharedLog, Failure> {
 
 /// Opens the log.
 #[cfg(not(feature = "nats"))]
-pub(super) async fn open_log(_: &Cluster) -> Result<SharedLog, Failure> {
+pub(crate) async fn open_log(_: &Cluster) -> Result<SharedLog, Failure> {
     Ok(SharedLog::Bucket)
 }

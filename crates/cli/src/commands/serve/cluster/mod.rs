@@ -11,11 +11,14 @@ mod owner;
 mod records;
 mod scan;
 mod tell;
+mod visit;
 
 pub(super) use gateway::gateway;
+pub(crate) use log::open_log;
 pub(super) use owner::owner;
 pub(super) use scan::scan;
 pub(super) use tell::tell;
+pub(crate) use visit::Visit;
 
 use super::http::{Doors, Membership};
 use super::seams::seams;
@@ -53,8 +56,12 @@ impl Opened {
 /// Opens the bucket that all processes of the cluster share.
 async fn open_bucket(cluster: &Cluster, seams: &Seams) -> Result<Arc<dyn Bucket>, Failure> {
     let (address, s3, random) = (cluster.bucket.clone(), cluster.s3.options(), seams.random.clone());
-    let open =
-        move || -> Result<Arc<dyn Bucket>, Failure> { Ok(meridian_bucket::open(&address, &s3, &calls()?, &random)?) };
+    let open = move || -> Result<Arc<dyn Bucket>, Failure> {
+        let bucket = meridian_bucket::open(&address, &s3, &calls()?, &random)?;
+        // Half a restore must not be served, by any role.
+        meridian_store::bucket::check_whole(bucket.as_ref())?;
+        Ok(bucket)
+    };
     blocking("opening the bucket", open).await?.map_err(|failure| match failure {
         Failure::Usage(what) => Failure::Usage(format!("--bucket {}: {what}", cluster.bucket)),
         other => other,

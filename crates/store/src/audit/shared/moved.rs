@@ -1,0 +1,43 @@
+//! The lines of the log in a backup, and back.
+
+use super::super::Lined;
+use super::{Chapter, Content, SharedAudit, check_lines, content_of, count};
+use crate::error::StoreError;
+
+impl SharedAudit {
+    /// Gives all lines to `sink`, a link's at a time, with the number of the first: for a backup.
+    pub(crate) fn copy(&self, sink: &mut Lined<'_>) -> Result<(), StoreError> {
+        let (chapters, tail) = {
+            let state = self.current()?;
+            (state.chapters.clone(), (state.first, state.tail.clone()))
+        };
+        for chapter in chapters {
+            // The oldest may be gone since.
+            let Some(link) = self.chain.read(chapter.number)? else { continue };
+            let Content { first, lines, .. } = self.decode(&link)?;
+            sink(first, lines)?;
+        }
+        if tail.1.is_empty() { Ok(()) } else { sink(tail.0, &tail.1) }
+    }
+
+    /// Takes up lines of another log, after those of the same log that are here: as a chapter. Lines that are here already are well.
+    pub(crate) fn take_up(&self, first: u64, lines: &[u8]) -> Result<(), StoreError> {
+        let mut state = self.current()?;
+        let (next, begun) = (first + count(lines), state.end.number > 0);
+        if begun && next <= state.next {
+            return Ok(());
+        }
+        let wrong = |detail: String| StoreError::corrupt(&self.chain.path(state.end.number + 1), detail);
+        if begun && first != state.next {
+            return Err(wrong(format!("the line {} is expected after it, and not {first}", state.next)));
+        }
+        let last = check_lines(first, lines, begun.then_some((state.next, state.previous))).map_err(wrong)?;
+        let mut chapters = state.chapters.clone();
+        chapters.push(Chapter { number: state.end.number + 1, first, bytes: lines.len() as u64 });
+        let content = content_of(&chapters, first, &[lines]);
+        let Some(end) = self.chain.append(&state.end, true, &content)? else { return Err(self.chain.too_fast()) };
+        (state.chapters, state.end, state.first, state.next) = (chapters, end, next, next);
+        state.previous = last.unwrap_or(state.previous);
+        Ok(())
+    }
+}

@@ -1,0 +1,154 @@
+//! A backup of the collections in a bucket, beside the owner that writes them.
+//!
+//! The owner flushes each collection when its turn comes. It is then read as any reader of the bucket does: a pin keeps its objects in place
+//! until they are sent. One collection is open at a time.
+
+use super::pin::Pinned;
+use super::send::{Kept, Sent};
+use super::{Backup, BackupScope};
+use crate::audit::Lined;
+use crate::bucket::{ControlPlane, renewing};
+use crate::collection::Collection;
+use crate::error::StoreError;
+use crate::options::Options;
+use crate::seams::{MemoryDisk, Seams};
+use crate::store::Store;
+use meridian_model::Positions;
+use std::collections::{BTreeMap, VecDeque};
+use std::io::Write;
+use std::sync::Arc;
+
+/// Stands for the data folder, of which only a lock is needed.
+const ROOT: &str = "/backup";
+
+/// Who writes collections, and can be asked to flush them.
+pub trait Flusher {
+    /// All collections, by tenant and name.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`] where one cannot be opened: a backup would lack it.
+    fn all(&self) -> Result<Vec<(String, String)>, StoreError>;
+
+    /// Flushes what was acknowledged before the call, and returns the positions that are covered then. `None`: there is no such collection.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`] or [`StoreError::Invalid`] where the collection lacks something, and what disk or bucket said.
+    fn flush(&self, tenant: &str, name: &str) -> Result<Option<Positions>, StoreError>;
+}
+
+impl Flusher for Store {
+    fn all(&self) -> Result<Vec<(String, String)>, StoreError> {
+        if let Some(unopened) = self.unopened(|_| true).into_iter().next() {
+            return Err(StoreError::corrupt(&unopened.path, unopened.detail));
+        }
+        let first = |collection: &Arc<Collection>| collection.partition() == 0;
+        let collections = self.collections().into_iter().filter(first);
+        Ok(collections.map(|collection| (collection.tenant().to_owned(), collection.name().to_owned())).collect())
+    }
+
+    fn flush(&self, tenant: &str, name: &str) -> Result<Option<Positions>, StoreError> {
+        let Some(partitions) = self.partitions(tenant, name) else { return Ok(None) };
+        let flush = |partition: &Arc<Collection>| {
+            partition.core.lock().check_whole()?;
+            // Before the flush, which covers at least this.
+            let position = partition.position();
+            partition.flush().map(|()| position)
+        };
+        partitions.iter().map(flush).collect::<Result<_, _>>().map(Some)
+    }
+}
+
+impl ControlPlane {
+    /// Writes a backup of the collections and records in the bucket to `out`, as [`Store::backup`] does. Each collection is at one position a
+    /// partition, no earlier than this call. The only thing written to the bucket is the pin of a reader.
+    ///
+    /// # Errors
+    /// As of [`Store::backup`], and what the owner or the bucket said.
+    pub fn backup(
+        &self,
+        owner: &dyn Flusher,
+        scope: &BackupScope,
+        have: &BTreeMap<String, u32>,
+        out: &mut dyn Write,
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<Backup, StoreError> {
+        let (bucket, seams) = self.bucket();
+        let own = Seams { disk: Arc::new(MemoryDisk::new()), ..seams.clone() };
+        let options = Options { background: false, ..Options::at(ROOT) };
+        let store = Store::open_to_follow_some(options, own, bucket.clone())?;
+        let mut rest: VecDeque<_> = owner.all()?.into();
+        rest.retain(|(tenant, _)| scope.takes(tenant));
+        let mut records = Vec::new();
+        for kind in self.kinds()? {
+            let kept = self.records(&kind);
+            // Read now: damage is a refusal, and not a part of what is sent.
+            kept.names()?;
+            records.push((kind, Box::new(kept) as Box<dyn Kept>));
+        }
+        let sent = Sent { scope, have, cancelled, made: seams.clock.now() };
+        let mut reading = Reading { store: &store, owner, rest, open: None, partitions: VecDeque::new() };
+        let audit = |sink: &mut Lined<'_>| self.audit().copy(sink);
+        let backup = renewing(&|| store.renew_pin(), || sent.all(out, &records, &audit, &mut reading));
+        store.close()?;
+        backup
+    }
+}
+
+/// Pins one partition after another.
+struct Reading<'a> {
+    store: &'a Store,
+    owner: &'a dyn Flusher,
+    rest: VecDeque<(String, String)>,
+    /// The collection that is open.
+    open: Option<(String, String)>,
+    /// Those of its partitions that are still to be sent.
+    partitions: VecDeque<Arc<Collection>>,
+}
+
+impl Reading<'_> {
+    /// Opens the next collection in the place of the one before; `false`: there is none.
+    fn open_next(&mut self) -> Result<bool, StoreError> {
+        if let Some((tenant, name)) = self.open.take() {
+            self.store.forget(&tenant, &name);
+        }
+        while let Some((tenant, name)) = self.rest.pop_front() {
+            // Dropped since they were listed.
+            let Some(positions) = self.owner.flush(&tenant, &name)? else { continue };
+            let Some(partitions) = self.store.follow(&tenant, &name)? else {
+                if self.owner.flush(&tenant, &name)?.is_none() {
+                    continue;
+                }
+                let detail = format!("the bucket does not show the collection {name}, which its owner has: try again");
+                return Err(StoreError::Busy(detail));
+            };
+            let shown: Positions = partitions.iter().map(|partition| partition.position()).collect();
+            if !shown.covers(&positions) {
+                let detail = format!(
+                    "the bucket shows the collection {name} at position {shown}, and its owner has flushed {positions}: try again"
+                );
+                return Err(StoreError::Busy(detail));
+            }
+            self.partitions = partitions.iter().cloned().collect();
+            self.open = Some((tenant, name));
+            return Ok(true);
+        }
+        Ok(false)
+    }
+}
+
+impl Iterator for Reading<'_> {
+    type Item = Result<Pinned, StoreError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some(partition) = self.partitions.pop_front() {
+                return Some(partition.pin());
+            }
+            match self.open_next() {
+                Ok(true) => {}
+                Ok(false) => return None,
+                Err(error) => return Some(Err(error)),
+            }
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! A collection in another number of partitions: its events are divided by their keys, as writes are.
+//!
+//! Events keep their numbers, and with these the ids that were made for them. A number up to the last position of then does not name the
+//! partition that has its event: the manifests say so (`Imported`), and a look-up of such an id asks every partition. The partitions go on
+//! behind that position, with numbers of their own. So no number is given twice.
+//!
+//! What is not taken over: dead events, snapshots of then, and idempotency keys, since a batch that is sent again would be divided otherwise.
+
+use super::super::Saved;
+use super::adopt::settings_there;
+use super::source::Source;
+use crate::catalog::manifest::{FIRST_FILE, Imported, Manifest};
+use crate::catalog::sidecars::{read_dead, read_hidden};
+use crate::collection::Collection;
+use crate::error::StoreError;
+use crate::options::Settings;
+use crate::part::segment::PlainRows;
+use crate::store::{Store, partitions};
+use meridian_model::{Batch, Invalid, Schema, Seq, SeqLayout, partition_of, partitions_of_rows};
+use std::sync::Arc;
+
+/// Bytes of events that wait to be written: a part of the memory for writes, as they are there twice for a moment.
+const WAITING_PART: u64 = 4;
+
+/// Makes a collection of `wanted` partitions from these, which are all that it had.
+pub(super) fn divide(
+    source: &Source,
+    store: &Store,
+    saved: &[Saved],
+    wanted: u16,
+    progress: &mut dyn FnMut(u64),
+) -> Result<(), StoreError> {
+    let (Some(first), inner) = (saved.first(), store.inner()) else { return Ok(()) };
+    let (tenant, name) = (first.tenant(), first.name());
+    // A change of the schema may have reached some of them only.
+    let longest = saved.iter().map(|saved| &saved.manifest.schema).max_by_key(|schema| schema.fields.len());
+    let schema = longest.unwrap_or(&first.manifest.schema).clone();
+    let settings = Settings { partitions: wanted, ..settings_there(store, &first.manifest.settings) };
+    partitions::check(&settings, &schema)
+        .map_err(|e| Invalid::field("partitions", format!("the collection {name}: {}", e.detail)))?;
+    let upto = saved.iter().map(Saved::position).max().unwrap_or(0);
+    let from = saved.iter().map(Saved::position).collect();
+    inner.discard(tenant, name)?;
+    inner.make_room(tenant, name, wanted)?;
+    let made = inner.make_partitions(&Manifest {
+        partition: 0,
+        schema: schema.clone(),
+        settings,
+        seed: inner.common.seams.random.next_u64(),
+        flushed: upto,
+        // Events that died are not taken over: no earlier snapshot can be shown.
+        dropped_seq: Seq::end_of(upto).0,
+        next_file: FIRST_FILE,
+        segments: Vec::new(),
+        keys: Vec::new(),
+        listed: Vec::new(),
+        hidden: None,
+        log: None,
+        seq_layout: SeqLayout::of(usize::from(wanted)),
+        imported: (upto > 0).then_some(Imported { upto, from }),
+        making: false,
+        copied: true,
+        ..first.manifest.clone()
+    })?;
+    let mut waiting = Waiting::new(&made, inner.common.options.memory_bytes / WAITING_PART);
+    for one in saved {
+        for file in &one.files {
+            source.read(file, &mut |piece| {
+                progress(piece.len() as u64);
+                Ok(())
+            })?;
+        }
+        read(source, one, &schema, &mut waiting)?;
+    }
+    waiting.write()?;
+    let (events, expected) = (waiting.events, saved.iter().map(Saved::events).sum::<u64>());
+    if events != expected {
+        let detail = format!("the collection {name} came out with {events} events, where the backup says {expected}");
+        return Err(StoreError::corrupt(&inner.dir_of(tenant, name, 0), detail));
+    }
+    made.iter().try_for_each(|partition| partition.close(false))
+}
+
+/// Reads the live events of a partition.
+fn read(source: &Source, saved: &Saved, schema: &Schema, waiting: &mut Waiting<'_>) -> Result<(), StoreError> {
+    let objects = source.objects(saved);
+    let mut hidden = read_hidden(&objects, &saved.manifest)?;
+    for meta in &saved.manifest.segments {
+        let (rows, dead) = (PlainRows::open(&objects, meta, schema)?, read_dead(&objects, meta)?);
+        if rows.rows() != meta.rows {
+            let detail = format!("a segment of {} holds {} events, not {}", saved.name(), rows.rows(), meta.rows);
+            return Err(Invalid::new(detail).into());
+        }
+        let hidden = hidden.remove(&meta.file).unwrap_or_default();
+        for chunk in rows.chunks() {
+            let (first, batch, seqs) = chunk?;
+            let alive: Vec<u32> = (0..seqs.len() as u32).filter(|row| dead.death(first + row).is_none()).collect();
+            let kept = alive.iter().map(|row| seqs[*row as usize]).collect();
+            let hides = alive.iter().map(|row| hidden.death(first + row).is_some()).collect();
+            let batch = if alive.len() == seqs.len() { batch } else { batch.take(&alive) };
+            waiting.take(Share { batch, seqs: kept, hidden: hides })?;
+        }
+    }
+    Ok(())
+}
+
+/// Events with their numbers, and whether mode `latest` hides them.
+struct Share {
+    batch: Batch,
+    seqs: Vec<u64>,
+    hidden: Vec<bool>,
+}
+
+/// Events that wait to be written, by partition.
+struct Waiting<'a> {
+    made: &'a [Arc<Collection>],
+    shares: Vec<Vec<Share>>,
+    bytes: u64,
+    bytes_max: u64,
+    events: u64,
+}
+
+impl<'a> Waiting<'a> {
+    fn new(made: &'a [Arc<Collection>], bytes_max: u64) -> Waiting<'a> {
+        Waiting { made, shares: made.iter().map(|_| Vec::new()).collect(), bytes: 0, bytes_max, events: 0 }
+    }
+
+    /// Divides events among the partitions.
+    fn take(&mut self, all: Share) -> Result<(), StoreError> {
+        let partitions = self.made.len();
+        self.events += all.seqs.len() as u64;
+        self.bytes += all.batch.bytes() as u64;
+        // Those of one write stay together where no key decides, as when they are written.
+        let other = |row: usize| partition_of(&Seq(all.seqs[row]).position().to_le_bytes(), partitions);
+        let decided = partitions_of_rows(&all.batch, all.batch.schema(), partitions, other);
+        let of_rows = decided.unwrap_or_else(|| (0..all.seqs.len()).map(other).collect());
+        for (partition, shares) in self.shares.iter_mut().enumerate() {
+            let rows: Vec<u32> = (0..all.seqs.len() as u32).filter(|row| of_rows[*row as usize] == partition).collect();
+            if !rows.is_empty() {
+                let seqs = rows.iter().map(|row| all.seqs[*row as usize]).collect();
+                let hidden = rows.iter().map(|row| all.hidden[*row as usize]).collect();
+                shares.push(Share { batch: all.batch.take(&rows), seqs, hidden });
+            }
+        }
+        if self.bytes >= self.bytes_max { self.write() } else { Ok(()) }
+    }
+
+    /// Writes what waits into segments.
+    fn write(&mut self) -> Result<(), StoreError> {
+        for (partition, shares) in self.made.iter().zip(&mut self.shares) {
+            let shares = std::mem::take(shares);
+            // Those before a change of the schema have fewer columns.
+            for alike in shares.chunk_by(|a, b| a.batch.columns().len() == b.batch.columns().len()) {
+                let batches: Vec<Batch> = alike.iter().map(|share| share.batch.clone()).collect();
+                let seqs: Vec<u64> = alike.iter().flat_map(|share| share.seqs.iter().copied()).collect();
+                let hidden: Vec<bool> = alike.iter().flat_map(|share| share.hidden.iter().copied()).collect();
+                partition.core.lock().import(Batch::concat(&batches)?, &seqs, &hidden)?;
+            }
+            partition.flush()?;
+        }
+        self.bytes = 0;
+        Ok(())
+    }
+}

@@ -1,0 +1,171 @@
+//! A data folder, or the collections of an empty bucket, made from a backup.
+//!
+//! Both are the same steps over the seams of a partition: its files, verified and opened once (`adopt.rs`), or its events divided among
+//! another number of partitions (`divide.rs`); its manifest last. Records follow. A mark in the folder or bucket says meanwhile that a restore
+//! is at work, and nobody opens it. The next try of the same restore goes on: a partition that has its manifest is whole.
+
+mod adopt;
+mod divide;
+mod folder;
+mod source;
+
+use super::seal::BackupKey;
+use super::{Backup, Saved};
+use crate::audit::AuditLog;
+use crate::bucket::{Bucket, BucketStorage, ControlPlane, check_log, restoring};
+use crate::error::StoreError;
+use crate::options::Options;
+use crate::seams::{DiskStorage, MemoryDisk, Seams};
+use crate::store::folder::write_marker;
+use crate::store::records::Records;
+use crate::store::{Opening, Store};
+use crate::stream::SharedLog;
+use meridian_model::{Invalid, RecordChange};
+use source::Source;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Stands for the data folder of a process that works on a bucket.
+const ROOT: &str = "/restore";
+
+/// A restore from the backup in a folder.
+#[derive(Debug, Clone)]
+pub struct Restore {
+    from: PathBuf,
+    key: Option<BackupKey>,
+    partitions: Option<u16>,
+}
+
+impl Restore {
+    /// From the backup in this folder.
+    pub fn of(from: impl Into<PathBuf>) -> Restore {
+        Restore { from: from.into(), key: None, partitions: None }
+    }
+
+    /// With the key that sealed its secrets. Without one, records are restored without their secrets.
+    #[must_use]
+    pub fn with_key(self, key: Option<BackupKey>) -> Restore {
+        Restore { key, ..self }
+    }
+
+    /// With so many partitions of each collection, instead of those that it has. Events keep their ids. Idempotency keys are not kept, nor are
+    /// earlier snapshots.
+    #[must_use]
+    pub fn in_partitions(self, partitions: Option<u16>) -> Restore {
+        Restore { partitions, ..self }
+    }
+
+    /// Makes the data folder of `options`, and opens it once. That rebuilds the files that are served beside archives. Each collection must
+    /// have the events that the backup lists, and each partition its position.
+    ///
+    /// The folder must be absent or empty, or hold the beginning of the same restore. It becomes a data folder in the last step. `progress`
+    /// receives the bytes copied.
+    ///
+    /// # Errors
+    /// [`StoreError::Invalid`] if there is no backup, the folder is not empty or the key is the wrong one. [`StoreError::Corrupt`] naming a file
+    /// of the backup that has changed. [`StoreError::Io`].
+    pub fn to_folder(
+        &self,
+        options: Options,
+        seams: Seams,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<Backup, StoreError> {
+        let source = Source::open(&seams.disk, &self.from, self.key.as_ref())?;
+        let root = options.data.clone();
+        folder::begin(seams.disk.as_ref(), &root, &self.note(&source)?)?;
+        let options = Options { background: false, ..options };
+        let bare = |disk| Arc::new(DiskStorage(disk)) as Arc<dyn crate::seams::Storage>;
+        // No server may open the folder before the marker is in it.
+        let store = Store::open_as(options.clone(), seams.clone(), bare, Opening::Restoring)?;
+        self.collections(&source, &store, progress)?;
+        for (folder, name, content) in source.records(progress)? {
+            Records::named(seams.disk.clone(), &root, &folder)?.put(&name, &content)?;
+        }
+        source.audit(&mut |first, lines| AuditLog::write_copied(seams.disk.as_ref(), &root, first, lines))?;
+        write_marker(&seams, &root)?;
+        folder::end(seams.disk.as_ref(), &root)?;
+        // Released for the store below, which takes the lock itself.
+        drop(store);
+        folder::compare(&source.backup, &Store::open(options, seams)?)?;
+        Ok(source.backup)
+    }
+
+    /// Makes the collections and records of an empty bucket, whose log is `log`. Partitions stay as they are, unless others are named. A
+    /// collection that the backup has only the definition of, as it was ephemeral, is kept from then on.
+    ///
+    /// The bucket must be empty, or hold the beginning of the same restore. No process serves it before the last step.
+    ///
+    /// # Errors
+    /// As of [`Restore::to_folder`], and what bucket or log said.
+    pub fn to_bucket(
+        &self,
+        seams: &Seams,
+        bucket: &Arc<dyn Bucket>,
+        log: SharedLog,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<Backup, StoreError> {
+        let source = Source::open(&seams.disk, &self.from, self.key.as_ref())?;
+        restoring::begin(bucket.as_ref(), seams.clock.as_ref(), &self.note(&source)?)?;
+        let own = Seams { disk: Arc::new(MemoryDisk::new()), ..seams.clone() };
+        let options = Options { background: false, ..Options::at(ROOT) };
+        let id = check_log(bucket.as_ref(), seams, &log)?;
+        let storage = BucketStorage::new(bucket.clone(), own.clone(), &options.data, 0, Duration::ZERO);
+        let storage = Arc::new(storage.with_log(log, id).alone());
+        let store = Store::open_as(options, own, |_| storage, Opening::Restoring)?;
+        self.collections(&source, &store, progress)?;
+        store.close()?;
+        let control = ControlPlane::new(bucket.clone(), seams, u64::MAX);
+        put_records(source.records(progress)?, &control)?;
+        source.audit(&mut |first, lines| control.audit().take_up(first, lines))?;
+        restoring::end(bucket.as_ref())?;
+        Ok(source.backup)
+    }
+
+    /// What is restored, for the mark: only the same restore goes on with what another try has begun.
+    fn note(&self, source: &Source) -> Result<String, StoreError> {
+        let listing = crc32c::crc32c(&source.backup.encode()?);
+        let partitions = self.partitions.map_or_else(String::new, |number| format!(", {number} partitions"));
+        Ok(format!("a restore is at work: {listing:08x}{partitions}\n"))
+    }
+
+    fn collections(&self, source: &Source, store: &Store, progress: &mut dyn FnMut(u64)) -> Result<(), StoreError> {
+        let all = &source.backup.collections;
+        for saved in all {
+            source.check(saved)?;
+        }
+        let same = |a: &Saved, b: &Saved| (a.tenant(), a.name()) == (b.tenant(), b.name());
+        for of_one in all.chunk_by(same) {
+            let Some(first) = of_one.first() else { continue };
+            if of_one.len() != usize::from(first.partitions()) {
+                let detail =
+                    format!("it has {} of {} partitions of {}", of_one.len(), first.partitions(), first.name());
+                return Err(StoreError::corrupt(&self.from, detail));
+            }
+            match self.partitions.filter(|wanted| *wanted != first.partitions()) {
+                None => adopt::adopt(source, store, of_one, progress)?,
+                Some(wanted) => divide::divide(source, store, of_one, wanted, progress)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Puts records into a bucket, each kind in one step. One that is there is of a try before.
+fn put_records(records: Vec<(String, String, Vec<u8>)>, control: &ControlPlane) -> Result<(), StoreError> {
+    let mut rest = records.into_iter().peekable();
+    while let Some(kind) = rest.peek().map(|(kind, ..)| kind.clone()) {
+        let mut changes = Vec::new();
+        while let Some((_, name, content)) = rest.next_if(|(of, ..)| *of == kind) {
+            changes.push(RecordChange::put(name, content));
+        }
+        // A name from outside: it becomes a part of names of objects.
+        Records::named(Arc::new(MemoryDisk::new()), Path::new(ROOT), &kind)?;
+        let records = control.records(&kind);
+        if records.since(0)?.is_none() && records.commit(0, &changes)?.is_none() {
+            let detail = "records were made in the bucket at the same moment: stop all other processes".to_owned();
+            return Err(Invalid::field("bucket", detail).into());
+        }
+    }
+    Ok(())
+}

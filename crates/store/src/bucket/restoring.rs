@@ -1,0 +1,101 @@
+//! A restore into a bucket: an object says that it is at work. Until it is gone no process serves what is there.
+
+use super::create::{Created, create};
+use super::storage::COLLECTIONS;
+use super::{Bucket, control};
+use crate::error::StoreError;
+use crate::seams::Clock;
+use meridian_model::Invalid;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+/// Says which backup is being restored.
+const NAME: &str = "restoring";
+/// Says that the bucket was empty when the restore began.
+const BEGUN: &str = "restoring-empty";
+/// What names begin with in a bucket that a cluster has used.
+const USED: [&str; 5] = [COLLECTIONS, control::RECORDS, "audit/", "leases/", "tenants/"];
+
+fn path(bucket: &dyn Bucket) -> PathBuf {
+    Path::new(&bucket.place()).join(NAME)
+}
+
+/// Refuses a bucket that holds a part of a restore.
+///
+/// # Errors
+/// [`StoreError::Invalid`] of such a bucket, [`StoreError::Io`] where the bucket does not answer.
+pub fn check_whole(bucket: &dyn Bucket) -> Result<(), StoreError> {
+    match bucket.len(NAME) {
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(()),
+        Err(e) => Err(StoreError::io("read", &path(bucket))(e)),
+        Ok(_) => {
+            let detail = format!(
+                "a restore into {} is at work, or was broken off: run it again until it ends, or empty the bucket",
+                bucket.place()
+            );
+            Err(Invalid::field("bucket", detail).into())
+        }
+    }
+}
+
+/// Marks an empty bucket as being restored from the backup of this note, or finds that it is already.
+///
+/// # Errors
+/// [`StoreError::Invalid`] where the bucket holds other things, or a part of another backup; what the bucket said.
+pub(crate) fn begin(bucket: &dyn Bucket, clock: &dyn Clock, note: &str) -> Result<(), StoreError> {
+    let refuse = |why: &str| Err(Invalid::field("bucket", format!("{} {why}", bucket.place())).into());
+    let used = |bucket| match first_used(bucket)? {
+        Some(name) => refuse(&format!("is not empty, it holds {name}: name a bucket or a prefix without objects")),
+        None => Ok(()),
+    };
+    if !is_begun(bucket)? {
+        used(bucket)?;
+    }
+    match create(bucket, clock, NAME, note.as_bytes()) {
+        // Of the same restore too: one that was broken off, whose object has these bytes.
+        Ok(Created::Ours) => {}
+        Ok(Created::Theirs(_)) => {
+            return refuse("holds the beginning of another restore: run that one again, or empty the bucket");
+        }
+        Err(failure) => return Err(StoreError::io("create", &path(bucket))(failure.into_error())),
+    }
+    if is_begun(bucket)? {
+        return Ok(());
+    }
+    // Again after the mark: an owner takes its lease before it looks for the mark, so one of the two sees the other.
+    if let Err(refused) = used(bucket) {
+        end(bucket)?;
+        return Err(refused);
+    }
+    create(bucket, clock, BEGUN, b"")
+        .map(drop)
+        .map_err(|failure| StoreError::io("create", &path(bucket))(failure.into_error()))
+}
+
+/// An object of a cluster that is there.
+fn first_used(bucket: &dyn Bucket) -> Result<Option<String>, StoreError> {
+    for folder in USED {
+        let names = bucket.list(folder).map_err(StoreError::io("list", &Path::new(&bucket.place()).join(folder)))?;
+        if let Some(name) = names.into_iter().next() {
+            return Ok(Some(name));
+        }
+    }
+    Ok(None)
+}
+
+fn is_begun(bucket: &dyn Bucket) -> Result<bool, StoreError> {
+    match bucket.len(BEGUN) {
+        Ok(_) => Ok(true),
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),
+        Err(e) => Err(StoreError::io("read", &path(bucket))(e)),
+    }
+}
+
+/// Says that the restore is whole: from here on the bucket is served.
+pub(crate) fn end(bucket: &dyn Bucket) -> Result<(), StoreError> {
+    // The mark last: without the other object a try would be refused, and not served.
+    for name in [BEGUN, NAME] {
+        bucket.delete(name).map_err(StoreError::io("remove", &Path::new(&bucket.place()).join(name)))?;
+    }
+    Ok(())
+}
