@@ -61,7 +61,10 @@ impl FromRequestParts<AppState> for Context {
             query: parts.uri.query().map(str::to_owned),
             path: parts.uri.path().to_owned(),
             ask,
-            base: base_url(state, parts, arrival.secure),
+            base: match &arrival.relayed {
+                Some(relayed) => relayed.base.to_string(),
+                None => base_url(state, parts, arrival.secure),
+            },
             // Nothing after this reads them from the request.
             headers: std::mem::take(&mut parts.headers),
             timeout_max: state.config.timeout_max,
