@@ -54,6 +54,18 @@ impl Doors {
         let address = listener.local_addr().map_err(|e| Failure::Refused(format!("no local address: {e}")))?;
         Ok(Doors { certificates, listener, flight, monitors, address })
     }
+
+    /// The address of HTTP.
+    #[cfg(feature = "cluster")]
+    pub(super) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Whether clients use TLS.
+    #[cfg(feature = "cluster")]
+    pub(super) fn is_secure(&self) -> bool {
+        self.certificates.is_some()
+    }
 }
 
 /// Binds the address of Arrow Flight, if there is one.
@@ -82,6 +94,9 @@ pub(super) struct Source {
     pub(super) bucket: Option<String>,
     /// The other servers of a cluster, with which the quotas of tenants are divided.
     pub(super) peers: Option<Arc<Peers>>,
+    /// Of a gateway: what it needs to be one of several.
+    #[cfg(feature = "cluster")]
+    pub(super) joins: Option<super::cluster::Joins>,
 }
 
 /// Serves until `stop`. The caller closes the source.
@@ -93,7 +108,9 @@ pub(super) async fn serve(
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), Failure> {
     let Doors { certificates, listener, flight, monitors, address } = doors;
-    let Source { backend, place, folder, bucket, peers } = source;
+    #[cfg(feature = "cluster")]
+    let joins = source.joins;
+    let Source { backend, place, folder, bucket, peers, .. } = source;
     let hosts = Hosts::new(&config.server, address);
     let refused = |e: Fault| match e {
         // The error is in a file that the settings name.
@@ -179,8 +196,11 @@ pub(super) async fn serve(
         following.spawn(followed);
     }
     #[cfg(feature = "cluster")]
+    let membership =
+        joins.as_ref().map(|joins| super::cluster::Membership::begin(joins, &state, seams, &mut following));
+    #[cfg(feature = "cluster")]
     if let Some(peers) = peers.clone() {
-        following.spawn(super::cluster::divide(peers, state.registry.clone()));
+        following.spawn(super::cluster::divide(peers, state.registry.clone(), joins));
     }
     let monitoring = monitors.map(|listener| tokio::spawn(meridian_api::serve_monitors(listener, state.clone())));
     let listeners = Listeners { http: listener, flight: flight.map(|(listener, _)| listener), control };
@@ -193,6 +213,10 @@ pub(super) async fn serve(
         sender.stop().await;
     }
     following.shutdown().await;
+    #[cfg(feature = "cluster")]
+    if let Some(membership) = membership {
+        membership.leave().await;
+    }
     if let Some(peers) = peers {
         // The others have its parts at once, and otherwise some seconds later.
         let _ = tokio::task::spawn_blocking(move || peers.leave()).await;

@@ -205,7 +205,15 @@ async fn all(mut config: Config, stop: impl Future<Output = ()> + Send + 'static
         Some(folder) => format!("data in {}", folder.display()),
         None => "in memory, nothing survives this process".to_owned(),
     };
-    let source = Source { backend: Embedded::new(store.clone()), place, folder, bucket: None, peers: None };
+    let source = Source {
+        backend: Embedded::new(store.clone()),
+        place,
+        folder,
+        bucket: None,
+        peers: None,
+        #[cfg(feature = "cluster")]
+        joins: None,
+    };
     let served = http::serve(doors, config, source, &seams, stop).await;
     // Also after a failure: closing flushes the memory trees, so that the next start replays no log.
     let closed = tokio::task::spawn_blocking(move || store.close()).await;

@@ -150,6 +150,7 @@ impl Plan {
         let listen = if node.role == Kind::Owner { ["cluster", "flight"] } else { ["server", "listen"] };
         set(&mut table, &listen, text(&node.address));
         set(&mut table, &["cluster", "flight_advertise"], text(""));
+        set(&mut table, &["cluster", "advertise"], text(""));
         if base.get("store").is_none_or(|store| store.get("cache_bytes").is_none()) {
             // By default each takes a quarter of the machine's memory. Owners and scan servers share that.
             let sharers = 2 * self.nodes.count(Kind::Owner).max(1) as u64;

@@ -3,6 +3,7 @@
 //! They meet in the bucket alone. An owner's lease there names its address, which gateways look up. Servers that only read
 //! look for what the owner has flushed.
 
+mod assignment;
 mod gateway;
 mod keeper;
 mod log;
@@ -12,6 +13,7 @@ mod quotas;
 mod records;
 mod scan;
 
+pub(super) use assignment::Membership;
 pub(super) use gateway::gateway;
 pub(super) use owner::owner;
 pub(super) use quotas::divide;
@@ -21,12 +23,26 @@ use super::http::Doors;
 use crate::calls::calls;
 use crate::config::{Cluster, Config};
 use crate::failure::Failure;
+use meridian_api::Gateways;
 use meridian_store::Bucket;
 use meridian_store::seams::Seams;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Name of the lease of the process that writes.
 const OWNER: &str = "owner";
+/// Name of the lease of the gateway that runs the saved searches.
+const SAVED: &str = "saved";
+
+/// What a gateway needs to be one of several.
+pub(super) struct Joins {
+    bucket: Arc<dyn Bucket>,
+    /// How long the lease of the saved searches holds without renewal.
+    lease: Duration,
+    /// Where other gateways reach this one.
+    url: String,
+    gateways: Arc<Gateways>,
+}
 
 /// What a process begins with that answers clients.
 struct Opened {

@@ -39,7 +39,7 @@ pub(in super::super) async fn scan(
     let place = format!("read only, as flushed to {}", config.cluster.bucket);
     let folder = Some(config.store.data.clone());
     let backend = Embedded::with_records(store.clone(), control);
-    let source = Source { backend, place, folder, bucket: Some(config.cluster.bucket.clone()), peers };
+    let source = Source { backend, place, folder, bucket: Some(config.cluster.bucket.clone()), peers, joins: None };
     let served = http::serve(doors, config, source, &seams, stop).await;
     following.shutdown().await;
     let closed = blocking("closing", move || store.close()).await;
