@@ -67,7 +67,7 @@ pub async fn post(state: Scope, context: Context, body: Body) -> Result<Response
     // A complete copy may take up to the max timeout; if it breaks off, the client resumes it.
     let deadline = context.deadline(timeout, state.config.timeout_max)?;
     let run = context.lease.run(&state, deadline).await?;
-    let (backend, saved) = (state.backend.clone(), state.saved.clone());
+    let (backend, saved) = (state.backend.clone(), state.saved());
     tracing::info!(by = &*state.caller().name, request = &*context.id, "a backup is sent");
     let mut response = stream::stream_blocking(&state, run, context.arrived, move |sink, control| {
         let _permit = permit;

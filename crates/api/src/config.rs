@@ -2,12 +2,14 @@
 
 use crate::guard::{HostName, WebOrigin};
 use crate::network::Network;
+use crate::relay::Gateways;
 use meridian_admission::gate::Settings as Admission;
 use meridian_admission::identity::SessionLimits;
 use meridian_admission::identity::jwt::IssuerSettings;
 use meridian_backend::Durability;
 use meridian_federation::Settings;
 use meridian_saved::SavedSettings;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Settings of the HTTP server. [`ServerConfig::default`] suits one machine with a few cores.
@@ -24,6 +26,8 @@ pub struct ServerConfig {
     pub frame_ancestors: Vec<WebOrigin>,
     /// Proxies whose statements about their clients are trusted (`Forwarded`, `X-Forwarded-For`, `X-Forwarded-Proto`).
     pub proxies: Vec<Network>,
+    /// The other gateways of a cluster; `None` outside of one, and of a server that only reads.
+    pub gateways: Option<Arc<Gateways>>,
     /// Durability of the collection `places` when the places profile creates it.
     pub places_durability: Durability,
     /// Number of partitions of a new collection whose request names none.
@@ -148,6 +152,7 @@ impl Default for ServerConfig {
             origins: Vec::new(),
             frame_ancestors: Vec::new(),
             proxies: Vec::new(),
+            gateways: None,
             places_durability: Durability::Local,
             partitions: 1,
             connections_max: 10_000,

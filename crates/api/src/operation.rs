@@ -109,7 +109,7 @@ fn search_metrics(state: &AppState, out: &mut String) {
 
 /// Metrics of saved searches.
 fn saved_metrics(state: &AppState, out: &mut String) {
-    let figures = state.saved.figures();
+    let figures = state.saved().figures();
     families!(out;
         gauge "meridian_saved_searches" "Saved searches." figures.searches;
         gauge "meridian_saved_queue_bytes" "Bytes of new events queued for saved searches." figures.queue_bytes;

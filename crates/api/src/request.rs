@@ -64,7 +64,10 @@ impl FromRequestParts<AppState> for Context {
             path: parts.uri.path().to_owned(),
             ask,
             batch_key: parts.extensions.get::<BatchKey>().cloned(),
-            base: base_url(state, parts, arrival.secure),
+            base: match &arrival.relayed {
+                Some(relayed) => relayed.base.to_string(),
+                None => base_url(state, parts, arrival.secure),
+            },
             // Nothing after this reads them from the request.
             headers: std::mem::take(&mut parts.headers),
             timeout_max: state.config.timeout_max,

@@ -26,7 +26,7 @@ use meridian_federation::Searches;
 use meridian_federation::provider::LocalProvider;
 use meridian_model::policy::access::{Grant, Pattern, Role};
 use meridian_observe::{Stopwatch, Tracer};
-use meridian_saved::SavedSearches;
+use meridian_saved::{Assigned, Holds, Parts, SavedSearches};
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -127,8 +127,8 @@ pub struct StateInner {
     pub places: Places,
     /// Federated searches.
     pub searches: Arc<Searches>,
-    /// Saved searches.
-    pub saved: Arc<SavedSearches>,
+    /// Saved searches, where this process runs them.
+    pub assigned: Assigned,
     /// Streams of events.
     pub live: Arc<EventStreams>,
     /// Set when a shutdown began: the server is no longer ready.
@@ -187,7 +187,7 @@ impl AppState {
         );
         let keeper = InCollections::new(registry.clone(), seams.clock.clone());
         let own = LocalProvider::new(seams.clock.clone()).admitted_by(gate.clone());
-        let searches = searches.traced(tracer.clone());
+        let searches = searches.traced(tracer.clone()).numbered(config.gateways.as_ref().map(|own| own.number()));
         let searches = Arc::new(searches.keeping(Arc::new(keeper)).with(Arc::new(own)));
         let live = Arc::new(EventStreams::new(config.streams_max));
         backend.subscribe(live.clone());
@@ -222,15 +222,15 @@ impl AppState {
             clock: seams.clock.clone(),
             random: seams.random.clone(),
             places: Places::default(),
-            saved: SavedSearches::open(
-                searches.clone(),
-                backend.clone(),
-                Arc::new(ledgers),
+            assigned: Assigned::open(Parts {
+                searches: searches.clone(),
+                backend: backend.clone(),
+                ledgers: Arc::new(ledgers),
                 background,
-                config.saved.clone(),
+                settings: config.saved.clone(),
                 clock,
                 random,
-            ),
+            }),
             searches,
             live,
             stopping: AtomicBool::new(false),
@@ -258,8 +258,28 @@ impl AppState {
         }
         self.backend.guarantee(&weights);
         self.live.guarantee(weights.iter().cloned());
-        self.saved.guarantee(weights.iter().cloned());
+        self.saved().guarantee(weights.iter().cloned());
         self.searches.guarantee(&weights);
+    }
+
+    /// The saved searches; none where another gateway runs them.
+    pub fn saved(&self) -> Arc<SavedSearches> {
+        self.assigned.current()
+    }
+
+    /// Runs the saved searches for as long as `holds`, once they are assigned to this gateway in this epoch. Blocks.
+    ///
+    /// # Errors
+    /// Those of [`Assigned::take`].
+    pub fn take_saved(&self, epoch: u64, holds: Holds) -> Result<(), StoreError> {
+        self.assigned.take(epoch, holds)?;
+        self.share_out();
+        Ok(())
+    }
+
+    /// Runs the saved searches no more: they are another gateway's.
+    pub fn lose_saved(&self) {
+        self.assigned.lose();
     }
 
     /// The collections of all tenants.

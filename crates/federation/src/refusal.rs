@@ -43,15 +43,18 @@ pub enum Refusal {
     },
     /// The disk has no space for what was to be stored.
     DiskFull(String),
+    /// Something else is at work, or the outcome is not known: look, and try again.
+    Unavailable(String),
     /// An internal error.
     Failed(String),
 }
 
 impl From<StoreError> for Refusal {
     fn from(error: StoreError) -> Refusal {
-        match error.is_full() {
-            true => Refusal::DiskFull(error.to_string()),
-            false => Refusal::Failed(error.to_string()),
+        match error {
+            full if full.is_full() => Refusal::DiskFull(full.to_string()),
+            StoreError::Busy(why) | StoreError::Unknown(why) => Refusal::Unavailable(why),
+            other => Refusal::Failed(other.to_string()),
         }
     }
 }
@@ -71,7 +74,7 @@ impl std::fmt::Display for Refusal {
                 write!(f, "the same request was refused before: retry in {} ms", retry.as_millis())
             }
             Refusal::TooManySaved { most } => write!(f, "there are {most} saved searches, the maximum"),
-            Refusal::DiskFull(why) | Refusal::Failed(why) => f.write_str(why),
+            Refusal::DiskFull(why) | Refusal::Unavailable(why) | Refusal::Failed(why) => f.write_str(why),
         }
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! If there are too many, only the newest are processed, and each saved search reports what was left out.
 
-use super::checkpoint::{Checkpoint, Positions};
+use super::checkpoint::{Checkpoint, LogPosition, Positions};
 use super::matcher::Place;
 use super::registry::SavedSearches;
 use super::search::SavedSearch;
@@ -13,6 +13,10 @@ use meridian_model::Seq;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// Time between tries to read events whose server does not answer.
+const RETRY: Duration = Duration::from_millis(250);
 
 /// A saved search from before the start, and the positions of collections at its creation, if its record has them.
 pub(super) type Recovered = (Arc<SavedSearch>, Option<Positions>);
@@ -29,7 +33,7 @@ pub(super) struct CatchUp {
 }
 
 impl SavedSearches {
-    /// Records what these saved searches have missed. Must run before any write.
+    /// Records what these saved searches have missed, up to positions that the queue's events follow or overlap.
     ///
     /// # Errors
     /// Those of [`meridian_backend::Backend::list`].
@@ -40,9 +44,10 @@ impl SavedSearches {
         }
         for (tenant, searches) in hearing {
             for collection in self.backend.list(tenant)? {
-                // The queue already receives events, but there are no writers yet, so this position separates the two
-                // without a gap.
+                // The queue already receives events. So there is no gap; events of both are left out of the queue.
                 let (upto, made) = (collection.position(), collection.created());
+                let at = LogPosition { made, position: upto.clone() };
+                self.opened_at.lock().entry(tenant.clone()).or_default().insert(collection.name().to_owned(), at);
                 let from = |(search, since): &&Recovered| {
                     let from = checkpoint.from(&search.id, tenant, since.as_ref(), collection.name(), made, &upto);
                     (from != upto).then_some((search.number, from))
@@ -57,12 +62,19 @@ impl SavedSearches {
         Ok(())
     }
 
+    /// Whether a write was there when these saved searches were opened.
+    pub(super) fn was_opened_after(&self, place: Place<'_>, made: i64, partition: usize, position: u64) -> bool {
+        let opened_at = self.opened_at.lock();
+        let at = opened_at.get(place.tenant).and_then(|places| places.get(&**place.collection));
+        at.is_some_and(|at| at.made == made && position <= at.position.at(partition))
+    }
+
     /// Processes missed events. Returns `false` if it was stopped: the next start then repeats it.
     pub(super) fn catch_up(&self) -> bool {
         // Taken out: after a panic the rest is not repeated, and `report_unknown` reports that.
         let all = std::mem::take(&mut *self.missed.lock());
         for missed in all {
-            match self.process_missed(&missed) {
+            match self.process_patiently(&missed) {
                 Ok(true) => {}
                 Ok(false) => return false,
                 Err(e) => {
@@ -80,7 +92,23 @@ impl SavedSearches {
         true
     }
 
-    fn process_missed(&self, missed: &CatchUp) -> Result<bool, StoreError> {
+    /// Processes missed events, once the server that has them answers.
+    fn process_patiently(&self, missed: &CatchUp) -> Result<bool, StoreError> {
+        let mut done = BTreeMap::new();
+        loop {
+            match self.process_missed(missed, &mut done) {
+                Err(StoreError::Busy(_) | StoreError::Unknown(_)) if self.event_queue.is_stopped() => return Ok(false),
+                Err(StoreError::Busy(why) | StoreError::Unknown(why)) => {
+                    tracing::debug!(why, "missed events of saved searches cannot be read now: trying again");
+                    self.clock.sleep(RETRY);
+                }
+                ended => return ended,
+            }
+        }
+    }
+
+    /// `done`: the last event of each partition that an earlier try has processed.
+    fn process_missed(&self, missed: &CatchUp, done: &mut BTreeMap<usize, Seq>) -> Result<bool, StoreError> {
         let (name, most) = (missed.collection.name(), self.settings.catch_up);
         let collection: Arc<str> = name.into();
         // One pass for all saved searches, from the earliest position of any; `wants` excludes what each has seen.
@@ -106,11 +134,14 @@ impl SavedSearches {
             }
             // Each read is of one partition.
             let partition = seqs.first().map_or(0, |seq| usize::from(layout.partition(*seq)));
+            let before = done.get(&partition).copied();
             let wants = |search: &SavedSearch, seq: Seq| {
-                missed.from.get(&search.number).is_some_and(|from| seq.position() > from.at(partition))
+                let is_new = before.is_none_or(|before| seq > before);
+                is_new && missed.from.get(&search.number).is_some_and(|from| seq.position() > from.at(partition))
             };
             let place = Place { tenant: &missed.tenant, collection: &collection };
             self.process(place, partition, &batch, &seqs, &wants);
+            done.extend(seqs.last().map(|last| (partition, before.map_or(*last, |before| before.max(*last)))));
         }
         Ok(true)
     }

@@ -35,8 +35,8 @@ pub(super) type Positions = BTreeMap<String, LogPosition>;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct LogPosition {
     /// When the collection was created, in microseconds since 1970. Another of the same name has its own log.
-    made: i64,
-    position: meridian_model::Positions,
+    pub(super) made: i64,
+    pub(super) position: meridian_model::Positions,
 }
 
 /// A position of each partition of which packets wait.
@@ -70,6 +70,18 @@ impl Checkpoint {
         self.tenants.retain(|name, _| name == tenant);
         self.waiting.retain(|id, _| ids.contains(id));
         self
+    }
+
+    /// Reads the record, if there is one, and returns its bytes too.
+    ///
+    /// # Errors
+    /// [`StoreError::Invalid`] if it does not read.
+    pub(super) fn read(bytes: Option<Vec<u8>>) -> Result<(Checkpoint, Vec<u8>), StoreError> {
+        let Some(bytes) = bytes else { return Ok(Default::default()) };
+        match serde_json::from_slice(&bytes) {
+            Ok(checkpoint) => Ok((checkpoint, bytes)),
+            Err(e) => Err(Invalid::new(format!("it does not read: {e}")).into()),
+        }
     }
 
     /// The positions of a tenant's collections.
@@ -189,6 +201,12 @@ impl Progress {
         }
     }
 
+    /// Whether the catch-up is done, and no last write was made.
+    #[cfg(test)]
+    pub(super) fn is_caught_up(&self) -> bool {
+        self.caught_up.load(Ordering::Acquire)
+    }
+
     /// Records that the catch-up is done.
     pub(super) fn set_caught_up(&self) {
         // From here on the packets of the catch-up are in `unread`, which has the same events.
@@ -198,11 +216,11 @@ impl Progress {
 }
 
 impl SavedSearches {
-    /// Reads the record and continues from it.
-    pub(super) fn read_checkpoint(&self) -> Result<Checkpoint, StoreError> {
-        let Some(bytes) = self.records.get(RECORD)? else { return Ok(Checkpoint::default()) };
-        let checkpoint: Checkpoint =
-            serde_json::from_slice(&bytes).map_err(|e| Invalid::new(format!("it does not read: {e}")))?;
+    /// Continues from the record, of which these are the bytes.
+    ///
+    /// # Errors
+    /// Those of [`Backend::list`].
+    pub(super) fn resume_at(&self, checkpoint: &Checkpoint, bytes: Vec<u8>) -> Result<(), StoreError> {
         let of_default = (DEFAULT_TENANT, &checkpoint.collections);
         let of_others = checkpoint.tenants.iter().map(|(tenant, places)| (tenant.as_str(), places));
         for (tenant, places) in std::iter::once(of_default).chain(of_others) {
@@ -217,7 +235,7 @@ impl SavedSearches {
         }
         self.progress.state.lock().waited.clone_from(&checkpoint.waiting);
         *self.progress.written.lock() = bytes;
-        Ok(checkpoint)
+        Ok(())
     }
 
     /// Marks all existing events of a tenant as processed.

@@ -1,6 +1,5 @@
-//! Saved searches that other servers of a cluster create and delete: all share the records.
-//!
-//! Each server matches all of them, for its own readers. What another server creates is matched here from when it is heard of.
+//! Saved searches whose records other servers of a cluster change: those of a tenant are deleted where the tenant is, and an owner moves its
+//! own into the bucket. What another server adds is matched here from when it is heard of.
 
 use super::poll::{self, SEEN};
 use super::recovery::is_id;

@@ -6,13 +6,16 @@
 //! and calls of tenants are taken in turn (`turns.rs`).
 //!
 //! A checkpoint records up to where events were processed (`checkpoint.rs`); a start catches up from there
-//! (`catch_up.rs`). Start reading at the registry of saved searches, `registry.rs`. The crate is built on the
-//! questions and packets of `federation`, which does not depend on it.
+//! (`catch_up.rs`). In a cluster one gateway runs all of them (`assigned.rs`), and its records know which (`claim.rs`).
+//! Start reading at the registry of saved searches, `registry.rs`. The crate is built on the questions and packets of
+//! `federation`, which does not depend on it.
 
+mod assigned;
 mod backup;
 mod catch_up;
 mod changes;
 mod checkpoint;
+mod claim;
 mod clean_state;
 mod dead_letters;
 mod definition;
@@ -24,6 +27,7 @@ mod grid;
 mod index;
 mod ledgers;
 mod matcher;
+mod opening;
 mod places;
 mod poll;
 mod recovery;
@@ -38,6 +42,7 @@ mod webhook;
 #[cfg(test)]
 mod tests;
 
+pub use assigned::{Assigned, Holds, Parts};
 pub use backup::BackupParts;
 pub use definition::{Definition, Webhook};
 pub use figures::SavedFigures;

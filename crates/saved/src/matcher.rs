@@ -67,6 +67,10 @@ pub(super) fn listen(event_queue: &EventQueue, saved: &Weak<SavedSearches>) {
         // Writes before the creation of a saved search do not match it.
         let place = Place { tenant: &written.tenant, collection: &written.collection };
         let partition = written.partition();
+        // The catch-up had it.
+        if saved.was_opened_after(place, written.made, partition, written.first.position()) {
+            continue;
+        }
         saved.process(place, partition, &written.batch, &written.seqs(), &|search, _| {
             number > search.since && search.definition.covers(&written.collection)
         });

@@ -90,7 +90,7 @@ pub(super) async fn run(saved: Arc<SavedSearches>) {
             let Some(search) = saved.get(&id) else { continue };
             let Some(pause) = search.definition.poll else { continue };
             saved.polls_due.add(Instant::now() + pause, &search);
-            if !suspended(&saved.ledgers, &search.definition.tenant) {
+            if (saved.holds)() && !suspended(&saved.ledgers, &search.definition.tenant) {
                 break search;
             }
         };

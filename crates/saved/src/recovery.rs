@@ -1,29 +1,33 @@
 //! Recovers saved searches from the data folder at a start.
 
 use super::catch_up::Recovered;
-use super::checkpoint::{self, Positions};
+use super::checkpoint::{self, Checkpoint, Positions};
 use super::clean_state::{self, CleanState, SearchState};
 use super::definition::Definition;
+use super::opening::Stored;
 use super::poll::{self, SEEN, seen_of};
-use super::registry::{RECORDS, SavedSearches};
+use super::registry::SavedSearches;
 use super::search::{SavedSearch, Seen};
 use meridian_admission::identity::DEFAULT_TENANT;
 use meridian_backend::StoreError;
-use meridian_model::Invalid;
 use meridian_model::policy::access::Pattern;
+use meridian_model::{Invalid, RecordChange};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+/// How often the clean state is changed while others change the records.
+const TURNS: usize = 16;
+
 impl SavedSearches {
     /// Recovers all saved searches and records what to catch up on.
-    pub(super) fn read_all(&self) {
+    ///
+    /// # Errors
+    /// Those of the backend: what was missed is not known.
+    pub(super) fn read_all(&self, stored: &Stored<'_>) -> Result<(), StoreError> {
         let damaged = |name: &str, why: String| self.note_damage(name, why);
-        let names = self.records.names().unwrap_or_else(|e| {
-            damaged(RECORDS, e.to_string());
-            Vec::new()
-        });
-        let mut kept = self.read_clean_state().unwrap_or_else(|e| {
+        let Stored { names, get } = stored;
+        let mut kept = get(clean_state::RECORD).and_then(read_clean_state).unwrap_or_else(|e| {
             damaged(clean_state::RECORD, e.to_string());
             None
         });
@@ -33,7 +37,7 @@ impl SavedSearches {
         let uncopied = names.iter().filter(|name| is_id(name) && copied.binary_search(name).is_err());
         self.registry.lock().uncopied = uncopied.cloned().collect();
         for id in names.iter().filter(|name| is_id(name)) {
-            match self.read(id, kept.as_mut().and_then(|kept| kept.searches.remove(id))) {
+            match self.read(id, get, kept.as_mut().and_then(|kept| kept.searches.remove(id))) {
                 Ok((search, since)) => {
                     let search = self.enter(search);
                     if let Some(pause) = search.definition.poll {
@@ -52,7 +56,7 @@ impl SavedSearches {
             self.fences.lock().restore(&tenant, objects);
         }
         // After all are in the registry: what was missed is reported to every one of them.
-        self.resume(&all, was_kept);
+        self.resume(get(checkpoint::RECORD), &all, was_kept)?;
         // A poll may have written its record after its saved search was deleted.
         let without_owner = |name: &&String| {
             name.strip_suffix(SEEN).is_some_and(|id| names.binary_search_by(|n| n.as_str().cmp(id)).is_err())
@@ -62,10 +66,11 @@ impl SavedSearches {
                 tracing::warn!(error = %e, "an unused record could not be removed");
             }
         }
+        Ok(())
     }
 
     /// Reports an unreadable record.
-    fn note_damage(&self, name: &str, why: String) {
+    pub(super) fn note_damage(&self, name: &str, why: String) {
         tracing::error!(record = name, why, "a record of saved searches cannot be read: it is skipped");
         self.registry.lock().damaged.entry(name.to_owned()).or_insert(why);
     }
@@ -83,54 +88,58 @@ impl SavedSearches {
     }
 
     /// Determines the events to catch up on, and removes the clean state.
-    fn resume(&self, all: &[Recovered], was_kept: bool) {
-        let checkpoint = self.read_checkpoint().map_err(|e| {
+    fn resume(
+        &self,
+        checkpoint: Result<Option<Vec<u8>>, StoreError>,
+        all: &[Recovered],
+        was_kept: bool,
+    ) -> Result<(), StoreError> {
+        let checkpoint = checkpoint.and_then(Checkpoint::read).map_err(|e| {
             let why = e.to_string();
             tracing::error!(record = checkpoint::RECORD, why, "the checkpoint of saved searches cannot be read");
             self.report_unknown(&why);
             self.registry.lock().damaged.insert(checkpoint::RECORD.to_owned(), why);
         });
         match checkpoint {
-            Ok(checkpoint) => {
+            Ok((checkpoint, bytes)) => {
+                self.resume_at(&checkpoint, bytes)?;
                 if checkpoint.kept && !was_kept {
                     let why = "it is missing: the packets, dead letters and object positions of a clean stop are lost";
                     self.note_damage(clean_state::RECORD, why.to_owned());
                 }
-                if let Err(error) = self.note_missed(all, &checkpoint) {
-                    tracing::error!(%error, "what saved searches have missed cannot be determined");
-                    self.report_unknown(&error.to_string());
-                }
+                self.note_missed(all, &checkpoint)?;
             }
             // Without a checkpoint the whole history would count as missed.
             Err(()) => {
                 let tenants: BTreeSet<&Arc<str>> = all.iter().map(|(search, _)| &search.definition.tenant).collect();
-                if let Err(error) = tenants.into_iter().try_for_each(|tenant| self.mark_all_processed(tenant)) {
-                    tracing::error!(%error, "the collections of saved searches cannot be asked for");
-                }
+                tenants.into_iter().try_for_each(|tenant| self.mark_all_processed(tenant))?;
             }
         }
         all.iter().for_each(|(search, _)| self.progress.unread(search));
         if !was_kept {
-            return;
+            return Ok(());
         }
         // The order matters: after a crash between the two, the clean state is read again.
         let gone = self.write_waiting().and_then(|()| self.records.remove(clean_state::RECORD));
         if let Err(e) = gone {
+            // Packets of old numbers must not come again after those of new ones.
+            if self.is_claimed() {
+                return Err(e);
+            }
             tracing::error!(error = %e, "the clean state of saved searches could not be removed: after a crash its packets are sent again");
         }
-    }
-
-    /// The state kept over a clean stop.
-    fn read_clean_state(&self) -> Result<Option<CleanState>, StoreError> {
-        let Some(bytes) = self.records.get(clean_state::RECORD)? else { return Ok(None) };
-        let kept = serde_json::from_slice(&bytes);
-        kept.map(Some).map_err(|e| Invalid::new(format!("it does not read: {e}")).into())
+        Ok(())
     }
 
     /// A saved search, and the positions of collections at its creation.
-    pub(super) fn read(&self, id: &str, kept: Option<SearchState>) -> Result<(SavedSearch, Option<Positions>), String> {
-        let bytes = self.records.get(id).map_err(|e| e.to_string())?.ok_or("it is gone")?;
-        let seen = self.records.get(&seen_of(id)).map_err(|e| e.to_string())?.unwrap_or_default();
+    fn read(
+        &self,
+        id: &str,
+        get: impl Fn(&str) -> Result<Option<Vec<u8>>, StoreError>,
+        kept: Option<SearchState>,
+    ) -> Result<(SavedSearch, Option<Positions>), String> {
+        let bytes = get(id).map_err(|e| e.to_string())?.ok_or("it is gone")?;
+        let seen = get(&seen_of(id)).map_err(|e| e.to_string())?.unwrap_or_default();
         self.read_from(id, &bytes, &seen, kept)
     }
 
@@ -158,8 +167,7 @@ impl SavedSearches {
         definition.tenant = tenant.into();
         definition.collections = collections;
         // After a crash numbers continue above all assigned before.
-        let kept =
-            kept.unwrap_or_else(|| SearchState { first: self.clock.now().max(0) as u64, ..SearchState::default() });
+        let kept = kept.unwrap_or_else(|| SearchState { first: self.first_number(), ..SearchState::default() });
         let search = self.search(id.to_owned(), created, definition, kept);
         search.polled.lock().seen = Seen::of(seen);
         Ok((search, since))
@@ -167,12 +175,21 @@ impl SavedSearches {
 
     /// Removes a tenant's deleted saved searches from the state of a clean stop, which exists while saved searches do not run.
     pub(super) fn forget_kept(&self, tenant: &str, deleted: &BTreeSet<String>) -> Result<(), StoreError> {
-        // One that cannot be read is left for the next start, which reports it.
-        let Ok(Some(mut kept)) = self.read_clean_state() else { return Ok(()) };
-        kept.searches.retain(|id, _| !deleted.contains(id));
-        kept.objects_of.remove(tenant);
-        let bytes = serde_json::to_vec(&kept).map_err(|e| Invalid::new(e.to_string()))?;
-        self.records.put(clean_state::RECORD, &bytes)
+        for _ in 0..TURNS {
+            let version = self.records.since(0)?.map_or(0, |news| news.version);
+            // One that cannot be read is left for the next start, which reports it.
+            let Ok(Some(mut kept)) = self.records.get(clean_state::RECORD).and_then(read_clean_state) else {
+                return Ok(());
+            };
+            kept.searches.retain(|id, _| !deleted.contains(id));
+            kept.objects_of.remove(tenant);
+            let bytes = serde_json::to_vec(&kept).map_err(|e| Invalid::new(e.to_string()))?;
+            // Only if nothing was changed meanwhile: a process that begins to run saved searches takes the state.
+            if self.records.commit(version, &[RecordChange::put(clean_state::RECORD, bytes)])?.is_some() {
+                return Ok(());
+            }
+        }
+        Err(StoreError::Busy("the records of saved searches change too fast: try again".to_owned()))
     }
 
     /// Ids of the saved searches of a tenant: those of the registry, and those of records that are not in use, because
@@ -188,6 +205,12 @@ impl SavedSearches {
         ids.extend(entries.map(|(id, _)| id.clone()));
         Ok(ids)
     }
+}
+
+/// The state kept over a clean stop.
+fn read_clean_state(bytes: Option<Vec<u8>>) -> Result<Option<CleanState>, StoreError> {
+    let kept = bytes.map(|bytes| serde_json::from_slice(&bytes)).transpose();
+    kept.map_err(|e| Invalid::new(format!("it does not read: {e}")).into())
 }
 
 /// Takes the tenant out of a record; records from before there were others have none. `None` where it is not a name.

@@ -1,8 +1,9 @@
-//! All saved searches of a server. Their creation and deletion are in `changes.rs`, their recovery from disk in
-//! `recovery.rs`.
+//! All saved searches of a server. Their opening is in `opening.rs`, their recovery from disk in `recovery.rs`, their
+//! creation and deletion in `changes.rs`.
 
+use super::assigned::Holds;
 use super::catch_up::CatchUp;
-use super::checkpoint::{self, Progress};
+use super::checkpoint::{self, Positions, Progress};
 use super::clean_state::{self, CleanState, SearchState};
 use super::dead_letters::WebhookState;
 use super::definition::Definition;
@@ -53,11 +54,13 @@ pub struct SavedSearches {
     pub(super) event_queue: Arc<EventQueue>,
     /// Saved searches that receive events, by tenant.
     pub(super) match_indexes: RwLock<HashMap<Arc<str>, MatchIndex>>,
-    common: Arc<Common>,
+    pub(super) common: Arc<Common>,
     pub(super) fences: Mutex<TenantFences>,
     pub(super) retention: PacketRetention,
     /// The position up to which events were processed.
     pub(super) progress: Progress,
+    /// By tenant, the positions of collections at the opening: the catch-up has the events up to them, and the queue those after them.
+    pub(super) opened_at: Mutex<HashMap<Arc<str>, Positions>>,
     /// Events to catch up on.
     pub(super) missed: Mutex<Vec<CatchUp>>,
     pub(super) webhooks: Arc<WebhookClient>,
@@ -65,6 +68,10 @@ pub struct SavedSearches {
     pub(super) registry: Mutex<Registry>,
     /// The version of the records up to which others' changes are taken up.
     pub(super) followed: Mutex<u64>,
+    /// Where the numbers of packets begin that no clean stop has kept; `None`: at the time.
+    pub(super) first: Option<u64>,
+    /// Whether the saved searches are still this process's.
+    pub(super) holds: Holds,
     /// Matches of events with saved searches.
     pub(super) matches: AtomicU64,
     /// Events left out of the catch-up because there were too many.
@@ -89,7 +96,7 @@ pub(super) struct Registry {
 }
 
 impl Registry {
-    fn new(max: usize) -> Registry {
+    pub(super) fn new(max: usize) -> Registry {
         Registry {
             all: BTreeMap::new(),
             counts: Pool::new(max),
@@ -117,58 +124,6 @@ pub(super) struct Entry {
 }
 
 impl SavedSearches {
-    /// Opens the saved searches of the data folder. Unreadable records are logged, listed and left as they are. Events
-    /// are queued from now on, but matching and sending begin with [`SavedSearches::run`]. Opens none unless
-    /// [`super::SavedSettings::enabled`].
-    pub fn open(
-        searches: Arc<Searches>,
-        backend: Arc<dyn Backend>,
-        ledgers: Ledgers,
-        background: Arc<dyn Background>,
-        settings: SavedSettings,
-        clock: Arc<dyn Clock>,
-        random: Arc<dyn Random>,
-    ) -> Arc<SavedSearches> {
-        let event_queue = Arc::new(EventQueue::new(settings.queue_bytes));
-        let webhooks = WebhookClient::new(
-            settings.webhook.clone(),
-            clock.clone(),
-            random.clone(),
-            ledgers.clone(),
-            searches.tracer().clone(),
-        );
-        let saved = Arc::new(SavedSearches {
-            records: backend.records(RECORDS),
-            backend: backend.clone(),
-            ledgers,
-            background,
-            match_indexes: RwLock::default(),
-            common: Arc::default(),
-            fences: Mutex::new(TenantFences::new(settings.objects_max)),
-            retention: PacketRetention::new(settings.buffer_bytes_total),
-            progress: Progress::default(),
-            missed: Mutex::default(),
-            webhooks: Arc::new(webhooks),
-            polls_due: PollSchedule::new(settings.polls_at_once),
-            registry: Mutex::new(Registry::new(settings.max)),
-            followed: Mutex::default(),
-            matches: AtomicU64::new(0),
-            left_out: AtomicU64::new(0),
-            polls: AtomicU64::new(0),
-            searches,
-            clock,
-            random,
-            settings,
-            event_queue,
-        });
-        if saved.settings.enabled {
-            // Subscribed before anything is read: between the checkpoint and the queue no event may be missed.
-            backend.subscribe(saved.event_queue.clone());
-            saved.read_all();
-        }
-        saved
-    }
-
     pub(super) fn search(&self, id: String, created: i64, definition: Definition, kept: SearchState) -> SavedSearch {
         let settings = &self.settings;
         let budget = self.retention.budget(&definition.tenant);
@@ -279,6 +234,12 @@ impl SavedSearches {
             }
             entry.search.outbox.close();
         }
+    }
+
+    /// Ends readers, and takes no more events: the saved searches are another process's. Nothing is written.
+    pub(super) fn abandon(&self) {
+        self.close();
+        self.event_queue.stop();
     }
 
     /// Processes the remaining events and writes the clean state. Blocks.

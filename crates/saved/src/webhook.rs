@@ -3,6 +3,7 @@
 //! A webhook reads the packets of its saved search like any reader, one at a time. It proceeds when a packet is
 //! accepted (any 2xx) or given up. Unsent packets wait in the outbox and may be evicted there.
 
+use super::assigned::Holds;
 use super::dead_letters::{DeadLetter, DeadLetters};
 use super::definition::Webhook;
 use super::ledgers::{Ledgers, suspended};
@@ -23,6 +24,8 @@ use tokio::time::{Duration, Instant};
 
 /// How often a webhook of a suspended tenant checks whether it still is.
 const SUSPENDED_CHECK: Duration = Duration::from_secs(5);
+/// How often it is looked whether the saved searches are this process's still.
+const HELD_CHECK: Duration = Duration::from_millis(100);
 /// Max backoff between two calls for one packet.
 const PAUSE_MAX: Duration = Duration::from_secs(3_600);
 
@@ -51,6 +54,7 @@ pub(crate) struct WebhookClient {
     clock: Arc<dyn Clock>,
     random: Arc<dyn Random>,
     ledgers: Ledgers,
+    holds: Holds,
     /// Packets given up, of all saved searches.
     pub(crate) letters: DeadLetters,
     /// Packets sent, failed calls, packets given up.
@@ -66,6 +70,7 @@ impl WebhookClient {
         clock: Arc<dyn Clock>,
         random: Arc<dyn Random>,
         ledgers: Ledgers,
+        holds: Holds,
         tracer: Tracer,
     ) -> WebhookClient {
         WebhookClient {
@@ -77,6 +82,7 @@ impl WebhookClient {
             clock,
             random,
             ledgers,
+            holds,
             sent: AtomicU64::new(0),
             failed: AtomicU64::new(0),
             dead: AtomicU64::new(0),
@@ -117,6 +123,10 @@ impl WebhookClient {
                 tokio::time::sleep(SUSPENDED_CHECK).await;
                 // The time of the suspension is not the webhook's: its packets get the full time again.
                 (begun, tries) = (Instant::now(), 0);
+            }
+            // Another process sends them by now. A call that begins just before is the only one that may come late.
+            while !(self.holds)() {
+                tokio::time::sleep(HELD_CHECK).await;
             }
             let outcome = match self.places.take(&search.definition.tenant).await {
                 // The place is released before the backoff: a dead webhook holds none while it waits.
@@ -202,6 +212,7 @@ mod tests {
             clock,
             random,
             Arc::new(|tenant: &str| Some(Arc::new(Ledger::new(tenant)))),
+            Arc::new(|| true),
             Tracer::default(),
         );
         for tries in 1..100 {

@@ -6,7 +6,8 @@ use axum::response::Response;
 use std::future::Future;
 use std::pin::Pin;
 
-type ResponseFuture = Pin<Box<dyn Future<Output = Response> + Send>>;
+/// A response that is being made.
+pub type ResponseFuture = Pin<Box<dyn Future<Output = Response> + Send>>;
 
 /// The handler of a route.
 pub enum Handler {

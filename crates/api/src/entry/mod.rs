@@ -6,7 +6,7 @@
 //! 4. Its caller is identified, and checked against the access that the row needs (`caller.rs`).
 //! 5. The quotas of its tenant are checked (`quota.rs`).
 //! 6. It is admitted: it gets a permit to run, as the class of its row specifies.
-//! 7. The row's handler responds. An administrative act is recorded before and after (`audit`).
+//! 7. The row's handler responds, or another gateway of the cluster (`relay`). An administrative act is recorded before and after (`audit`).
 //!
 //! No request bypasses these steps. The near query, which is worth a shorter path, has a handler that is not boxed.
 
@@ -29,6 +29,7 @@ pub use caller::CHALLENGE;
 pub use caller::may_write;
 pub use forwarded::{Client, client, is_forwarded};
 pub use handler::Handler;
+use handler::ResponseFuture;
 pub use lease::Lease;
 pub use path::{Path, Segments, decoded};
 pub use revocation::void;
@@ -40,6 +41,7 @@ use crate::overload;
 use crate::places;
 use crate::problem::{Kind, Problem, Result};
 use crate::quota;
+use crate::relay::{self, Relayed};
 use crate::request;
 use crate::routes::ROUTES;
 use crate::scope::Scope;
@@ -86,7 +88,7 @@ pub trait Incoming: HttpBody<Data = Bytes, Error: Into<axum::BoxError>> + Send +
 impl<B: HttpBody<Data = Bytes, Error: Into<axum::BoxError>> + Send + 'static> Incoming for B {}
 
 /// Where a request came from, and when.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Arrival {
     /// The other end of its connection.
     pub peer: Peer,
@@ -96,6 +98,8 @@ pub struct Arrival {
     pub secure: bool,
     /// When its head had been read.
     pub at: Instant,
+    /// What another gateway says that has passed it on.
+    pub relayed: Option<Relayed>,
 }
 
 /// A connection, as its requests see it.
@@ -202,9 +206,20 @@ impl Entry {
     /// Where a request came from. Without proxies in the settings, nothing of its head is read for this.
     fn arrival(&self, connection: Connection, at: Instant, headers: &HeaderMap) -> Result<Arrival> {
         let Connection { peer, secure } = connection;
-        let Peer::Address(address) = peer else { return Ok(Arrival { peer, client: None, secure, at }) };
+        let Peer::Address(address) = peer else {
+            return Ok(Arrival { peer, client: None, secure, at, relayed: None });
+        };
+        let gateways = self.state.config.gateways.as_ref();
+        if let Some((gateways, header)) = gateways.zip(headers.get(&relay::HEADER)) {
+            let relayed = gateways.read(header.as_bytes()).ok_or_else(|| {
+                let detail = "the request was passed on to another process, which has ended: try again";
+                Problem::new(Kind::Overloaded, detail).retry_after(Duration::from_secs(1))
+            })?;
+            let (client, secure) = (Some(relayed.client), relayed.is_secure());
+            return Ok(Arrival { peer, client, secure, at, relayed: Some(relayed) });
+        }
         let client = client(Client { address, secure }, &self.state.config.proxies, headers)?;
-        Ok(Arrival { peer, client: Some(client.address), secure: client.secure, at })
+        Ok(Arrival { peer, client: Some(client.address), secure: client.secure, at, relayed: None })
     }
 
     /// Steps 2 to 7. Rare futures are boxed, since the future of every request has room for everything that it may
@@ -227,7 +242,10 @@ impl Entry {
                 return Box::pin(refuse(response, request)).await;
             }
         };
-        let place = match quota::enter(&self.state, row.route, &caller) {
+        let is_relayed = arrival.relayed.is_some();
+        // The gateway that passed it on has counted it.
+        let entered = if is_relayed { Ok(None) } else { quota::enter(&self.state, row.route, &caller) };
+        let place = match entered {
             Ok(place) => place,
             Err(problem) => return Box::pin(refuse(problem.into_response(), request)).await,
         };
@@ -278,6 +296,7 @@ impl Entry {
             Handler::Boxed(handler) => {
                 let from = (arrival.client, observation.id());
                 let act = audit::act_of(row.route, &caller, from, (request.uri().path(), &segments));
+                let elsewhere = relay::elsewhere(&self.state, row.route, &segments, is_relayed);
                 let (segments, lease) = (Segments::of(&segments), Lease::new(gate.clone(), account, permit));
                 let (head, body) = request.into_parts();
                 let (body, rest) = unread::lend(&head.headers, Body::new(body));
@@ -294,7 +313,10 @@ impl Entry {
                         .map_or(0, |body| body.bytes_max)
                         .min(self.state.config.body_bytes_max),
                 });
-                let handled = handler(request, self.state.clone());
+                let handled: ResponseFuture = match elsewhere {
+                    None => handler(request, self.state.clone()),
+                    Some(of) => Box::pin(relay::answer(self.state.clone(), request, of)),
+                };
                 let mut response = match act {
                     Some(act) => Box::pin(audit::recorded(self.state.clone(), act, handled)).await,
                     None => handled.await,
@@ -306,6 +328,9 @@ impl Entry {
                 }
                 if let Some(tracked) = &mut tracked {
                     tracked.set_head(&mut response);
+                }
+                if is_relayed {
+                    return response;
                 }
                 outgoing::charged(response, &caller, place, &self.state, tracked)
             }

@@ -22,6 +22,7 @@ use meridian_federation::{Asker, Refusal, Search};
 use meridian_model::policy::access::Role;
 use serde_json::Value;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// `POST /searches`: starts a search, or joins the same one that the same caller started a moment ago.
 pub async fn post(state: Scope, context: Context, body: Body) -> Result<Response> {
@@ -152,6 +153,7 @@ pub fn refused(refusal: Refusal, state: &AppState) -> Problem {
                 "the server's disk is full: nothing can be stored until there is space",
             )
         }
+        Refusal::Unavailable(why) => Problem::new(Kind::Overloaded, why).retry_after(Duration::from_secs(1)),
         Refusal::Failed(why) => Problem::internal(why),
     }
 }

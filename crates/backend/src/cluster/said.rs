@@ -23,6 +23,19 @@ pub struct Said {
     pub load: Option<ServerLoad>,
     /// What it needs of the quotas of tenants.
     pub needs: BTreeMap<String, Needs>,
+    /// Where other gateways reach it, if it is one.
+    pub gateway: Option<Reached>,
+}
+
+/// Where other gateways reach one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reached {
+    /// Its number, which is in the ids of its searches.
+    pub number: u64,
+    /// Its URL.
+    pub url: String,
+    /// By which it knows requests of other gateways: a secret among those who read the bucket.
+    pub key: String,
 }
 
 /// The work of a server. Sums count from its start.

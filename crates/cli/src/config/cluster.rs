@@ -80,6 +80,10 @@ pub struct Cluster {
     pub flight: String,
     /// Where gateways reach an owner; empty: where it answers.
     pub flight_advertise: String,
+    /// The URL by which other gateways reach a gateway; empty: made from the address that it listens on.
+    pub advertise: String,
+    /// File of authorities that gateways trust for each other, beside those of the system; empty: none.
+    pub advertise_ca: String,
     /// The name of this process; empty: a generated one.
     pub node: String,
     /// How long an owner's lease holds without being renewed.
@@ -105,6 +109,8 @@ impl Default for Cluster {
             bucket: String::new(),
             flight: "127.0.0.1:7118".to_owned(),
             flight_advertise: String::new(),
+            advertise: String::new(),
+            advertise_ca: String::new(),
             node: String::new(),
             lease: Duration::from_secs(3),
             staleness_max: Duration::from_secs(60),
@@ -195,6 +201,16 @@ pub(super) const SETTINGS: &[Setting] = &[
         "cluster.flight_advertise",
         "Host and port by which gateways reach an owner; empty: cluster.flight.",
         cluster.flight_advertise
+    ),
+    plain!(
+        "cluster.advertise",
+        "URL by which other gateways reach this one; empty: made from server.listen.",
+        cluster.advertise
+    ),
+    plain!(
+        "cluster.advertise_ca",
+        "File of authorities in PEM that this gateway trusts for other gateways, beside those of the system.",
+        cluster.advertise_ca
     ),
     plain!("cluster.node", "Name of this process among the owners; empty: made from its process id.", cluster.node),
     duration!(

@@ -51,6 +51,8 @@ pub struct Searches {
     pipeline: OnceCell<Arc<Pipeline>>,
     registry: Mutex<Registry>,
     tracer: Tracer,
+    /// The first half of all ids, if their gateway is to be known by them.
+    number: Option<u64>,
 }
 
 impl Settings {
@@ -106,6 +108,7 @@ impl Searches {
             pipeline,
             registry,
             tracer: Tracer::default(),
+            number: None,
         }
     }
 
@@ -118,6 +121,11 @@ impl Searches {
     /// Records searches, and what they send out.
     pub fn traced(self, tracer: Tracer) -> Searches {
         Searches { tracer, ..self }
+    }
+
+    /// Lets the ids of all searches begin with this number, by which others find the process that runs them.
+    pub fn numbered(self, number: Option<u64>) -> Searches {
+        Searches { number, ..self }
     }
 
     /// The span sink.
@@ -177,7 +185,8 @@ impl Searches {
         };
         let question = self.located(question, view, arrived).await?;
         self.ready_to_keep(&question, view).await?;
-        let id = format!("{:016x}{:016x}", self.random.next_u64(), self.random.next_u64());
+        let number = self.number.unwrap_or_else(|| self.random.next_u64());
+        let id = format!("{number:016x}{:016x}", self.random.next_u64());
         let tenant = &view.caller().tenant.clone();
         let (current, span) = self.trace();
         let search = Search::new(

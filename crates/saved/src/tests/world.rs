@@ -2,6 +2,7 @@
 
 use crate::SavedSearches;
 use crate::SavedSettings;
+use crate::{Assigned, Parts};
 use meridian_admission::Ledger;
 use meridian_admission::identity::Identity;
 use meridian_backend::{Embedded, View};
@@ -73,6 +74,13 @@ impl World {
 
     /// Starts a server.
     pub(super) fn open(&self) -> Arc<SavedSearches> {
+        let saved = self.assigned().current();
+        saved.run().unwrap();
+        saved
+    }
+
+    /// What a server has of saved searches.
+    pub(super) fn assigned(&self) -> Assigned {
         let (clock, random) = (self.seams.clock.clone(), self.seams.random.clone());
         let suspended = self.suspended.clone();
         let mut searches = Searches::new(
@@ -85,21 +93,19 @@ impl World {
         for provider in &self.providers {
             searches = searches.with(provider.clone());
         }
-        let saved = SavedSearches::open(
-            Arc::new(searches),
-            self.backend.clone(),
-            Arc::new(move |tenant: &str| {
+        Assigned::open(Parts {
+            searches: Arc::new(searches),
+            backend: self.backend.clone(),
+            ledgers: Arc::new(move |tenant: &str| {
                 let ledger = Ledger::new(tenant);
                 ledger.set_suspended(suspended.load(Ordering::Relaxed) && tenant == OTHER);
                 Some(Arc::new(ledger))
             }),
-            Arc::new(()),
-            self.saved.clone(),
+            background: Arc::new(()),
+            settings: self.saved.clone(),
             clock,
             random,
-        );
-        saved.run().unwrap();
-        saved
+        })
     }
 
     /// Writes an event of the default tenant: texts by field, a position.

@@ -55,6 +55,18 @@ impl Doors {
         let address = listener.local_addr().map_err(|e| Failure::Refused(format!("no local address: {e}")))?;
         Ok(Doors { certificates, listener, flight, monitors, address })
     }
+
+    /// The address of HTTP.
+    #[cfg(feature = "cluster")]
+    pub(super) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Whether clients use TLS.
+    #[cfg(feature = "cluster")]
+    pub(super) fn is_secure(&self) -> bool {
+        self.certificates.is_some()
+    }
 }
 
 /// Binds the address of Arrow Flight, if there is one.
@@ -96,6 +108,9 @@ pub(super) struct Membership {
     pub(super) peers: Arc<Peers>,
     /// What shows operators the whole cluster.
     pub(super) looker: Looker,
+    /// Of a gateway: what it needs to be one of several.
+    #[cfg(feature = "cluster")]
+    pub(super) joins: Option<super::cluster::Joins>,
 }
 
 /// Serves until `stop`. The caller closes the source.
@@ -124,9 +139,16 @@ pub(super) async fn serve(
         );
     }
     let (tracer, sender) = traces::start(&config.traces, seams)?;
+    #[cfg(feature = "cluster")]
+    let mut joins = None;
     let (peers, said, member) = match member {
         None => (None, Said::default(), None),
-        Some(Membership { role, node, peers, looker }) => {
+        Some(member) => {
+            let Membership { role, node, peers, looker, .. } = member;
+            #[cfg(feature = "cluster")]
+            {
+                joins = member.joins;
+            }
             let said = Said {
                 role: Some(role.to_owned()),
                 node: Some(node.clone()),
@@ -206,8 +228,11 @@ pub(super) async fn serve(
         following.spawn(followed);
     }
     #[cfg(feature = "cluster")]
+    let assignment =
+        joins.as_ref().map(|joins| super::cluster::Assignment::begin(joins, &state, seams, &mut following));
+    #[cfg(feature = "cluster")]
     if let Some(peers) = peers.clone() {
-        following.spawn(super::cluster::tell(peers, state.clone(), said));
+        following.spawn(super::cluster::tell(peers, state.clone(), said, joins));
     }
     #[cfg(not(feature = "cluster"))]
     let _ = said;
@@ -222,6 +247,10 @@ pub(super) async fn serve(
         sender.stop().await;
     }
     following.shutdown().await;
+    #[cfg(feature = "cluster")]
+    if let Some(assignment) = assignment {
+        assignment.leave().await;
+    }
     if let Some(peers) = peers {
         // The others have its parts at once, and otherwise some seconds later.
         let _ = tokio::task::spawn_blocking(move || peers.leave()).await;

@@ -168,6 +168,7 @@ impl Plan {
             set(&mut table, &["cluster", "tls", name], value);
         }
         set(&mut table, &["cluster", "tls", "allow_plain"], Value::Boolean(false));
+        set(&mut table, &["cluster", "advertise"], text(""));
         if base.get("store").is_none_or(|store| store.get("cache_bytes").is_none()) {
             // By default each takes a quarter of the machine's memory. Owners and scan servers share that.
             let sharers = 2 * self.nodes.count(Kind::Owner).max(1) as u64;

@@ -1,13 +1,16 @@
 //! `--role gateway`: the whole HTTP API, over the collections of the owner.
 
-use super::super::http::{self, Source};
-use super::{OWNER, Opened, blocking, membership};
+use super::super::http::{self, Doors, Source};
+use super::assignment::own_url;
+use super::{Joins, OWNER, Opened, blocking, membership};
 use crate::certificates::Certificates;
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::output::say;
 use crate::roles;
+use meridian_api::{Gateways, advertised};
 use meridian_remote::{OwnerAt, RemoteBackend, RemoteOptions};
+use meridian_store::seams::Seams;
 use meridian_store::{Bucket, ControlPlane, Terms};
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,7 +36,8 @@ pub(in super::super) async fn gateway(
     let Opened { doors, seams, bucket } = Opened::open(&mut config).await?;
     let records = ControlPlane::new(bucket.clone(), &seams, config.store.audit_bytes);
     let tls = certificates.as_ref().map(Certificates::tls);
-    let member = Some(membership("gateway", &config.cluster, &bucket, (&seams, tls)).await?);
+    let mut member = membership("gateway", &config.cluster, &bucket, (&seams, tls)).await?;
+    member.joins = Some(join(&mut config, &doors, &bucket, &seams)?);
     let (told, owner) = watch::channel(None);
     // Its tasks end with this function.
     let mut following = JoinSet::new();
@@ -53,10 +57,34 @@ pub(in super::super) async fn gateway(
     }
     let at = owner.borrow().as_ref().map(|owner| owner.address.clone()).unwrap_or_default();
     let place = format!("collections of the owner at {at}, bucket {}", config.cluster.bucket);
-    let source = Source { backend, place, folder: None, bucket: Some(config.cluster.bucket.clone()), member };
+    let source =
+        Source { backend, place, folder: None, bucket: Some(config.cluster.bucket.clone()), member: Some(member) };
     http::serve(doors, config, source, &seams, stop).await?;
     say("stopped");
     Ok(())
+}
+
+/// Prepares this gateway to be one of several.
+fn join(config: &mut Config, doors: &Doors, bucket: &Arc<dyn Bucket>, seams: &Seams) -> Result<Joins, Failure> {
+    let url = match config.cluster.advertise.trim_end_matches('/') {
+        "" => own_url(doors.address(), doors.is_secure())?,
+        url => url.to_owned(),
+    };
+    let wrong = |name: &str, why: String| Failure::Usage(format!("--config: {name}: {why}"));
+    config.server.hosts.push(advertised(&url).map_err(|why| wrong("cluster.advertise", why))?);
+    let authorities = match config.cluster.advertise_ca.as_str() {
+        "" => None,
+        file => Some(std::fs::read(file).map_err(|e| wrong("cluster.advertise_ca", format!("{file}: {e}")))?),
+    };
+    let mut key = [0; 16];
+    getrandom::fill(&mut key).map_err(|e| Failure::Refused(format!("no random numbers: {e}")))?;
+    let key = format!("{:032x}", u128::from_le_bytes(key));
+    let gateways = Gateways::new(seams.random.next_u64(), key, authorities.as_deref());
+    let gateways = Arc::new(gateways.map_err(|why| wrong("cluster.advertise_ca", why))?);
+    config.server.gateways = Some(gateways.clone());
+    // Only while they are assigned to this one.
+    config.server.saved.enabled = false;
+    Ok(Joins { bucket: bucket.clone(), lease: config.cluster.lease, url, gateways })
 }
 
 /// Waits until there is an owner that answers: the first one moves records into the bucket, and saved searches ask what they have missed.

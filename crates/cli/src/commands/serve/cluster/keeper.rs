@@ -1,11 +1,10 @@
 //! Taking turns at the lease, for as long as an owner runs.
 
-use super::{OWNER, blocking};
-use crate::config::Cluster;
+use super::blocking;
 use crate::failure::Failure;
 use meridian_remote::Owns;
 use meridian_store::seams::Seams;
-use meridian_store::{Bucket, Lease, Standing, Statement};
+use meridian_store::{Bucket, Lease, Standing, Statement, Term};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -14,7 +13,7 @@ use tokio::task::JoinSet;
 /// How long after a turn that failed the next one is tried.
 const RETRY: Duration = Duration::from_millis(250);
 
-/// Keeps the lease of a process that would be the owner. Dropping it stops the renewals.
+/// Keeps the lease of a process that would hold it. Dropping it stops the renewals.
 pub(super) struct Keeper {
     lease: Arc<Lease>,
     standing: watch::Receiver<Standing>,
@@ -22,13 +21,17 @@ pub(super) struct Keeper {
 }
 
 impl Keeper {
-    /// Begins to take turns. `address`: where gateways reach this process.
-    pub(super) fn start(cluster: &Cluster, bucket: &Arc<dyn Bucket>, address: &str, seams: &Seams) -> Keeper {
-        let node = match cluster.node.as_str() {
-            "" => format!("owner-{}", std::process::id()),
-            name => name.to_owned(),
-        };
-        let lease = Arc::new(Lease::new(bucket, OWNER, node, address, cluster.lease, seams));
+    /// Begins to take turns at the lease `name`. `node`: name of this process. `ttl`: how long the lease holds without renewal. `address`: where
+    /// others reach this process.
+    pub(super) fn start(
+        name: &str,
+        node: String,
+        ttl: Duration,
+        bucket: &Arc<dyn Bucket>,
+        address: &str,
+        seams: &Seams,
+    ) -> Keeper {
+        let lease = Arc::new(Lease::new(bucket, name, node, address, ttl, seams));
         let (told, standing) = watch::channel(Standing::Other(None, Duration::ZERO));
         let (taking, mut turns) = (lease.clone(), JoinSet::new());
         turns.spawn(async move {
@@ -68,11 +71,34 @@ impl Keeper {
                 other.clone_from(&term.node);
                 waits(&format!("{} at {}", term.node, term.address));
             }
-            // The sender lives as long as this.
-            if self.standing.changed().await.is_err() {
-                std::future::pending::<()>().await;
-            }
+            self.changed().await;
         }
+    }
+
+    /// Completes after the next turn.
+    pub(super) async fn changed(&mut self) {
+        // The sender lives as long as this.
+        if self.standing.changed().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// The newest term of another process, as of the last turn.
+    pub(super) fn other(&self) -> Option<Term> {
+        match &*self.standing.borrow() {
+            Standing::Other(term, _) => term.clone(),
+            Standing::Owner(_) => None,
+        }
+    }
+
+    /// The epoch in which this process holds the lease now.
+    pub(super) fn epoch(&self) -> Option<u64> {
+        self.lease.epoch()
+    }
+
+    /// The lease, to be given up once this is dropped.
+    pub(super) fn lease(&self) -> &Arc<Lease> {
+        &self.lease
     }
 
     /// The number of this process in the lease, while it holds it.

@@ -3,6 +3,7 @@
 //! They meet in the bucket alone. An owner's lease there names its address, which gateways look up. Servers that only read
 //! look for what the owner has flushed.
 
+mod assignment;
 mod gateway;
 mod keeper;
 mod log;
@@ -13,6 +14,7 @@ mod scan;
 mod tell;
 mod visit;
 
+pub(super) use assignment::Assignment;
 pub(super) use gateway::gateway;
 pub(crate) use log::open_log;
 pub(super) use owner::owner;
@@ -26,15 +28,29 @@ use crate::calls::calls;
 use crate::commands::cluster::means::Connects;
 use crate::config::{Cluster, Config};
 use crate::failure::Failure;
+use meridian_api::Gateways;
 use meridian_backend::cluster::Looker;
 use meridian_remote::RoleTls;
 use meridian_store::Bucket;
 use meridian_store::bucket::Peers;
 use meridian_store::seams::Seams;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Name of the lease of the process that writes.
 const OWNER: &str = "owner";
+/// Name of the lease of the gateway that runs the saved searches.
+const SAVED: &str = "saved";
+
+/// What a gateway needs to be one of several.
+pub(super) struct Joins {
+    bucket: Arc<dyn Bucket>,
+    /// How long the lease of the saved searches holds without renewal.
+    lease: Duration,
+    /// Where other gateways reach this one.
+    url: String,
+    gateways: Arc<Gateways>,
+}
 
 /// What a process begins with that answers clients.
 struct Opened {
@@ -82,7 +98,7 @@ async fn membership(
     let runtime = blocking("starting threads", calls).await??;
     let means = Arc::new(Connects { nats: Some(cluster.nats.clone()), tls, runtime });
     let looker = Looker::new(&cluster.bucket, bucket, seams, means);
-    Ok(Membership { role, node, peers: Arc::new(Peers::new(bucket.clone(), seams)), looker })
+    Ok(Membership { role, node, peers: Arc::new(Peers::new(bucket.clone(), seams)), looker, joins: None })
 }
 
 /// Runs what may block on a thread for it.

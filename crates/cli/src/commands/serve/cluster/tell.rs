@@ -1,12 +1,13 @@
-//! What a server that answers clients says to the others of its cluster: what it is and does, and what it needs of the quotas of tenants.
+//! What a server that answers clients says to the others of its cluster: what it is and does, what it needs of the quotas of tenants, and
+//! where gateways reach it.
 //!
-//! Quotas are divided by these needs, so it says them about once a second while a tenant has quotas. Otherwise it says every 15 s that it is
-//! there, for people: a store may bill each call.
+//! Quotas are divided by these needs, so it says them about once a second while a tenant has quotas. A gateway speaks as often always, since
+//! the others pass requests on to it. Otherwise it says every 15 s that it is there, for people: a store may bill each call.
 
-use super::blocking;
+use super::{Joins, blocking};
 use meridian_admission::Ledger;
-use meridian_api::AppState;
-use meridian_backend::cluster::{Caches, Said, ServerLoad};
+use meridian_api::{AppState, Gateway};
+use meridian_backend::cluster::{Caches, Reached, Said, ServerLoad};
 use meridian_model::policy::part::{Division, Needs};
 use meridian_store::StoreError;
 use meridian_store::bucket::{Peers, SERVER_HELD};
@@ -24,10 +25,14 @@ const REMOVES: u64 = 8 * SPEAKS;
 const TENANTS_MAX: usize = 256;
 
 /// Speaks for as long as it runs.
-pub(in super::super) async fn tell(peers: Arc<Peers>, state: AppState, who: Said) {
+pub(in super::super) async fn tell(peers: Arc<Peers>, state: AppState, who: Said, joins: Option<Joins>) {
+    let joins = Arc::new(joins);
     for number in 0.. {
-        let (peers, state, who) = (peers.clone(), state.clone(), who.clone());
-        let turn = move || turn(&peers, &state.registry.ledgers(), number, || Said { load: Some(load(&state)), ..who });
+        let (peers, state, who, joins) = (peers.clone(), state.clone(), who.clone(), joins.clone());
+        let turn = move || {
+            let who = || Said { load: Some(load(&state)), ..who };
+            turn(&peers, &state.registry.ledgers(), (number, joins.as_ref().as_ref()), who)
+        };
         match blocking("speaking to other servers", turn).await {
             Ok(Ok(())) => {}
             // The parts stay as they are.
@@ -62,10 +67,15 @@ fn load(state: &AppState) -> ServerLoad {
     }
 }
 
-/// One turn, of this number. With quotas it says what this server needs of them, and takes its parts.
-fn turn(peers: &Peers, ledgers: &[Arc<Ledger>], number: u64, who: impl FnOnce() -> Said) -> Result<(), StoreError> {
+/// One turn, of this number. With quotas it says what this server needs of them, and takes its parts. A gateway learns where the others are.
+fn turn(
+    peers: &Peers,
+    ledgers: &[Arc<Ledger>],
+    (number, joins): (u64, Option<&Joins>),
+    who: impl FnOnce() -> Said,
+) -> Result<(), StoreError> {
     let limited: Vec<&Arc<Ledger>> = ledgers.iter().filter(|ledger| ledger.is_limited()).collect();
-    if limited.is_empty() {
+    if limited.is_empty() && joins.is_none() {
         return match number {
             n if n % REMOVES == SPEAKS => peers.tell(&who().write()).map(drop),
             n if n % SPEAKS == 0 => peers.say(&who().write()),
@@ -74,8 +84,18 @@ fn turn(peers: &Peers, ledgers: &[Arc<Ledger>], number: u64, who: impl FnOnce() 
     }
     let needs = limited.iter().map(|ledger| (ledger.tenant().to_string(), ledger.needs()));
     let needs = needs.filter(|(_, needs)| !needs.is_empty()).take(TENANTS_MAX).collect();
-    let mine = Said { needs, ..who() };
+    let reached = |joins: &Joins| Reached {
+        number: joins.gateways.number(),
+        url: joins.url.clone(),
+        key: joins.gateways.key().to_owned(),
+    };
+    let mine = Said { needs, gateway: joins.map(reached), ..who() };
     let others: Vec<Said> = peers.tell(&mine.write())?.iter().map(|said| Said::read(said)).collect();
+    if let Some(joins) = joins {
+        let there = others.iter().filter_map(|said| said.gateway.clone());
+        let there = there.map(|other| (other.number, Gateway { url: other.url.into(), key: other.key.into() }));
+        joins.gateways.set_others(there.collect());
+    }
     let nothing = Needs::default();
     for ledger in limited {
         let of = |said: &'_ Said| -> Needs { said.needs.get(&**ledger.tenant()).unwrap_or(&nothing).clone() };
@@ -107,7 +127,7 @@ mod tests {
 
         fn turn(&self, used: u64) {
             self.1[0].charge(Quota::EventsPerSecond, used);
-            turn(&self.0, &self.1, 1, Said::default).unwrap();
+            turn(&self.0, &self.1, (1, None), Said::default).unwrap();
         }
 
         /// Its parts of the quotas of the tenants.
@@ -149,7 +169,7 @@ mod tests {
                 spoke.push(number);
                 Said { role: Some("gateway".to_owned()), ..Said::default() }
             };
-            turn(&one.0, &one.1, number, said).unwrap();
+            turn(&one.0, &one.1, (number, None), said).unwrap();
         }
         assert!(spoke.iter().copied().eq((0..2 * REMOVES).step_by(SPEAKS as usize)), "{spoke:?}");
         assert_eq!(memory.objects().len(), 2, "each has one object");

@@ -1,0 +1,244 @@
+//! The gateways of a cluster, as one of them knows them.
+
+use crate::guard::HostName;
+use reqwest::{Certificate, Client, Url};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+use tokio::sync::watch;
+use tokio::time::{Duration, Instant, timeout_at};
+
+/// Max time to connect to another gateway.
+const CONNECT: Duration = Duration::from_secs(2);
+/// Max pause within a response of another gateway: streams send something every 15 s.
+const SILENCE: Duration = Duration::from_secs(60);
+/// How long an unused connection to another gateway is kept: less than a server keeps it.
+const IDLE: Duration = Duration::from_secs(10);
+/// For how long a gateway that is not known may be heard of: each says every second that it is there.
+const HEARD: Duration = Duration::from_secs(2);
+
+/// Another gateway.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Gateway {
+    /// Its URL for other gateways, without a final slash.
+    pub url: Arc<str>,
+    /// What a request that is passed on to it must show.
+    pub key: Arc<str>,
+}
+
+/// Which gateway runs the saved searches.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Runs {
+    /// None that is known.
+    #[default]
+    Nobody,
+    /// This one.
+    Here,
+    /// The one of this number.
+    At(u64),
+}
+
+/// The other gateways, and which one runs the saved searches.
+#[derive(Debug)]
+pub struct Gateways {
+    /// The number of this one: random, and the first half of the ids of its searches.
+    number: u64,
+    /// What a request that is passed on to this one must show. Those who can read the bucket know it.
+    key: Box<str>,
+    others: watch::Sender<BTreeMap<u64, Gateway>>,
+    runs: watch::Sender<Runs>,
+    /// Whether this gateway stops: what it passes on then ends.
+    stopping: watch::Sender<bool>,
+    client: Client,
+}
+
+/// What a gateway says of a request that it passes on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Relayed {
+    /// The address of the client.
+    pub client: IpAddr,
+    /// Scheme and authority under which the client reached that gateway, without a final slash.
+    pub base: Arc<str>,
+}
+
+impl Gateways {
+    /// Those of a cluster, of which no other is known yet. `number` and `key`: random, for each start of a process. `authorities`: certificates
+    /// in PEM that are trusted beside those of the system.
+    ///
+    /// # Errors
+    /// A sentence, if there is no certificate in `authorities`, or no TLS.
+    pub fn new(number: u64, key: String, authorities: Option<&[u8]>) -> Result<Gateways, String> {
+        // The client takes the process's cryptography. A second call changes nothing, so its error says nothing.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let mut builder = Client::builder()
+            .connect_timeout(CONNECT)
+            .read_timeout(SILENCE)
+            .pool_idle_timeout(IDLE)
+            .redirect(reqwest::redirect::Policy::none())
+            .tcp_nodelay(true)
+            // Upgrades exist in HTTP/1.1 only, and bodies pass as they are.
+            .http1_only()
+            .no_gzip()
+            .no_proxy();
+        if let Some(pem) = authorities {
+            let authorities = Certificate::from_pem_bundle(pem).map_err(|e| format!("it is not PEM: {e}"))?;
+            if authorities.is_empty() {
+                return Err("it has no certificate: expected -----BEGIN CERTIFICATE-----".to_owned());
+            }
+            builder = builder.tls_certs_merge(authorities);
+        }
+        let client = builder.build().map_err(|e| format!("no HTTP client: {e}"))?;
+        let (others, runs, stopping) = (watch::Sender::default(), watch::Sender::default(), watch::Sender::default());
+        Ok(Gateways { number, key: key.into(), others, runs, stopping, client })
+    }
+
+    /// The number of this gateway.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// The key of this gateway.
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// Replaces the others that are there now, by number.
+    pub fn set_others(&self, others: BTreeMap<u64, Gateway>) {
+        self.others.send_replace(others);
+    }
+
+    /// Says which gateway runs the saved searches from now on.
+    pub fn set_runs(&self, runs: Runs) {
+        self.runs.send_if_modified(|known| std::mem::replace(known, runs) != runs);
+    }
+
+    /// Which gateway runs the saved searches.
+    pub(crate) fn runs(&self) -> Runs {
+        *self.runs.borrow()
+    }
+
+    /// Another gateway, by its number. One that is not known yet may just have started: it is waited for until it must have been heard of.
+    pub(super) async fn find(&self, number: u64) -> Option<Gateway> {
+        let (mut others, until) = (self.others.subscribe(), Instant::now() + HEARD);
+        loop {
+            let found = others.borrow_and_update().get(&number).cloned();
+            if found.is_some() || !matches!(timeout_at(until, others.changed()).await, Ok(Ok(()))) {
+                return found;
+            }
+        }
+    }
+
+    pub(super) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// Ends what is passed on: this gateway stops.
+    pub(crate) fn close(&self) {
+        self.stopping.send_replace(true);
+    }
+
+    /// Completes once this gateway stops, or another one than `runs` runs the saved searches, if that is asked: it may be paused, and say
+    /// nothing of it.
+    pub(super) fn closed(&self, runs: Option<Runs>) -> impl Future<Output = ()> + Send + 'static {
+        let (mut stopping, mut now) = (self.stopping.subscribe(), self.runs.subscribe());
+        async move {
+            // An error means that this is gone, too.
+            tokio::select! {
+                _ = stopping.wait_for(|stopping| *stopping) => {}
+                _ = now.wait_for(|now| runs.is_some_and(|runs| *now != runs)) => {}
+            }
+        }
+    }
+
+    /// Reads what another gateway says of a request: its key, the client's address and the base of URLs. `None`: it is not for this process.
+    pub(crate) fn read(&self, header: &[u8]) -> Option<Relayed> {
+        let mut parts = std::str::from_utf8(header).ok()?.split(' ');
+        let (key, client, base) = (parts.next()?, parts.next()?, parts.next()?);
+        let relayed = Relayed { client: client.parse().ok()?, base: base.into() };
+        (parts.next().is_none() && is_same(key.as_bytes(), self.key.as_bytes())).then_some(relayed)
+    }
+}
+
+/// Compares keys in a time that does not depend on where they differ.
+fn is_same(a: &[u8], b: &[u8]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).fold(0, |differ, (a, b)| differ | (a ^ b)) == 0
+}
+
+impl Relayed {
+    /// What the next gateway reads.
+    pub(super) fn written(&self, key: &str) -> String {
+        format!("{key} {} {}", self.client, self.base)
+    }
+
+    /// Whether the client uses TLS.
+    pub fn is_secure(&self) -> bool {
+        self.base.starts_with("https://")
+    }
+}
+
+/// Checks a URL by which other gateways reach this one, and returns its host, which is then one of the server's names.
+///
+/// # Errors
+/// A sentence.
+pub fn advertised(url: &str) -> Result<HostName, String> {
+    let wrong = || {
+        format!(
+            "{url:?}: expected a URL without a path that other gateways can reach, such as http://gateway-1.example.org:7117"
+        )
+    };
+    let parsed = Url::parse(url).map_err(|_| wrong())?;
+    let plain = matches!(parsed.scheme(), "http" | "https") && matches!(parsed.path(), "" | "/");
+    let authority = url.split("://").nth(1).map(|rest| rest.trim_end_matches('/')).filter(|_| plain);
+    authority.and_then(|authority| authority.parse().ok()).ok_or_else(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gateways() -> Gateways {
+        Gateways::new(7, "secret".to_owned(), None).unwrap()
+    }
+
+    #[test]
+    fn what_is_passed_on_counts_with_the_key_of_this_process_alone() {
+        let gateways = gateways();
+        let relayed = Relayed { client: "10.0.0.9".parse().unwrap(), base: "https://events.example.org".into() };
+        assert_eq!(gateways.read(relayed.written("secret").as_bytes()), Some(relayed.clone()));
+        assert!(relayed.is_secure());
+        for header in ["", "secret", "secret 10.0.0.9", "secret somebody http://a", "secret 10.0.0.9 http://a more"] {
+            assert_eq!(gateways.read(header.as_bytes()), None, "{header}");
+        }
+        for key in ["secreT", "", "secret1"] {
+            assert_eq!(gateways.read(relayed.written(key).as_bytes()), None, "{key}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_gateway_that_just_started_is_waited_for_and_one_that_is_gone_not_for_long() {
+        let gateways = Arc::new(gateways());
+        let begun = Instant::now();
+        assert_eq!(gateways.find(1).await, None);
+        assert_eq!(begun.elapsed(), HEARD);
+        let other = Gateway { url: "http://10.0.0.1:7117".into(), key: "k".into() };
+        let finding = tokio::spawn({
+            let gateways = gateways.clone();
+            async move { gateways.find(1).await }
+        });
+        tokio::task::yield_now().await;
+        gateways.set_others(BTreeMap::from([(2, other.clone())]));
+        tokio::task::yield_now().await;
+        gateways.set_others(BTreeMap::from([(1, other.clone())]));
+        assert_eq!(finding.await.unwrap(), Some(other));
+    }
+
+    #[test]
+    fn an_advertised_url_has_a_host_and_no_path() {
+        for url in ["http://gateway-1:7117", "https://g.example.org/", "http://[::1]:7117"] {
+            assert!(advertised(url).is_ok(), "{url}");
+        }
+        for url in ["", "gateway-1:7117", "ftp://a", "http://a/b", "http://"] {
+            assert!(advertised(url).unwrap_err().contains("expected a URL"), "{url}");
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! Requests that another gateway of a cluster answers: those about saved searches, which one gateway runs, and those about a search, which runs
+//! where it was started.
+//!
+//! A request is passed on as it came, with the credential of its caller, which the other gateway checks as that of any request. Beside it goes
+//! [`HEADER`]: a key of the other process, which gateways find in the bucket, and what this one knows of the client. A request with that key is
+//! never passed on again, so there are no loops. Quotas of the tenant are charged here, and not there again.
+
+mod gateways;
+
+pub use gateways::{Gateway, Gateways, Relayed, Runs, advertised};
+
+use crate::body;
+use crate::connection::AfterSwitch;
+use crate::entry::{Access, Dispatch, Resource, Route, void};
+use crate::problem::{Kind, Problem, Result};
+use crate::request::Context;
+use crate::scope::Scope;
+use crate::state::AppState;
+use axum::body::{Body, Bytes, HttpBody};
+use axum::extract::FromRequestParts;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use hyper::body::{Frame, SizeHint};
+use hyper::upgrade::OnUpgrade;
+use hyper_util::rt::TokioIo;
+use matchit::Params;
+use std::net::{IpAddr, Ipv4Addr};
+use std::pin::Pin;
+use std::task::{Context as TaskContext, Poll};
+use tokio::io::copy_bidirectional_with_sizes;
+use tokio::time::{Duration, timeout_at};
+
+/// What a gateway says of a request that it passes on.
+pub static HEADER: HeaderName = HeaderName::from_static("meridian-relay");
+
+/// Bytes of an upgraded connection that wait in each direction.
+const SOCKET_BYTES: usize = 16 << 10;
+/// When to try again.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// Headers that are of one connection (RFC 9110, 7.6.1), that the client makes anew, or that state what [`HEADER`] does.
+static OF_HOP: [&str; 17] = [
+    "connection",
+    "content-length",
+    "date",
+    "expect",
+    "forwarded",
+    "host",
+    "keep-alive",
+    "meridian-relay",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "via",
+    "x-forwarded-for",
+    "x-forwarded-host",
+    "x-forwarded-proto",
+];
+
+/// Who answers a request that this gateway does not.
+pub enum Elsewhere {
+    /// The gateway that runs the saved searches.
+    Saved(Runs),
+    /// The gateway whose number the id of a search begins with.
+    Search(u64),
+}
+
+/// Whether another gateway answers a request; `None`: this one does.
+pub fn elsewhere(state: &AppState, route: &Route, segments: &Params<'_, '_>, is_relayed: bool) -> Option<Elsewhere> {
+    let gateways = state.config.gateways.as_ref()?;
+    match route.access {
+        Access::Needs(_, Resource::SavedSearch) => match gateways.runs() {
+            Runs::Here => None,
+            // Who runs them has changed on the way.
+            _ if is_relayed => Some(Elsewhere::Saved(Runs::Nobody)),
+            runs => Some(Elsewhere::Saved(runs)),
+        },
+        Access::Needs(_, Resource::Search) if !is_relayed => {
+            // The first half of an id.
+            let number = u64::from_str_radix(segments.get("id").filter(|id| id.len() == 32)?.get(..16)?, 16).ok()?;
+            (number != gateways.number()).then_some(Elsewhere::Search(number))
+        }
+        _ => None,
+    }
+}
+
+/// Passes a request on, and its answer back.
+pub async fn answer(state: AppState, request: Request<Body>, of: Elsewhere) -> Response {
+    match pass_on(&state, request, of).await {
+        Ok(response) => response,
+        Err(problem) => problem.into_response(),
+    }
+}
+
+async fn pass_on(state: &AppState, request: Request<Body>, of: Elsewhere) -> Result<Response> {
+    let (mut parts, body) = request.into_parts();
+    let Some(gateways) = state.config.gateways.clone() else { return Err(Problem::internal("no other gateway")) };
+    let scope = Scope::from_request_parts(&mut parts, state).await?;
+    let caller = parts.extensions.get::<Dispatch>().map(|dispatch| dispatch.caller.clone());
+    let switch = parts.extensions.remove::<OnUpgrade>();
+    let (method, headers) = (parts.method.clone(), parts.headers.clone());
+    let context = Context::from_request_parts(&mut parts, state).await?;
+    // The other gateway has its own permits.
+    context.lease.give_back();
+    let deadline = context.deadline(None, state.config.timeout_default)?;
+    let runs = match of {
+        Elsewhere::Saved(runs) => Some(runs),
+        Elsewhere::Search(_) => None,
+    };
+    let gateway = match of {
+        Elsewhere::Saved(Runs::At(number)) => gateways.find(number).await.ok_or_else(nobody)?,
+        Elsewhere::Saved(_) => return Err(nobody()),
+        Elsewhere::Search(number) => gateways.find(number).await.ok_or_else(|| gone(state))?,
+    };
+    let received = match method {
+        Method::GET | Method::HEAD => None,
+        _ => Some(body::receive(&scope, &headers, body).await?),
+    };
+    let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
+    let relayed = Relayed {
+        client: context.client.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+        base: context.base.as_str().into(),
+    };
+    let mut request = gateways
+        .client()
+        .request(method, format!("{}{path}", gateway.url))
+        .headers(passed_on(&headers, switch.is_some(), &gateway)?)
+        .header(&HEADER, relayed.written(&gateway.key));
+    if let Some(received) = &received {
+        request = request.body(received.bytes.clone());
+    }
+    let silent = |why: &str| {
+        tracing::debug!(why, url = &*gateway.url, "another gateway does not answer");
+        let detail = match runs.is_some() {
+            true => "the gateway that runs the saved searches does not answer: look whether it was done, and try again",
+            false => "the gateway that runs this search does not answer: if it is gone, so is the search",
+        };
+        Problem::new(Kind::Overloaded, detail).retry_after(RETRY)
+    };
+    let response = match timeout_at(deadline, request.send()).await {
+        Ok(Ok(response)) => response,
+        Ok(Err(error)) => return Err(silent(&error.to_string())),
+        Err(_) => return Err(silent("the time is over")),
+    };
+    let (status, mut headers) = (response.status(), response.headers().clone());
+    OF_HOP.iter().filter(|name| **name != "content-length").for_each(|name| drop(headers.remove(*name)));
+    let (closed, mut answer) = (gateways.closed(runs), Response::new(Body::empty()));
+    if status == StatusCode::SWITCHING_PROTOCOLS {
+        let (Some(switch), Some(caller)) = (switch, caller) else {
+            return Err(Problem::internal("another gateway switched protocols unasked"));
+        };
+        headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
+        headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
+        let state = state.clone();
+        answer.extensions_mut().insert(AfterSwitch::new(async move {
+            let (Ok(client), Ok(mut other)) = (switch.await, response.upgrade().await) else { return };
+            let mut client = TokioIo::new(client);
+            // Whichever ends first drops both connections.
+            tokio::select! {
+                _ = copy_bidirectional_with_sizes(&mut client, &mut other, SOCKET_BYTES, SOCKET_BYTES) => {}
+                () = void(caller, state) => {}
+                () = closed => {}
+            }
+        }));
+    } else {
+        let body = axum::http::Response::<reqwest::Body>::from(response).into_body();
+        *answer.body_mut() = Body::new(Ending { body, closed: Box::pin(closed) });
+    }
+    *answer.status_mut() = status;
+    *answer.headers_mut() = headers;
+    Ok(answer)
+}
+
+/// The headers of a request as the other gateway gets them.
+fn passed_on(headers: &HeaderMap, upgrades: bool, gateway: &Gateway) -> Result<HeaderMap> {
+    let mut passed = headers.clone();
+    OF_HOP.iter().for_each(|name| drop(passed.remove(*name)));
+    if upgrades && headers.contains_key(header::UPGRADE) {
+        passed.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
+        passed.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
+    }
+    // The page was checked here, against the names of this gateway. The other one has other names.
+    if passed.remove("sec-fetch-site").is_some() || passed.contains_key(header::ORIGIN) {
+        let origin = HeaderValue::from_str(&gateway.url).map_err(Problem::internal)?;
+        passed.insert(header::ORIGIN, origin);
+    }
+    Ok(passed)
+}
+
+fn nobody() -> Problem {
+    let detail = "no gateway runs the saved searches now, or it is not known which: try again";
+    Problem::new(Kind::Overloaded, detail).retry_after(RETRY)
+}
+
+fn gone(state: &AppState) -> Problem {
+    let keep = state.config.search.keep.as_secs();
+    Problem::not_found(format!(
+        "there is no such search: it never existed, ended more than {keep} s ago, or its gateway is gone"
+    ))
+}
+
+/// A body of another gateway, which ends once this one stops.
+struct Ending {
+    body: reqwest::Body,
+    closed: Pin<Box<dyn Future<Output = ()> + Send>>,
+}
+
+impl HttpBody for Ending {
+    type Data = Bytes;
+    type Error = reqwest::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut TaskContext<'_>,
+    ) -> Poll<Option<std::result::Result<Frame<Bytes>, reqwest::Error>>> {
+        let frame = Pin::new(&mut self.body).poll_frame(cx);
+        match frame.is_pending() && self.closed.as_mut().poll(cx).is_ready() {
+            true => Poll::Ready(None),
+            false => frame,
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

@@ -1,0 +1,130 @@
+//! The saved searches of a process, which runs them always, or only while they are assigned to it.
+//!
+//! In a cluster they are assigned to one gateway at a time. It opens them from their records as a start does, and drops them as a crash does
+//! once they are another's. So one protocol serves starts, crashes and takeovers: the checkpoint and its catch-up.
+
+use super::claim::Claim;
+use super::event_queue::EventQueue;
+use super::ledgers::Ledgers;
+use super::registry::{RECORDS, SavedSearches};
+use super::settings::SavedSettings;
+use meridian_backend::{Backend, Clock, Random, StoreError};
+use meridian_federation::Searches;
+use meridian_model::{Background, Subscriber, WrittenBatch};
+use parking_lot::{Mutex, RwLock};
+use std::sync::Arc;
+
+/// Whether the saved searches are still this process's, by its own clock.
+pub type Holds = Arc<dyn Fn() -> bool + Send + Sync>;
+
+/// What saved searches are opened from, each time.
+#[derive(Clone)]
+pub struct Parts {
+    /// Questions, and searches for polls.
+    pub searches: Arc<Searches>,
+    /// The collections, and the records.
+    pub backend: Arc<dyn Backend>,
+    /// Tenants.
+    pub ledgers: Ledgers,
+    /// Matches events on behalf of their tenants.
+    pub background: Arc<dyn Background>,
+    /// The operator's settings.
+    pub settings: SavedSettings,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// Randomness.
+    pub random: Arc<dyn Random>,
+}
+
+/// The saved searches of a process.
+pub struct Assigned {
+    parts: Parts,
+    feed: Arc<Feed>,
+    current: RwLock<Arc<SavedSearches>>,
+    /// Whether the process stops. Held while they are opened, dropped or stopped.
+    stopped: Mutex<bool>,
+}
+
+impl Assigned {
+    /// Opens them if [`SavedSettings::enabled`], for a process that has them to itself. Otherwise there are none until [`Assigned::take`].
+    pub fn open(parts: Parts) -> Assigned {
+        let feed = Arc::new(Feed::default());
+        parts.backend.subscribe(feed.clone());
+        let current = SavedSearches::open(&parts, &feed);
+        Assigned { parts, feed, current: RwLock::new(current), stopped: Mutex::new(false) }
+    }
+
+    /// The saved searches; none while they are another process's.
+    pub fn current(&self) -> Arc<SavedSearches> {
+        self.current.read().clone()
+    }
+
+    /// Opens and runs them for as long as `holds`, once they are assigned to this process in this epoch. Blocks; needs the runtime.
+    ///
+    /// # Errors
+    /// Those of the records and of the backend: nothing is lost, try again. [`StoreError::Busy`]: another process has them by now.
+    pub fn take(&self, epoch: u64, holds: Holds) -> Result<(), StoreError> {
+        let stopped = self.stopped.lock();
+        if *stopped {
+            return Err(StoreError::Closed);
+        }
+        let claim = Claim::make(&self.parts.backend.records(RECORDS), epoch, self.parts.clock.now())?;
+        let opened = SavedSearches::open_claimed(&self.parts, &self.feed, claim, holds)?;
+        opened.run().map_err(|e| StoreError::Busy(format!("saved searches need a thread: {e}")))?;
+        let former = std::mem::replace(&mut *self.current.write(), opened);
+        former.abandon();
+        Ok(())
+    }
+
+    /// Drops them: they are another process's. Their readers' streams end.
+    pub fn lose(&self) {
+        let _stopped = self.stopped.lock();
+        let none = SavedSearches::none(&self.parts);
+        let former = std::mem::replace(&mut *self.current.write(), none);
+        self.feed.end(&former.event_queue);
+        former.abandon();
+    }
+
+    /// Ends readers: the process stops.
+    pub fn close(&self) {
+        self.current().close();
+    }
+
+    /// Processes the remaining events and writes the clean state. Blocks.
+    ///
+    /// # Errors
+    /// Errors of the disk; the next start is then as after a crash.
+    pub fn stop(&self) -> Result<(), StoreError> {
+        let mut stopped = self.stopped.lock();
+        *stopped = true;
+        self.current().stop()
+    }
+}
+
+/// Passes new events on to the queue of the saved searches that run here. Subscribed once, as subscriptions do not end.
+#[derive(Debug, Default)]
+pub(super) struct Feed(RwLock<Option<Arc<EventQueue>>>);
+
+impl Feed {
+    /// Passes them on to this queue from now on.
+    pub(super) fn begin(&self, queue: &Arc<EventQueue>) {
+        *self.0.write() = Some(queue.clone());
+    }
+
+    /// Passes nothing on to this queue any more.
+    pub(super) fn end(&self, queue: &Arc<EventQueue>) {
+        self.0.write().take_if(|current| Arc::ptr_eq(current, queue));
+    }
+}
+
+impl Subscriber for Feed {
+    fn listens(&self) -> bool {
+        self.0.read().as_ref().is_some_and(|queue| queue.listens())
+    }
+
+    fn notify(&self, written: WrittenBatch) {
+        if let Some(queue) = &*self.0.read() {
+            queue.notify(written);
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! Which of several processes runs the saved searches, as their records know it.
+//!
+//! A lease decides who tries, and two may believe that they hold it: one was paused, and wakes up. So the record [`RECORD`] has the epoch of the
+//! process that runs them. A process that takes over writes its own epoch there first, which is greater. Each later write of it is a change of
+//! the version at which the records still had its epoch. So a process that was paused for longer than its lease changes no record.
+//!
+//! The record also has the number at which packets begin. It is greater than any number that processes before have given, whatever their clocks
+//! say. So a receiver of packets can tell a late call of a former process by its lower number.
+
+use meridian_backend::{Records, StoreError};
+use meridian_model::{RecordChange, RecordNews};
+use parking_lot::{Mutex, MutexGuard};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Name of the record.
+const RECORD: &str = "runs";
+/// More packets than a saved search sends while one process runs it.
+const NUMBERS: u64 = 1 << 32;
+/// How often a change is tried while others change the records.
+const TURNS: usize = 64;
+
+/// The record.
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+struct Runs {
+    /// The epoch of the process that runs the saved searches.
+    epoch: u64,
+    /// Where the numbers of its packets begin.
+    first: u64,
+}
+
+impl Runs {
+    fn read(content: &[u8]) -> Result<Runs, StoreError> {
+        serde_json::from_slice(content)
+            .map_err(|e| StoreError::Busy(format!("the record {RECORD:?} of saved searches does not read: {e}")))
+    }
+}
+
+/// A process that runs the saved searches from now on, and the records as they were then.
+#[derive(Debug)]
+pub(super) struct Claim {
+    /// The records, as long as no other process has claimed them.
+    pub(super) records: Arc<ClaimedRecords>,
+    /// Where the numbers of packets begin that no clean stop has kept.
+    pub(super) first: u64,
+    /// All records by name.
+    pub(super) all: BTreeMap<String, Vec<u8>>,
+    /// Their version.
+    pub(super) version: u64,
+}
+
+impl Claim {
+    /// Claims the records for the process of this epoch. `now`: microseconds since 1970. Claiming again with the same epoch changes nothing.
+    /// Blocks.
+    ///
+    /// # Errors
+    /// [`StoreError::Busy`]: a process of a later epoch has them; and those of the records.
+    pub(super) fn make(records: &Arc<dyn Records>, epoch: u64, now: i64) -> Result<Claim, StoreError> {
+        let (mut version, mut all) = (0, BTreeMap::new());
+        for _ in 0..TURNS {
+            if let Some(news) = records.since(version)? {
+                version = news.version;
+                apply(&mut all, news);
+            }
+            let before = all.get(RECORD).map(|content| Runs::read(content)).transpose()?;
+            let clock = now.max(0) as u64;
+            let first = match before {
+                Some(before) if before.epoch > epoch => return Err(taken()),
+                Some(before) if before.epoch == epoch => before.first,
+                // A clock that is behind must not repeat numbers.
+                Some(before) => clock.max(before.first + NUMBERS),
+                None => clock,
+            };
+            let content = serde_json::to_vec(&Runs { epoch, first }).unwrap_or_default();
+            if let Some(version) = records.commit(version, &[RecordChange::put(RECORD, content.clone())])? {
+                all.insert(RECORD.to_owned(), content);
+                let known = Mutex::new(Known { version, epoch });
+                let records = Arc::new(ClaimedRecords { records: records.clone(), epoch, known });
+                return Ok(Claim { records, first, all, version });
+            }
+        }
+        Err(too_fast())
+    }
+}
+
+fn apply(all: &mut BTreeMap<String, Vec<u8>>, news: RecordNews) {
+    if news.whole {
+        all.clear();
+    }
+    for change in news.changes {
+        match change.content {
+            Some(content) => drop(all.insert(change.name, content)),
+            None => drop(all.remove(&change.name)),
+        }
+    }
+}
+
+fn taken() -> StoreError {
+    StoreError::Busy("another gateway runs the saved searches now: try again".to_owned())
+}
+
+fn too_fast() -> StoreError {
+    StoreError::Busy("the records of saved searches change too fast: try again".to_owned())
+}
+
+/// Records that a process can change for as long as no other one has claimed them. Reading needs no claim.
+#[derive(Debug)]
+pub(super) struct ClaimedRecords {
+    records: Arc<dyn Records>,
+    epoch: u64,
+    /// Held over a change: one at a time.
+    known: Mutex<Known>,
+}
+
+/// The epoch that the records have at a version.
+#[derive(Debug)]
+struct Known {
+    version: u64,
+    epoch: u64,
+}
+
+impl ClaimedRecords {
+    /// Reads on to the newest version.
+    ///
+    /// # Errors
+    /// [`StoreError::Busy`]: another process has claimed the records.
+    fn look(&self) -> Result<MutexGuard<'_, Known>, StoreError> {
+        let mut known = self.known.lock();
+        if let Some(news) = self.records.since(known.version)? {
+            for change in news.changes.iter().filter(|change| change.name == RECORD) {
+                known.epoch = change.content.as_deref().map(Runs::read).transpose()?.unwrap_or_default().epoch;
+            }
+            known.version = news.version;
+        }
+        match known.epoch == self.epoch {
+            true => Ok(known),
+            false => Err(taken()),
+        }
+    }
+
+    fn change(&self, change: RecordChange) -> Result<(), StoreError> {
+        for _ in 0..TURNS {
+            let mut known = self.look()?;
+            // At the version that was looked at: a claim makes another one.
+            if let Some(version) = self.records.commit(known.version, std::slice::from_ref(&change))? {
+                known.version = version;
+                return Ok(());
+            }
+        }
+        Err(too_fast())
+    }
+}
+
+impl Records for ClaimedRecords {
+    fn names(&self) -> Result<Vec<String>, StoreError> {
+        self.records.names()
+    }
+
+    fn copied(&self) -> Result<Vec<String>, StoreError> {
+        self.records.copied()
+    }
+
+    fn get(&self, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        self.records.get(name)
+    }
+
+    fn mended(&self) -> Vec<(String, String)> {
+        self.records.mended()
+    }
+
+    fn put(&self, name: &str, content: &[u8]) -> Result<(), StoreError> {
+        self.change(RecordChange::put(name, content))
+    }
+
+    fn put_twice(&self, name: &str, content: &[u8]) -> Result<(), StoreError> {
+        self.put(name, content)
+    }
+
+    fn copy(&self, _: &str) -> Result<(), StoreError> {
+        // Shared records have no copies.
+        Ok(())
+    }
+
+    fn remove(&self, name: &str) -> Result<(), StoreError> {
+        self.change(RecordChange::remove(name))
+    }
+
+    fn is_shared(&self) -> bool {
+        self.records.is_shared()
+    }
+
+    fn since(&self, version: u64) -> Result<Option<RecordNews>, StoreError> {
+        self.records.since(version)
+    }
+
+    fn commit(&self, follows: u64, changes: &[RecordChange]) -> Result<Option<u64>, StoreError> {
+        let mut known = self.look()?;
+        if known.version != follows {
+            return Ok(None);
+        }
+        let made = self.records.commit(follows, changes)?;
+        known.version = made.unwrap_or(known.version);
+        Ok(made)
+    }
+}

@@ -1,0 +1,137 @@
+//! Opens saved searches: in a process that has them to itself, or in the one of a cluster that has claimed them.
+
+use super::assigned::{Feed, Holds, Parts};
+use super::checkpoint::Progress;
+use super::claim::Claim;
+use super::event_queue::EventQueue;
+use super::fences::TenantFences;
+use super::poll::PollSchedule;
+use super::registry::{RECORDS, Registry, SavedSearches};
+use super::retention::PacketRetention;
+use super::settings::SavedSettings;
+use super::webhook::WebhookClient;
+use meridian_backend::{Records, StoreError};
+use parking_lot::{Mutex, RwLock};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+/// Reads a record by its name.
+type Get<'a> = Box<dyn Fn(&str) -> Result<Option<Vec<u8>>, StoreError> + 'a>;
+
+/// The records as an opening reads them.
+pub(super) struct Stored<'a> {
+    /// Their names, sorted.
+    pub(super) names: Vec<String>,
+    /// A record; `None` if there is none of this name.
+    pub(super) get: Get<'a>,
+}
+
+impl SavedSearches {
+    /// Opens the saved searches of a process that has them to itself. Unreadable records are logged, listed and left as
+    /// they are. Events are queued from now on, but matching and sending begin with [`SavedSearches::run`]. Opens none
+    /// unless [`super::SavedSettings::enabled`].
+    pub(super) fn open(parts: &Parts, feed: &Feed) -> Arc<SavedSearches> {
+        let saved = SavedSearches::new(parts, parts.backend.records(RECORDS), None, Arc::new(|| true));
+        if saved.settings.enabled {
+            // Before anything is read: between the checkpoint and the queue no event may be missed.
+            feed.begin(&saved.event_queue);
+            if let Err(error) = saved.read_all(&saved.by_record()) {
+                tracing::error!(%error, "what saved searches have missed cannot be determined");
+                saved.report_unknown(&error.to_string());
+            }
+        }
+        saved
+    }
+
+    /// Opens the saved searches that this process has claimed.
+    ///
+    /// # Errors
+    /// Those of the backend: what was missed cannot be determined now.
+    pub(super) fn open_claimed(
+        parts: &Parts,
+        feed: &Feed,
+        claim: Claim,
+        holds: Holds,
+    ) -> Result<Arc<SavedSearches>, StoreError> {
+        let parts = Parts { settings: SavedSettings { enabled: true, ..parts.settings.clone() }, ..parts.clone() };
+        let saved = SavedSearches::new(&parts, claim.records.clone(), Some(claim.first), holds);
+        *saved.followed.lock() = claim.version;
+        feed.begin(&saved.event_queue);
+        let all = Stored {
+            names: claim.all.keys().cloned().collect(),
+            get: Box::new(|name| Ok(claim.all.get(name).cloned())),
+        };
+        match saved.read_all(&all) {
+            Ok(()) => Ok(saved),
+            Err(error) => {
+                feed.end(&saved.event_queue);
+                saved.abandon();
+                Err(error)
+            }
+        }
+    }
+
+    /// None: they are another process's.
+    pub(super) fn none(parts: &Parts) -> Arc<SavedSearches> {
+        let parts = Parts { settings: SavedSettings { enabled: false, ..parts.settings.clone() }, ..parts.clone() };
+        SavedSearches::new(&parts, parts.backend.records(RECORDS), None, Arc::new(|| false))
+    }
+
+    fn new(parts: &Parts, records: Arc<dyn Records>, first: Option<u64>, holds: Holds) -> Arc<SavedSearches> {
+        let Parts { searches, backend, ledgers, background, settings, clock, random } = parts.clone();
+        let webhooks = WebhookClient::new(
+            settings.webhook.clone(),
+            clock.clone(),
+            random.clone(),
+            ledgers.clone(),
+            holds.clone(),
+            searches.tracer().clone(),
+        );
+        Arc::new(SavedSearches {
+            records,
+            backend,
+            ledgers,
+            background,
+            event_queue: Arc::new(EventQueue::new(settings.queue_bytes)),
+            match_indexes: RwLock::default(),
+            common: Arc::default(),
+            fences: Mutex::new(TenantFences::new(settings.objects_max)),
+            retention: PacketRetention::new(settings.buffer_bytes_total),
+            progress: Progress::default(),
+            opened_at: Mutex::default(),
+            missed: Mutex::default(),
+            webhooks: Arc::new(webhooks),
+            polls_due: PollSchedule::new(settings.polls_at_once),
+            registry: Mutex::new(Registry::new(settings.max)),
+            followed: Mutex::default(),
+            first,
+            holds,
+            matches: AtomicU64::new(0),
+            left_out: AtomicU64::new(0),
+            polls: AtomicU64::new(0),
+            searches,
+            clock,
+            random,
+            settings,
+        })
+    }
+
+    /// Records that are read one by one, as one that is damaged may be restored from its copy.
+    fn by_record(&self) -> Stored<'_> {
+        let names = self.records.names().unwrap_or_else(|e| {
+            self.note_damage(RECORDS, e.to_string());
+            Vec::new()
+        });
+        Stored { names, get: Box::new(|name| self.records.get(name)) }
+    }
+
+    /// Whether another process may claim the records.
+    pub(super) fn is_claimed(&self) -> bool {
+        self.first.is_some()
+    }
+
+    /// Where the numbers of packets go on after a crash: above all assigned before.
+    pub(super) fn first_number(&self) -> u64 {
+        self.first.unwrap_or_else(|| self.clock.now().max(0) as u64)
+    }
+}
