@@ -16,5 +16,5 @@ mod gateway;
 mod owner;
 mod wire;
 
-pub use gateway::{OwnerAt, RemoteBackend, RemoteOptions};
-pub use owner::{Controls, Owns, ServeOptions, serve};
+pub use gateway::{OwnerAt, RemoteBackend, RemoteOptions, ScanAt, ScanOptions};
+pub use owner::{Controls, Owns, ScanLoad, ScanTurns, ServeOptions, serve};

@@ -1,7 +1,7 @@
 //! `--role gateway`: the whole HTTP API, over the collections of the owner.
 
 use super::super::http::{self, Source};
-use super::{OWNER, Opened, blocking};
+use super::{OWNER, Opened, blocking, servers};
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::output::say;
@@ -32,10 +32,13 @@ pub(in super::super) async fn gateway(
     let records = ControlPlane::new(bucket.clone(), &seams, config.store.audit_bytes);
     let peers = Some(Arc::new(Peers::new(bucket.clone(), &seams)));
     let (told, owner) = watch::channel(None);
+    let (scans_told, scans) = servers::options(&config.cluster.scan).await?;
     // Its task ends with this function.
     let mut following = JoinSet::new();
+    following.spawn(servers::find(bucket.clone(), seams.clone(), scans_told));
     following.spawn(follow(bucket, told));
-    let backend = RemoteBackend::connect(owner.clone(), records, RemoteOptions::new(seams.random.clone()))
+    let options = RemoteOptions { scans: Some(scans), ..RemoteOptions::new(seams.random.clone()) };
+    let backend = RemoteBackend::connect(owner.clone(), records, options)
         .map_err(|e| Failure::Refused(format!("cannot start threads: {e}")))?;
     let mut stop = Box::pin(stop);
     tokio::select! {
