@@ -1,9 +1,9 @@
 //! All collections that the owner has.
 
 use super::append::Producer;
-use super::collection::{Remote, Shared};
 use super::link::Link;
 use super::mirror::Known;
+use super::remote::{Remote, Shared};
 use super::scans::Scans;
 use super::subscription::{self, Subscription};
 use super::{OwnerAt, RemoteOptions};

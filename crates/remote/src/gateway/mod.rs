@@ -9,6 +9,7 @@ mod link;
 mod mirror;
 mod part;
 mod prior;
+mod remote;
 mod rows;
 mod scans;
 mod subscription;

@@ -1,8 +1,8 @@
 //! Rows of one partition as a blocking iterator, each with its cursor, for a merge with those of the others.
 
 use super::answer::{Answer, Message};
-use super::collection::question_json;
 use super::link::{Patience, WINDOW_BYTES};
+use super::remote::question_json;
 use super::rows::{head, query_error};
 use super::scans::Via;
 use crate::wire::answer::RowsSoFar;
