@@ -15,6 +15,7 @@ mod nats;
 mod observe;
 mod roles;
 mod s3;
+mod scan;
 mod search;
 mod server;
 mod sign_in;
@@ -37,6 +38,8 @@ pub use observe::Traces;
 pub use roles::Roles;
 #[cfg(feature = "cluster")]
 pub use s3::S3;
+#[cfg(feature = "cluster")]
+pub use scan::Scan;
 use setting::Setting;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -130,6 +133,7 @@ fn all() -> impl Iterator<Item = &'static Setting> {
         observe::SETTINGS,
         cluster::SETTINGS,
         roles::SETTINGS,
+        scan::SETTINGS,
         nats::SETTINGS,
         s3::SETTINGS,
     ]

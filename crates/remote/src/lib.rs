@@ -18,6 +18,6 @@ mod owner;
 mod tls;
 mod wire;
 
-pub use gateway::{OwnerAt, RemoteBackend, RemoteOptions};
-pub use owner::{Controls, Owns, ServeOptions, serve};
+pub use gateway::{OwnerAt, RemoteBackend, RemoteOptions, ScanAt, ScanOptions};
+pub use owner::{Controls, Owns, ScanLoad, ScanTurns, ServeOptions, serve};
 pub use tls::{RoleTls, RoleTlsFault, Security};

@@ -1,8 +1,10 @@
 //! Looks at a bucket. Nothing is written.
 
-use super::{Cluster, Collection, Lease, Owner, Pinned, Reader, Said, Server, Tail, VERSION};
+use super::{Cluster, Collection, Lease, Owner, Pinned, Reader, Said, Scan, Server, Tail, VERSION};
 use meridian_model::time::format_instant;
-use meridian_store::bucket::{Bucket, Flushed, PIN_HELD, PinUse, ReaderPin, SERVER_HELD, ServerSaid, Survey, Surveyed};
+use meridian_store::bucket::{
+    Bucket, Flushed, PIN_HELD, PinUse, ReaderPin, SERVER_HELD, ServerSaid, Serves, Survey, Surveyed,
+};
 use meridian_store::seams::{Clock, Seams};
 use meridian_store::{SharedLog, StoreError, Term};
 use parking_lot::Mutex;
@@ -166,6 +168,13 @@ fn reader(pin: &ReaderPin, now: i64) -> Reader {
         age_ms: age(now, pin.written),
         counts: holds(now, pin.written, PIN_HELD),
         collections: collections.len() as u64,
+        scan: pin.serves.clone().map(|Serves { address, group, working, started, waiting }| Scan {
+            address,
+            group,
+            working,
+            started,
+            waiting,
+        }),
         error: pin.uses.as_ref().err().map(ToString::to_string),
     }
 }
@@ -275,7 +284,7 @@ mod tests {
             seq: 1,
         };
         let uses = (0..4).map(|partition| one("ships", partition)).chain([one("quakes", 0)]).collect();
-        let pin = ReaderPin { reader: "a".to_owned(), written: None, uses: Ok(uses) };
+        let pin = ReaderPin { reader: "a".to_owned(), written: None, uses: Ok(uses), serves: None };
         assert_eq!(reader(&pin, 0).collections, 2);
     }
 

@@ -159,8 +159,26 @@ pub struct Reader {
     pub counts: Option<bool>,
     /// Collections that it reads.
     pub collections: u64,
+    /// What a scan server says that answers gateways; null of others.
+    pub scan: Option<Scan>,
     /// Why its pin is unreadable.
     pub error: Option<String>,
+}
+
+/// A scan server that answers gateways, as of when its pin was written.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(rename = "ClusterScan")]
+pub struct Scan {
+    /// Where gateways reach it.
+    pub address: String,
+    /// Its group, which profiles name.
+    pub group: String,
+    /// Questions that work on a batch.
+    pub working: u64,
+    /// Questions that have started and not ended.
+    pub started: u64,
+    /// Questions that wait for their start.
+    pub waiting: u64,
 }
 
 /// A gateway or a scan server, as it says of itself.

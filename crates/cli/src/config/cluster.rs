@@ -3,6 +3,7 @@
 use super::nats::Nats;
 use super::roles::Roles;
 use super::s3::S3;
+use super::scan::Scan;
 use super::setting::{GIB, MIB, Setting, TIB, size, text, within};
 use crate::failure::Failure;
 use crate::units;
@@ -94,6 +95,8 @@ pub struct Cluster {
     pub skew: Duration,
     /// What this process keeps of the bucket.
     pub cache: Cache,
+    /// Scan servers, and how gateways ask them.
+    pub scan: Scan,
     /// The log over NATS.
     pub nats: Nats,
     /// The store that has the bucket, if it is in none of the machine's folders.
@@ -116,6 +119,7 @@ impl Default for Cluster {
             staleness_max: Duration::from_secs(60),
             skew: Duration::ZERO,
             cache: Cache::default(),
+            scan: Scan::default(),
             nats: Nats::default(),
             s3: S3::default(),
             tls: Roles::default(),

@@ -62,7 +62,7 @@ impl Roles {
             return Ok(());
         }
         Err(Failure::Usage(format!(
-            "{option} {address}: whoever reaches this address could read and change everything: expected certificates \
+            "{option} {address}: everyone who reaches this address could read and change everything: expected certificates \
              (cluster.tls.cert, key and ca), or cluster.tls.allow_plain = true in a private network"
         )))
     }

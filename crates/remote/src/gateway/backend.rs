@@ -1,8 +1,10 @@
 //! All collections that the owner has.
 
 use super::append::Producer;
-use super::collection::{Remote, Shared};
 use super::link::{Link, Patience};
+use super::mirror::Known;
+use super::remote::{Remote, Shared};
+use super::scans::Scans;
 use super::subscription::{self, Subscription};
 use super::{OwnerAt, RemoteOptions};
 use crate::wire::answer::{Hello, Reply};
@@ -10,7 +12,8 @@ use crate::wire::call::Do;
 use crate::wire::described::Description;
 use crate::wire::fault::{Fault, WireDamaged};
 use meridian_backend::{
-    AuditLog, Backend, Backup, BackupOf, Collection, Damaged, Flusher, RecordSource, Records, Settings, StoreError,
+    AuditLog, Backend, Backup, BackupOf, Collection, Damaged, Figure, Flusher, RecordSource, Records, Settings,
+    StoreError,
 };
 use meridian_model::{Background, Positions, Schema, Subscriber};
 use parking_lot::Mutex;
@@ -37,6 +40,8 @@ pub struct RemoteBackend {
     subscription: Arc<Subscription>,
     following: Mutex<Option<JoinHandle<()>>>,
     ephemeral: OnceLock<bool>,
+    /// The collections that were asked for last.
+    known: Known,
     records: Arc<dyn RecordSource>,
 }
 
@@ -63,13 +68,21 @@ impl RemoteBackend {
     pub fn connect(
         owner: watch::Receiver<Option<OwnerAt>>,
         records: Arc<dyn RecordSource>,
-        options: RemoteOptions,
+        mut options: RemoteOptions,
     ) -> io::Result<Arc<RemoteBackend>> {
+        let scans = options.scans.take().map(|scans| Arc::new(Scans::new(scans, options.random.clone())));
         let (producer, seed) = (Producer::new(options.random.next_u64()), options.random.next_u64());
         let link = Arc::new(Link::new(owner, options)?);
-        let shared = Arc::new(Shared { link, mirrors: Arc::default(), producer, seed });
+        let shared = Arc::new(Shared { link, mirrors: Arc::default(), producer, scans, seed });
         let (subscription, following) = (Arc::default(), Mutex::default());
-        Ok(Arc::new(RemoteBackend { shared, subscription, following, ephemeral: OnceLock::new(), records }))
+        Ok(Arc::new(RemoteBackend {
+            shared,
+            subscription,
+            following,
+            ephemeral: OnceLock::new(),
+            known: Known::default(),
+            records,
+        }))
     }
 
     /// Whether the owner can be asked now.
@@ -110,8 +123,20 @@ impl Flusher for RemoteBackend {
 
 impl Backend for RemoteBackend {
     fn collection(&self, tenant: &str, name: &str) -> Result<Option<Arc<dyn Collection>>, StoreError> {
-        let (asked, ask) = (Instant::now(), Do::Describe { tenant: tenant.to_owned(), name: name.to_owned() });
-        let found = self.value::<Option<Description>>(ask).map_err(Fault::into_store)?;
+        let ask = Do::Describe { tenant: tenant.to_owned(), name: name.to_owned(), partition: None };
+        let asked = Instant::now();
+        let found = match self.value::<Option<Description>>(ask) {
+            // Scan servers answer for what is known, while nobody can say whether it is still so.
+            Err(fault) if fault.is_of_the_link() && self.shared.scans.is_some() => {
+                let known = self.known.get(tenant, name).ok_or_else(|| fault.into_store())?;
+                return Ok(Some(Arc::new(Remote { shared: self.shared.clone(), mirror: known })));
+            }
+            found => found.map_err(Fault::into_store)?,
+        };
+        if self.shared.scans.is_some() {
+            let mirror = found.as_ref().map(|found| self.shared.mirrors.put(found.clone(), asked));
+            self.known.note(tenant, name, mirror);
+        }
         Ok(found.map(|found| self.remote(found, asked)))
     }
 
@@ -183,6 +208,10 @@ impl Backend for RemoteBackend {
 
     fn audit(&self) -> Arc<dyn AuditLog> {
         self.records.audit()
+    }
+
+    fn figures(&self) -> Vec<Figure> {
+        self.shared.scans.as_ref().map(|scans| scans.figures()).unwrap_or_default()
     }
 
     fn backup(&self, what: &BackupOf<'_>, out: &mut dyn Write) -> Result<Backup, StoreError> {

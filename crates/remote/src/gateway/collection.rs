@@ -1,139 +1,34 @@
 //! A collection that the owner has.
 
-use super::answer::{Answer, Message};
-use super::append::{self, Producer};
-use super::changes::{RemoteChanges, schema_of};
-use super::link::{Link, Patience};
-use super::mirror::{Mirror, Mirrors};
+use super::append;
+use super::link::Patience;
+use super::part::RemotePartRows;
 use super::prior::RemotePriorEvents;
+use super::remote::Remote;
 use super::rows::{RemoteRows, head, query_error};
 use crate::wire::answer::{WireDeleted, WireFiles};
-use crate::wire::call::{Asked, Do, Get};
-use crate::wire::described::Description;
+use crate::wire::call::{Do, Get};
+use crate::wire::described::{Description, Place};
 use crate::wire::fault::Fault;
 use crate::wire::rows::Events;
 use meridian_backend::measured::counted;
 use meridian_backend::{
-    Append, At, Changes, Collection, CollectionStats, DeleteFault, Deleted, Files, Near, PartialDelete, PriorEvents,
-    Random, Read, RowSink, Rows, Settings, StoreError, Write, WriteError, Written,
+    Append, At, Changes, Collection, CollectionStats, DeleteFault, Deleted, Files, Head, Near, Part, PartialDelete,
+    PriorEvents, Random, Read, RowSink, Rows, Settings, StoreError, Write, WriteError, Written,
 };
 use meridian_model::filter::Predicate;
-use meridian_model::{Batch, Field, IdRole, Layout, Positions, Schema, Seq, Seqs};
+use meridian_model::{Batch, Field, Positions, Schema, Seq, Seqs};
 use meridian_observe::{self as observe, Stage};
 use meridian_query::partial::{
-    Partial, PartialGrid, PartialGroups, PartialPassages, PartialTile, PartialTrack, WireError,
+    Partial, PartialGrid, PartialGroups, PartialPassages, PartialTile, PartialTrack, RowStream,
 };
 use meridian_query::wire::{Count, Question};
 use meridian_query::{
     Aggregate, Aggregated, Control, Cursor, Density, DensityCounts, Explanation, Items, Passages, PassagesResult,
     QueryError, Tile, TileResult, Track, TrackResult,
 };
-use serde_json::Value;
-use std::fmt;
 use std::sync::Arc;
 use tokio::time::{Duration, Instant};
-
-/// What all collections of a gateway share.
-pub(super) struct Shared {
-    pub(super) link: Arc<Link>,
-    pub(super) mirrors: Arc<Mirrors>,
-    pub(super) producer: Producer,
-    /// Keys the numbers of objects.
-    pub(super) seed: u64,
-}
-
-/// A collection by its mirror.
-pub(super) struct Remote {
-    pub(super) shared: Arc<Shared>,
-    pub(super) mirror: Arc<Mirror>,
-}
-
-impl fmt::Debug for Remote {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Remote").field(&self.mirror.place).finish()
-    }
-}
-
-impl Remote {
-    fn link(&self) -> &Arc<Link> {
-        &self.shared.link
-    }
-
-    /// The collection as it is: what is known, if that still holds or the owner cannot be asked.
-    fn now(&self) -> Arc<Description> {
-        let (known, holds) = self.mirror.last();
-        if holds {
-            return known;
-        }
-        let asked = Instant::now();
-        let place = &self.mirror.place;
-        let describe = Do::Describe { tenant: place.tenant.clone(), name: place.name.clone() };
-        match self.link().value::<Option<Description>>(describe, &self.link().patience()) {
-            Ok(Some(found)) if found.place == *place => {
-                self.shared.mirrors.put(found, asked);
-                self.mirror.last().0
-            }
-            _ => known,
-        }
-    }
-
-    /// The schema that questions are bound to: fields only come, so any that is known reads the numbers of their fields.
-    fn known_schema(&self) -> Arc<Schema> {
-        self.mirror.last().0.schema.clone()
-    }
-
-    fn asked(&self, at: At, question: &Question, control: &Control) -> Result<Asked, Fault> {
-        let written = question.to_json(&self.known_schema(), control.time_left());
-        let written = written.map_err(|e| Fault::internal(e.to_string()))?;
-        let question: Value = serde_json::from_slice(&written).map_err(|e| Fault::internal(e.to_string()))?;
-        Ok(Asked { place: self.mirror.place.clone(), at: at.into(), question, bytes_max: control.bytes_max() })
-    }
-
-    fn ask(&self, get: Get, patience: &Patience) -> Result<(Answer, Message), Fault> {
-        self.link().ask(get, patience)
-    }
-
-    fn asks_partial(&self, at: At, question: &Question, control: &Control) -> Result<Read<Partial>, Fault> {
-        let patience = Patience::of(control);
-        let (answer, mut first) = self.ask(Get::Partial(self.asked(at, question, control)?), &patience)?;
-        let head = head(&mut first, &self.known_schema())?;
-        let columns = answer.whole(first, self.link(), &patience)?;
-        let columns = columns.ok_or_else(|| Fault::internal("a partial answer without columns"))?;
-        let value = Partial::from_arrow(&columns, question, &head.schema, control);
-        let value = value.map_err(|e| match e {
-            WireError::Refused(error) => error.into(),
-            other => Fault::internal(other.to_string()),
-        })?;
-        Ok(Read { head, value })
-    }
-
-    /// Passes the rows of an answer to a sink; returns whether there is one.
-    fn pass(&self, get: Get, patience: &Patience, sink: &mut dyn RowSink) -> Result<bool, Fault> {
-        let (answer, mut first) = self.ask(get, patience)?;
-        let (Some(total), Some(value)) = (first.meta.total, first.meta.value.take()) else { return Ok(false) };
-        let schema = schema_of(value, Some(&self.known_schema()))?;
-        let layout = Layout::of(&schema);
-        let Some(columns) = answer.whole(first, self.link(), patience)? else {
-            sink.begin(&schema, &layout, total, 0);
-            return Ok(true);
-        };
-        let Events { batch, seqs, distances } = Events::from_arrow(&columns, &schema)?;
-        sink.begin(&schema, &layout, total, batch.rows());
-        let made = schema.id == IdRole::Made;
-        for (row, seq) in seqs.iter().enumerate() {
-            let distance_m = distances.as_ref().and_then(|distances| distances.get(row)).copied();
-            sink.row(&batch, row, made.then_some(*seq), distance_m);
-        }
-        Ok(true)
-    }
-
-    fn changes(&self, get: Get) -> Result<Box<dyn Changes>, StoreError> {
-        let asked = self.ask(get, &self.link().patience());
-        let begun = asked
-            .and_then(|(answer, first)| RemoteChanges::new(self.link().clone(), answer, first, &self.known_schema()));
-        begun.map(|changes| Box::new(changes) as Box<dyn Changes>).map_err(Fault::into_store)
-    }
-}
 
 /// Questions whose partial answer is finished here.
 macro_rules! of_a_partial {
@@ -178,6 +73,16 @@ impl Collection for Remote {
 
     fn oldest(&self) -> Seqs {
         self.now().oldest.map(Seq)
+    }
+
+    fn part(&self, number: usize) -> Result<Option<Arc<dyn Part>>, StoreError> {
+        let Ok(partition) = u16::try_from(number) else { return Ok(None) };
+        let (asked, place) = (Instant::now(), Place { partition: Some(partition), ..self.mirror.place.clone() });
+        let found = self.describe(&place).map_err(Fault::into_store)?;
+        Ok(found.map(|found| {
+            let mirror = self.shared.mirrors.put(found, asked);
+            Arc::new(Remote { shared: self.shared.clone(), mirror }) as Arc<dyn Part>
+        }))
     }
 
     fn change(&self, fields: Vec<Field>, settings: Option<Settings>) -> Result<(), StoreError> {
@@ -279,6 +184,9 @@ impl Collection for Remote {
     }
 
     fn items(&self, at: At, question: &Items, control: &Control) -> Result<Box<dyn Rows>, QueryError> {
+        if let Some(parts) = self.in_parts(&at) {
+            return parts.items(at, question, control);
+        }
         let _plan = observe::stage(Stage::Plan);
         let ask = || {
             let asked = self.asked(at, &Question::Items(question.clone()), control)?;
@@ -315,6 +223,9 @@ impl Collection for Remote {
     }
 
     fn partial(&self, at: At, question: &Question, control: &Control) -> Result<Read<Partial>, QueryError> {
+        if let Some(parts) = self.in_parts(&at) {
+            return parts.partial(at, question, control);
+        }
         let mut scan = observe::stage(Stage::Scan);
         let read = self.asks_partial(at, question, control).map_err(|fault| query_error(fault, control))?;
         let stats = read.value.stats();
@@ -324,9 +235,14 @@ impl Collection for Remote {
     }
 
     fn explain(&self, at: At, question: &Items, control: &Control) -> Result<Read<Explanation>, QueryError> {
+        if let Some(parts) = self.in_parts(&at) {
+            return parts.explain(at, question, control);
+        }
         let ask = || {
-            let asked = self.asked(at, &Question::Items(question.clone()), control)?;
-            let (_, mut first) = self.ask(Get::Explain(asked), &Patience::of(control))?;
+            let question = Question::Items(question.clone());
+            // All of the answer is its first message.
+            let (mut via, _, mut first) = self.begin(&at, &question, control, Get::Explain)?;
+            via.done();
             let head = head(&mut first, &self.known_schema())?;
             let value = first.meta.value.unwrap_or_default();
             let value: Explanation = serde_json::from_value(value).map_err(|e| Fault::internal(e.to_string()))?;
@@ -401,5 +317,21 @@ impl Collection for Remote {
         let patience = Patience::within(deadline.saturating_duration_since(Instant::now()));
         let ask = Do::Files { place: self.mirror.place.clone() };
         self.link().value::<WireFiles>(ask, &patience).map(Files::from).map_err(Fault::into_store)
+    }
+}
+
+impl Part for Remote {
+    fn rows(
+        &self,
+        at: At,
+        question: &Items,
+        control: &Control,
+    ) -> Result<(Head, Box<dyn RowStream + Send>), QueryError> {
+        let ask = || {
+            let begun = self.begin(&at, &Question::Items(question.clone()), control, Get::PartRows)?;
+            RemotePartRows::new(begun, (at, question), control, &self.known_schema())
+        };
+        let rows = ask().map_err(|fault| query_error(fault, control))?;
+        Ok((rows.head().clone(), Box::new(rows)))
     }
 }

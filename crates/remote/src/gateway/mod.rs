@@ -7,11 +7,15 @@ mod changes;
 mod collection;
 mod link;
 mod mirror;
+mod part;
 mod prior;
+mod remote;
 mod rows;
+mod scans;
 mod subscription;
 
 pub use backend::RemoteBackend;
+pub use scans::{ScanAt, ScanOptions};
 
 use crate::tls::Security;
 use meridian_backend::Random;
@@ -43,11 +47,13 @@ pub struct RemoteOptions {
     pub timeout: Duration,
     /// What is demanded of the owner.
     pub security: Security,
+    /// What answers eventual reads. `None`: the owner does, as all others.
+    pub scans: Option<ScanOptions>,
 }
 
 impl RemoteOptions {
     /// Options with the default time for calls, for an owner on this machine.
     pub fn new(random: Arc<dyn Random>) -> RemoteOptions {
-        RemoteOptions { random, timeout: Duration::from_secs(10), security: Security::default() }
+        RemoteOptions { random, timeout: Duration::from_secs(10), security: Security::default(), scans: None }
     }
 }

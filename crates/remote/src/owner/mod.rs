@@ -5,6 +5,8 @@ mod answers;
 mod appends;
 mod collected;
 mod positions;
+mod scans;
+mod seat;
 mod service;
 mod streams;
 
@@ -12,10 +14,11 @@ use crate::tls::{self, RoleTls};
 use crate::wire::MESSAGE_BYTES_MAX;
 use appends::Appends;
 use arrow_flight::flight_service_server::FlightServiceServer;
-use meridian_backend::{Backend, Collection, Random};
+use meridian_backend::{Backend, Collection, Part, Random};
 use meridian_observe::{self as observe, Current, Kind, Parent, Span, Tracer};
 use meridian_query::{CancelFlag, Control};
 use positions::{Noting, Positions};
+pub use scans::{ScanLoad, ScanTurns};
 use service::Service;
 use std::fmt;
 use std::io;
@@ -29,6 +32,8 @@ use tonic::transport::server::TcpIncoming;
 use crate::wire::described::Place;
 use crate::wire::fault::Fault;
 
+/// How long started scans have to end after a stop, while others are answered busy.
+const DRAIN: Duration = Duration::from_secs(10);
 /// How long running calls have to end after a stop.
 const GRACE: Duration = Duration::from_secs(5);
 /// How long a peer may be silent before it is pinged, and after that.
@@ -65,10 +70,12 @@ pub struct ServeOptions {
     pub tracer: Tracer,
     /// Whether this process owns the data now, by its own clock.
     pub owns: Owns,
-    /// The number of this process in the lease: calls for another one are refused. `None`: it is not checked.
+    /// The number of this process in the lease, or among scan servers: calls for another one are refused. `None`: it is not checked.
     pub process: Option<u64>,
     /// Asks each caller for a certificate; `None`: all may call, and without TLS.
     pub tls: Option<RoleTls>,
+    /// The turns of questions, of a scan server. `None`: this process owns the data, and starts whatever it is asked.
+    pub scans: Option<Arc<ScanTurns>>,
 }
 
 impl ServeOptions {
@@ -84,7 +91,13 @@ impl ServeOptions {
             owns,
             process: None,
             tls: None,
+            scans: None,
         }
+    }
+
+    /// Options of a scan server, which owns nothing: `process` is its number in its pin.
+    pub fn of_scans(process: u64, scans: Arc<ScanTurns>, control: Controls, random: Arc<dyn Random>) -> ServeOptions {
+        ServeOptions { process: Some(process), scans: Some(scans), ..ServeOptions::new(0, control, random) }
     }
 }
 
@@ -122,8 +135,21 @@ impl Owner {
         (Current { trace, ..Current::default() }, span)
     }
 
-    /// The collection of a place, unless another has its name by now.
+    /// The collection or partition of a place, unless another has its name by now.
     fn collection(&self, place: &Place) -> Result<Arc<dyn Collection>, Fault> {
+        match place.partition {
+            None => self.whole(place),
+            Some(number) => Ok(self.part(place, number)?),
+        }
+    }
+
+    /// A partition of the collection of a place.
+    fn part(&self, place: &Place, number: u16) -> Result<Arc<dyn Part>, Fault> {
+        let found = self.whole(place)?.part(number.into())?;
+        found.ok_or_else(|| Fault::internal(format!("the collection {:?} has no partition {number}", place.name)))
+    }
+
+    fn whole(&self, place: &Place) -> Result<Arc<dyn Collection>, Fault> {
         let found = self.backend.collection(&place.tenant, &place.name)?;
         match found.filter(|collection| collection.created() == place.made) {
             Some(collection) => Ok(collection),
@@ -184,6 +210,7 @@ pub async fn serve(
 ) -> io::Result<()> {
     let (close, closing) = watch::channel(false);
     let tls = options.tls.clone();
+    let scans = options.scans.clone();
     let positions = Arc::new(Positions::default());
     backend.subscribe(Arc::new(Noting(Arc::downgrade(&positions))));
     let owner = Arc::new(Owner {
@@ -223,11 +250,21 @@ pub async fn serve(
             close.send_replace(true);
             return served.map_err(io::Error::other);
         }
-        () = stop => drop(close.send(true)),
+        () = drained(scans, stop) => drop(close.send(true)),
     }
     // Streams that never end by themselves see `closing`; what still runs after the grace is cut.
     match tokio::time::timeout(GRACE, server).await {
         Ok(served) => served.map_err(io::Error::other),
         Err(_) => Ok(()),
+    }
+}
+
+/// Resolves at the stop, of a scan server once what it has started has ended. Gateways ask others meanwhile.
+async fn drained(scans: Option<Arc<ScanTurns>>, stop: impl Future<Output = ()>) {
+    stop.await;
+    if let Some(scans) = scans {
+        scans.drain();
+        // What is cut after that goes on elsewhere, from the last row that arrived.
+        drop(tokio::time::timeout(DRAIN, scans.ended()).await);
     }
 }

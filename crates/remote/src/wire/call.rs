@@ -78,7 +78,7 @@ impl From<At> for WireAt {
 
 impl From<WireAt> for At {
     fn from(at: WireAt) -> At {
-        At { seq: at.seq.map(|seqs| seqs.map(Seq)), history: at.history }
+        At { seq: at.seq.map(|seqs| seqs.map(Seq)), history: at.history, eventual: None }
     }
 }
 
@@ -107,13 +107,22 @@ impl From<WireNear> for Near {
 }
 
 /// A question as the module `query::wire` writes it, of a snapshot.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Asked {
     pub(crate) place: Place,
     pub(crate) at: WireAt,
     pub(crate) question: Value,
     /// Bytes of events that it may read.
     pub(crate) bytes_max: Option<u64>,
+    /// How long a scan server may leave it unstarted, in microseconds; zero: as long as its caller waits. Owners start what they are asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) busy_timeout_us: Option<u64>,
+}
+
+impl Asked {
+    pub(crate) fn busy_timeout(&self) -> Duration {
+        Duration::from_micros(self.busy_timeout_us.unwrap_or(0))
+    }
 }
 
 /// What `DoGet` answers.
@@ -122,6 +131,8 @@ pub(crate) struct Asked {
 pub(crate) enum Get {
     /// Rows of a question for items.
     Rows(Asked),
+    /// The same of one partition, each row with its cursor.
+    PartRows(Asked),
     /// A partial answer to any other question.
     Partial(Asked),
     /// The cost of a question for items.
@@ -157,6 +168,9 @@ pub(crate) enum Do {
     Describe {
         tenant: String,
         name: String,
+        /// The number of a partition; `None`: all of the collection.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        partition: Option<u16>,
     },
     List {
         tenant: String,

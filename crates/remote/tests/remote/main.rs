@@ -8,6 +8,7 @@ mod equal;
 mod errors;
 mod links;
 mod proxy;
+mod scans;
 mod subscribers;
 mod world;
 mod writes;

@@ -5,7 +5,7 @@ use meridian_model::builder::Value;
 use meridian_model::{Batch, BatchBuilder, IdRole, Schema, schema_spec};
 use meridian_observe::Tracer;
 use meridian_query::{CancelFlag, Control};
-use meridian_remote::{OwnerAt, RemoteBackend, RemoteOptions, ServeOptions, serve};
+use meridian_remote::{OwnerAt, RemoteBackend, RemoteOptions, ScanTurns, ServeOptions, serve};
 use meridian_store::{Options, Settings, Store};
 use parking_lot::Mutex;
 use std::net::SocketAddr;
@@ -38,6 +38,15 @@ impl Owner {
     }
 
     pub fn traced(backend: Arc<dyn Backend>, epoch: u64, tracer: Tracer) -> Owner {
+        Owner::with(backend, |options| ServeOptions { tracer, epoch, ..options })
+    }
+
+    /// A scan server of this number.
+    pub fn scan(backend: Arc<dyn Backend>, process: u64, scans: Arc<ScanTurns>) -> Owner {
+        Owner::with(backend, |options| ServeOptions { process: Some(process), scans: Some(scans), ..options })
+    }
+
+    fn with(backend: Arc<dyn Backend>, change: impl FnOnce(ServeOptions) -> ServeOptions) -> Owner {
         let (stop, stopped) = oneshot::channel::<()>();
         let (told, address) = std::sync::mpsc::channel();
         let (seams, flags) = (Seams::real(), Arc::<Mutex<Vec<CancelFlag>>>::default());
@@ -48,12 +57,11 @@ impl Owner {
         });
         let owns = Arc::new(AtomicBool::new(true));
         let asked = owns.clone();
-        let options = ServeOptions {
-            tracer,
+        let options = change(ServeOptions {
             owns: Arc::new(move || asked.load(Ordering::Relaxed)),
             process: Some(PROCESS),
-            ..ServeOptions::new(epoch, control, seams.random)
-        };
+            ..ServeOptions::new(1, control, seams.random)
+        });
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
             runtime.block_on(async move {

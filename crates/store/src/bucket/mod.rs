@@ -22,7 +22,7 @@
 //! | `leases/{name}/{number}` | a term of a lease |
 //! | `records/{kind}/{number}` | a change of records, or all of them |
 //! | `audit/{number}` | lines of the audit log |
-//! | `pins/{reader}/{number}` | what a reader uses |
+//! | `pins/{reader}/{number}` | what a reader uses, and where it answers gateways |
 //! | `peers/{server}/{number}` | what a server tells the others, for as long as it runs |
 //! | `restoring`, `restoring-empty` | that a restore is at work, of which backup, and that it began with an empty bucket |
 //! | `log` | that the log of the collections is not in the bucket, where it is, and the bucket's id there |
@@ -44,6 +44,7 @@ mod pins;
 mod read_only;
 mod records;
 pub(crate) mod restoring;
+mod scan_servers;
 mod storage;
 mod survey;
 
@@ -56,13 +57,14 @@ pub use meridian_model::policy::lease::Term;
 pub use peers::{Peers, SERVER_HELD};
 pub use records::SharedRecords;
 pub use restoring::check_whole;
+pub use scan_servers::{ScanServer, ScanServers, Serves};
 pub use storage::BucketStorage;
 pub use survey::{Flushed, PIN_HELD, PinUse, ReaderPin, ServerSaid, Survey, Surveyed, Tail};
 
 pub(crate) use check::renewing;
 pub(crate) use kind::check_log;
 pub(crate) use lease::OWNER;
-pub(crate) use pins::{InUse, Pin, TTL as PIN_TTL};
+pub(crate) use pins::{Announcement, InUse, Pin, TTL as PIN_TTL};
 pub(crate) use read_only::ReadOnly;
 
 use std::io;

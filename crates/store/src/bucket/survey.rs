@@ -3,7 +3,7 @@
 //! It is no snapshot: each object is read as it is then. So a count may be behind the manifest beside it by what an owner did meanwhile.
 
 use super::storage::{BucketStorage, COLLECTIONS};
-use super::{Bucket, OWNER, ReadOnly, Terms, kind, log, peers, pins};
+use super::{Bucket, OWNER, ReadOnly, Serves, Terms, kind, log, peers, pins};
 use crate::error::StoreError;
 use crate::seams::{LogPlace, Registry, Seams, Storage};
 use crate::store::Store;
@@ -113,6 +113,8 @@ pub struct ReaderPin {
     pub written: Option<i64>,
     /// What it uses, or why that does not read.
     pub uses: Result<Vec<PinUse>, StoreError>,
+    /// What a scan server says of itself; `None` of other readers, such as a check.
+    pub serves: Option<Serves>,
 }
 
 /// What a reader uses of one collection.
@@ -208,11 +210,16 @@ impl Survey {
     /// [`StoreError::Io`] where the bucket does not answer. A damaged pin says so in its [`ReaderPin::uses`].
     pub fn readers(&self) -> Result<Vec<ReaderPin>, StoreError> {
         let one = |pins::InUse { folder, manifest, seq }| PinUse { folder, manifest, seq };
-        let read = |reader: &str, number| {
-            pins::read(self.bucket.as_ref(), reader, number).map(|all| all.into_iter().map(one).collect())
-        };
+        let read = |reader: &str, number| pins::read(self.bucket.as_ref(), reader, number);
         let found = self.newest_of_each(pins::FOLDER, pins::parse, pins::name_of, read)?;
-        Ok(found.into_iter().map(|(reader, written, uses)| ReaderPin { reader, written, uses }).collect())
+        let pin = |(reader, written, read): Newest<pins::Said>| {
+            let (uses, serves) = match read {
+                Ok(said) => (Ok(said.in_use.into_iter().map(one).collect()), said.serves),
+                Err(error) => (Err(error), None),
+            };
+            ReaderPin { reader, written, uses, serves }
+        };
+        Ok(found.into_iter().map(pin).collect())
     }
 
     /// What each server says of itself that answers clients.

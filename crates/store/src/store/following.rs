@@ -1,6 +1,6 @@
 //! Following the collections of an owner: what the owner says of them, and the pin that tells it what is read here.
 
-use crate::bucket::{Bucket, BucketStorage, InUse, Pin, Terms};
+use crate::bucket::{Announcement, Bucket, BucketStorage, InUse, Pin, Terms};
 use crate::collection::Collection;
 use crate::error::StoreError;
 use crate::seams::Seams;
@@ -81,6 +81,16 @@ impl Following {
             manifest: core.oldest_in_use(),
             seq: shared.horizon.floor(now, current),
         }
+    }
+
+    /// The number of this reader among all of the bucket.
+    pub(crate) fn reader(&self) -> u64 {
+        self.pin.reader()
+    }
+
+    /// Lets the pin say that this process answers gateways.
+    pub(crate) fn announce(&self, announcement: Announcement) {
+        self.pin.announce(announcement);
     }
 
     /// Lets go of the pin.

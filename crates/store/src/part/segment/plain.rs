@@ -35,7 +35,7 @@ impl PlainRows {
                 (Source::Archive(archive), schema, rows)
             }
             None => {
-                let rows = RowsFile::open(objects, &rows_name(meta.file))?;
+                let rows = RowsFile::open(objects, &rows_name(meta.file), None)?;
                 let (schema, count) = (rows.schema(newest)?, rows.rows);
                 (Source::Rows(rows), schema, count)
             }

@@ -2,7 +2,7 @@
 
 use super::super::http::{self, Doors, Source};
 use super::assignment::own_url;
-use super::{Joins, OWNER, Opened, blocking, membership};
+use super::{Joins, OWNER, Opened, blocking, membership, servers};
 use crate::certificates::Certificates;
 use crate::config::Config;
 use crate::failure::Failure;
@@ -39,12 +39,14 @@ pub(in super::super) async fn gateway(
     let mut member = membership("gateway", &config.cluster, &bucket, (&seams, tls)).await?;
     member.joins = Some(join(&mut config, &doors, &bucket, &seams)?);
     let (told, owner) = watch::channel(None);
+    let (scans_told, scans) = servers::options(&config.cluster.scan).await?;
     // Its tasks end with this function.
     let mut following = JoinSet::new();
+    following.spawn(servers::find(bucket.clone(), seams.clone(), scans_told));
     following.spawn(follow(bucket, told));
     let security = roles::security(&config.cluster.tls, certificates.as_ref());
     roles::follow(certificates, &mut following)?;
-    let options = RemoteOptions { security, ..RemoteOptions::new(seams.random.clone()) };
+    let options = RemoteOptions { security, scans: Some(scans), ..RemoteOptions::new(seams.random.clone()) };
     let backend = RemoteBackend::connect(owner.clone(), records, options)
         .map_err(|e| Failure::Refused(format!("cannot start threads: {e}")))?;
     let mut stop = Box::pin(stop);

@@ -1,6 +1,6 @@
 //! The roles of a cluster: owners that take turns, gateways over the owner, and servers that only read.
 //!
-//! They meet in the bucket alone. An owner's lease there names its address, which gateways look up. Servers that only read
+//! They meet in the bucket alone. An owner's lease there names its address, and a scan server's pin its own: gateways look both up. Scan servers
 //! look for what the owner has flushed.
 
 mod assignment;
@@ -11,6 +11,7 @@ mod memory;
 mod owner;
 mod records;
 mod scan;
+mod servers;
 mod tell;
 mod visit;
 

@@ -1,0 +1,176 @@
+//! How a collection that the owner has is asked: whom, for what, and what is known of it meanwhile.
+
+use super::answer::{Answer, Message};
+use super::append::Producer;
+use super::changes::{RemoteChanges, schema_of};
+use super::link::{Link, Patience};
+use super::mirror::{Mirror, Mirrors};
+use super::rows::head;
+use super::scans::{Asking, Scans, Via};
+use crate::wire::call::{Asked, Do, Get};
+use crate::wire::described::{Description, Place};
+use crate::wire::fault::Fault;
+use crate::wire::rows::Events;
+use meridian_backend::{At, Changes, Eventual, Part, Partitioned, Read, RowSink, StoreError};
+use meridian_model::{IdRole, Layout, Schema};
+use meridian_query::Control;
+use meridian_query::partial::{Partial, WireError};
+use meridian_query::wire::Question;
+use serde_json::Value;
+use std::fmt;
+use std::sync::Arc;
+use tokio::time::Instant;
+
+/// What all collections of a gateway share.
+pub(super) struct Shared {
+    pub(super) link: Arc<Link>,
+    pub(super) mirrors: Arc<Mirrors>,
+    pub(super) producer: Producer,
+    /// What answers eventual reads, if anything but the owner does.
+    pub(super) scans: Option<Arc<Scans>>,
+    /// Keys the numbers of objects.
+    pub(super) seed: u64,
+}
+
+/// A collection by its mirror.
+pub(super) struct Remote {
+    pub(super) shared: Arc<Shared>,
+    pub(super) mirror: Arc<Mirror>,
+}
+
+impl fmt::Debug for Remote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Remote").field(&self.mirror.place).finish()
+    }
+}
+
+impl Remote {
+    pub(super) fn link(&self) -> &Arc<Link> {
+        &self.shared.link
+    }
+
+    /// The collection as it is: what is known, if that still holds or the owner cannot be asked.
+    pub(super) fn now(&self) -> Arc<Description> {
+        let (known, holds) = self.mirror.last();
+        if holds {
+            return known;
+        }
+        let asked = Instant::now();
+        let place = &self.mirror.place;
+        match self.describe(place) {
+            Ok(Some(found)) => {
+                self.shared.mirrors.put(found, asked);
+                self.mirror.last().0
+            }
+            _ => known,
+        }
+    }
+
+    /// What the owner says of a place; `None`: it is gone.
+    pub(super) fn describe(&self, place: &Place) -> Result<Option<Description>, Fault> {
+        let (tenant, name) = (place.tenant.clone(), place.name.clone());
+        let describe = Do::Describe { tenant, name, partition: place.partition };
+        let found: Option<Description> = self.link().value(describe, &self.link().patience())?;
+        Ok(found.filter(|found| found.place == *place))
+    }
+
+    /// The schema that questions are bound to: fields only come, so any that is known reads the numbers of their fields.
+    pub(super) fn known_schema(&self) -> Arc<Schema> {
+        self.mirror.last().0.schema.clone()
+    }
+
+    pub(super) fn asked(&self, at: At, question: &Question, control: &Control) -> Result<Asked, Fault> {
+        let question = question_json(question, &self.known_schema(), control)?;
+        let (place, bytes_max) = (self.mirror.place.clone(), control.bytes_max());
+        Ok(Asked { place, at: at.into(), question, bytes_max, busy_timeout_us: None })
+    }
+
+    /// Asks the owner or, of a partition that is read eventually, scan servers; the first message has arrived.
+    pub(super) fn begin(
+        &self,
+        at: &At,
+        question: &Question,
+        control: &Control,
+        make: fn(Asked) -> Get,
+    ) -> Result<(Via, Answer, Message), Fault> {
+        let (asked, link) = (self.asked(at.clone(), question, control)?, self.link().clone());
+        let via = match (&at.eventual, &self.shared.scans) {
+            (Some(Eventual { scan_type }), Some(scans)) if self.mirror.place.partition.is_some() => {
+                let of = (asked.clone(), make);
+                let asking = Asking::new((scans.clone(), link.clone()), of, scan_type.clone(), control.time_left());
+                Via::Scans(Box::new(asking), link)
+            }
+            _ => Via::Owner(link),
+        };
+        via.begin((asked, make), &Patience::of(control))
+    }
+
+    /// The collection put together from its partitions, where these are to be asked one by one.
+    pub(super) fn in_parts(&self, at: &At) -> Option<Partitioned> {
+        if at.eventual.is_none() || self.shared.scans.is_none() || self.mirror.place.partition.is_some() {
+            return None;
+        }
+        let parts = self.mirror.parts().into_iter();
+        let part = |mirror| Arc::new(Remote { shared: self.shared.clone(), mirror }) as Arc<dyn Part>;
+        Some(Partitioned::new(parts.map(part).collect()))
+    }
+
+    pub(super) fn ask(&self, get: Get, patience: &Patience) -> Result<(Answer, Message), Fault> {
+        self.link().ask(get, patience)
+    }
+
+    pub(super) fn asks_partial(&self, at: At, question: &Question, control: &Control) -> Result<Read<Partial>, Fault> {
+        let patience = Patience::of(control);
+        let (mut via, mut answer, mut first) = self.begin(&at, question, control, Get::Partial)?;
+        let (head, columns) = loop {
+            let head = head(&mut first, &self.known_schema())?;
+            match answer.whole(first, via.link(), &patience) {
+                Ok(columns) => break (head, columns),
+                // Nothing of it was used: another server is asked for all of it.
+                Err(fault) => via.lost(fault)?,
+            }
+            (via, answer, first) = via.again(&patience)?;
+        };
+        via.done();
+        let columns = columns.ok_or_else(|| Fault::internal("a partial answer without columns"))?;
+        let value = Partial::from_arrow(&columns, question, &head.schema, control);
+        let value = value.map_err(|e| match e {
+            WireError::Refused(error) => error.into(),
+            other => Fault::internal(other.to_string()),
+        })?;
+        Ok(Read { head, value })
+    }
+
+    /// Passes the rows of an answer to a sink; returns whether there is one.
+    pub(super) fn pass(&self, get: Get, patience: &Patience, sink: &mut dyn RowSink) -> Result<bool, Fault> {
+        let (answer, mut first) = self.ask(get, patience)?;
+        let (Some(total), Some(value)) = (first.meta.total, first.meta.value.take()) else { return Ok(false) };
+        let schema = schema_of(value, Some(&self.known_schema()))?;
+        let layout = Layout::of(&schema);
+        let Some(columns) = answer.whole(first, self.link(), patience)? else {
+            sink.begin(&schema, &layout, total, 0);
+            return Ok(true);
+        };
+        let Events { batch, seqs, distances } = Events::from_arrow(&columns, &schema)?;
+        sink.begin(&schema, &layout, total, batch.rows());
+        let made = schema.id == IdRole::Made;
+        for (row, seq) in seqs.iter().enumerate() {
+            let distance_m = distances.as_ref().and_then(|distances| distances.get(row)).copied();
+            sink.row(&batch, row, made.then_some(*seq), distance_m);
+        }
+        Ok(true)
+    }
+
+    pub(super) fn changes(&self, get: Get) -> Result<Box<dyn Changes>, StoreError> {
+        let asked = self.ask(get, &self.link().patience());
+        let begun = asked
+            .and_then(|(answer, first)| RemoteChanges::new(self.link().clone(), answer, first, &self.known_schema()));
+        begun.map(|changes| Box::new(changes) as Box<dyn Changes>).map_err(Fault::into_store)
+    }
+}
+
+/// A question on the wire.
+pub(super) fn question_json(question: &Question, schema: &Schema, control: &Control) -> Result<Value, Fault> {
+    let written = question.to_json(schema, control.time_left()).map_err(|e| Fault::internal(e.to_string()))?;
+    serde_json::from_slice(&written).map_err(|e| Fault::internal(e.to_string()))
+}

@@ -1,0 +1,129 @@
+//! Eventual reads: scan servers answer them, and go on where another one was lost.
+
+use super::proxy::Proxy;
+use super::world::{Owner, PATIENCE, TENANT, control, fleet, ships, store};
+use meridian_backend::{At, Backend, Collection, Eventual, Seams, Settings, Write};
+use meridian_model::policy::busy::Limits;
+use meridian_model::policy::selector::{Absent, Fallback, Hedging, Profiles};
+use meridian_model::{IdRole, Schema, schema_spec};
+use meridian_query::{Aggregate, Cursor, Function, Items, Order, SortKey};
+use meridian_remote::{RemoteBackend, RemoteOptions, ScanAt, ScanOptions, ScanTurns};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+
+const MANY: u32 = 60_000;
+const LIMITS: Limits = Limits { places: 4, started: 64, waiting: 64 };
+
+fn at(process: u64, address: SocketAddr) -> ScanAt {
+    ScanAt { process, address: address.to_string(), group: "default".to_owned() }
+}
+
+/// A gateway over an owner, and the list of its scan servers.
+fn gateway(owner: &Owner, rule: Absent) -> (watch::Sender<Arc<[ScanAt]>>, Arc<RemoteBackend>) {
+    let (told, servers) = watch::channel(Arc::from(Vec::new()));
+    let plans = r#"[{"servers": "100%", "busyTimeout": "5s"}]"#;
+    let profiles = format!(r#"[{{"isDefault": true, "timeToWaitForScanServers": "0s", "attemptPlans": {plans}}}]"#);
+    let scans = ScanOptions {
+        servers,
+        profiles: Profiles::parse(&profiles).unwrap(),
+        fallback: Fallback::new(rule, 1.0, 1000.0).unwrap(),
+        hedging: Hedging::new(Duration::from_secs(60), 0.0, 1.0).unwrap(),
+    };
+    let owner = watch::channel(Some(owner.address.to_string().into())).1;
+    let records = Arc::new(meridian_store::Store::open(meridian_store::Options::ephemeral(), Seams::real()).unwrap());
+    let options = RemoteOptions { scans: Some(scans), ..RemoteOptions::new(Seams::real().random) };
+    (told, RemoteBackend::connect(owner, records, options).unwrap())
+}
+
+fn eventual() -> At {
+    At { eventual: Some(Eventual::default()), ..At::newest() }
+}
+
+/// The numbers of all rows of an answer, and where its next page begins; `after_first` is called once it has begun.
+fn rows(collection: &dyn Collection, at: At, items: &Items, after_first: impl FnOnce()) -> (Vec<u64>, Option<Cursor>) {
+    let mut rows = collection.items(at, items, &control(PATIENCE)).unwrap();
+    let mut found: Vec<u64> = rows.next().unwrap().unwrap().seqs.iter().map(|seq| seq.0).collect();
+    after_first();
+    for hits in rows.by_ref() {
+        found.extend(hits.unwrap().seqs.iter().map(|seq| seq.0));
+    }
+    (found, rows.next_page().cloned())
+}
+
+#[test]
+fn another_server_goes_on_after_the_last_row() {
+    for partitions in [1, 4] {
+        let backend = store();
+        let schema = Schema { id: IdRole::Given, ..schema_spec::parse(super::world::SHIPS).unwrap() };
+        let theirs = backend.create(TENANT, "ships", schema, Settings { partitions, ..Settings::default() }).unwrap();
+        theirs.write(Write::new(ships(&theirs.schema(), &fleet(MANY)))).unwrap();
+        let owner = Owner::serve(backend.clone(), 1);
+        let (first, second) = (
+            Owner::scan(backend.clone(), 11, ScanTurns::new(LIMITS)),
+            Owner::scan(backend, 12, ScanTurns::new(LIMITS)),
+        );
+        let proxy = Proxy::to(first.address);
+        let (told, gateway) = gateway(&owner, Absent::Fail);
+        let ours = gateway.collection(TENANT, "ships").unwrap().unwrap();
+        let schema = theirs.schema();
+        let all = Items::all(&schema);
+        let sort = SortKey::parse("-speed,ship", &schema).unwrap();
+        let near = |k| Order::Near { lon: 3.0, lat: 4.0, k };
+        for items in [
+            all.clone(),
+            Items { limit: Some(50_000), ..all.clone() },
+            Items { order: near(None), limit: Some(45_000), ..all.clone() },
+            Items { order: near(Some(40_000)), ..all.clone() },
+            Items { order: Order::Fields(sort), limit: Some(50_000), ..all.clone() },
+        ] {
+            proxy.heal();
+            told.send_replace(Arc::from(vec![at(11, proxy.address)]));
+            let cut = || {
+                told.send_replace(Arc::from(vec![at(12, second.address)]));
+                proxy.cut_after(64 << 10);
+            };
+            let found = rows(&*ours, eventual(), &items, cut);
+            let expected = rows(&*theirs, At::newest(), &items, || ());
+            assert_eq!(found.0.len(), expected.0.len(), "{:?} of {partitions}", items.order);
+            assert!(found == expected, "{:?} of {partitions}", items.order);
+        }
+        assert!(gateway.figures().iter().any(|one| one.name == "meridian_scan_failures_total" && one.value >= 5));
+        // Numbers of it are asked for as a whole.
+        let functions = Function::parse("count,sum(speed)", &schema).unwrap();
+        let question = Aggregate { predicate: all.predicate.clone(), functions, windows: None, by: None, empty: false };
+        let (theirs, ours) = (
+            theirs.aggregate(At::newest(), &question, &control(PATIENCE)).unwrap(),
+            ours.aggregate(eventual(), &question, &control(PATIENCE)).unwrap(),
+        );
+        assert_eq!(format!("{:?}", theirs.value.groups), format!("{:?}", ours.value.groups));
+        assert_eq!(theirs.head.seq, ours.head.seq);
+    }
+}
+
+#[test]
+fn a_server_of_another_number_is_not_asked_and_the_owner_answers_where_it_may() {
+    let backend = store();
+    let schema = schema_spec::parse(super::world::SHIPS).unwrap();
+    backend.create(TENANT, "ships", schema, Settings::default()).unwrap();
+    let owner = Owner::serve(backend.clone(), 1);
+    let server = Owner::scan(backend, 11, ScanTurns::new(LIMITS));
+    let count = |collection: &dyn Collection| {
+        let all = Items::all(&collection.schema()).predicate;
+        collection.count(eventual(), &all, u64::MAX, &control(Duration::from_secs(2)))
+    };
+    let (told, fails) = gateway(&owner, Absent::Fail);
+    let ours = fails.collection(TENANT, "ships").unwrap().unwrap();
+    assert!(count(&*ours).is_err(), "there is none");
+    told.send_replace(Arc::from(vec![at(12, server.address)]));
+    assert!(count(&*ours).is_err(), "another process is there");
+    told.send_replace(Arc::from(vec![at(12, owner.address)]));
+    assert!(count(&*ours).is_err(), "an owner is no scan server");
+    told.send_replace(Arc::from(vec![at(11, server.address)]));
+    assert_eq!(count(&*ours).unwrap(), Some(0));
+    let (_told, falls_back) = gateway(&owner, Absent::Fallback);
+    let ours = falls_back.collection(TENANT, "ships").unwrap().unwrap();
+    assert_eq!(count(&*ours).unwrap(), Some(0));
+    assert!(falls_back.figures().iter().any(|one| one.name == "meridian_scan_fallbacks_total" && one.value == 1));
+}
