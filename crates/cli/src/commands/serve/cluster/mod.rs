@@ -85,6 +85,14 @@ async fn open_bucket(cluster: &Cluster, seams: &Seams) -> Result<Arc<dyn Bucket>
     })
 }
 
+/// The name of this process, in messages and statements.
+fn node_of(role: &str, cluster: &Cluster) -> String {
+    match cluster.node.as_str() {
+        "" => format!("{role}-{}", std::process::id()),
+        name => name.to_owned(),
+    }
+}
+
 /// The place of a server that answers clients among the others.
 async fn membership(
     role: &'static str,
@@ -92,10 +100,7 @@ async fn membership(
     bucket: &Arc<dyn Bucket>,
     (seams, tls): (&Seams, Option<RoleTls>),
 ) -> Result<Membership, Failure> {
-    let node = match cluster.node.as_str() {
-        "" => format!("{role}-{}", std::process::id()),
-        name => name.to_owned(),
-    };
+    let node = node_of(role, cluster);
     let runtime = blocking("starting threads", calls).await??;
     let means = Arc::new(Connects { nats: Some(cluster.nats.clone()), tls, runtime });
     let looker = Looker::new(&cluster.bucket, bucket, seams, means);

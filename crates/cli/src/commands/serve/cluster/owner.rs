@@ -8,7 +8,7 @@ use super::super::seams::seams;
 use super::keeper::Keeper;
 use super::log::open_log;
 use super::memory::Pool;
-use super::{OWNER, blocking, open_bucket, records};
+use super::{OWNER, blocking, node_of, open_bucket, records};
 use crate::certificates::Certificates;
 use crate::config::{Cluster, Config};
 use crate::failure::Failure;
@@ -71,10 +71,7 @@ pub(in super::super) async fn owner(
         stop.await;
         told.send_replace(true);
     });
-    let node = match config.cluster.node.as_str() {
-        "" => format!("owner-{}", std::process::id()),
-        name => name.to_owned(),
-    };
+    let node = node_of("owner", &config.cluster);
     let mut keeper = Keeper::start(OWNER, node, config.cluster.lease, &bucket, &announced, &seams);
     let reached = if announced == address.to_string() { String::new() } else { format!(", reached by {announced}") };
     let over = if tls.is_some() { " over TLS" } else { "" };

@@ -3,9 +3,10 @@
 use super::gateway::follow;
 use super::keeper::Keeper;
 use super::log::open_log;
-use super::{OWNER, blocking, open_bucket};
+use super::{OWNER, blocking, node_of, open_bucket};
 use crate::config::Config;
 use crate::failure::Failure;
+use crate::roles;
 use meridian_backend::{Backend, Embedded};
 use meridian_remote::{RemoteBackend, RemoteOptions};
 use meridian_store::bucket::Survey;
@@ -38,7 +39,8 @@ impl Visit {
         let (told, mut owner) = watch::channel(None);
         let mut following = JoinSet::new();
         following.spawn(follow(bucket.clone(), told));
-        let mut keeper = Keeper::start(&config.cluster, &bucket, NOWHERE, &seams);
+        let node = node_of("owner", &config.cluster);
+        let mut keeper = Keeper::start(OWNER, node, config.cluster.lease, &bucket, NOWHERE, &seams);
         // An owner renews its lease before this process could take it.
         let there = tokio::select! {
             epoch = keeper.wait(|_| ()) => Err(epoch),
@@ -46,7 +48,10 @@ impl Visit {
         };
         let Err(epoch) = there else {
             drop(keeper);
-            let backend = RemoteBackend::connect(owner, records, RemoteOptions::new(seams.random.clone()));
+            let certificates = roles::open(&config.cluster.tls, None)?;
+            let security = roles::security(&config.cluster.tls, certificates.as_ref());
+            let options = RemoteOptions { security, ..RemoteOptions::new(seams.random.clone()) };
+            let backend = RemoteBackend::connect(owner, records, options);
             let backend = backend.map_err(|e| Failure::Refused(format!("cannot start threads: {e}")))?;
             return Ok(Visit { backend, owned: None, _following: following });
         };
