@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Name of the record.
-const RECORD: &str = "runs";
+pub(super) const RECORD: &str = "runs";
 /// More packets than a saved search sends while one process runs it.
 const NUMBERS: u64 = 1 << 32;
 /// How often a change is tried while others change the records.
@@ -24,7 +24,7 @@ const TURNS: usize = 64;
 
 /// The record.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct Runs {
+pub(super) struct Runs {
     /// The epoch of the process that runs the saved searches.
     epoch: u64,
     /// Where the numbers of its packets begin.
@@ -32,6 +32,11 @@ struct Runs {
 }
 
 impl Runs {
+    /// The record for another bucket, where epochs begin anew, and numbers go on.
+    pub(super) fn moved(self) -> Runs {
+        Runs { epoch: 0, ..self }
+    }
+
     fn read(content: &[u8]) -> Result<Runs, StoreError> {
         serde_json::from_slice(content)
             .map_err(|e| StoreError::Busy(format!("the record {RECORD:?} of saved searches does not read: {e}")))
