@@ -17,6 +17,10 @@ use tokio::time::Instant;
 /// How often it is looked for servers where there are none.
 const LOOK: Duration = Duration::from_millis(100);
 
+/// Attempts that end because a server cannot read: then all of them may share the cause, and the question fails. By the delays between
+/// attempts that is after some three seconds, in which servers work around damage.
+const UNREADABLE_MAX: usize = 6;
+
 /// A question, with the servers that were asked so far. Dropped, it tells the work that it is part of what became of each attempt.
 pub(in super::super) struct Asking {
     scans: Arc<Scans>,
@@ -30,6 +34,8 @@ pub(in super::super) struct Asking {
     begun: Option<(usize, Option<u64>)>,
     /// Why the last attempt failed that was not busy.
     fault: Option<Fault>,
+    /// Attempts that ended because the server cannot read.
+    unreadable: usize,
     current: Current,
 }
 
@@ -49,7 +55,7 @@ impl Asking {
         let course = Course::new(tablet, scans.now());
         let until = Instant::now() + left.min(Duration::from_secs(86_400));
         let current = observe::current();
-        Asking { scans, owner, asked, make, scan_type, course, until, begun: None, fault: None, current }
+        Asking { scans, owner, asked, make, scan_type, course, until, begun: None, fault: None, unreadable: 0, current }
     }
 
     fn profile(&self) -> Profile {
@@ -212,7 +218,9 @@ impl Asking {
         }
         self.course.ended(attempt, End::Failed, self.now());
         count(&self.scans.counts.failed);
-        if !fault.is_of_the_link() {
+        let unreadable = process.is_some() && fault.is_of_the_reader();
+        self.unreadable += usize::from(unreadable);
+        if !(fault.is_of_the_link() || unreadable && self.unreadable < UNREADABLE_MAX) {
             return Err(fault);
         }
         process.into_iter().for_each(|process| self.scans.avoid(process));
