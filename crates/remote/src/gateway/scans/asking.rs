@@ -224,7 +224,13 @@ impl Asking {
             return Err(fault);
         }
         process.into_iter().for_each(|process| self.scans.avoid(process));
-        self.fault = Some(fault);
+        self.fault = Some(match fault {
+            // A link speaks of the owner, as most of them lead there.
+            Fault::Unavailable(why) if process.is_some() => {
+                Fault::Unavailable(why.replace("the owner of the data", "a scan server"))
+            }
+            other => other,
+        });
         Ok(())
     }
 
