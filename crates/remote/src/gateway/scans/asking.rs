@@ -113,6 +113,8 @@ impl Asking {
     /// Waits until there may be a server, for so long at most.
     async fn wait_for_servers(&self, left: Duration) {
         let mut servers = self.scans.servers.clone();
+        // A clone has seen what the first receiver has, which is nothing: an earlier change would end each wait at once.
+        drop(servers.borrow_and_update());
         let until = self.until.min(Instant::now() + left.min(LOOK));
         tokio::select! {
             // Without a sender nothing changes any more: the deadline ends the wait.
