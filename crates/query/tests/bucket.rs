@@ -3,6 +3,8 @@
 //! A call to the bucket counts once, however many ranges it reads: these are read at once. The calls are made by one thread, so each of them
 //! waits for the one before.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
+
 use meridian_model::builder::Value;
 use meridian_model::filter::{Predicate, parse_text};
 use meridian_model::{
