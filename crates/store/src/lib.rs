@@ -67,6 +67,7 @@ pub use maintenance::archive::Files;
 pub use maintenance::expiry::Expired;
 pub use options::{Durability, Options, PARTITIONS_MAX, Settings, SettingsChange};
 pub use part::{CHUNK_ROWS, PartView, TimeOrder};
+pub use recovery::Room;
 pub use recovery::repair::Repair;
 pub use snapshot::Snapshot;
 pub use snapshot::prior::PriorEventReader;

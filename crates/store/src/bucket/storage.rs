@@ -6,12 +6,13 @@ use super::log::{self, BucketLog};
 use super::objects::{BucketObjects, Grace};
 use super::patches::Patches;
 use super::pins::Pins;
-use super::{Bucket, OWNER, Terms};
+use super::{Bucket, Terms, lease_of};
 use crate::error::StoreError;
 use crate::seams::{Objects, PartitionStorage, Registry, Seams, Storage, WriteLog};
 use crate::store::Store;
 use crate::store::partitions::{self, number_of};
 use crate::stream::{SharedLog, StreamLog, name_of, prefix_of};
+use meridian_model::policy::groups::Group;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::ErrorKind;
@@ -35,6 +36,8 @@ pub struct BucketStorage {
     root: PathBuf,
     /// The epoch that the lease has given to this process; 0: it has none.
     term: u64,
+    /// Whose partitions this process may own.
+    group: Group,
     log: SharedLog,
     /// The bucket's id in names of streams.
     id: String,
@@ -64,6 +67,7 @@ impl BucketStorage {
             seams,
             root: root.into(),
             term,
+            group: Group::ONLY,
             log: SharedLog::Bucket,
             id: String::new(),
             pins,
@@ -77,6 +81,12 @@ impl BucketStorage {
     #[must_use]
     pub fn with_log(self, log: SharedLog, id: impl Into<String>) -> BucketStorage {
         BucketStorage { log, id: id.into(), ..self }
+    }
+
+    /// The same for the owner of a group.
+    #[must_use]
+    pub fn of_group(self, group: Group) -> BucketStorage {
+        BucketStorage { group, ..self }
     }
 
     /// The folder of a partition in the bucket, by its folder below the data folder.
@@ -239,8 +249,20 @@ impl Registry for BucketStorage {
         self.clear_partition(dir, life)
     }
 
+    fn has(&self, tenant: &str, name: &str, partition: u32) -> bool {
+        self.group.has(tenant, name, partition)
+    }
+
+    fn find(&self, tenant: &str, name: &str) -> Result<bool, StoreError> {
+        let dir = Store::partition_dir(&self.root, tenant, name);
+        let known = self.lives.lock().get(collection_of(&dir)).copied();
+        let life = self.newest_life(tenant, name, known)?;
+        life.iter().for_each(|life| self.live(&dir, *life));
+        Ok(life.is_some())
+    }
+
     fn is_current(&self) -> Result<bool, StoreError> {
-        let newest = Terms::new(&self.bucket, OWNER).newest()?;
+        let newest = Terms::new(&self.bucket, &lease_of(self.group)).newest()?;
         Ok(newest.is_none_or(|(_, term)| term.epoch <= self.term))
     }
 }

@@ -24,6 +24,25 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64};
 use std::sync::{Arc, OnceLock};
 
+/// Memory that all stores of a process share.
+#[derive(Debug, Clone)]
+pub struct Room {
+    pub(crate) cache: Arc<BlockCache>,
+    pub(crate) memory_all: Arc<WriteMemory>,
+    pub(crate) load: Arc<Load>,
+}
+
+impl Room {
+    /// As much as these options give to a store.
+    pub fn of(options: &Options) -> Room {
+        Room {
+            cache: Arc::new(BlockCache::new(options.cache_bytes)),
+            memory_all: Arc::new(WriteMemory::new(options.memory_bytes)),
+            load: Arc::default(),
+        }
+    }
+}
+
 /// What all collections of a store share.
 #[derive(Debug, Clone)]
 pub(crate) struct Common {
@@ -47,6 +66,11 @@ pub(crate) struct Common {
 }
 
 impl Common {
+    /// Whether this process may own a partition.
+    pub(crate) fn has(&self, tenant: &str, name: &str, partition: u32) -> bool {
+        self.storage.registry().is_none_or(|registry| registry.has(tenant, name, partition))
+    }
+
     /// The storage of the partition in a folder.
     pub(crate) fn storage_of(&self, dir: &Path) -> PartitionStorage {
         self.storage.partition(dir, self.options.log_file_bytes)

@@ -1,10 +1,10 @@
 //! A store whose collections lie in a bucket: the owner's, and those of servers that only read.
 
-use crate::bucket::{Bucket, BucketStorage, OWNER, PIN_TTL, ReadOnly, Terms, check_log};
+use crate::bucket::{Bucket, BucketStorage, PIN_TTL, ReadOnly, Terms, check_log, lease_of};
 use crate::collection::Collection;
 use crate::error::StoreError;
 use crate::options::Options;
-use crate::recovery;
+use crate::recovery::{self, Room};
 use crate::seams::Seams;
 use crate::store::following::Following;
 use crate::store::partitions::{self, Partitions};
@@ -12,6 +12,7 @@ use crate::store::{Inner, Store};
 use crate::stream::SharedLog;
 use meridian_model::Invalid;
 use meridian_model::policy::complete::{Behind, Complete};
+use meridian_model::policy::groups::Group;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,6 +20,8 @@ use std::sync::atomic::Ordering;
 
 /// Most bytes of log that an owner leaves unflushed in a collection: what the next one reads before it serves.
 const TAIL_BYTES: u64 = 64 << 20;
+/// Where in a data folder the folders of groups are, each with what belongs to one store. That of the first group is the data folder itself.
+pub(super) const GROUPS: &str = "groups";
 
 impl Store {
     /// Opens the collections in a bucket as their owner, in the place of the previous owner. That one's writes fail from here
@@ -38,17 +41,37 @@ impl Store {
     /// # Errors
     /// As of [`Store::open_shared`], and [`StoreError::Invalid`] where the log of these collections is another.
     pub fn open_shared_over(
-        mut options: Options,
+        options: Options,
         seams: Seams,
         bucket: Arc<dyn Bucket>,
         log: SharedLog,
     ) -> Result<Store, StoreError> {
+        let room = Room::of(&options);
+        Store::open_group(options, seams, bucket, log, Group::ONLY, &room)
+    }
+
+    /// The same of one group of the partitions, whose lease is [`lease_of`] it. A process that owns several opens a store for each, and gives
+    /// them one room. Partitions that are made later are taken up by [`Store::adopt`].
+    ///
+    /// # Errors
+    /// As of [`Store::open_shared_over`].
+    pub fn open_group(
+        mut options: Options,
+        seams: Seams,
+        bucket: Arc<dyn Bucket>,
+        log: SharedLog,
+        group: Group,
+        room: &Room,
+    ) -> Result<Store, StoreError> {
         check(&options)?;
         let id = check_log(bucket.as_ref(), &seams, &log)?;
         options.log_bytes = options.log_bytes.min(TAIL_BYTES);
-        let term = Terms::new(&bucket, OWNER).newest()?.map_or(0, |(_, term)| term.epoch);
-        let storage = Arc::new(storage(&options, &seams, bucket, term).with_log(log, id));
-        Store::open_as(options, seams, |_| storage, None)
+        let term = Terms::new(&bucket, &lease_of(group)).newest()?.map_or(0, |(_, term)| term.epoch);
+        if group.number() > 0 {
+            options.data = options.data.join(GROUPS).join(group.number().to_string());
+        }
+        let storage = Arc::new(storage(&options, &seams, bucket, term).with_log(log, id).of_group(group));
+        Store::open_as(options, seams, |_| storage, room, None)
     }
 
     /// Opens the collections in a bucket to read what the owner has flushed so far. [`Store::refresh`] loads what it flushes later; call it
@@ -59,9 +82,9 @@ impl Store {
     pub fn open_read_only(options: Options, seams: Seams, bucket: Arc<dyn Bucket>) -> Result<Store, StoreError> {
         check(&options)?;
         let storage = Arc::new(storage(&options, &seams, Arc::new(ReadOnly(bucket.clone())), 0));
-        let terms = Terms::new(&bucket, OWNER);
-        let following = Following::new(bucket, &seams, storage.clone(), terms, options.skew);
-        Store::open_as(options, seams, |_| storage, Some(following))
+        let following = Following::new(bucket, &seams, storage.clone(), options.skew);
+        let room = Room::of(&options);
+        Store::open_as(options, seams, |_| storage, &room, Some(following))
     }
 
     /// Loads what the owner has committed since. Returns whether anything changed. Readers see each collection change in one
@@ -81,8 +104,8 @@ impl Store {
         failed.map_or(Ok(changed), Err)
     }
 
-    /// Up to when what is flushed here is complete: what an owner says to those who follow it, while it holds the lease
-    /// ([`crate::Lease::say`]). `None`: that is not known, as another process may have taken over, or the store is closing.
+    /// Up to when what is flushed here is complete: what an owner says of the partitions that it has to those who follow it, while it holds the
+    /// lease ([`crate::Lease::say`]). `None`: that is not known, as another process may have taken over, or the store is closing.
     pub fn complete(&self) -> Option<Complete> {
         let inner = &self.inner;
         // The time first: what was acknowledged before it is covered by the reads below.
@@ -172,10 +195,10 @@ impl Inner {
         // Before the manifests are read: the statement holds for the manifests that are found then.
         // A lease that is gone means a bucket that is gone, for example a folder that is not mounted any more. Its collections
         // were not dropped, and stay as they were.
-        let said = self.following.as_ref().map(Following::statement).transpose()?.flatten();
+        let said = self.following.as_ref().map(Following::statements).transpose()?;
         let note = |collection: &Collection| {
             let time =
-                self.following.as_ref().zip(said.as_ref()).map(|(following, said)| following.time_of(said, collection));
+                self.following.as_ref().zip(said.as_ref()).and_then(|(following, said)| following.time_of(said, collection));
             collection.shared.complete.note(collection.position(), time);
         };
         // Once there is a pin, between collections as well: loading one may take longer than the pin holds. After a

@@ -1,13 +1,15 @@
-//! `--role gateway`: the whole HTTP API, over the collections of the owner.
+//! `--role gateway`: the whole HTTP API, over the collections of the owners.
 
 use super::super::http::{self, Source};
-use super::{OWNER, Opened, blocking};
+use super::{Opened, blocking};
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::output::say;
-use meridian_remote::{OwnerAt, RemoteBackend, RemoteOptions};
-use meridian_store::bucket::Peers;
+use meridian_model::policy::groups::Groups;
+use meridian_remote::{GroupsBackend, OwnerAt, RemoteOptions};
+use meridian_store::bucket::{Peers, groups_of, terms_of};
 use meridian_store::{Bucket, ControlPlane, Terms};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -31,13 +33,23 @@ pub(in super::super) async fn gateway(
     let Opened { doors, seams, bucket } = Opened::open(&mut config).await?;
     let records = ControlPlane::new(bucket.clone(), &seams, config.store.audit_bytes);
     let peers = Some(Arc::new(Peers::new(bucket.clone(), &seams)));
-    let (told, owner) = watch::channel(None);
-    // Its task ends with this function.
-    let mut following = JoinSet::new();
-    following.spawn(follow(bucket, told));
-    let backend = RemoteBackend::connect(owner.clone(), records, RemoteOptions::new(seams.random.clone()))
-        .map_err(|e| Failure::Refused(format!("cannot start threads: {e}")))?;
     let mut stop = Box::pin(stop);
+    let groups = tokio::select! {
+        groups = decided(&bucket) => groups?,
+        () = &mut stop => {
+            say("stopped before there was an owner");
+            return Ok(());
+        }
+    };
+    // Their tasks end with this function.
+    let (mut following, mut owners) = (JoinSet::new(), Vec::new());
+    for terms in terms_of(&bucket, groups) {
+        let (told, owner) = watch::channel(None);
+        following.spawn(follow(terms, told));
+        owners.push(owner);
+    }
+    let backend = GroupsBackend::connect(owners.clone(), records, RemoteOptions::new(seams.random.clone()))
+        .map_err(|e| Failure::Refused(format!("cannot start threads: {e}")))?;
     tokio::select! {
         reached = reach(&backend) => reached?,
         () = &mut stop => {
@@ -45,16 +57,33 @@ pub(in super::super) async fn gateway(
             return Ok(());
         }
     }
-    let at = owner.borrow().as_ref().map(|owner| owner.address.clone()).unwrap_or_default();
-    let place = format!("collections of the owner at {at}, bucket {}", config.cluster.bucket);
+    let at = |owner: &watch::Receiver<Option<OwnerAt>>| owner.borrow().as_ref().map(|owner| owner.address.clone());
+    let at: BTreeSet<String> = owners.iter().filter_map(at).collect();
+    let (whose, at) = (if at.len() > 1 { "owners" } else { "owner" }, at.into_iter().collect::<Vec<_>>().join(", "));
+    let place = format!("collections of the {whose} at {at}, bucket {}", config.cluster.bucket);
     let source = Source { backend, place, folder: None, bucket: Some(config.cluster.bucket.clone()), peers };
     http::serve(doors, config, source, &seams, stop).await?;
     say("stopped");
     Ok(())
 }
 
-/// Waits until there is an owner that answers: the first one moves records into the bucket, and saved searches ask what they have missed.
-async fn reach(backend: &Arc<RemoteBackend>) -> Result<(), Failure> {
+/// Waits until an owner has decided how many groups the bucket has.
+async fn decided(bucket: &Arc<dyn Bucket>) -> Result<Groups, Failure> {
+    let (begun, mut told) = (Instant::now(), false);
+    loop {
+        let read = bucket.clone();
+        if let Some(groups) = blocking("looking for owners", move || groups_of(read.as_ref())).await?? {
+            return Ok(groups);
+        }
+        if begun.elapsed() >= TELL && !std::mem::replace(&mut told, true) {
+            say("waiting for an owner: the bucket has had none yet");
+        }
+        tokio::time::sleep(RETRY).await;
+    }
+}
+
+/// Waits until each group has an owner that answers: the first one moves records into the bucket, and saved searches ask what they have missed.
+async fn reach(backend: &Arc<GroupsBackend>) -> Result<(), Failure> {
     let (begun, mut told) = (Instant::now(), false);
     loop {
         let asked = backend.clone();
@@ -66,12 +95,12 @@ async fn reach(backend: &Arc<RemoteBackend>) -> Result<(), Failure> {
     }
 }
 
-/// Keeps the address of the owner current. A bucket that does not answer changes nothing: the owner may well be there.
+/// Keeps the address of the owner of a group current. A bucket that does not answer changes nothing: the owner may well be there.
 ///
 /// A term counts once it was seen to follow another one, and while others follow it. In a copy of a bucket none follows, and the process that
 /// its newest term names owns the original.
-async fn follow(bucket: Arc<dyn Bucket>, told: watch::Sender<Option<OwnerAt>>) {
-    let (terms, mut known) = (Arc::new(Terms::new(&bucket, OWNER)), 0);
+async fn follow(terms: Terms, told: watch::Sender<Option<OwnerAt>>) {
+    let (terms, mut known) = (Arc::new(terms), 0);
     let (mut is_first, mut renewed) = (true, None::<Instant>);
     loop {
         let looked = terms.clone();

@@ -1,10 +1,12 @@
-//! Taking turns at the lease, for as long as an owner runs.
+//! Taking turns at the lease of a group, for as long as an owner runs.
 
-use super::{OWNER, blocking};
+use super::blocking;
 use crate::config::Cluster;
 use crate::failure::Failure;
 use meridian_remote::Owns;
 use meridian_store::seams::Seams;
+use meridian_model::policy::groups::Group;
+use meridian_store::bucket::lease_of;
 use meridian_store::{Bucket, Lease, Standing, Statement};
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,13 +24,17 @@ pub(super) struct Keeper {
 }
 
 impl Keeper {
-    /// Begins to take turns. `address`: where gateways reach this process.
-    pub(super) fn start(cluster: &Cluster, bucket: &Arc<dyn Bucket>, address: &str, seams: &Seams) -> Keeper {
-        let node = match cluster.node.as_str() {
-            "" => format!("owner-{}", std::process::id()),
-            name => name.to_owned(),
-        };
-        let lease = Arc::new(Lease::new(bucket, OWNER, node, address, cluster.lease, seams));
+    /// Begins to take turns at the lease of a group. `node`: the name of this process; `address`: where gateways reach it; `rank`: how many
+    /// candidates are to come before it.
+    pub(super) fn start(
+        cluster: &Cluster,
+        bucket: &Arc<dyn Bucket>,
+        group: Group,
+        (node, address, rank): (&str, &str, usize),
+        seams: &Seams,
+    ) -> Keeper {
+        let lease = Arc::new(Lease::new(bucket, &lease_of(group), node, address, cluster.lease, seams));
+        lease.ranks(rank);
         let (told, standing) = watch::channel(Standing::Other(None, Duration::ZERO));
         let (taking, mut turns) = (lease.clone(), JoinSet::new());
         turns.spawn(async move {
@@ -53,6 +59,11 @@ impl Keeper {
             }
         });
         Keeper { lease, standing, _turns: turns }
+    }
+
+    /// The lease, to be asked from elsewhere.
+    pub(super) fn lease(&self) -> Arc<Lease> {
+        self.lease.clone()
     }
 
     /// Waits until this process is the owner; returns the epoch of its term. `waits` is told of each other owner.
@@ -96,8 +107,9 @@ impl Keeper {
         self.lease.say(epoch, statement);
     }
 
-    /// Gives the lease up, so that the next owner need not wait for its end.
-    pub(super) async fn resign(self) -> Result<(), Failure> {
+    /// Gives the lease up, so that the next owner need not wait for its end. This process stays a candidate: it takes the lease again unless one
+    /// that is to come before it does.
+    pub(super) async fn resign(&self) -> Result<(), Failure> {
         let lease = self.lease.clone();
         blocking("giving up the lease", move || lease.resign()).await?.map_err(Failure::from)
     }

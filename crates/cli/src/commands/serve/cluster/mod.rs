@@ -1,9 +1,15 @@
-//! The roles of a cluster: owners that take turns, gateways over the owner, and servers that only read.
+//! The roles of a cluster: owners, each of some groups of the partitions, gateways over the owners, and servers that only read.
 //!
-//! They meet in the bucket alone. An owner's lease there names its address, which gateways look up. Servers that only read
-//! look for what the owner has flushed.
+//! They meet in the bucket alone. The lease of a group there names the address of its owner, which gateways look up. Servers that only read
+//! look for what owners have flushed.
+//!
+//! Of an owner, `owner.rs` runs the process, `group.rs` one of its groups, `keeper.rs` the lease of that group, `door.rs` its port, and
+//! `candidates.rs` ranks it among the others.
 
+mod candidates;
+mod door;
 mod gateway;
+mod group;
 mod keeper;
 mod log;
 mod memory;
@@ -24,9 +30,6 @@ use crate::failure::Failure;
 use meridian_store::Bucket;
 use meridian_store::seams::Seams;
 use std::sync::Arc;
-
-/// Name of the lease of the process that writes.
-const OWNER: &str = "owner";
 
 /// What a process begins with that answers clients.
 struct Opened {

@@ -2,7 +2,7 @@
 
 use super::blocking;
 use super::keeper::Keeper;
-use super::owner::RETRY;
+use super::group::RETRY;
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::output::say;
