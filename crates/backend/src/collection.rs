@@ -1,5 +1,6 @@
 //! One collection.
 
+use crate::partitioned::Part;
 use crate::read::{At, Changes, Near, PriorEvents, Read, RowSink, Rows};
 use crate::written::{Deleted, Files, Written};
 use meridian_model::filter::Predicate;
@@ -62,6 +63,12 @@ pub trait Collection: Debug + Send + Sync {
 
     /// The min number of any event that a partition may still hold; that of the next write if there is none.
     fn oldest(&self) -> Seqs;
+
+    /// One of its partitions, counted from 0; `None` where it has no such one.
+    ///
+    /// # Errors
+    /// [`StoreError::Busy`] where the server that has it cannot be reached.
+    fn part(&self, number: usize) -> Result<Option<Arc<dyn Part>>, StoreError>;
 
     /// Adds optional fields and changes the settings: both, or neither on an error.
     fn change(&self, fields: Vec<Field>, settings: Option<Settings>) -> Result<(), StoreError>;

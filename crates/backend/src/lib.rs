@@ -31,6 +31,7 @@ pub use audit::AuditLog;
 pub use backend::Backend;
 pub use collection::{Append, Collection, DeleteFault, PartialDelete};
 pub use embedded::Embedded;
+pub use partitioned::{Part, Partitioned};
 pub use read::{At, Changes, Head, Near, PriorEvents, Read, RowSink, Rows};
 pub use records::{RecordSource, Records};
 pub use turns::PermitTurns;

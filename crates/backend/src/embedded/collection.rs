@@ -28,7 +28,7 @@ const DELETE_STEP_EVENTS: usize = 65_536;
 const SMALL_BYTES: usize = 64 << 10;
 
 /// A collection of the store.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Local {
     pub(super) collection: Arc<meridian_store::Collection>,
     pub(super) commits: Arc<CommitExecutor>,
@@ -98,6 +98,10 @@ impl Collection for Local {
         removed_by(settings: &Settings) -> Result<u64, StoreError>;
         has_room() -> bool;
         room_wait() -> Duration;
+    }
+
+    fn part(&self, number: usize) -> Result<Option<Arc<dyn Part>>, StoreError> {
+        Ok((number == 0).then(|| Arc::new(self.clone()) as Arc<dyn Part>))
     }
 
     fn position(&self) -> Positions {

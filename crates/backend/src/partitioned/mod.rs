@@ -33,9 +33,12 @@ use meridian_store::{CollectionStats, Gone, Settings, StoreError, Write, WriteEr
 use std::sync::Arc;
 use tokio::time::{Duration, Instant};
 
-/// One partition of a collection.
-pub(crate) trait Part: Collection {
+/// One partition of a collection, in this process or behind another one.
+pub trait Part: Collection {
     /// Events in an order, each with its place in it. One more than the limit is given, if there are as many.
+    ///
+    /// # Errors
+    /// As of [`Collection::items`].
     fn rows(
         &self,
         at: At,
@@ -44,15 +47,15 @@ pub(crate) trait Part: Collection {
     ) -> Result<(Head, Box<dyn RowStream + Send>), QueryError>;
 }
 
-/// A collection of several partitions.
+/// A collection put together from its partitions.
 #[derive(Debug)]
-pub(crate) struct Partitioned {
+pub struct Partitioned {
     parts: Vec<Arc<dyn Part>>,
 }
 
 impl Partitioned {
-    /// Of these partitions, in their order: two or more.
-    pub(crate) fn new(parts: Vec<Arc<dyn Part>>) -> Partitioned {
+    /// Of these partitions, in their order: all that the collection has. One of a single partition is answered as that partition answers.
+    pub fn new(parts: Vec<Arc<dyn Part>>) -> Partitioned {
         Partitioned { parts }
     }
 
@@ -120,11 +123,12 @@ impl Partitioned {
 
 /// The head of an answer of all partitions, in their order.
 fn join(heads: Vec<Head>) -> Result<Head, QueryError> {
-    let first = heads.first().ok_or_else(other_answer)?;
+    // The shortest schema is part of the others. In one process it is that of the first partition; servers that follow may be at different points.
+    let shortest = heads.iter().min_by_key(|head| head.schema.fields.len()).ok_or_else(other_answer)?;
     Ok(Head {
         seq: heads.iter().map(|head| head.seq.at(0)).collect(),
-        schema: first.schema.clone(),
-        taken_at: heads.iter().map(|head| head.taken_at).min().unwrap_or(first.taken_at),
+        schema: shortest.schema.clone(),
+        taken_at: heads.iter().map(|head| head.taken_at).min().unwrap_or(shortest.taken_at),
         missing: heads.iter().flat_map(|head| head.missing.iter().cloned()).collect(),
         rows: heads.iter().fold(0u64, |all, head| all.saturating_add(head.rows)),
     })
@@ -181,6 +185,10 @@ impl Collection for Partitioned {
 
     fn oldest(&self) -> Seqs {
         self.vector(|part| part.oldest().at(0))
+    }
+
+    fn part(&self, number: usize) -> Result<Option<Arc<dyn Part>>, StoreError> {
+        Ok(self.parts.get(number).cloned())
     }
 
     fn change(&self, fields: Vec<Field>, settings: Option<Settings>) -> Result<(), StoreError> {

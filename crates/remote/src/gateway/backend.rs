@@ -97,7 +97,8 @@ impl RemoteBackend {
 
 impl Backend for RemoteBackend {
     fn collection(&self, tenant: &str, name: &str) -> Result<Option<Arc<dyn Collection>>, StoreError> {
-        let (asked, ask) = (Instant::now(), Do::Describe { tenant: tenant.to_owned(), name: name.to_owned() });
+        let ask = Do::Describe { tenant: tenant.to_owned(), name: name.to_owned(), partition: None };
+        let asked = Instant::now();
         let found = self.value::<Option<Description>>(ask).map_err(Fault::into_store)?;
         Ok(found.map(|found| self.remote(found, asked)))
     }

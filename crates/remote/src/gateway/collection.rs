@@ -5,23 +5,24 @@ use super::append::{self, Producer};
 use super::changes::{RemoteChanges, schema_of};
 use super::link::{Link, Patience};
 use super::mirror::{Mirror, Mirrors};
+use super::part::RemotePartRows;
 use super::prior::RemotePriorEvents;
 use super::rows::{RemoteRows, head, query_error};
 use crate::wire::answer::WireDeleted;
 use crate::wire::call::{Asked, Do, Get};
-use crate::wire::described::Description;
+use crate::wire::described::{Description, Place};
 use crate::wire::fault::Fault;
 use crate::wire::rows::Events;
 use meridian_backend::measured::counted;
 use meridian_backend::{
-    Append, At, Changes, Collection, CollectionStats, DeleteFault, Deleted, Files, Near, PartialDelete, PriorEvents,
-    Random, Read, RowSink, Rows, Settings, StoreError, Write, WriteError, Written,
+    Append, At, Changes, Collection, CollectionStats, DeleteFault, Deleted, Files, Head, Near, Part, PartialDelete,
+    PriorEvents, Random, Read, RowSink, Rows, Settings, StoreError, Write, WriteError, Written,
 };
 use meridian_model::filter::Predicate;
 use meridian_model::{Batch, Field, IdRole, Invalid, Layout, Positions, Schema, Seq, Seqs};
 use meridian_observe::{self as observe, Stage};
 use meridian_query::partial::{
-    Partial, PartialGrid, PartialGroups, PartialPassages, PartialTile, PartialTrack, WireError,
+    Partial, PartialGrid, PartialGroups, PartialPassages, PartialTile, PartialTrack, RowStream, WireError,
 };
 use meridian_query::wire::{Count, Question};
 use meridian_query::{
@@ -67,14 +68,21 @@ impl Remote {
         }
         let asked = Instant::now();
         let place = &self.mirror.place;
-        let describe = Do::Describe { tenant: place.tenant.clone(), name: place.name.clone() };
-        match self.link().value::<Option<Description>>(describe, &self.link().patience()) {
-            Ok(Some(found)) if found.place == *place => {
+        match self.describe(place) {
+            Ok(Some(found)) => {
                 self.shared.mirrors.put(found, asked);
                 self.mirror.last().0
             }
             _ => known,
         }
+    }
+
+    /// What the owner says of a place; `None`: it is gone.
+    fn describe(&self, place: &Place) -> Result<Option<Description>, Fault> {
+        let (tenant, name) = (place.tenant.clone(), place.name.clone());
+        let describe = Do::Describe { tenant, name, partition: place.partition };
+        let found: Option<Description> = self.link().value(describe, &self.link().patience())?;
+        Ok(found.filter(|found| found.place == *place))
     }
 
     /// The schema that questions are bound to: fields only come, so any that is known reads the numbers of their fields.
@@ -178,6 +186,16 @@ impl Collection for Remote {
 
     fn oldest(&self) -> Seqs {
         self.now().oldest.map(Seq)
+    }
+
+    fn part(&self, number: usize) -> Result<Option<Arc<dyn Part>>, StoreError> {
+        let Ok(partition) = u16::try_from(number) else { return Ok(None) };
+        let (asked, place) = (Instant::now(), Place { partition: Some(partition), ..self.mirror.place.clone() });
+        let found = self.describe(&place).map_err(Fault::into_store)?;
+        Ok(found.map(|found| {
+            let mirror = self.shared.mirrors.put(found, asked);
+            Arc::new(Remote { shared: self.shared.clone(), mirror }) as Arc<dyn Part>
+        }))
     }
 
     fn change(&self, fields: Vec<Field>, settings: Option<Settings>) -> Result<(), StoreError> {
@@ -400,5 +418,22 @@ impl Collection for Remote {
     fn files(&self, _: Instant, _: &dyn Fn() -> bool) -> Result<Files, StoreError> {
         let detail = "a gateway has no files: ask the server that owns the data, or read them in its folder or bucket";
         Err(Invalid::new(detail).into())
+    }
+}
+
+impl Part for Remote {
+    fn rows(
+        &self,
+        at: At,
+        question: &Items,
+        control: &Control,
+    ) -> Result<(Head, Box<dyn RowStream + Send>), QueryError> {
+        let ask = || {
+            let asked = self.asked(at, &Question::Items(question.clone()), control)?;
+            let (answer, first) = self.ask(Get::PartRows(asked), &Patience::of(control))?;
+            RemotePartRows::new(self.link().clone(), control.clone(), answer, first, question, &self.known_schema())
+        };
+        let rows = ask().map_err(|fault| query_error(fault, control))?;
+        Ok((rows.head().clone(), Box::new(rows)))
     }
 }

@@ -7,6 +7,7 @@ mod changes;
 mod collection;
 mod link;
 mod mirror;
+mod part;
 mod prior;
 mod rows;
 mod subscription;

@@ -124,7 +124,7 @@ impl Follower {
         for Moved { tenant, name, made, partition, partitions, position, since } in first.meta.moved {
             // Of a collection that the earlier connection did not name, all writes came after it.
             let upto = if self.began { since } else { position };
-            let known = self.known.entry(Place { tenant, name, made }).or_insert_with(|| Known::none(partitions));
+            let known = self.known.entry(Place::of(tenant, name, made)).or_insert_with(|| Known::none(partitions));
             if let Some(known) = known.of(partition) {
                 known.get_or_insert(Seq::end_of(upto));
             }
@@ -136,7 +136,7 @@ impl Follower {
         }
         while let Some(message) = positions.next().await? {
             for Moved { tenant, name, made, partition, partitions, position, since } in message.meta.moved {
-                let place = Place { tenant, name, made };
+                let place = Place::of(tenant, name, made);
                 if let Some(mirror) = self.mirrors.get(&place) {
                     mirror.moved(partition, position);
                 }

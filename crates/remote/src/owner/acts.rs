@@ -6,7 +6,7 @@ use crate::wire::call::{Call, Do};
 use crate::wire::described::{Description, Place};
 use crate::wire::fault::{Fault, WireDamaged, shown};
 use bytes::Bytes;
-use meridian_backend::{At, DeleteFault, StoreError};
+use meridian_backend::{At, Collection, DeleteFault, StoreError};
 use meridian_model::filter::Predicate;
 use meridian_observe as observe;
 use meridian_query::{CancelFlag, Control};
@@ -60,11 +60,14 @@ fn run(owner: &Owner, ask: Do, control: &Control) -> Vec<Bytes> {
     let backend = &owner.backend;
     match ask {
         Do::Hello => one(Ok(Hello { ephemeral: backend.is_ephemeral() })),
-        Do::Describe { tenant, name } => {
-            let found = backend.collection(&tenant, &name).map_err(Fault::from);
-            one(found.map(|found| found.map(|found| Description::of(&tenant, &*found))))
+        Do::Describe { tenant, name, partition } => {
+            let found = backend.collection(&tenant, &name).and_then(|found| match (found, partition) {
+                (Some(found), Some(number)) => Ok(found.part(number.into())?.map(|part| part as Arc<dyn Collection>)),
+                (found, _) => Ok(found),
+            });
+            one(found.map(|found| found.map(|found| Description::of(&tenant, partition, &*found))).map_err(Fault::from))
         }
-        Do::List { tenant } => many(backend.list(&tenant), |found| Description::of(&tenant, &*found)),
+        Do::List { tenant } => many(backend.list(&tenant), |found| Description::of(&tenant, None, &*found)),
         Do::Damaged { tenant } => many(backend.damaged(&tenant), WireDamaged::from),
         Do::WhyDamaged { tenant, name } => {
             let why = backend.why_damaged(&tenant, &name).map_err(Fault::from);
@@ -72,7 +75,7 @@ fn run(owner: &Owner, ask: Do, control: &Control) -> Vec<Bytes> {
         }
         Do::Create { tenant, name, schema, settings } => {
             let created = backend.create(&tenant, &name, *schema, settings);
-            one(created.map(|made| Description::of(&tenant, &*made)).map_err(Fault::from))
+            one(created.map(|made| Description::of(&tenant, None, &*made)).map_err(Fault::from))
         }
         Do::Remove { tenant, name } => one(backend.remove(&tenant, &name).map_err(Fault::from)),
         Do::Guarantee { weights } => {
@@ -82,7 +85,7 @@ fn run(owner: &Owner, ask: Do, control: &Control) -> Vec<Bytes> {
         }
         Do::Change { place, fields, settings } => one(owner.collection(&place).and_then(|collection| {
             collection.change(fields, settings)?;
-            Ok(Description::of(&place.tenant, &*collection))
+            Ok(Description::of(&place.tenant, place.partition, &*collection))
         })),
         Do::RemovedBy { place, settings } => {
             one(owner.collection(&place).and_then(|collection| Ok(collection.removed_by(&settings)?)))

@@ -5,7 +5,7 @@
 //! stops the running step.
 
 use super::collected::Collected;
-use super::streams;
+use super::streams::{self, AllChanges, AllRows, PartRows};
 use super::{Owner, positions};
 use crate::wire::answer::Meta;
 use crate::wire::call::{Asked, Call, Get};
@@ -65,19 +65,29 @@ pub(super) async fn send(out: &Out, messages: impl IntoIterator<Item = FlightDat
 async fn run(owner: &Arc<Owner>, ask: Get, control: &Control, out: &Out) -> Result<(), Fault> {
     let at_once = match ask {
         Get::Rows(asked) => {
-            let (collection, at, question, control) = bind(owner, asked, control)?;
-            return streams::rows(owner, collection, at, question, &control, out).await;
+            let (collection, at, question, bounded) = bind(owner, asked, control)?;
+            let items = streams::items(question)?;
+            let rows = owner.step(control, move || collection.items(at, &items, &bounded)).await??;
+            return streams::stream(owner, Box::new(AllRows(rows)), control, out).await;
+        }
+        Get::PartRows(asked) => {
+            let part = owner.part(&asked.place, asked.place.partition.unwrap_or(0))?;
+            let (_, at, question, bounded) = bind(owner, asked, control)?;
+            let items = streams::items(question)?;
+            let order = items.order.clone();
+            let (head, rows) = owner.step(control, move || part.rows(at, &items, &bounded)).await??;
+            return streams::stream(owner, Box::new(PartRows { head, rows, order }), control, out).await;
         }
         Get::After { place, after, max, step_bytes } => {
             let collection = owner.collection(&place)?;
             let changes =
                 owner.step(control, move || collection.changes_after(&after.map(Seq), max, step_bytes)).await??;
-            return streams::changes(owner, changes, control, out).await;
+            return streams::stream(owner, Box::new(AllChanges::of(changes)), control, out).await;
         }
         Get::Between { place, after, upto, max } => {
             let collection = owner.collection(&place)?;
             let changes = owner.step(control, move || collection.changes_between(&after, &upto, max)).await??;
-            return streams::changes(owner, changes, control, out).await;
+            return streams::stream(owner, Box::new(AllChanges::of(changes)), control, out).await;
         }
         Get::Positions => return positions::send(&owner.positions, out).await,
         Get::Partial(asked) => partial(owner, asked, control).await?,
@@ -139,7 +149,7 @@ async fn partial(owner: &Owner, asked: Asked, control: &Control) -> Result<Vec<F
 
 async fn explain(owner: &Owner, asked: Asked, control: &Control) -> Result<Vec<FlightData>, Fault> {
     let (collection, at, question, bounded) = bind(owner, asked, control)?;
-    let Question::Items(items) = question else { return Err(streams::not_items()) };
+    let items = streams::items(question)?;
     let read = owner.step(control, move || collection.explain(at, &items, &bounded)).await??;
     let value = serde_json::to_value(&read.value).map_err(|e| Fault::internal(e.to_string()))?;
     Ok(vec![Meta { head: Some(WireHead::from(&read.head)), value: Some(value), ..Meta::done() }.alone()])

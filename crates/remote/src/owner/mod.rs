@@ -11,7 +11,7 @@ mod streams;
 use crate::wire::MESSAGE_BYTES_MAX;
 use appends::Appends;
 use arrow_flight::flight_service_server::FlightServiceServer;
-use meridian_backend::{Backend, Collection, Random};
+use meridian_backend::{Backend, Collection, Part, Random};
 use meridian_observe::{self as observe, Current, Kind, Parent, Span, Tracer};
 use meridian_query::{CancelFlag, Control};
 use positions::{Noting, Positions};
@@ -118,8 +118,21 @@ impl Owner {
         (Current { trace, ..Current::default() }, span)
     }
 
-    /// The collection of a place, unless another has its name by now.
+    /// The collection or partition of a place, unless another has its name by now.
     fn collection(&self, place: &Place) -> Result<Arc<dyn Collection>, Fault> {
+        match place.partition {
+            None => self.whole(place),
+            Some(number) => Ok(self.part(place, number)?),
+        }
+    }
+
+    /// A partition of the collection of a place.
+    fn part(&self, place: &Place, number: u16) -> Result<Arc<dyn Part>, Fault> {
+        let found = self.whole(place)?.part(number.into())?;
+        found.ok_or_else(|| Fault::internal(format!("the collection {:?} has no partition {number}", place.name)))
+    }
+
+    fn whole(&self, place: &Place) -> Result<Arc<dyn Collection>, Fault> {
         let found = self.backend.collection(&place.tenant, &place.name)?;
         match found.filter(|collection| collection.created() == place.made) {
             Some(collection) => Ok(collection),

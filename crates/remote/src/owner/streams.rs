@@ -10,11 +10,11 @@ use crate::wire::rows::Events;
 use arrow_flight::FlightData;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use meridian_backend::{At, Changes, Collection, Rows};
+use meridian_backend::{Changes, Head, Rows};
 use meridian_model::Schema;
-use meridian_query::partial::WireError;
+use meridian_query::partial::{RowStream, WireError};
 use meridian_query::wire::Question;
-use meridian_query::{Control, Hits};
+use meridian_query::{Control, Hits, Items, Order};
 use std::sync::Arc;
 
 /// The fault of a question or an answer that cannot be read or written.
@@ -25,111 +25,163 @@ pub(super) fn wire_fault(error: WireError) -> Fault {
     }
 }
 
-/// The fault of another question where one for items is expected.
-pub(super) fn not_items() -> Fault {
-    Fault::internal("expected a question for items")
-}
-
-/// Waits until the caller has taken what was sent, and says whether it had to.
-async fn wait_for_reader(out: &Out, park: impl FnOnce()) {
-    if out.capacity() == 0 {
-        park();
-        // Only to wait: the room is taken when there is a message. A caller that is gone ends the answer from outside.
-        drop(out.reserve().await);
+/// The question for items that is expected.
+pub(super) fn items(question: Question) -> Result<Items, Fault> {
+    match question {
+        Question::Items(items) => Ok(items),
+        _ => Err(Fault::internal("expected a question for items")),
     }
 }
 
-/// Sends the rows of a question for items.
-pub(super) async fn rows(
+/// An answer that is given batch by batch.
+pub(super) trait Steps: Send {
+    /// What it begins with.
+    fn head(&self) -> Meta;
+
+    /// The messages of the next batch; `None` at the end. Blocks.
+    fn next(&mut self, encoder: &mut Encoder) -> Result<Option<Vec<FlightData>>, Fault>;
+
+    /// What it ends with.
+    fn end(&self) -> Meta;
+
+    /// Releases what can be read again, before a wait of unknown length.
+    fn park(&mut self);
+}
+
+/// Sends an answer, a step for each batch.
+pub(super) async fn stream(
     owner: &Owner,
-    collection: Arc<dyn Collection>,
-    at: At,
-    question: Question,
+    mut steps: Box<dyn Steps>,
     control: &Control,
     out: &Out,
 ) -> Result<(), Fault> {
-    let Question::Items(items) = question else { return Err(not_items()) };
-    let within = control.clone();
-    let mut rows = owner.step(control, move || collection.items(at, &items, &within)).await??;
-    let head = Meta { head: Some(WireHead::from(rows.head())), rows: Some(so_far(&*rows)), ..Meta::default() };
-    send(out, [head.alone()]).await;
+    send(out, [steps.head().alone()]).await;
     let mut encoder = Encoder::new();
     loop {
-        wait_for_reader(out, || {
-            rows.park();
-        })
-        .await;
+        if out.capacity() == 0 {
+            steps.park();
+            // Only to wait: the room is taken when there is a message. A caller that is gone ends the answer from outside.
+            drop(out.reserve().await);
+        }
         let step = owner.step(control, move || {
-            let messages = next_rows(&mut *rows, &mut encoder);
-            (rows, encoder, messages)
+            let messages = steps.next(&mut encoder);
+            (steps, encoder, messages)
         });
         let messages;
-        (rows, encoder, messages) = step.await?;
+        (steps, encoder, messages) = step.await?;
         match messages? {
             Some(messages) => send(out, messages).await,
             None => {
-                let next = rows.next_page().map(|cursor| URL_SAFE_NO_PAD.encode(cursor.to_bytes()));
-                let rows = Some(RowsSoFar { next, ..so_far(&*rows) });
-                send(out, [Meta { rows, ..Meta::done() }.alone()]).await;
+                send(out, [steps.end().alone()]).await;
                 return Ok(());
             }
         }
     }
 }
 
-fn next_rows(rows: &mut dyn Rows, encoder: &mut Encoder) -> Result<Option<Vec<FlightData>>, Fault> {
-    let Some(hits) = rows.next() else { return Ok(None) };
-    let Hits { batch, seqs, distances } = hits?;
-    let columns = Events { batch, seqs, distances }.to_arrow()?;
-    encoder.encode(&columns, &Meta { rows: Some(so_far(rows)), ..Meta::default() }).map(Some)
+/// The rows of a question for items.
+pub(super) struct AllRows(pub(super) Box<dyn Rows>);
+
+impl AllRows {
+    fn so_far(&self) -> RowsSoFar {
+        let rows = &self.0;
+        RowsSoFar { stats: rows.stats(), matched: rows.number_matched(), over: rows.is_over(), next: None }
+    }
 }
 
-fn so_far(rows: &dyn Rows) -> RowsSoFar {
-    RowsSoFar { stats: rows.stats(), matched: rows.number_matched(), over: rows.is_over(), next: None }
+impl Steps for AllRows {
+    fn head(&self) -> Meta {
+        Meta { head: Some(WireHead::from(self.0.head())), rows: Some(self.so_far()), ..Meta::default() }
+    }
+
+    fn next(&mut self, encoder: &mut Encoder) -> Result<Option<Vec<FlightData>>, Fault> {
+        let Some(hits) = self.0.next() else { return Ok(None) };
+        let Hits { batch, seqs, distances } = hits?;
+        let columns = Events { batch, seqs, distances }.to_arrow()?;
+        encoder.encode(&columns, &Meta { rows: Some(self.so_far()), ..Meta::default() }).map(Some)
+    }
+
+    fn end(&self) -> Meta {
+        let next = self.0.next_page().map(|cursor| URL_SAFE_NO_PAD.encode(cursor.to_bytes()));
+        Meta { rows: Some(RowsSoFar { next, ..self.so_far() }), ..Meta::done() }
+    }
+
+    fn park(&mut self) {
+        self.0.park();
+    }
 }
 
-/// Sends changes, and their schema before the first that has it.
-pub(super) async fn changes(
-    owner: &Owner,
-    mut changes: Box<dyn Changes>,
-    control: &Control,
-    out: &Out,
-) -> Result<(), Fault> {
-    let missing = changes.missing().iter().map(WireProblem::from).collect();
-    let head = ChangesHead { left_out: changes.left_out(), missing };
-    send(out, [Meta { changes: Some(head), ..Meta::default() }.alone()]).await;
-    let (mut encoder, mut schema) = (Encoder::new(), None);
-    loop {
-        wait_for_reader(out, || changes.park()).await;
-        let step = owner.step(control, move || {
-            let messages = next_changes(&mut *changes, &mut encoder, &mut schema);
-            (changes, encoder, schema, messages)
-        });
-        let messages;
-        (changes, encoder, schema, messages) = step.await?;
-        match messages? {
-            Some(messages) => send(out, messages).await,
-            None => {
-                send(out, [Meta { upto: Some(changes.upto().map(|seq| seq.0)), ..Meta::done() }.alone()]).await;
-                return Ok(());
-            }
+/// The rows of one partition, each with its cursor.
+pub(super) struct PartRows {
+    pub(super) head: Head,
+    pub(super) rows: Box<dyn RowStream + Send>,
+    pub(super) order: Order,
+}
+
+impl PartRows {
+    fn so_far(&self) -> RowsSoFar {
+        let summary = self.rows.summary();
+        RowsSoFar { stats: summary.stats, matched: summary.matched, ..RowsSoFar::default() }
+    }
+}
+
+impl Steps for PartRows {
+    fn head(&self) -> Meta {
+        Meta { head: Some(WireHead::from(&self.head)), rows: Some(self.so_far()), ..Meta::default() }
+    }
+
+    fn next(&mut self, encoder: &mut Encoder) -> Result<Option<Vec<FlightData>>, Fault> {
+        let Some(rows) = self.rows.next().transpose()? else { return Ok(None) };
+        let columns = rows.to_arrow(&self.order).map_err(wire_fault)?;
+        encoder.encode(&columns, &Meta { rows: Some(self.so_far()), ..Meta::default() }).map(Some)
+    }
+
+    fn end(&self) -> Meta {
+        Meta { rows: Some(self.so_far()), ..Meta::done() }
+    }
+
+    fn park(&mut self) {
+        self.rows.rest();
+    }
+}
+
+/// Changes, and their schema before the first that has it.
+pub(super) struct AllChanges {
+    changes: Box<dyn Changes>,
+    schema: Option<Arc<Schema>>,
+}
+
+impl AllChanges {
+    pub(super) fn of(changes: Box<dyn Changes>) -> AllChanges {
+        AllChanges { changes, schema: None }
+    }
+}
+
+impl Steps for AllChanges {
+    fn head(&self) -> Meta {
+        let missing = self.changes.missing().iter().map(WireProblem::from).collect();
+        let head = ChangesHead { left_out: self.changes.left_out(), missing };
+        Meta { changes: Some(head), ..Meta::default() }
+    }
+
+    fn next(&mut self, encoder: &mut Encoder) -> Result<Option<Vec<FlightData>>, Fault> {
+        let Some((batch, seqs)) = self.changes.read()? else { return Ok(None) };
+        let mut messages = Vec::new();
+        if self.schema.as_ref().is_none_or(|sent| sent != batch.schema()) {
+            let value = serde_json::to_value(batch.schema().as_ref()).map_err(|e| Fault::internal(e.to_string()))?;
+            messages.push(Meta { value: Some(value), ..Meta::default() }.alone());
+            self.schema = Some(batch.schema().clone());
         }
+        let columns = Events { batch, seqs, distances: None }.to_arrow()?;
+        messages.extend(encoder.encode(&columns, &Meta::default())?);
+        Ok(Some(messages))
     }
-}
 
-fn next_changes(
-    changes: &mut dyn Changes,
-    encoder: &mut Encoder,
-    schema: &mut Option<Arc<Schema>>,
-) -> Result<Option<Vec<FlightData>>, Fault> {
-    let Some((batch, seqs)) = changes.read()? else { return Ok(None) };
-    let mut messages = Vec::new();
-    if schema.as_ref().is_none_or(|sent| sent != batch.schema()) {
-        let value = serde_json::to_value(batch.schema().as_ref()).map_err(|e| Fault::internal(e.to_string()))?;
-        messages.push(Meta { value: Some(value), ..Meta::default() }.alone());
-        *schema = Some(batch.schema().clone());
+    fn end(&self) -> Meta {
+        Meta { upto: Some(self.changes.upto().map(|seq| seq.0)), ..Meta::done() }
     }
-    let columns = Events { batch, seqs, distances: None }.to_arrow()?;
-    messages.extend(encoder.encode(&columns, &Meta::default())?);
-    Ok(Some(messages))
+
+    fn park(&mut self) {
+        self.changes.park();
+    }
 }

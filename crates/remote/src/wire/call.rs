@@ -122,6 +122,8 @@ pub(crate) struct Asked {
 pub(crate) enum Get {
     /// Rows of a question for items.
     Rows(Asked),
+    /// The same of one partition, each row with its cursor.
+    PartRows(Asked),
     /// A partial answer to any other question.
     Partial(Asked),
     /// The cost of a question for items.
@@ -157,6 +159,9 @@ pub(crate) enum Do {
     Describe {
         tenant: String,
         name: String,
+        /// The number of a partition; `None`: all of the collection.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        partition: Option<u16>,
     },
     List {
         tenant: String,

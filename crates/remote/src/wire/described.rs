@@ -21,13 +21,23 @@ mod shared {
     }
 }
 
-/// Names one collection: another of its name was made at another time.
+/// Names one collection, or a partition of it: another of its name was made at another time.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct Place {
     pub(crate) tenant: String,
     pub(crate) name: String,
     /// When it was made, in microseconds since 1970.
     pub(crate) made: i64,
+    /// The number of the partition; `None`: all of the collection.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) partition: Option<u16>,
+}
+
+impl Place {
+    /// A whole collection.
+    pub(crate) fn of(tenant: impl Into<String>, name: impl Into<String>, made: i64) -> Place {
+        Place { tenant: tenant.into(), name: name.into(), made, partition: None }
+    }
 }
 
 /// A collection as of one moment.
@@ -47,11 +57,12 @@ pub(crate) struct Description {
 }
 
 impl Description {
-    pub(crate) fn of(tenant: &str, collection: &dyn Collection) -> Description {
+    /// A collection, or a partition of it.
+    pub(crate) fn of(tenant: &str, partition: Option<u16>, collection: &dyn Collection) -> Description {
         // The position first: what is described is then no older than the position says.
         let position = collection.position();
         Description {
-            place: Place { tenant: tenant.to_owned(), name: collection.name().to_owned(), made: collection.created() },
+            place: Place { partition, ..Place::of(tenant, collection.name(), collection.created()) },
             schema: collection.schema(),
             settings: collection.settings(),
             stats: collection.stats(),

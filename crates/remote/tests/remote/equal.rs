@@ -1,7 +1,7 @@
 //! Every question through a gateway has the answer that the owner's own backend gives.
 
 use super::world::{PATIENCE, Ship, TENANT, World, control, fleet, ships};
-use meridian_backend::{At, Backend, Collection, Near, Read, RowSink, Write};
+use meridian_backend::{At, Backend, Collection, Near, Partitioned, Read, RowSink, Write};
 use meridian_model::filter::{Predicate, parse_text};
 use meridian_model::{Batch, Field, FieldType, IdRole, Layout, Positions, Projection, Schema, Seq, Seqs};
 use meridian_query::{
@@ -126,6 +126,7 @@ proptest! {
         batches in prop::collection::vec(batch(), 1..4),
         given in any::<bool>(),
         partitions in prop_oneof![Just(1u16), Just(4)],
+        in_parts in any::<bool>(),
         filter in filters(),
         limit in prop_oneof![Just(1usize), Just(7), Just(1000)],
         lon in -180.0..180.0f64,
@@ -147,6 +148,16 @@ proptest! {
         let schema = both.0.schema();
         let predicate = predicate(filter, &schema);
         let within = || control(PATIENCE);
+        // A gateway asks partition by partition where several servers have them.
+        let both = match in_parts && partitions > 1 {
+            true => {
+                let part = |number: u16| both.1.part(number.into()).unwrap().unwrap();
+                let parts = (0..partitions).map(part).collect();
+                prop_assert!(both.1.part(partitions.into()).unwrap().is_none());
+                (both.0, Arc::new(Partitioned::new(parts)) as Arc<dyn Collection>)
+            }
+            false => both,
+        };
 
         same!(both, |c: &dyn Collection| (c.schema(), c.settings(), c.position(), c.oldest(), c.created(), c.name().to_owned()));
         // Once the description is asked for anew: the owner's was written to behind the gateway's back.
