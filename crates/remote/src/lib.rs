@@ -1,5 +1,7 @@
 //! A backend whose collections are in another process: what a gateway holds, and the server that the owner runs.
 //!
+//! The partitions of a cluster may have several owners, each of some groups of them: [`GroupsBackend`] puts collections together from these.
+//!
 //! [`serve`] answers the calls of [`meridian_backend::Backend`] over Arrow Flight, for any backend. [`RemoteBackend`]
 //! makes these calls, so that everything above `backend` runs on a gateway as it runs beside the store (decision 044).
 //!
@@ -16,5 +18,5 @@ mod gateway;
 mod owner;
 mod wire;
 
-pub use gateway::{OwnerAt, RemoteBackend, RemoteOptions};
-pub use owner::{Controls, Owns, ServeOptions, serve};
+pub use gateway::{GroupsBackend, OwnerAt, RemoteBackend, RemoteOptions};
+pub use owner::{Controls, Mounted, Owns, ServeOptions, Served, serve, serve_groups};

@@ -20,6 +20,8 @@ const LOOK_PART: u32 = 12;
 const LATE_LOOK_PART: u32 = 4;
 /// A candidate waits longer than the one ranked before it by this part of the term.
 const RANK_PART: u32 = 6;
+/// The same for a lease that is free: who gave it up for another one leaves that time to look.
+const FREE_RANK_PART: u32 = 2;
 /// Ranks beyond this wait no longer.
 const RANK_MAX: u32 = 6;
 
@@ -128,7 +130,11 @@ impl Candidate {
         };
         // One that was given up, or never held, is free for the candidate of the first rank.
         let held = newest.filter(|newest| !newest.resigned).map(Term::ttl);
-        let due = since + held.map_or(Duration::ZERO, |ttl| ttl + ttl / MARGIN_PART) + self.ttl / RANK_PART * self.rank;
+        let wait = match held {
+            Some(ttl) => ttl + ttl / MARGIN_PART + self.ttl / RANK_PART * self.rank,
+            None => self.ttl / FREE_RANK_PART * self.rank,
+        };
+        let due = since + wait;
         if now >= due {
             return Step::Write(self.first(newest.map_or(0, |newest| newest.epoch)));
         }
@@ -252,9 +258,9 @@ mod tests {
         two.ranks(1);
         three.ranks(2);
         // Nobody has it yet.
-        assert_eq!(two.look(None, seconds(0.0)), Step::Wait(seconds(0.5)));
+        assert_eq!(two.look(None, seconds(0.0)), Step::Wait(seconds(0.75)));
         assert!(matches!(one.look(None, seconds(0.0)), Step::Write(_)), "the first does not wait");
-        assert!(matches!(two.look(None, seconds(0.5)), Step::Write(_)), "the first did not come");
+        assert!(matches!(two.look(None, seconds(1.5)), Step::Write(_)), "the first did not come");
         let first = take(&mut one, None, seconds(0.0));
         // Its holder is gone: they follow one after the other.
         let waits = |candidate: &mut Candidate| {

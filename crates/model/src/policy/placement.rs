@@ -42,8 +42,8 @@ pub fn places(groups: Groups, candidates: &[Placed]) -> Vec<Vec<u64>> {
 fn score(group: u16, node: &str) -> u64 {
     // FNV-1a and the finalizer of SplitMix64: names that differ in a digit must not have about equal weights.
     let bytes = group.to_le_bytes().into_iter().chain(node.bytes());
-    let hash = bytes
-        .fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3));
+    let hash =
+        bytes.fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3));
     let hash = (hash ^ hash >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let hash = (hash ^ hash >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
     hash ^ hash >> 31
@@ -69,7 +69,14 @@ pub struct Handovers {
 impl Handovers {
     /// The group among those held by this process that is to be passed on now. The caller does that: it is noted as made. `places`: of all groups;
     /// `ttl`: the length of a lease.
-    pub fn due(&mut self, process: u64, held: &[u16], places: &[Vec<u64>], ttl: Duration, now: Duration) -> Option<u16> {
+    pub fn due(
+        &mut self,
+        process: u64,
+        held: &[u16],
+        places: &[Vec<u64>],
+        ttl: Duration,
+        now: Duration,
+    ) -> Option<u16> {
         for (group, order) in places.iter().enumerate() {
             let (Some(first), group) = (order.first(), group as u16) else { continue };
             let known = self.first.entry(group).or_insert((*first, now));

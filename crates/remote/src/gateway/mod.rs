@@ -1,10 +1,11 @@
-//! The client: a backend whose collections the owner has.
+//! The client: a backend whose collections the owners have.
 
 mod answer;
 mod append;
 mod backend;
 mod changes;
 mod collection;
+mod groups;
 mod link;
 mod mirror;
 mod part;
@@ -13,6 +14,7 @@ mod rows;
 mod subscription;
 
 pub use backend::RemoteBackend;
+pub use groups::GroupsBackend;
 
 use meridian_backend::Random;
 use std::sync::Arc;

@@ -114,6 +114,9 @@ mod tests {
             assert_eq!(decide_groups(&bucket, &clock, Groups::new(4).unwrap()).unwrap(), Groups::ONE, "{name}");
         }
         let names: Vec<String> = Groups::new(2).unwrap().all().map(lease_of).collect();
-        assert_eq!((lease_of(Group::ONLY), names), ("owner".to_owned(), vec!["owner-0".to_owned(), "owner-1".to_owned()]));
+        assert_eq!(
+            (lease_of(Group::ONLY), names),
+            ("owner".to_owned(), vec!["owner-0".to_owned(), "owner-1".to_owned()])
+        );
     }
 }

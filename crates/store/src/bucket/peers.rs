@@ -112,7 +112,8 @@ impl Peers {
     fn look(&self, state: &mut State) -> Result<(), StoreError> {
         let names = self.bucket.list(self.folder).map_err(StoreError::io("list", &self.path(self.folder)))?;
         let mut newest: BTreeMap<&str, u64> = BTreeMap::new();
-        for (server, number) in names.iter().filter_map(|name| self.parse(name)).filter(|(server, _)| *server != self.server)
+        for (server, number) in
+            names.iter().filter_map(|name| self.parse(name)).filter(|(server, _)| *server != self.server)
         {
             let known = newest.entry(server).or_default();
             *known = number.max(*known);

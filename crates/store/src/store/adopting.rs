@@ -65,7 +65,9 @@ impl Inner {
     pub(super) fn check_first(&self, tenant: &str, name: &str) -> Result<(), StoreError> {
         match self.common.has(tenant, name, 0) {
             true => Ok(()),
-            false => Err(StoreError::Busy(format!("another process owns the first partition of {name}: it makes and drops it"))),
+            false => Err(StoreError::Busy(format!(
+                "another process owns the first partition of {name}: it makes and drops it"
+            ))),
         }
     }
 }

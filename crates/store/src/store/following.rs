@@ -9,7 +9,7 @@ use meridian_model::policy::complete::Complete;
 use meridian_model::policy::groups::Groups;
 use parking_lot::Mutex;
 use std::sync::Arc;
-use std::sync::atomic::AtomicI64;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 /// What a store has that only reads.

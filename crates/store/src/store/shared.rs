@@ -197,8 +197,11 @@ impl Inner {
         // were not dropped, and stay as they were.
         let said = self.following.as_ref().map(Following::statements).transpose()?;
         let note = |collection: &Collection| {
-            let time =
-                self.following.as_ref().zip(said.as_ref()).and_then(|(following, said)| following.time_of(said, collection));
+            let time = self
+                .following
+                .as_ref()
+                .zip(said.as_ref())
+                .and_then(|(following, said)| following.time_of(said, collection));
             collection.shared.complete.note(collection.position(), time);
         };
         // Once there is a pin, between collections as well: loading one may take longer than the pin holds. After a

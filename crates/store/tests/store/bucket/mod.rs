@@ -5,6 +5,7 @@ mod check;
 mod equal;
 mod follow;
 mod freshness;
+mod groups;
 mod harm;
 mod pauses;
 mod records;

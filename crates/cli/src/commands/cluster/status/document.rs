@@ -21,16 +21,25 @@ pub(super) struct Document {
     pub(super) log: String,
     /// Why the log in NATS was not checked, if so.
     pub(super) log_error: Option<String>,
-    /// The holder of the lease, or the last one; `None`: there never was one.
+    /// The holder of the lease of the first group, or the last one; `None`: there never was one.
     pub(super) owner: Option<Owner>,
+    /// The same of each group of partitions, if there are several.
+    pub(super) owners: Vec<GroupOwner>,
     pub(super) collections: Vec<Collection>,
     pub(super) readers: Vec<Reader>,
     /// `None`: the bucket names no gateways and scan servers, and no folder was given that does.
     pub(super) processes: Option<Vec<Process>>,
 }
 
-/// What the lease says.
+/// Who owns a group of partitions.
 #[derive(Debug, Serialize)]
+pub(super) struct GroupOwner {
+    pub(super) group: u16,
+    pub(super) owner: Option<Owner>,
+}
+
+/// What the lease says.
+#[derive(Debug, Clone, Serialize)]
 pub(super) struct Owner {
     pub(super) state: Lease,
     pub(super) node: String,
@@ -139,6 +148,7 @@ impl Document {
             log,
             log_error: None,
             owner: None,
+            owners: Vec::new(),
             collections: Vec::new(),
             readers: Vec::new(),
             processes: None,

@@ -2,12 +2,12 @@
 
 use super::super::nodes::{Kind, Node};
 use super::super::probe::{self, Readiness};
-use super::document::{Collection, Document, Lease, Owner, Pinned, Process, Reader, Tail};
+use super::document::{Collection, Document, GroupOwner, Lease, Owner, Pinned, Process, Reader, Tail};
 use super::nodes_of;
 use crate::config::{Config, S3};
 use crate::failure::Failure;
 use jiff::Timestamp;
-use meridian_store::bucket::{Flushed, PIN_HELD, PinUse, ReaderPin, Survey, Surveyed};
+use meridian_store::bucket::{self, Flushed, PIN_HELD, PinUse, ReaderPin, Survey, Surveyed};
 use meridian_store::seams::Seams;
 use meridian_store::{SharedLog, StoreError, Term};
 use std::path::PathBuf;
@@ -58,19 +58,27 @@ impl Looker {
             found.log_error = Some(failure.to_string());
         }
         let log = if found.log == "nats" { self.streams.clone() } else { Some(SharedLog::Bucket) };
-        // Before the collections: what the owner says of them holds for the manifests that are found after it.
-        let term = self.survey.owner()?;
+        // Before the collections: what the owners say of them holds for the manifests that are found after it.
+        let leases = self.survey.owners()?;
         let collections = self.survey.collections(log.as_ref())?;
         let pins = self.survey.readers()?;
-        found.owner = term.as_ref().map(|(term, written)| owner(term, age(now, *written)));
+        let owners: Vec<Option<Owner>> = leases.iter().map(|lease| owner_of(lease, now)).collect();
+        found.owner = owners.first().cloned().flatten();
+        if owners.len() > 1 {
+            let numbered = leases.iter().zip(&owners);
+            let one = |(lease, owner): (&bucket::GroupOwner, &Option<Owner>)| GroupOwner {
+                group: lease.group.number(),
+                owner: owner.clone(),
+            };
+            found.owners = numbered.map(one).collect();
+        }
         let counted: Vec<&PinUse> =
             pins.iter().filter(|pin| counts(now, pin) != Some(false)).filter_map(uses).flatten().collect();
-        let term = term.as_ref().map(|(term, _)| term);
-        found.collections = collections.into_iter().map(|one| collection(one, term, &counted, now)).collect();
+        found.collections = collections.into_iter().map(|one| collection(one, &leases, &counted, now)).collect();
         found.readers = pins.iter().map(|pin| reader(pin, now)).collect();
         if let Some(folder) = &self.folder {
             let nodes = nodes_of(folder)?.nodes;
-            found.processes = Some(nodes.iter().map(|node| process(node, found.owner.as_ref())).collect());
+            found.processes = Some(nodes.iter().map(|node| process(node, &owners)).collect());
         }
         Ok(found)
     }
@@ -95,6 +103,11 @@ impl Looker {
     }
 }
 
+/// Who owns a group, or did last.
+fn owner_of(lease: &bucket::GroupOwner, now: i64) -> Option<Owner> {
+    lease.term.as_ref().map(|(term, written)| owner(term, age(now, *written)))
+}
+
 fn owner(term: &Term, age: Option<i64>) -> Owner {
     let ttl = milliseconds(term.ttl());
     let state = match age {
@@ -115,11 +128,21 @@ fn owner(term: &Term, age: Option<i64>) -> Owner {
     }
 }
 
-fn collection(found: Surveyed, term: Option<&Term>, pins: &[&PinUse], now: i64) -> Collection {
-    let said = term.and_then(|term| term.complete.as_ref());
-    let complete = said.map(|said| said.time_of(&found.tenant, &found.name));
+/// Up to when all partitions of a collection are complete, as their owners say; `None`: one of them does not.
+fn complete(found: &Surveyed, leases: &[bucket::GroupOwner]) -> Option<i64> {
+    let groups = leases.first()?.group.groups();
+    let mut all = i64::MAX;
+    for partition in 0..u32::try_from(found.folders.len()).ok()? {
+        let group = groups.of(&found.tenant, &found.name, partition);
+        let (term, _) = leases.get(usize::from(group.number()))?.term.as_ref()?;
+        all = term.complete.as_ref()?.time_of(&found.tenant, &found.name).min(all);
+    }
     // The min time stands for an unknown one.
-    let complete = complete.filter(|time| *time != i64::MIN);
+    Some(all).filter(|time| *time != i64::MIN)
+}
+
+fn collection(found: Surveyed, leases: &[bucket::GroupOwner], pins: &[&PinUse], now: i64) -> Collection {
+    let complete = complete(&found, leases);
     let used: Vec<&&PinUse> = pins.iter().filter(|used| found.folders.contains(&used.folder)).collect();
     // A reader uses all partitions of a collection.
     let readers = used.iter().filter(|used| found.folders.first() == Some(&used.folder)).count();
@@ -170,8 +193,9 @@ fn reader(pin: &ReaderPin, now: i64) -> Reader {
     }
 }
 
-fn process(node: &Node, owner: Option<&Owner>) -> Process {
-    let holds = owner.filter(|owner| owner.address == node.address).and_then(|owner| owner.reachable);
+fn process(node: &Node, owners: &[Option<Owner>]) -> Process {
+    let held = owners.iter().flatten().filter(|owner| owner.address == node.address);
+    let holds = held.filter_map(|owner| owner.reachable).max();
     let (answers, ready, reason) = match (node.pid, node.role, holds) {
         (None, _, _) => (Some(false), None, None),
         (Some(_), Kind::Owner, Some(reachable)) => (Some(reachable), None, None),

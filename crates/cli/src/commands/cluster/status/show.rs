@@ -12,7 +12,13 @@ pub(super) fn print(found: &Document, out: &mut dyn Write) -> io::Result<()> {
     if let Some(why) = &found.log_error {
         writeln!(out, "the log in NATS is not shown: {why}")?;
     }
-    writeln!(out, "{}", found.owner.as_ref().map_or("no owner: nobody has had the lease yet".to_owned(), owner))?;
+    let one = |found: &Option<Owner>| found.as_ref().map_or("no owner: nobody has had the lease yet".to_owned(), owner);
+    if found.owners.is_empty() {
+        writeln!(out, "{}", one(&found.owner))?;
+    }
+    for group in &found.owners {
+        writeln!(out, "group {}: {}", group.group, one(&group.owner))?;
+    }
     collections(found, &mut *out)?;
     readers(found, &mut *out)?;
     processes(found, &mut *out)

@@ -72,8 +72,10 @@ async fn decided(bucket: &Arc<dyn Bucket>) -> Result<Groups, Failure> {
     let (begun, mut told) = (Instant::now(), false);
     loop {
         let read = bucket.clone();
-        if let Some(groups) = blocking("looking for owners", move || groups_of(read.as_ref())).await?? {
-            return Ok(groups);
+        match blocking("looking for owners", move || groups_of(read.as_ref())).await? {
+            Ok(Some(groups)) => return Ok(groups),
+            Ok(None) => {}
+            Err(error) => tracing::warn!(%error, "the groups of the bucket could not be read: trying again"),
         }
         if begun.elapsed() >= TELL && !std::mem::replace(&mut told, true) {
             say("waiting for an owner: the bucket has had none yet");

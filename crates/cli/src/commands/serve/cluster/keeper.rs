@@ -3,10 +3,10 @@
 use super::blocking;
 use crate::config::Cluster;
 use crate::failure::Failure;
-use meridian_remote::Owns;
-use meridian_store::seams::Seams;
 use meridian_model::policy::groups::Group;
+use meridian_remote::Owns;
 use meridian_store::bucket::lease_of;
+use meridian_store::seams::Seams;
 use meridian_store::{Bucket, Lease, Standing, Statement};
 use std::sync::Arc;
 use std::time::Duration;

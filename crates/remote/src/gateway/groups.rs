@@ -1,0 +1,328 @@
+//! Collections whose partitions have several owners: each group of partitions has one, and a collection is put together from its partitions.
+//!
+//! The first partition decides whether there is a collection: its owner is asked at each request. It makes and drops the collection as a whole. The
+//! owners of the other partitions are told, and find out by themselves once they are asked for a partition that they do not know.
+//!
+//! While the owner of the first partition is away, what was known of its collections stands for some time, so that writes to the other
+//! partitions go on.
+
+use super::backend::RemoteBackend;
+use super::collection::Remote;
+use super::link::{Engine, Link};
+use super::{OwnerAt, RemoteOptions};
+use crate::wire::answer::Reply;
+use crate::wire::call::{Call, Do};
+use crate::wire::described::{Description, Place};
+use crate::wire::fault::{Fault, WireDamaged};
+use bytes::Bytes;
+use meridian_backend::{
+    AuditLog, Backend, Backup, BackupScope, Collection, CollectionStats, Damaged, Part, Partitioned, RecordSource,
+    Records, Settings, StoreError,
+};
+use meridian_model::policy::groups::{Group, Groups};
+use meridian_model::{Background, Positions, Schema, Subscriber};
+use parking_lot::Mutex;
+use serde::de::DeserializeOwned;
+use std::collections::{BTreeMap, HashMap};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+/// For how long a collection is known whose first partition has no owner that answers.
+const KNOWN_FOR: Duration = Duration::from_secs(30);
+/// Most collections that are known.
+const KNOWN_MAX: usize = 4096;
+
+/// The backend of a gateway over the owners of all groups.
+#[derive(Debug)]
+pub struct GroupsBackend {
+    groups: Groups,
+    owners: Vec<Arc<RemoteBackend>>,
+    known: Mutex<HashMap<(String, String), Known>>,
+}
+
+/// A collection, as it was put together last.
+#[derive(Debug, Clone)]
+struct Known {
+    first: Arc<Remote>,
+    whole: Arc<dyn Collection>,
+    /// When its first partition was there.
+    seen: Instant,
+}
+
+impl GroupsBackend {
+    /// A backend over the owner of each group, in their order: as of [`RemoteBackend::connect`], which one group is alike.
+    ///
+    /// # Errors
+    /// The system's, where it gives no threads; an error of kind [`io::ErrorKind::InvalidInput`] of no groups, or of too many.
+    pub fn connect(
+        owners: Vec<watch::Receiver<Option<OwnerAt>>>,
+        records: Arc<dyn RecordSource>,
+        options: RemoteOptions,
+    ) -> io::Result<Arc<GroupsBackend>> {
+        let groups = u16::try_from(owners.len()).ok().and_then(Groups::new).ok_or(io::ErrorKind::InvalidInput)?;
+        let (engine, seed) = (Engine::start()?, options.random.next_u64());
+        let one = |(group, owner): (Group, watch::Receiver<Option<OwnerAt>>)| {
+            RemoteBackend::over(engine.clone(), owner, (group.number(), seed), records.clone(), options.clone())
+        };
+        let owners = groups.all().zip(owners).map(one).collect();
+        Ok(Arc::new(GroupsBackend { groups, owners, known: Mutex::default() }))
+    }
+
+    /// Whether the owner of each group can be asked now.
+    ///
+    /// # Errors
+    /// [`StoreError::Busy`] with a sentence where not.
+    pub fn reach(&self) -> Result<(), StoreError> {
+        self.owners.iter().try_for_each(|owner| owner.reach())
+    }
+
+    /// The only owner, where there are no groups.
+    fn only(&self) -> Option<&Arc<RemoteBackend>> {
+        self.owners.first().filter(|_| self.groups == Groups::ONE)
+    }
+
+    /// The owner of a partition.
+    fn owner(&self, tenant: &str, name: &str, partition: u32) -> &Arc<RemoteBackend> {
+        // One for each group.
+        &self.owners[usize::from(self.groups.of(tenant, name, partition).number())]
+    }
+
+    fn link(&self) -> &Arc<Link> {
+        &self.owners[0].shared.link
+    }
+
+    /// Asks these owners at the same time; the answers in their order.
+    fn ask(
+        &self,
+        owners: &[&Arc<RemoteBackend>],
+        ask: impl Fn() -> Do,
+    ) -> Result<Vec<Result<Vec<Bytes>, Fault>>, Fault> {
+        let patience = self.link().patience();
+        let mut asked = Vec::new();
+        for owner in owners {
+            let (link, body) = (owner.shared.link.clone(), Call::of(ask(), patience.left()).to_json()?);
+            asked.push(self.link().spawn(async move { link.repeat(&body).await }));
+        }
+        self.link().wait(&patience, async move {
+            let mut answers = Vec::new();
+            for answer in asked {
+                answers.push(answer.await.unwrap_or_else(|e| Err(Fault::internal(format!("a call failed: {e}")))));
+            }
+            Ok(answers)
+        })
+    }
+
+    /// What all owners list, together.
+    fn all<T: DeserializeOwned>(&self, ask: impl Fn() -> Do) -> Result<Vec<T>, Fault> {
+        let owners: Vec<&Arc<RemoteBackend>> = self.owners.iter().collect();
+        let mut found = Vec::new();
+        for answer in self.ask(&owners, ask)? {
+            for body in answer? {
+                found.push(Reply::read(&body)?);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Lets the owners of the other partitions take up what the first one says. One that is away does that once it is asked for a partition.
+    fn tell(&self, tenant: &str, name: &str) {
+        let first = self.groups.of(tenant, name, 0);
+        let others = self.groups.all().zip(&self.owners).filter(|(group, _)| *group != first);
+        let others: Vec<&Arc<RemoteBackend>> = others.map(|(_, owner)| owner).collect();
+        let told = self.ask(&others, || Do::Adopt { tenant: tenant.to_owned(), name: name.to_owned() });
+        for fault in told.unwrap_or_default().into_iter().filter_map(Result::err) {
+            tracing::debug!(?fault, %tenant, collection = name, "an owner was not told of a collection");
+        }
+    }
+
+    /// Puts a collection together, by what its first partition says.
+    fn whole(&self, found: Description, asked: Instant) -> Arc<dyn Collection> {
+        let place = Place { partition: Some(0), ..found.place };
+        let at = (place.tenant.clone(), place.name.clone());
+        let found = Description { place, ..found };
+        let owner = self.owner(&at.0, &at.1, 0);
+        let first = owner.remote(found.clone(), asked);
+        let known = self.known.lock().get(&at).filter(|known| Arc::ptr_eq(&known.first.mirror, &first.mirror)).cloned();
+        let whole = match known {
+            Some(known) => known.whole,
+            None => self.join(&found, first.clone()),
+        };
+        let mut known = self.known.lock();
+        if known.len() >= KNOWN_MAX {
+            known.retain(|_, known| known.seen.elapsed() < KNOWN_FOR);
+        }
+        if known.len() < KNOWN_MAX {
+            known.insert(at, Known { first, whole: whole.clone(), seen: asked });
+        }
+        whole
+    }
+
+    fn join(&self, found: &Description, first: Arc<Remote>) -> Arc<dyn Collection> {
+        let partitions = found.settings.partitions;
+        if partitions <= 1 {
+            return first;
+        }
+        let (tenant, name) = (&found.place.tenant, &found.place.name);
+        let other = |number: u16| {
+            let place = Place { partition: Some(number), ..found.place.clone() };
+            // Until its owner is asked, which it is as soon as somebody wants to know: its schema begins with that of the first.
+            let assumed = Description {
+                place,
+                stats: CollectionStats::default(),
+                position: Positions::one(0),
+                oldest: Positions::one(0),
+                room: true,
+                ..found.clone()
+            };
+            self.owner(tenant, name, number.into()).assume(assumed)
+        };
+        let others = (1..partitions).map(other);
+        let parts = std::iter::once(first).chain(others).map(|part| part as Arc<dyn Part>).collect();
+        Arc::new(Partitioned::new(parts))
+    }
+
+    /// What is known of a collection whose first partition cannot be asked.
+    fn known(&self, tenant: &str, name: &str) -> Option<Known> {
+        let known = self.known.lock().get(&(tenant.to_owned(), name.to_owned())).cloned();
+        known.filter(|known| known.seen.elapsed() < KNOWN_FOR)
+    }
+
+    fn forget(&self, tenant: &str, name: &str) {
+        self.known.lock().remove(&(tenant.to_owned(), name.to_owned()));
+    }
+}
+
+impl Backend for GroupsBackend {
+    fn collection(&self, tenant: &str, name: &str) -> Result<Option<Arc<dyn Collection>>, StoreError> {
+        if let Some(only) = self.only() {
+            return only.collection(tenant, name);
+        }
+        let (asked, known) = (Instant::now(), self.known(tenant, name));
+        let found = match &known {
+            Some(known) if known.first.mirror.has_failed() => return Ok(Some(known.whole.clone())),
+            Some(known) => known.first.describe_newest(),
+            None => {
+                let (tenant, name, partition) = (tenant.to_owned(), name.to_owned(), Some(0));
+                let link = &self.owner(&tenant, &name, 0).shared.link;
+                link.value::<Option<Description>>(Do::Describe { tenant, name, partition }, &link.patience())
+            }
+        };
+        match (found, known) {
+            (Ok(Some(found)), _) => Ok(Some(self.whole(found, asked))),
+            (Ok(None), _) => {
+                self.forget(tenant, name);
+                Ok(None)
+            }
+            (Err(Fault::Unavailable(_) | Fault::Deadline), Some(known)) => Ok(Some(known.whole)),
+            (Err(fault), _) => Err(fault.into_store()),
+        }
+    }
+
+    fn list(&self, tenant: &str) -> Result<Vec<Arc<dyn Collection>>, StoreError> {
+        if let Some(only) = self.only() {
+            return only.list(tenant);
+        }
+        let asked = Instant::now();
+        let mut found: Vec<Description> =
+            self.all(|| Do::List { tenant: tenant.to_owned() }).map_err(Fault::into_store)?;
+        found.sort_by(|a, b| a.place.name.cmp(&b.place.name));
+        Ok(found.into_iter().map(|found| self.whole(found, asked)).collect())
+    }
+
+    fn damaged(&self, tenant: &str) -> Result<Vec<Damaged>, StoreError> {
+        let found = self.all::<WireDamaged>(|| Do::Damaged { tenant: tenant.to_owned() }).map_err(Fault::into_store)?;
+        // Of a collection that several owners cannot open, what one of them says.
+        let by_name: BTreeMap<String, Damaged> =
+            found.into_iter().map(Damaged::from).map(|damaged| (damaged.name.clone(), damaged)).collect();
+        Ok(by_name.into_values().collect())
+    }
+
+    fn why_damaged(&self, tenant: &str, name: &str) -> Result<Option<Damaged>, StoreError> {
+        let ask = || Do::WhyDamaged { tenant: tenant.to_owned(), name: name.to_owned() };
+        let found = self.all::<Option<WireDamaged>>(ask).map_err(Fault::into_store)?;
+        Ok(found.into_iter().flatten().next().map(Damaged::from))
+    }
+
+    fn create(
+        &self,
+        tenant: &str,
+        name: &str,
+        schema: Schema,
+        settings: Settings,
+    ) -> Result<Arc<dyn Collection>, StoreError> {
+        if let Some(only) = self.only() {
+            return only.create(tenant, name, schema, settings);
+        }
+        let asked = Instant::now();
+        let made = self.owner(tenant, name, 0).make(tenant, name, schema, settings).map_err(Fault::into_store)?;
+        if made.settings.partitions > 1 {
+            self.tell(tenant, name);
+        }
+        Ok(self.whole(made, asked))
+    }
+
+    fn remove(&self, tenant: &str, name: &str) -> Result<bool, StoreError> {
+        if let Some(only) = self.only() {
+            return only.remove(tenant, name);
+        }
+        // A damaged partition may still be put back: the owner of the first one does not know of it.
+        if let Some(damaged) = self.why_damaged(tenant, name)? {
+            return Err(StoreError::Damaged(Box::new(damaged)));
+        }
+        let removed = self.owner(tenant, name, 0).remove(tenant, name)?;
+        self.forget(tenant, name);
+        self.tell(tenant, name);
+        Ok(removed)
+    }
+
+    fn guarantee(&self, weights: &[(Arc<str>, u32)]) {
+        self.owners.iter().for_each(|owner| owner.guarantee(weights));
+    }
+
+    fn charge_to(&self, _: Arc<dyn Background>) {
+        // Maintenance runs at the owners, which charge their own tenants.
+    }
+
+    fn subscribe(&self, subscriber: Arc<dyn Subscriber>) {
+        let parts = self.groups != Groups::ONE;
+        self.owners.iter().for_each(|owner| owner.follow(subscriber.clone(), parts));
+    }
+
+    fn records(&self, kind: &'static str) -> Arc<dyn Records> {
+        self.owners[0].records(kind)
+    }
+
+    fn audit(&self) -> Arc<dyn AuditLog> {
+        self.owners[0].audit()
+    }
+
+    fn backup(
+        &self,
+        scope: &BackupScope,
+        have: &BTreeMap<String, u32>,
+        out: &mut dyn Write,
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<Backup, StoreError> {
+        self.owners[0].backup(scope, have, out, cancelled)
+    }
+
+    fn is_ephemeral(&self) -> bool {
+        self.owners[0].is_ephemeral()
+    }
+
+    fn data_folder(&self) -> Option<&Path> {
+        None
+    }
+
+    fn met_full_disk(&self) -> bool {
+        self.owners.iter().any(|owner| owner.met_full_disk())
+    }
+
+    fn full_disk(&self) -> Option<PathBuf> {
+        self.owners.iter().find_map(|owner| owner.full_disk())
+    }
+}
