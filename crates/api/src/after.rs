@@ -8,8 +8,8 @@ use crate::scope::Scope;
 use crate::state::AppState;
 use crate::stream::Run;
 use axum::http::{HeaderMap, HeaderName};
-use meridian_backend::Collection;
-use meridian_model::Positions;
+use meridian_backend::{At, Collection, Eventual};
+use meridian_model::{Positions, Seqs};
 use std::sync::Arc;
 use tokio::time::{Duration, Instant};
 
@@ -114,19 +114,57 @@ pub fn consistency(state: &AppState) -> &'static str {
     if state.backend.follows() { "eventual" } else { "immediate" }
 }
 
-/// Takes `consistency`. Where this process or the owner that it asks has every write, both values are satisfied.
-pub fn take_consistency(params: &mut Params, state: &AppState) -> Result<&'static str> {
-    match params.take("consistency").as_deref() {
-        None => Ok(consistency(state)),
-        Some("eventual") => Ok("eventual"),
-        Some("immediate") if !state.backend.follows() => Ok("immediate"),
-        Some("immediate") => {
-            let detail = "this server shows what the owner of the data has flushed: expected eventual; a gateway answers immediate";
-            Err(Problem::parameter("consistency", detail))
+/// What a read may miss, as its request says.
+#[derive(Debug, Clone)]
+pub struct Consistency {
+    /// Its name in the answer.
+    pub name: &'static str,
+    /// Whether another process than the owner of the data may answer.
+    eventual: Option<Eventual>,
+}
+
+impl Consistency {
+    /// Takes `consistency` and `scan_type`. Where this process has every write, both values of the former are satisfied.
+    pub fn take(params: &mut Params, headers: &HeaderMap, state: &AppState) -> Result<Consistency> {
+        let given = params.take("consistency");
+        let name = match given.as_deref() {
+            None => consistency(state),
+            Some("eventual") => "eventual",
+            Some("immediate") if !state.backend.follows() => "immediate",
+            Some("immediate") => {
+                let detail = "this server shows what the owner of the data has flushed: expected eventual; a gateway answers immediate";
+                return Err(Problem::parameter("consistency", detail));
+            }
+            Some(other) => {
+                return Err(Problem::parameter("consistency", format!("{other:?}: expected immediate or eventual")));
+            }
+        };
+        // Without it, the name may be that of a property.
+        let asked = given.as_deref() == Some("eventual");
+        let scan_type = if asked { params.take("scan_type") } else { None };
+        if scan_type.as_ref().is_some_and(|name| name.is_empty() || name.len() > SCAN_TYPE_BYTES_MAX) {
+            let detail = format!("expected a name of 1 to {SCAN_TYPE_BYTES_MAX} bytes");
+            return Err(Problem::parameter("scan_type", detail));
         }
-        Some(other) => Err(Problem::parameter("consistency", format!("{other:?}: expected immediate or eventual"))),
+        // A client that knows of a write asks for it where every write is.
+        let elsewhere = asked && !headers.contains_key(&AFTER);
+        let eventual = elsewhere.then(|| Eventual { scan_type: scan_type.map(Arc::from) });
+        Ok(Consistency { name, eventual })
+    }
+
+    /// The snapshot to read: the newest.
+    pub fn newest(&self, history: bool) -> At {
+        At { seq: None, history, eventual: self.eventual.clone() }
+    }
+
+    /// The snapshot of this number, or the newest.
+    pub fn at(&self, seq: Option<Seqs>, history: bool) -> At {
+        At { seq, ..self.newest(history) }
     }
 }
+
+/// Max length of the name of a type of scan.
+const SCAN_TYPE_BYTES_MAX: usize = 64;
 
 #[cfg(test)]
 mod tests {

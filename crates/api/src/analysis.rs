@@ -1,6 +1,6 @@
 //! `/aggregate` and `/density`: aggregates of events.
 
-use crate::after;
+use crate::after::Consistency;
 #[cfg(feature = "flight")]
 use crate::ask::Ask;
 use crate::contract::ExplainedGroups;
@@ -22,7 +22,7 @@ use crate::state::AppState;
 use crate::stream;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
-use meridian_backend::{At, Head};
+use meridian_backend::Head;
 use meridian_model::Schema;
 use meridian_observe::{self as observe, Stage};
 use meridian_query::{Aggregate, Function, Windows};
@@ -59,6 +59,7 @@ pub async fn aggregate(state: Scope, Path(name): Path<String>, context: Context)
         return Err(Problem::parameter("explain", "explain=true is served as JSON only: leave out f=csv"));
     }
     let timeout = params.take_timeout()?;
+    let consistency = Consistency::take(&mut params, &context.headers, &state)?;
     let selection = items::take_selection(params, &schema)?;
     let history = selection.history;
     let question = Aggregate { predicate: selection.predicate, functions, windows, by, empty };
@@ -74,7 +75,7 @@ pub async fn aggregate(state: Scope, Path(name): Path<String>, context: Context)
     let shared = state.clone();
     stream::run(run, move |control| {
         let read =
-            collection.aggregate(At { seq: None, history }, &question, control).map_err(errors::query_problem)?;
+            collection.aggregate(consistency.newest(history), &question, control).map_err(errors::query_problem)?;
         let (answer, schema) = (&read.value, &read.head.schema);
         let encode = observe::stage(Stage::Encode);
         let bytes = if explain {
@@ -88,7 +89,7 @@ pub async fn aggregate(state: Scope, Path(name): Path<String>, context: Context)
             if asks_for_arrow {
                 return stream::finished(
                     &shared,
-                    head(&shared, &read.head),
+                    head(&shared, &read.head, &consistency),
                     tables::groups(answer, &question, schema)?,
                 );
             }
@@ -101,7 +102,7 @@ pub async fn aggregate(state: Scope, Path(name): Path<String>, context: Context)
             out
         };
         drop(encode);
-        let mut headers = head(&shared, &read.head);
+        let mut headers = head(&shared, &read.head, &consistency);
         if format == Format::Csv {
             headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(Format::Csv.media_type()));
         }
@@ -121,6 +122,7 @@ pub async fn density(state: Scope, Path(name): Path<String>, context: Context) -
     let height = side(&mut params, "height")?;
     let explain = params.take_flag("explain")?;
     let timeout = params.take_timeout()?;
+    let consistency = Consistency::take(&mut params, &context.headers, &state)?;
     // The grid's box is also a condition of the query; it is parsed again here for its numbers.
     let grid_crs = params.clone().take("bbox-crs").map(|c| crs::parse("bbox-crs", &c)).transpose()?.unwrap_or_default();
     let bbox = params.clone().take("bbox").map(|text| crs::parse_bbox(&text, grid_crs)).transpose()?;
@@ -140,7 +142,8 @@ pub async fn density(state: Scope, Path(name): Path<String>, context: Context) -
     let run = context.read(&state, &*collection, deadline).await?;
     let shared = state.clone();
     stream::run(run, move |control| {
-        let read = collection.density(At { seq: None, history }, &question, control).map_err(errors::query_problem)?;
+        let read =
+            collection.density(consistency.newest(history), &question, control).map_err(errors::query_problem)?;
         let answer = &read.value;
         let encode = observe::stage(Stage::Encode);
         let bytes = if explain {
@@ -149,7 +152,11 @@ pub async fn density(state: Scope, Path(name): Path<String>, context: Context) -
         } else {
             #[cfg(feature = "flight")]
             if asks_for_arrow {
-                return stream::finished(&shared, head(&shared, &read.head), tables::density(answer, &question)?);
+                return stream::finished(
+                    &shared,
+                    head(&shared, &read.head, &consistency),
+                    tables::density(answer, &question)?,
+                );
             }
             let mut out = Vec::with_capacity(128 + 4 * answer.counts.len());
             let [west, south, east, north] = bbox;
@@ -163,7 +170,7 @@ pub async fn density(state: Scope, Path(name): Path<String>, context: Context) -
             out.extend_from_slice(b"]}");
             out
         };
-        let headers = head(&shared, &read.head);
+        let headers = head(&shared, &read.head, &consistency);
         drop(encode);
         stream::finished(&shared, headers, bytes)
     })
@@ -185,9 +192,9 @@ fn side(params: &mut Params, name: &'static str) -> Result<u32> {
     }
 }
 
-fn head(state: &AppState, head: &Head) -> HeaderMap {
+fn head(state: &AppState, head: &Head, consistency: &Consistency) -> HeaderMap {
     let mut headers = HeaderMap::new();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    respond::set_read_headers(&mut headers, head, state.now(), after::consistency(state));
+    respond::set_read_headers(&mut headers, head, state.now(), consistency.name);
     headers
 }

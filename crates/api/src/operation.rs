@@ -11,7 +11,7 @@ use crate::state::AppState;
 use crate::tenant_metrics;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
-use meridian_backend::{Collection, CollectionStats};
+use meridian_backend::{Collection, CollectionStats, Figure, FigureKind};
 use meridian_model::policy::queue::Class;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -46,6 +46,12 @@ pub async fn metrics(state: Scope) -> Response {
     search_metrics(&state, &mut out);
     saved_metrics(&state, &mut out);
     store_metrics(&state, &mut out);
+    for Figure { kind, name, help, value } in state.backend.figures() {
+        match kind {
+            FigureKind::Counter => crate::metrics::counter(&mut out, name, help, value),
+            FigureKind::Gauge => crate::metrics::gauge(&mut out, name, help, value),
+        }
+    }
     ([(header::CONTENT_TYPE, HeaderValue::from_static(PROMETHEUS))], out).into_response()
 }
 

@@ -1,6 +1,6 @@
 //! `/tracks`: the objects that passed, with the first and last time of each.
 
-use crate::after;
+use crate::after::Consistency;
 use crate::contract::{TrackSummary, Tracks};
 use crate::entry::Path;
 use crate::errors;
@@ -16,7 +16,6 @@ use crate::scope::Scope;
 use crate::stream;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
-use meridian_backend::At;
 use meridian_model::time;
 use meridian_observe::{self as observe, Stage};
 use meridian_query::{ByValue, Passage, Passages};
@@ -32,6 +31,7 @@ pub async fn get(state: Scope, Path(name): Path<String>, context: Context) -> Re
     let after = params.take("after").map(|text| meridian_query::object_of(&schema, &text, "after")).transpose();
     let after = after.map_err(|e| Problem::invalid_parameter("after", e))?;
     let timeout = params.take_timeout()?;
+    let consistency = Consistency::take(&mut params, &context.headers, &state)?;
     let selection = EventSelection::take(&mut params, &schema)?;
     params.finish_with(&selection::queryable_names(&schema))?;
     let question = Passages { predicate: selection.predicate, after, limit };
@@ -41,7 +41,7 @@ pub async fn get(state: Scope, Path(name): Path<String>, context: Context) -> Re
     let shared = state.clone();
     let url = context.this_url();
     stream::run(run, move |control| {
-        let read = collection.passages(At::history(), &question, control).map_err(errors::query_problem)?;
+        let read = collection.passages(consistency.newest(true), &question, control).map_err(errors::query_problem)?;
         let answer = &read.value;
         let encode = observe::stage(Stage::Encode);
         let mut page_links = vec![links::link(&url, "self", Format::Json.media_type(), "This document")];
@@ -58,7 +58,7 @@ pub async fn get(state: Scope, Path(name): Path<String>, context: Context) -> Re
         let bytes = serde_json::to_vec(&document).map_err(Problem::internal)?;
         let mut headers = HeaderMap::new();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        respond::set_read_headers(&mut headers, &read.head, shared.now(), after::consistency(&shared));
+        respond::set_read_headers(&mut headers, &read.head, shared.now(), consistency.name);
         drop(encode);
         stream::finished(&shared, headers, bytes)
     })

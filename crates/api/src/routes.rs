@@ -39,6 +39,8 @@ const WRITTEN: &[(&str, &str)] = &[("application/json", "Written")];
 const DELETED: &[(&str, &str)] = &[("application/json", "Deleted")];
 const TILE: &[&str] = &[
     "density",
+    "consistency",
+    "scan_type",
     "f-tile",
     "properties",
     "queryable",
@@ -153,7 +155,7 @@ pub const ROUTES: &[Route] = &[
     route!(GET "/collections/{c}/queryables", read Collection, Interactive, Handler::of(collections::queryables);
         "getQueryables" "Collections" "The properties that a filter may use, as JSON Schema", &["f"], None, 200 "The queryables.", &[("application/schema+json", "JsonSchema"), ("text/html", "Page")]),
     route!(GET "/collections/{c}/items", read Collection, Interactive, Handler::of(items::get);
-        "getFeatures" "Events" "Events that match", &["bbox", "bbox-crs", "crs", "datetime", "limit", "token", "filter", "history", "filter-lang", "filter-crs", "near", "radius", "nearest", "properties", "sortby", "consistency", "track", "simplify", "explain", "timeout", "Meridian-Timeout", "Meridian-After", "f-events", "queryable"], None, 200 "A page of events; in the bulk formats without `limit`, all of them.", EVENTS),
+        "getFeatures" "Events" "Events that match", &["bbox", "bbox-crs", "crs", "datetime", "limit", "token", "filter", "history", "filter-lang", "filter-crs", "near", "radius", "nearest", "properties", "sortby", "consistency", "scan_type", "track", "simplify", "explain", "timeout", "Meridian-Timeout", "Meridian-After", "f-events", "queryable"], None, 200 "A page of events; in the bulk formats without `limit`, all of them.", EVENTS),
     route!(POST "/collections/{c}/items", write Collection, Write, Handler::of(items::write::post);
         "createFeatures" "Events" "Write events, all of them or none", &["Idempotency-Key", "Content-Crs", "Prefer"], Some(RequestBody::of_events("Events in one of the formats.", &[("application/geo+json", "Features"), ("application/json", "Features"), ("application/geo+json-seq", "Text"), ("application/x-ndjson", "Text"), ("text/csv", "Text"), ("application/vnd.apache.arrow.stream", "Binary")])), 201 "The number of written events, and their position in the log. For one feature, `Location` has its URL.", WRITTEN),
     route!(DELETE "/collections/{c}/items", write Collection, Write, Handler::of(items::write::delete);
@@ -169,11 +171,11 @@ pub const ROUTES: &[Route] = &[
     route!(POST "/collections/{c}/files", read Collection, Write, Handler::of(files::post);
         "listFiles" "Collections" "Write all events to GeoParquet files, and list the files", &["timeout", "Meridian-Timeout"], None, 200 "The files, the snapshot that they show, and how long they are kept.", json!("Files")),
     route!(GET "/collections/{c}/aggregate", read Collection, Interactive, Handler::of(analysis::aggregate);
-        "getAggregate" "Analysis" "Count, sum, avg, min, max; by window of time, by field", &["f-table", "function", "window", "zone", "empty", "by", "bbox", "bbox-crs", "datetime", "filter", "history", "filter-lang", "filter-crs", "near", "radius", "explain", "timeout", "Meridian-Timeout", "Meridian-After", "queryable"], None, 200 "One group for each window and value.", &[("application/json", "AggregateAnswer"), ("text/csv", "Text")]),
+        "getAggregate" "Analysis" "Count, sum, avg, min, max; by window of time, by field", &["f-table", "function", "window", "zone", "empty", "by", "bbox", "bbox-crs", "datetime", "filter", "history", "filter-lang", "filter-crs", "near", "radius", "explain", "consistency", "scan_type", "timeout", "Meridian-Timeout", "Meridian-After", "queryable"], None, 200 "One group for each window and value.", &[("application/json", "AggregateAnswer"), ("text/csv", "Text")]),
     route!(GET "/collections/{c}/density", read Collection, Interactive, Handler::of(analysis::density);
-        "getDensity" "Analysis" "Counts on a grid", &["f-json", "bbox", "bbox-crs", "width", "height", "datetime", "filter", "history", "filter-lang", "filter-crs", "near", "radius", "explain", "timeout", "Meridian-Timeout", "Meridian-After", "queryable"], None, 200 "Counts row by row from the north-west.", &[("application/json", "DensityAnswer")]),
+        "getDensity" "Analysis" "Counts on a grid", &["f-json", "bbox", "bbox-crs", "width", "height", "datetime", "filter", "history", "filter-lang", "filter-crs", "near", "radius", "explain", "consistency", "scan_type", "timeout", "Meridian-Timeout", "Meridian-After", "queryable"], None, 200 "Counts row by row from the north-west.", &[("application/json", "DensityAnswer")]),
     route!(GET "/collections/{c}/tracks", read Collection, Interactive, Handler::of(passages::get);
-        "getTracks" "Analysis" "The objects that passed, with the first and last time of each", &["f-json", "bbox", "bbox-crs", "datetime", "limit", "after", "filter", "filter-lang", "filter-crs", "near", "radius", "timeout", "Meridian-Timeout", "Meridian-After", "queryable"], None, 200 "A page of objects in order of their names, each with the number of its events that match.", &[("application/json", "Tracks")]),
+        "getTracks" "Analysis" "The objects that passed, with the first and last time of each", &["f-json", "bbox", "bbox-crs", "datetime", "limit", "after", "filter", "filter-lang", "filter-crs", "near", "radius", "consistency", "scan_type", "timeout", "Meridian-Timeout", "Meridian-After", "queryable"], None, 200 "A page of objects in order of their names, each with the number of its events that match.", &[("application/json", "Tracks")]),
     route!(GET "/collections/{c}/stream", read Collection, Stream, Handler::of(live::get);
         "followEvents" "Events" "Events as they are acknowledged, as Server-Sent Events, or over a WebSocket if the request asks for an upgrade", &["bbox", "bbox-crs", "crs", "datetime", "near", "radius", "filter", "filter-lang", "filter-crs", "properties", "when", "after", "Last-Event-ID"], None, 200 "Events with their positions, for as long as the stream lasts.", &[("text/event-stream", "Text")]),
     route!(GET "/collections/{c}/tiles", read Collection, Interactive, Handler::of(tiles::list);

@@ -1,6 +1,6 @@
 //! `/collections/{c}/tiles`: the events as vector tiles.
 
-use crate::after;
+use crate::after::Consistency;
 use crate::contract::TileSetList;
 use crate::entry::Path;
 use crate::errors;
@@ -18,7 +18,7 @@ use crate::stream;
 use crate::tilesets::{self, WEB_MERCATOR_QUAD, ZOOM_MAX};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use meridian_backend::{At, Collection};
+use meridian_backend::Collection;
 use meridian_query::{Tile, TileKind};
 
 /// Whether a tile contains events or counts of them.
@@ -76,6 +76,7 @@ pub async fn tile(
     selection::has_place(&schema, "tiles")?;
     let mut params = Params::parse(context.query.as_deref())?;
     let timeout = params.take_timeout()?;
+    let consistency = Consistency::take(&mut params, &context.headers, &state)?;
     format::only("mvt", &mut params)?;
     let density = params.take_flag("density")?;
     let properties = crate::params::page::take_properties(&mut params, &schema)?;
@@ -88,10 +89,10 @@ pub async fn tile(
     let run = context.read(&state, &*collection, deadline).await?;
     let shared = state.clone();
     stream::run(run, move |control| {
-        let read = collection.tile(At { seq: None, history }, &question, control).map_err(errors::query_problem)?;
+        let read = collection.tile(consistency.newest(history), &question, control).map_err(errors::query_problem)?;
         let answer = read.value;
         let mut headers = HeaderMap::new();
-        respond::set_read_headers(&mut headers, &read.head, shared.now(), after::consistency(&shared));
+        respond::set_read_headers(&mut headers, &read.head, shared.now(), consistency.name);
         // The next write may change any tile, so browsers must ask each time.
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
         let kind = match answer.kind {

@@ -92,6 +92,7 @@ impl Tracked {
         let ms = |took: Duration| took.as_micros() as f64 / 1000.0;
         let stage = |stage| self.work.took(stage).map(ms);
         let count = |count| Some(self.work.count(count)).filter(|n| *n > 0);
+        let attempts = self.work.notes().join("; ");
         // This may run on any task or thread that drops the response: the log line needs the request's id.
         self.current.clone().run(|| {
             tracing::warn!(
@@ -118,6 +119,8 @@ impl Tracked {
                 bytes_read = count(Count::BytesRead),
                 events_tested = count(Count::EventsTested),
                 events_matched = count(Count::EventsMatched),
+                // What became of each request to another server for it.
+                attempts = (!attempts.is_empty()).then_some(attempts.as_str()),
                 query = self.literals.as_deref(),
                 "a slow request"
             );

@@ -11,6 +11,31 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+/// A number for monitors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Figure {
+    /// How it changes.
+    pub kind: FigureKind,
+    /// Its name.
+    pub name: &'static str,
+    /// What it counts, as a sentence.
+    pub help: &'static str,
+    /// Its value.
+    pub value: u64,
+}
+
+/// How a number changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FigureKind {
+    /// It only grows.
+    Counter,
+    /// It goes up and down.
+    Gauge,
+}
+
+/// Gives numbers for monitors.
+pub type Figures = Arc<dyn Fn() -> Vec<Figure> + Send + Sync>;
+
 /// The collections of a server, by tenant and name.
 pub trait Backend: Debug + Send + Sync {
     /// The collection of this name; `None` where there is none or it is damaged. Returns at once.
@@ -82,6 +107,11 @@ pub trait Backend: Debug + Send + Sync {
         out: &mut dyn Write,
         cancelled: &dyn Fn() -> bool,
     ) -> Result<Backup, StoreError>;
+
+    /// Numbers for monitors, of how questions were answered by other processes or for them. Returns at once.
+    fn figures(&self) -> Vec<Figure> {
+        Vec::new()
+    }
 
     /// Whether answers show what another process has flushed, and not every acknowledged write. Returns at once.
     fn follows(&self) -> bool {

@@ -28,11 +28,11 @@ mod view;
 mod written;
 
 pub use audit::AuditLog;
-pub use backend::Backend;
+pub use backend::{Backend, Figure, FigureKind, Figures};
 pub use collection::{Append, Collection, DeleteFault, PartialDelete};
 pub use embedded::Embedded;
 pub use partitioned::{Part, Partitioned};
-pub use read::{At, Changes, Head, Near, PriorEvents, Read, RowSink, Rows};
+pub use read::{At, Changes, Eventual, Head, Near, PriorEvents, Read, RowSink, Rows};
 pub use records::{RecordSource, Records};
 pub use turns::PermitTurns;
 pub use view::View;

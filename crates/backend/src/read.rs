@@ -12,6 +12,15 @@ pub struct At {
     pub seq: Option<Seqs>,
     /// In mode `latest`, also the events that are not the newest of their object.
     pub history: bool,
+    /// Who may answer besides the owner of the data; `None`: nobody, and every acknowledged write is shown.
+    pub eventual: Option<Eventual>,
+}
+
+/// A read that may miss the newest writes. Where there are scan servers, one of them answers it; elsewhere it is a read like any other.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Eventual {
+    /// The type of scan, by which its way to a scan server is chosen.
+    pub scan_type: Option<Arc<str>>,
 }
 
 impl At {
@@ -22,7 +31,7 @@ impl At {
 
     /// [`At::newest`] with all of the history.
     pub fn history() -> At {
-        At { seq: None, history: true }
+        At { history: true, ..At::default() }
     }
 }
 

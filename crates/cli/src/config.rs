@@ -14,6 +14,7 @@ mod memory;
 mod nats;
 mod observe;
 mod s3;
+mod scan;
 mod search;
 mod server;
 mod sign_in;
@@ -32,6 +33,8 @@ use meridian_store::{Durability, Options};
 pub use observe::Traces;
 #[cfg(feature = "cluster")]
 pub use s3::S3;
+#[cfg(feature = "cluster")]
+pub use scan::Scan;
 use setting::Setting;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -124,6 +127,7 @@ fn all() -> impl Iterator<Item = &'static Setting> {
         images::SETTINGS,
         observe::SETTINGS,
         cluster::SETTINGS,
+        scan::SETTINGS,
         nats::SETTINGS,
         s3::SETTINGS,
     ]

@@ -3,8 +3,8 @@
 use crate::current::Current;
 use crate::span::Span;
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// Gives names to the values of an enumeration.
@@ -85,7 +85,11 @@ pub struct Work {
     /// Nanoseconds, by [`Stage`].
     stages: [AtomicU64; Stage::ALL.len()],
     counts: [AtomicU64; Count::ALL.len()],
+    notes: Mutex<Vec<String>>,
 }
+
+/// Most notes of a request.
+const NOTES_MAX: usize = 64;
 
 impl fmt::Debug for Work {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -96,7 +100,20 @@ impl fmt::Debug for Work {
 impl Work {
     /// Nothing done yet.
     pub fn new(stopwatch: Stopwatch) -> Work {
-        Work { stopwatch, stages: Default::default(), counts: Default::default() }
+        Work { stopwatch, stages: Default::default(), counts: Default::default(), notes: Mutex::default() }
+    }
+
+    /// Adds a note to what is told of the request where it is slow, unless there are many.
+    pub fn note(&self, line: impl FnOnce() -> String) {
+        let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
+        if notes.len() < NOTES_MAX {
+            notes.push(line());
+        }
+    }
+
+    /// The notes so far, in order.
+    pub fn notes(&self) -> Vec<String> {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The time of a stage; `None` if it did not happen.

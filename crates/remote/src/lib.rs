@@ -18,5 +18,5 @@ mod gateway;
 mod owner;
 mod wire;
 
-pub use gateway::{GroupsBackend, OwnerAt, RemoteBackend, RemoteOptions};
-pub use owner::{Controls, Mounted, Owns, ServeOptions, Served, serve, serve_groups};
+pub use gateway::{GroupsBackend, OwnerAt, RemoteBackend, RemoteOptions, ScanAt, ScanOptions};
+pub use owner::{Controls, Mounted, Owns, ScanLoad, ScanTurns, ServeOptions, Served, serve, serve_groups};

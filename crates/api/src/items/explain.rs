@@ -29,7 +29,7 @@ pub(super) async fn answer(
             plan: explanation.plan,
         };
         let mut response = respond::json("application/json", &explained)?;
-        respond::set_read_headers(response.headers_mut(), &head, shared.now(), request.consistency);
+        respond::set_read_headers(response.headers_mut(), &head, shared.now(), request.consistency.name);
         Ok(response)
     })
     .await

@@ -13,7 +13,7 @@ pub mod write;
 
 pub(crate) use explain::account;
 
-use crate::after;
+use crate::after::Consistency;
 #[cfg(feature = "flight")]
 use crate::ask::Ask;
 use crate::entry::Path;
@@ -48,7 +48,7 @@ pub(crate) struct ItemsRequest {
     pub(crate) token: Option<Token>,
     pub(crate) explain: bool,
     pub(crate) track: Option<track::TrackRequest>,
-    pub(crate) consistency: &'static str,
+    pub(crate) consistency: Consistency,
     history: bool,
     timeout: Option<Duration>,
     /// The snapshot that a ticket fixes.
@@ -69,7 +69,7 @@ impl ItemsRequest {
         let nearest = params.take_count("nearest", max)?;
         let sort = params.take("sortby");
         let properties = paging::take_properties(&mut params, &schema)?;
-        let consistency = after::take_consistency(&mut params, state)?;
+        let consistency = Consistency::take(&mut params, &context.headers, state)?;
         let explain = params.take_flag("explain")?;
         let track = track::take(&mut params)?;
         let timeout = params.take_timeout()?;
@@ -122,10 +122,8 @@ impl ItemsRequest {
 
     /// The snapshot to read.
     pub(crate) fn at(&self) -> At {
-        At {
-            seq: self.token.as_ref().map(|t| t.snapshot.clone()).or_else(|| self.snapshot.clone()),
-            history: self.history,
-        }
+        let seq = self.token.as_ref().map(|t| t.snapshot.clone()).or_else(|| self.snapshot.clone());
+        self.consistency.at(seq, self.history)
     }
 
     /// Whether the response is streamed as events are found: all that match, or more than a page of them.
@@ -230,7 +228,7 @@ fn head(request: &ItemsRequest, head: &Head, now: i64) -> HeaderMap {
     let mut headers = HeaderMap::new();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(request.format.media_type()));
     respond::insert(&mut headers, respond::CONTENT_CRS.clone(), &format!("<{}>", request.crs.uri()));
-    respond::set_read_headers(&mut headers, head, now, request.consistency);
+    respond::set_read_headers(&mut headers, head, now, request.consistency.name);
     headers
 }
 

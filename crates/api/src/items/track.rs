@@ -11,7 +11,7 @@ use crate::request::Context;
 use crate::scope::Scope;
 use crate::stream::{self, Run};
 use axum::response::Response;
-use meridian_backend::{At, Collection};
+use meridian_backend::Collection;
 use meridian_model::geometry::cut_at_antimeridian;
 use meridian_model::time;
 use meridian_observe::{self as observe, Stage};
@@ -61,7 +61,8 @@ pub(super) async fn answer(
             predicate: request.items.predicate.clone(),
             simplify_m: track.simplify_m,
         };
-        let read = collection.track(At::history(), &question, control).map_err(errors::query_problem)?;
+        let read =
+            collection.track(request.consistency.newest(true), &question, control).map_err(errors::query_problem)?;
         let (head, answer) = (&read.head, &read.value);
         let _encode = observe::stage(Stage::Encode);
         #[cfg(feature = "flight")]

@@ -195,7 +195,7 @@ pub async fn delete(state: Scope, Path(name): Path<String>, context: Context) ->
         room::admit(&state, &context.lease, &*collection, context.deadline(timeout, state.config.timeout_default)?)
             .await?;
     stream::run(run, move |control| {
-        let at = At { seq: None, history: question.history };
+        let at = At { history: question.history, ..At::default() };
         let deleted = collection.delete_matching(&question.predicate, at, control);
         let deleted = deleted.map_err(|partial| partial_problem(&*collection, partial))?;
         let document = Deleted { deleted: deleted.deleted, position: deleted.position.to_string() };

@@ -95,8 +95,13 @@ fn parameters() -> Value {
         ),
         (
             "consistency",
-            "`immediate` shows every acknowledged write.",
+            "`immediate` shows every acknowledged write. `eventual` may miss the newest ones: in a cluster, scan servers answer it, and `Age` says what it shows. A scan server answers `eventual` alone.",
             json!({ "type": "string", "enum": ["immediate", "eventual"], "default": "immediate" }),
+        ),
+        (
+            "scan_type",
+            "With `consistency=eventual`: the type of scan, by which a gateway chooses a profile of scan servers. Others have the default profile.",
+            json!({ "type": "string", "minLength": 1, "maxLength": 64 }),
         ),
         ("track", "An object's id: its events as one line.", text()),
         (

@@ -5,7 +5,7 @@ mod commit;
 mod rows;
 
 use crate::audit::AuditLog;
-use crate::backend::Backend;
+use crate::backend::{Backend, Figure, Figures};
 use crate::collection::Collection;
 use crate::partitioned::{Part, Partitioned};
 use crate::records::{RecordSource, Records};
@@ -14,30 +14,42 @@ use commit::CommitExecutor;
 use meridian_model::{Background, Invalid, Schema, Subscriber};
 use meridian_store::{Backup, BackupScope, Damaged, Partitions, Settings, Store, StoreError};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// The collections of a store in this process.
-#[derive(Debug)]
 pub struct Embedded {
     store: Arc<Store>,
     commits: Arc<CommitExecutor>,
     records: Arc<dyn RecordSource>,
     /// Whether the records are elsewhere, so that a backup of the store lacks them.
     lacks_records: bool,
+    figures: OnceLock<Figures>,
+}
+
+impl fmt::Debug for Embedded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Embedded").field("store", &self.store).finish_non_exhaustive()
+    }
 }
 
 impl Embedded {
     /// A backend over an open store, which has the records too.
     pub fn new(store: Arc<Store>) -> Arc<Embedded> {
         let records = store.clone();
-        Arc::new(Embedded { store, commits: Arc::default(), records, lacks_records: false })
+        Arc::new(Embedded { store, commits: Arc::default(), records, lacks_records: false, figures: OnceLock::new() })
     }
 
     /// A backend over an open store, with records that are elsewhere.
     pub fn with_records(store: Arc<Store>, records: Arc<dyn RecordSource>) -> Arc<Embedded> {
-        Arc::new(Embedded { store, commits: Arc::default(), records, lacks_records: true })
+        Arc::new(Embedded { store, commits: Arc::default(), records, lacks_records: true, figures: OnceLock::new() })
+    }
+
+    /// Adds numbers for monitors, of what serves the collections to others. Only the first call counts.
+    pub fn count_also(&self, figures: Figures) {
+        let _ = self.figures.set(figures);
     }
 
     fn collected(&self, partitions: &Partitions) -> Arc<dyn Collection> {
@@ -129,6 +141,10 @@ impl Backend for Embedded {
             return Err(Invalid::new(detail).into());
         }
         self.store.backup(scope, have, out, cancelled)
+    }
+
+    fn figures(&self) -> Vec<Figure> {
+        self.figures.get().map(|figures| figures()).unwrap_or_default()
     }
 
     fn follows(&self) -> bool {

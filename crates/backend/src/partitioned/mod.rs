@@ -71,7 +71,7 @@ impl Partitioned {
             // Of another collection of this name: refused like one that is gone.
             return Err(Gone { seq: seqs.at(0) }.into());
         }
-        let one = |seq: &Seq| At { seq: Some(Seqs::one(*seq)), history: at.history };
+        let one = |seq: &Seq| At { seq: Some(Seqs::one(*seq)), ..at.clone() };
         Ok(seqs.as_slice().iter().map(one).collect())
     }
 
@@ -114,8 +114,11 @@ impl Partitioned {
                     return Err(other_answer());
                 }
                 // Together they are too many to be drawn. All are asked again, of the same snapshots: one that drew has no counts.
-                let (seq, history) = (Some(head.seq), at.history);
-                self.ask(&At { seq, history }, &Question::Tile(Tile { density: true, ..tile.clone() }), control)
+                self.ask(
+                    &At { seq: Some(head.seq), ..at.clone() },
+                    &Question::Tile(Tile { density: true, ..tile.clone() }),
+                    control,
+                )
             }
         }
     }

@@ -2,6 +2,7 @@
 
 use super::nats::Nats;
 use super::s3::S3;
+use super::scan::Scan;
 use super::setting::{Setting, text};
 use crate::failure::Failure;
 use crate::units;
@@ -73,6 +74,8 @@ pub struct Cluster {
     pub staleness_max: Duration,
     /// How far the clocks of two machines may be apart.
     pub skew: Duration,
+    /// Scan servers, and how gateways ask them.
+    pub scan: Scan,
     /// The log over NATS.
     pub nats: Nats,
     /// The store that has the bucket, if it is in none of the machine's folders.
@@ -91,6 +94,7 @@ impl Default for Cluster {
             lease: Duration::from_secs(3),
             staleness_max: Duration::from_secs(60),
             skew: Duration::ZERO,
+            scan: Scan::default(),
             nats: Nats::default(),
             s3: S3::default(),
         }

@@ -3,6 +3,8 @@
 use super::append::Producer;
 use super::collection::{Remote, Shared};
 use super::link::{Engine, Link};
+use super::mirror::Known;
+use super::scans::Scans;
 use super::subscription::{self, Subscription};
 use super::{OwnerAt, RemoteOptions};
 use crate::wire::answer::{Hello, Reply};
@@ -10,7 +12,7 @@ use crate::wire::call::Do;
 use crate::wire::described::Description;
 use crate::wire::fault::{Fault, WireDamaged};
 use meridian_backend::{
-    AuditLog, Backend, Backup, BackupScope, Collection, Damaged, RecordSource, Records, Settings, StoreError,
+    AuditLog, Backend, Backup, BackupScope, Collection, Damaged, Figure, RecordSource, Records, Settings, StoreError,
 };
 use meridian_model::{Background, Invalid, Schema, Subscriber};
 use parking_lot::Mutex;
@@ -35,6 +37,8 @@ pub struct RemoteBackend {
     subscription: Arc<Subscription>,
     following: Mutex<Option<JoinHandle<()>>>,
     ephemeral: OnceLock<bool>,
+    /// The collections that were asked for last.
+    known: Known,
     records: Arc<dyn RecordSource>,
 }
 
@@ -61,10 +65,10 @@ impl RemoteBackend {
     pub fn connect(
         owner: watch::Receiver<Option<OwnerAt>>,
         records: Arc<dyn RecordSource>,
-        options: RemoteOptions,
+        mut options: RemoteOptions,
     ) -> io::Result<Arc<RemoteBackend>> {
-        let seed = options.random.next_u64();
-        Ok(RemoteBackend::over(Engine::start()?, owner, (0, seed), records, options))
+        let (seed, scans) = (options.random.next_u64(), Scans::take(&mut options));
+        Ok(RemoteBackend::over(Engine::start()?, owner, (0, seed), (records, scans), options))
     }
 
     /// The same for the owner of a group, on threads that others share. `seed`: keys the numbers of objects, alike for all groups.
@@ -72,18 +76,19 @@ impl RemoteBackend {
         engine: Arc<Engine>,
         owner: watch::Receiver<Option<OwnerAt>>,
         (group, seed): (u16, u64),
-        records: Arc<dyn RecordSource>,
+        (records, scans): (Arc<dyn RecordSource>, Option<Arc<Scans>>),
         options: RemoteOptions,
     ) -> Arc<RemoteBackend> {
         let producer = Producer::new(options.random.next_u64());
         let link = Arc::new(Link::new(engine, owner, group, options));
-        let shared = Arc::new(Shared { link, mirrors: Arc::default(), producer, seed });
+        let shared = Arc::new(Shared { link, mirrors: Arc::default(), producer, scans, seed });
         let subscription = Arc::default();
         Arc::new(RemoteBackend {
             shared,
             subscription,
             following: Mutex::default(),
             ephemeral: OnceLock::new(),
+            known: Known::default(),
             records,
         })
     }
@@ -146,7 +151,18 @@ impl Backend for RemoteBackend {
     fn collection(&self, tenant: &str, name: &str) -> Result<Option<Arc<dyn Collection>>, StoreError> {
         let ask = Do::Describe { tenant: tenant.to_owned(), name: name.to_owned(), partition: None };
         let asked = Instant::now();
-        let found = self.value::<Option<Description>>(ask).map_err(Fault::into_store)?;
+        let found = match self.value::<Option<Description>>(ask) {
+            // Scan servers answer for what is known, while nobody can say whether it is still so.
+            Err(fault) if fault.is_of_the_link() && self.shared.scans.is_some() => {
+                let known = self.known.get(tenant, name).ok_or_else(|| fault.into_store())?;
+                return Ok(Some(Arc::new(Remote { shared: self.shared.clone(), mirror: known })));
+            }
+            found => found.map_err(Fault::into_store)?,
+        };
+        if self.shared.scans.is_some() {
+            let mirror = found.as_ref().map(|found| self.shared.mirrors.put(found.clone(), asked));
+            self.known.note(tenant, name, mirror);
+        }
         Ok(found.map(|found| self.remote(found, asked) as Arc<dyn Collection>))
     }
 
@@ -210,6 +226,10 @@ impl Backend for RemoteBackend {
 
     fn audit(&self) -> Arc<dyn AuditLog> {
         self.records.audit()
+    }
+
+    fn figures(&self) -> Vec<Figure> {
+        self.shared.scans.as_ref().map(|scans| scans.figures()).unwrap_or_default()
     }
 
     fn backup(

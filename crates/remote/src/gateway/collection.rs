@@ -8,6 +8,7 @@ use super::mirror::{Mirror, Mirrors};
 use super::part::RemotePartRows;
 use super::prior::RemotePriorEvents;
 use super::rows::{RemoteRows, head, query_error};
+use super::scans::{Asking, Scans, Via};
 use crate::wire::answer::WireDeleted;
 use crate::wire::call::{Asked, Do, Get};
 use crate::wire::described::{Description, Place};
@@ -15,8 +16,9 @@ use crate::wire::fault::Fault;
 use crate::wire::rows::Events;
 use meridian_backend::measured::counted;
 use meridian_backend::{
-    Append, At, Changes, Collection, CollectionStats, DeleteFault, Deleted, Files, Head, Near, Part, PartialDelete,
-    PriorEvents, Random, Read, RowSink, Rows, Settings, StoreError, Write, WriteError, Written,
+    Append, At, Changes, Collection, CollectionStats, DeleteFault, Deleted, Eventual, Files, Head, Near, Part,
+    PartialDelete, Partitioned, PriorEvents, Random, Read, RowSink, Rows, Settings, StoreError, Write, WriteError,
+    Written,
 };
 use meridian_model::filter::Predicate;
 use meridian_model::{Batch, Field, IdRole, Invalid, Layout, Positions, Schema, Seq, Seqs};
@@ -42,6 +44,8 @@ pub(super) struct Shared {
     pub(super) link: Arc<Link>,
     pub(super) mirrors: Arc<Mirrors>,
     pub(super) producer: Producer,
+    /// What answers eventual reads, if anything but the owner does.
+    pub(super) scans: Option<Arc<Scans>>,
     /// Keys the numbers of objects.
     pub(super) seed: u64,
 }
@@ -116,10 +120,39 @@ impl Remote {
     }
 
     fn asked(&self, at: At, question: &Question, control: &Control) -> Result<Asked, Fault> {
-        let written = question.to_json(&self.known_schema(), control.time_left());
-        let written = written.map_err(|e| Fault::internal(e.to_string()))?;
-        let question: Value = serde_json::from_slice(&written).map_err(|e| Fault::internal(e.to_string()))?;
-        Ok(Asked { place: self.mirror.place.clone(), at: at.into(), question, bytes_max: control.bytes_max() })
+        let question = question_json(question, &self.known_schema(), control)?;
+        let (place, bytes_max) = (self.mirror.place.clone(), control.bytes_max());
+        Ok(Asked { place, at: at.into(), question, bytes_max, busy_timeout_us: None })
+    }
+
+    /// Asks the owner or, of a partition that is read eventually, scan servers; the first message has arrived.
+    fn begin(
+        &self,
+        at: &At,
+        question: &Question,
+        control: &Control,
+        make: fn(Asked) -> Get,
+    ) -> Result<(Via, Answer, Message), Fault> {
+        let (asked, link) = (self.asked(at.clone(), question, control)?, self.link().clone());
+        let via = match (&at.eventual, &self.shared.scans) {
+            (Some(Eventual { scan_type }), Some(scans)) if self.mirror.place.partition.is_some() => {
+                let of = (asked.clone(), make);
+                let asking = Asking::new((scans.clone(), link.clone()), of, scan_type.clone(), control.time_left());
+                Via::Scans(Box::new(asking), link)
+            }
+            _ => Via::Owner(link),
+        };
+        via.begin((asked, make), &Patience::of(control))
+    }
+
+    /// The collection put together from its partitions, where these are to be asked one by one.
+    fn in_parts(&self, at: &At) -> Option<Partitioned> {
+        if at.eventual.is_none() || self.shared.scans.is_none() || self.mirror.place.partition.is_some() {
+            return None;
+        }
+        let parts = self.mirror.parts().into_iter();
+        let part = |mirror| Arc::new(Remote { shared: self.shared.clone(), mirror }) as Arc<dyn Part>;
+        Some(Partitioned::new(parts.map(part).collect()))
     }
 
     fn ask(&self, get: Get, patience: &Patience) -> Result<(Answer, Message), Fault> {
@@ -128,9 +161,17 @@ impl Remote {
 
     fn asks_partial(&self, at: At, question: &Question, control: &Control) -> Result<Read<Partial>, Fault> {
         let patience = Patience::of(control);
-        let (answer, mut first) = self.ask(Get::Partial(self.asked(at, question, control)?), &patience)?;
-        let head = head(&mut first, &self.known_schema())?;
-        let columns = answer.whole(first, self.link(), &patience)?;
+        let (mut via, mut answer, mut first) = self.begin(&at, question, control, Get::Partial)?;
+        let (head, columns) = loop {
+            let head = head(&mut first, &self.known_schema())?;
+            match answer.whole(first, via.link(), &patience) {
+                Ok(columns) => break (head, columns),
+                // Nothing of it was used: another server is asked for all of it.
+                Err(fault) => via.lost(fault)?,
+            }
+            (via, answer, first) = via.again(&patience)?;
+        };
+        via.done();
         let columns = columns.ok_or_else(|| Fault::internal("a partial answer without columns"))?;
         let value = Partial::from_arrow(&columns, question, &head.schema, control);
         let value = value.map_err(|e| match e {
@@ -177,6 +218,12 @@ macro_rules! of_a_partial {
             Ok(Read { head, value: $finish(part, question, control)? })
         })*
     };
+}
+
+/// A question on the wire.
+pub(super) fn question_json(question: &Question, schema: &Schema, control: &Control) -> Result<Value, Fault> {
+    let written = question.to_json(schema, control.time_left()).map_err(|e| Fault::internal(e.to_string()))?;
+    serde_json::from_slice(&written).map_err(|e| Fault::internal(e.to_string()))
 }
 
 fn other_answer() -> QueryError {
@@ -322,6 +369,9 @@ impl Collection for Remote {
     }
 
     fn items(&self, at: At, question: &Items, control: &Control) -> Result<Box<dyn Rows>, QueryError> {
+        if let Some(parts) = self.in_parts(&at) {
+            return parts.items(at, question, control);
+        }
         let _plan = observe::stage(Stage::Plan);
         let ask = || {
             let asked = self.asked(at, &Question::Items(question.clone()), control)?;
@@ -358,6 +408,9 @@ impl Collection for Remote {
     }
 
     fn partial(&self, at: At, question: &Question, control: &Control) -> Result<Read<Partial>, QueryError> {
+        if let Some(parts) = self.in_parts(&at) {
+            return parts.partial(at, question, control);
+        }
         let mut scan = observe::stage(Stage::Scan);
         let read = self.asks_partial(at, question, control).map_err(|fault| query_error(fault, control))?;
         let stats = read.value.stats();
@@ -367,9 +420,14 @@ impl Collection for Remote {
     }
 
     fn explain(&self, at: At, question: &Items, control: &Control) -> Result<Read<Explanation>, QueryError> {
+        if let Some(parts) = self.in_parts(&at) {
+            return parts.explain(at, question, control);
+        }
         let ask = || {
-            let asked = self.asked(at, &Question::Items(question.clone()), control)?;
-            let (_, mut first) = self.ask(Get::Explain(asked), &Patience::of(control))?;
+            let question = Question::Items(question.clone());
+            // All of the answer is its first message.
+            let (mut via, _, mut first) = self.begin(&at, &question, control, Get::Explain)?;
+            via.done();
             let head = head(&mut first, &self.known_schema())?;
             let value = first.meta.value.unwrap_or_default();
             let value: Explanation = serde_json::from_value(value).map_err(|e| Fault::internal(e.to_string()))?;
@@ -454,9 +512,8 @@ impl Part for Remote {
         control: &Control,
     ) -> Result<(Head, Box<dyn RowStream + Send>), QueryError> {
         let ask = || {
-            let asked = self.asked(at, &Question::Items(question.clone()), control)?;
-            let (answer, first) = self.ask(Get::PartRows(asked), &Patience::of(control))?;
-            RemotePartRows::new(self.link().clone(), control.clone(), answer, first, question, &self.known_schema())
+            let begun = self.begin(&at, &Question::Items(question.clone()), control, Get::PartRows)?;
+            RemotePartRows::new(begun, (at, question), control, &self.known_schema())
         };
         let rows = ask().map_err(|fault| query_error(fault, control))?;
         Ok((rows.head().clone(), Box::new(rows)))

@@ -3,12 +3,12 @@
 //! The first partition decides whether there is a collection: its owner is asked at each request. It makes and drops the collection as a whole. The
 //! owners of the other partitions are told, and find out by themselves once they are asked for a partition that they do not know.
 //!
-//! While the owner of the first partition is away, what was known of its collections stands for some time, so that writes to the other
-//! partitions go on.
+//! While the owner of the first partition is away, what was known of its collections stands, so that writes to the other partitions go on.
 
 use super::backend::RemoteBackend;
 use super::collection::Remote;
 use super::link::{Engine, Link};
+use super::scans::Scans;
 use super::{OwnerAt, RemoteOptions};
 use crate::wire::answer::Reply;
 use crate::wire::call::{Call, Do};
@@ -16,7 +16,7 @@ use crate::wire::described::{Description, Place};
 use crate::wire::fault::{Fault, WireDamaged};
 use bytes::Bytes;
 use meridian_backend::{
-    AuditLog, Backend, Backup, BackupScope, Collection, CollectionStats, Damaged, Part, Partitioned, RecordSource,
+    AuditLog, Backend, Backup, BackupScope, Collection, CollectionStats, Damaged, Figure, Part, Partitioned, RecordSource,
     Records, Settings, StoreError,
 };
 use meridian_model::policy::groups::{Group, Groups};
@@ -27,12 +27,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// For how long a collection is known whose first partition has no owner that answers.
-const KNOWN_FOR: Duration = Duration::from_secs(30);
 /// Most collections that are known.
 const KNOWN_MAX: usize = 4096;
 
@@ -49,8 +46,6 @@ pub struct GroupsBackend {
 struct Known {
     first: Arc<Remote>,
     whole: Arc<dyn Collection>,
-    /// When its first partition was there.
-    seen: Instant,
 }
 
 impl GroupsBackend {
@@ -61,12 +56,13 @@ impl GroupsBackend {
     pub fn connect(
         owners: Vec<watch::Receiver<Option<OwnerAt>>>,
         records: Arc<dyn RecordSource>,
-        options: RemoteOptions,
+        mut options: RemoteOptions,
     ) -> io::Result<Arc<GroupsBackend>> {
         let groups = u16::try_from(owners.len()).ok().and_then(Groups::new).ok_or(io::ErrorKind::InvalidInput)?;
-        let (engine, seed) = (Engine::start()?, options.random.next_u64());
+        let (engine, seed, scans) = (Engine::start()?, options.random.next_u64(), Scans::take(&mut options));
         let one = |(group, owner): (Group, watch::Receiver<Option<OwnerAt>>)| {
-            RemoteBackend::over(engine.clone(), owner, (group.number(), seed), records.clone(), options.clone())
+            let shared = (records.clone(), scans.clone());
+            RemoteBackend::over(engine.clone(), owner, (group.number(), seed), shared, options.clone())
         };
         let owners = groups.all().zip(owners).map(one).collect();
         Ok(Arc::new(GroupsBackend { groups, owners, known: Mutex::default() }))
@@ -152,12 +148,11 @@ impl GroupsBackend {
             None => self.join(&found, first.clone()),
         };
         let mut known = self.known.lock();
-        if known.len() >= KNOWN_MAX {
-            known.retain(|_, known| known.seen.elapsed() < KNOWN_FOR);
+        // All are known again once they are asked for.
+        if known.len() >= KNOWN_MAX && !known.contains_key(&at) {
+            known.clear();
         }
-        if known.len() < KNOWN_MAX {
-            known.insert(at, Known { first, whole: whole.clone(), seen: asked });
-        }
+        known.insert(at, Known { first, whole: whole.clone() });
         whole
     }
 
@@ -187,8 +182,7 @@ impl GroupsBackend {
 
     /// What is known of a collection whose first partition cannot be asked.
     fn known(&self, tenant: &str, name: &str) -> Option<Known> {
-        let known = self.known.lock().get(&(tenant.to_owned(), name.to_owned())).cloned();
-        known.filter(|known| known.seen.elapsed() < KNOWN_FOR)
+        self.known.lock().get(&(tenant.to_owned(), name.to_owned())).cloned()
     }
 
     fn forget(&self, tenant: &str, name: &str) {
@@ -298,6 +292,11 @@ impl Backend for GroupsBackend {
 
     fn audit(&self) -> Arc<dyn AuditLog> {
         self.owners[0].audit()
+    }
+
+    fn figures(&self) -> Vec<Figure> {
+        // Of all groups: they share what asks scan servers.
+        self.owners[0].figures()
     }
 
     fn backup(

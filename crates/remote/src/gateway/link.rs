@@ -8,7 +8,7 @@ use super::{OwnerAt, RemoteOptions};
 use crate::wire::answer::Reply;
 use crate::wire::call::{Call, Do, Get};
 use crate::wire::fault::Fault;
-use crate::wire::{GROUP_HEADER, MESSAGE_BYTES_MAX, OWNER_HEADER};
+use crate::wire::{GROUP_HEADER, MESSAGE_BYTES_MAX, OWNER_HEADER, SCAN_SERVER};
 use arrow_flight::flight_service_client::FlightServiceClient;
 use arrow_flight::{Action, FlightData, PutResult, Ticket};
 use bytes::Bytes;
@@ -128,10 +128,18 @@ impl Asked {
     }
 }
 
-/// The connection to the owner of a group of partitions.
+/// What a server is, that is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Owner,
+    Scan,
+}
+
+/// The connection to the owner of a group of partitions, or to a scan server.
 #[derive(Debug)]
 pub(super) struct Link {
     engine: Arc<Engine>,
+    kind: Kind,
     group: u16,
     owner: watch::Receiver<Option<OwnerAt>>,
     client: Mutex<Option<(OwnerAt, Client)>>,
@@ -146,7 +154,22 @@ impl Link {
         group: u16,
         options: RemoteOptions,
     ) -> Link {
-        Link { engine, group, owner, client: Mutex::default(), answered: Mutex::default(), options }
+        let (client, answered) = (Mutex::default(), Mutex::default());
+        Link { engine, kind: Kind::Owner, group, owner, client, answered, options }
+    }
+
+    /// A connection to a scan server, on the threads of this one.
+    pub(super) fn to_scan_server(&self, at: OwnerAt) -> Link {
+        Link {
+            engine: self.engine.clone(),
+            kind: Kind::Scan,
+            group: 0,
+            // It stays there: one that moves is another one.
+            owner: watch::channel(Some(at)).1,
+            client: Mutex::default(),
+            answered: Mutex::default(),
+            options: self.options.clone(),
+        }
     }
 
     /// Runs work on the threads of calls.
@@ -238,9 +261,15 @@ impl Link {
         let text = metadata.get(OWNER_HEADER).and_then(|value| value.to_str().ok());
         let parsed = text.and_then(|text| {
             let (epoch, instance) = text.split_once('-')?;
-            Some(Answered { epoch: epoch.parse().ok()?, instance: u64::from_str_radix(instance, 16).ok()? })
+            let epoch = match self.kind {
+                Kind::Owner => epoch.parse().ok()?,
+                Kind::Scan => (epoch == SCAN_SERVER).then_some(0)?,
+            };
+            Some(Answered { epoch, instance: u64::from_str_radix(instance, 16).ok()? })
         });
-        let Some(now) = parsed else { return Err(Fault::internal("a server answered that is no owner")) };
+        let Some(now) = parsed else {
+            return Err(Fault::internal("a server answered that is not the one that was asked"));
+        };
         let mut answered = self.answered.lock();
         if answered.is_some_and(|last| last.epoch > now.epoch) {
             return Err(Fault::Unavailable("a server answered that no longer owns the data: try again".to_owned()));

@@ -16,6 +16,9 @@ const FRESH: Duration = Duration::from_millis(20);
 /// For how long a description stands for one that could not be had: each further try would delay its caller.
 const FAILED: Duration = Duration::from_millis(250);
 
+/// Most collections that are known without being held.
+const KNOWN_MAX: usize = 4_096;
+
 /// The mirror of one collection. Everything here that names the collection shares it.
 #[derive(Debug)]
 pub(super) struct Mirror {
@@ -54,6 +57,21 @@ impl Mirror {
     /// Whether that was just now.
     pub(super) fn has_failed(&self) -> bool {
         self.state.lock().failed.is_some_and(|failed| failed.elapsed() < FAILED)
+    }
+
+    /// The partitions, as far as questions to them need to know: the schema that they are bound to, and their places.
+    pub(super) fn parts(&self) -> Vec<Arc<Mirror>> {
+        let (description, asked) = {
+            let state = self.state.lock();
+            (state.description.clone(), state.asked)
+        };
+        let part = |partition: usize| {
+            let place = Place { partition: u16::try_from(partition).ok(), ..self.place.clone() };
+            let position = Positions::one(description.position.at(partition));
+            let description = Arc::new(Description { place: place.clone(), ..(*description).clone() });
+            Arc::new(Mirror { place, state: Mutex::new(State { description, asked, failed: None, written: None, position }) })
+        };
+        (0..self.place.partition.map_or(description.position.len(), |_| 1)).map(part).collect()
     }
 
     /// The newest positions known.
@@ -137,5 +155,31 @@ impl Mirrors {
     /// The mirror of a collection, if anyone holds it.
     pub(super) fn get(&self, place: &Place) -> Option<Arc<Mirror>> {
         self.0.lock().get(place).and_then(Weak::upgrade)
+    }
+}
+
+/// The mirrors of the collections that were asked for last, kept while nobody holds them: so scan servers answer for them without an owner.
+#[derive(Debug, Default)]
+pub(super) struct Known(Mutex<HashMap<(String, String), Arc<Mirror>>>);
+
+impl Known {
+    /// Notes the mirror of a name, or that there is no collection of it.
+    pub(super) fn note(&self, tenant: &str, name: &str, mirror: Option<Arc<Mirror>>) {
+        let mut known = self.0.lock();
+        let at = (tenant.to_owned(), name.to_owned());
+        match mirror {
+            Some(mirror) => {
+                // All are known again once they are asked for.
+                if known.len() >= KNOWN_MAX && !known.contains_key(&at) {
+                    known.clear();
+                }
+                known.insert(at, mirror);
+            }
+            None => drop(known.remove(&at)),
+        }
+    }
+
+    pub(super) fn get(&self, tenant: &str, name: &str) -> Option<Arc<Mirror>> {
+        self.0.lock().get(&(tenant.to_owned(), name.to_owned())).cloned()
     }
 }

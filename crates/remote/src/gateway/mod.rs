@@ -11,10 +11,12 @@ mod mirror;
 mod part;
 mod prior;
 mod rows;
+mod scans;
 mod subscription;
 
 pub use backend::RemoteBackend;
 pub use groups::GroupsBackend;
+pub use scans::{ScanAt, ScanOptions};
 
 use meridian_backend::Random;
 use std::sync::Arc;
@@ -43,11 +45,13 @@ pub struct RemoteOptions {
     pub random: Arc<dyn Random>,
     /// How long a call may take that has no deadline of its own.
     pub timeout: Duration,
+    /// What answers eventual reads. `None`: the owner does, as all others.
+    pub scans: Option<ScanOptions>,
 }
 
 impl RemoteOptions {
     /// Options with the default time for calls.
     pub fn new(random: Arc<dyn Random>) -> RemoteOptions {
-        RemoteOptions { random, timeout: Duration::from_secs(10) }
+        RemoteOptions { random, timeout: Duration::from_secs(10), scans: None }
     }
 }

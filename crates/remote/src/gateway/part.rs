@@ -1,45 +1,66 @@
 //! Rows of one partition as a blocking iterator, each with its cursor, for a merge with those of the others.
 
 use super::answer::{Answer, Message};
-use super::link::{Link, Patience, WINDOW_BYTES};
+use super::collection::question_json;
+use super::link::{Patience, WINDOW_BYTES};
 use super::rows::{head, query_error};
+use super::scans::Via;
 use crate::wire::answer::RowsSoFar;
 use crate::wire::fault::Fault;
-use meridian_backend::Head;
 use meridian_backend::measured::counts;
+use meridian_backend::{At, Head};
 use meridian_model::Schema;
 use meridian_observe::{self as observe, Stage};
 use meridian_query::partial::{PartialRows, RowStream, RowsSummary};
-use meridian_query::{Control, Items, Order, QueryError};
+use meridian_query::wire::Question;
+use meridian_query::{Control, Cursor, Items, QueryError, Stats};
 use std::sync::Arc;
 
-/// The rows of a partition that another process has.
+/// The rows of a partition that another process has. Where scan servers answer, another one goes on from the last row that has arrived.
 pub(super) struct RemotePartRows {
-    link: Arc<Link>,
-    control: Control,
     /// `None` once the rows have ended.
-    answer: Option<Answer>,
+    running: Option<(Via, Answer)>,
+    control: Control,
     head: Head,
+    /// The schema of the answer that runs: another server may have it with a field more.
+    schema: Arc<Schema>,
     so_far: RowsSoFar,
-    order: Order,
+    /// The cost of answers that broke off.
+    lost: Stats,
+    at: At,
+    question: Items,
+    /// Rows that have arrived, and the place of the last.
+    arrived: usize,
+    last: Option<Cursor>,
     /// What is left of a batch that was larger than wanted.
     rest: Option<PartialRows>,
     batch_max: usize,
 }
 
 impl RemotePartRows {
+    /// Of an answer that has begun.
     pub(super) fn new(
-        link: Arc<Link>,
-        control: Control,
-        answer: Answer,
-        mut first: Message,
-        question: &Items,
+        (via, answer, mut first): (Via, Answer, Message),
+        (at, question): (At, &Items),
+        control: &Control,
         known: &Arc<Schema>,
     ) -> Result<RemotePartRows, Fault> {
         let head = head(&mut first, known)?;
-        let so_far = first.meta.rows.unwrap_or_default();
-        let (answer, order) = (Some(answer), question.order.clone());
-        Ok(RemotePartRows { link, control, answer, head, so_far, order, rest: None, batch_max: usize::MAX })
+        Ok(RemotePartRows {
+            running: Some((via, answer)),
+            control: control.clone(),
+            schema: head.schema.clone(),
+            so_far: first.meta.rows.unwrap_or_default(),
+            lost: Stats::default(),
+            // Whoever goes on reads the same snapshot.
+            at: At { seq: Some(head.seq.clone()), ..at },
+            head,
+            question: question.clone(),
+            arrived: 0,
+            last: None,
+            rest: None,
+            batch_max: usize::MAX,
+        })
     }
 
     /// The snapshot of the partition.
@@ -48,23 +69,68 @@ impl RemotePartRows {
     }
 
     fn receive(&mut self) -> Result<Option<PartialRows>, Fault> {
-        while let Some(answer) = self.answer.take() {
+        while let Some((mut via, answer)) = self.running.take() {
             let mut scan = observe::stage(Stage::Scan);
-            let (answer, message) = answer.wait(&self.link, &Patience::of(&self.control))?;
-            let Some(Message { columns, meta }) = message else { return Ok(None) };
+            let (answer, message) = match answer.wait(via.link(), &Patience::of(&self.control)) {
+                Ok(received) => received,
+                Err(fault) => {
+                    via.lost(fault)?;
+                    if self.has_all() {
+                        return Ok(None);
+                    }
+                    self.go_on(via)?;
+                    continue;
+                }
+            };
+            let Some(Message { columns, meta }) = message else {
+                via.done();
+                return Ok(None);
+            };
             if let Some(so_far) = meta.rows {
                 let (now, before) = (so_far.stats, self.so_far.stats);
                 scan.count(&counts(&now, &before));
                 self.control.charge_elsewhere(now.bytes_read.saturating_sub(before.bytes_read));
-                self.so_far = so_far;
+                self.so_far = RowsSoFar { matched: so_far.matched.or(self.so_far.matched), ..so_far };
             }
-            self.answer = Some(answer).filter(|_| !meta.done);
+            match meta.done {
+                true => via.done(),
+                false => self.running = Some((via, answer)),
+            }
             if let Some(columns) = columns {
-                let rows = PartialRows::from_arrow(&columns, &self.order, &self.head.schema);
-                return rows.map(Some).map_err(|e| Fault::internal(e.to_string()));
+                let rows = PartialRows::from_arrow(&columns, &self.question.order, &self.schema);
+                let rows = rows.map_err(|e| Fault::internal(e.to_string()))?;
+                self.arrived += rows.cursors.len();
+                self.last = rows.cursors.last().cloned().or(self.last.take());
+                return Ok(Some(rows));
             }
         }
         Ok(None)
+    }
+
+    /// Whether as many rows have arrived as a partition gives.
+    fn has_all(&self) -> bool {
+        self.question.limit.is_some_and(|limit| self.arrived > limit)
+    }
+
+    /// Asks for the rows after the last that has arrived, of the same snapshot.
+    fn go_on(&mut self, mut via: Via) -> Result<(), Fault> {
+        let after = match (self.last.clone(), &self.question.after) {
+            // An order that ends after the nearest so many counts those before.
+            (Some(Cursor::Near { distance_m, seq, .. }), before) => {
+                let given = if let Some(Cursor::Near { given, .. }) = before { *given } else { 0 };
+                Some(Cursor::Near { distance_m, seq, given: given + self.arrived as u64 })
+            }
+            (last, before) => last.or_else(|| before.clone()),
+        };
+        let limit = self.question.limit.map(|limit| limit.saturating_sub(self.arrived));
+        let rest = Question::Items(Items { after, limit, ..self.question.clone() });
+        via.ask_for(self.at.clone(), question_json(&rest, &self.head.schema, &self.control)?);
+        let (via, answer, mut first) = via.again(&Patience::of(&self.control))?;
+        self.schema = head(&mut first, &self.head.schema)?.schema;
+        self.lost.merge(&self.so_far.stats);
+        self.so_far = RowsSoFar { stats: Stats::default(), ..self.so_far.clone() };
+        self.running = Some((via, answer));
+        Ok(())
     }
 }
 
@@ -98,7 +164,9 @@ fn split(rows: PartialRows, most: usize) -> (PartialRows, Option<PartialRows>) {
 
 impl RowStream for RemotePartRows {
     fn summary(&self) -> RowsSummary {
-        RowsSummary { matched: self.so_far.matched, stats: self.so_far.stats }
+        let mut stats = self.lost;
+        stats.merge(&self.so_far.stats);
+        RowsSummary { matched: self.so_far.matched, stats }
     }
 
     fn at_most(&mut self, events: usize) {
@@ -108,6 +176,6 @@ impl RowStream for RemotePartRows {
     fn rest(&mut self) -> usize {
         // The sender goes on until the window is full, and waits then without a thread.
         let rest = self.rest.as_ref().map_or(0, |rest| rest.batch.bytes());
-        if self.answer.is_some() { rest + WINDOW_BYTES as usize } else { rest }
+        if self.running.is_some() { rest + WINDOW_BYTES as usize } else { rest }
     }
 }

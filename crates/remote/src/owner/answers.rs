@@ -5,6 +5,7 @@
 //! stops the running step.
 
 use super::collected::Collected;
+use super::seat::{self, Bound, Seat};
 use super::streams::{self, AllChanges, AllRows, PartRows};
 use super::{Owner, positions};
 use crate::wire::answer::Meta;
@@ -17,7 +18,6 @@ use arrow_flight::FlightData;
 use meridian_backend::{At, Collection, Read, RowSink, StoreError};
 use meridian_model::{Batch, Layout, Schema, Seq};
 use meridian_observe as observe;
-use meridian_query::wire::Question;
 use meridian_query::{ByValue, CancelFlag, Control, Cursor, QueryError};
 use std::sync::Arc;
 use tokio::sync::mpsc;
@@ -65,29 +65,30 @@ pub(super) async fn send(out: &Out, messages: impl IntoIterator<Item = FlightDat
 async fn run(owner: &Arc<Owner>, ask: Get, control: &Control, out: &Out) -> Result<(), Fault> {
     let at_once = match ask {
         Get::Rows(asked) => {
-            let (collection, at, question, bounded) = bind(owner, asked, control)?;
+            let (Bound { collection, at, question, control: bounded }, mut seat) =
+                seat::take(owner, &asked, control).await?;
             let items = streams::items(question)?;
-            let rows = owner.step(control, move || collection.items(at, &items, &bounded)).await??;
-            return streams::stream(owner, Box::new(AllRows(rows)), control, out).await;
+            let rows = seat.step(owner, control, move || collection.items(at, &items, &bounded)).await??;
+            return streams::stream((owner, seat), Box::new(AllRows(rows)), control, out).await;
         }
         Get::PartRows(asked) => {
+            let (Bound { at, question, control: bounded, .. }, mut seat) = seat::take(owner, &asked, control).await?;
             let part = owner.part(&asked.place, asked.place.partition.unwrap_or(0))?;
-            let (_, at, question, bounded) = bind(owner, asked, control)?;
             let items = streams::items(question)?;
             let order = items.order.clone();
-            let (head, rows) = owner.step(control, move || part.rows(at, &items, &bounded)).await??;
-            return streams::stream(owner, Box::new(PartRows { head, rows, order }), control, out).await;
+            let (head, rows) = seat.step(owner, control, move || part.rows(at, &items, &bounded)).await??;
+            return streams::stream((owner, seat), Box::new(PartRows { head, rows, order }), control, out).await;
         }
         Get::After { place, after, max, step_bytes } => {
             let collection = owner.collection(&place)?;
             let changes =
                 owner.step(control, move || collection.changes_after(&after.map(Seq), max, step_bytes)).await??;
-            return streams::stream(owner, Box::new(AllChanges::of(changes)), control, out).await;
+            return streams::stream((owner, Seat::Slots), Box::new(AllChanges::of(changes)), control, out).await;
         }
         Get::Between { place, after, upto, max } => {
             let collection = owner.collection(&place)?;
             let changes = owner.step(control, move || collection.changes_between(&after, &upto, max)).await??;
-            return streams::stream(owner, Box::new(AllChanges::of(changes)), control, out).await;
+            return streams::stream((owner, Seat::Slots), Box::new(AllChanges::of(changes)), control, out).await;
         }
         Get::Positions => return positions::send(&owner.positions, out).await,
         Get::Partial(asked) => partial(owner, asked, control).await?,
@@ -122,20 +123,8 @@ async fn run(owner: &Arc<Owner>, ask: Get, control: &Control, out: &Out) -> Resu
     Ok(())
 }
 
-/// The collection, snapshot and question of a call, and the control with what it may read.
-fn bind(owner: &Owner, asked: Asked, control: &Control) -> Result<(Arc<dyn Collection>, At, Question, Control), Fault> {
-    let collection = owner.collection(&asked.place)?;
-    let bytes = serde_json::to_vec(&asked.question).map_err(|e| Fault::internal(e.to_string()))?;
-    let (question, _) = Question::from_json(&bytes, &collection.schema()).map_err(streams::wire_fault)?;
-    let control = match asked.bytes_max {
-        Some(bytes) => control.clone().reading_at_most(bytes),
-        None => control.clone(),
-    };
-    Ok((collection, asked.at.into(), question, control))
-}
-
-async fn partial(owner: &Owner, asked: Asked, control: &Control) -> Result<Vec<FlightData>, Fault> {
-    let (collection, at, question, bounded) = bind(owner, asked, control)?;
+async fn partial(owner: &Arc<Owner>, asked: Asked, control: &Control) -> Result<Vec<FlightData>, Fault> {
+    let (Bound { collection, at, question, control: bounded }, mut seat) = seat::take(owner, &asked, control).await?;
     let answered = move || {
         let read = collection.partial(at, &question, &bounded)?;
         let columns = read.value.to_arrow(&read.head.schema).map_err(streams::wire_fault)?;
@@ -144,13 +133,13 @@ async fn partial(owner: &Owner, asked: Asked, control: &Control) -> Result<Vec<F
         messages.extend(Encoder::new().encode(&columns, &Meta::done())?);
         Ok(messages)
     };
-    owner.step(control, answered).await?
+    seat.step(owner, control, answered).await?
 }
 
-async fn explain(owner: &Owner, asked: Asked, control: &Control) -> Result<Vec<FlightData>, Fault> {
-    let (collection, at, question, bounded) = bind(owner, asked, control)?;
+async fn explain(owner: &Arc<Owner>, asked: Asked, control: &Control) -> Result<Vec<FlightData>, Fault> {
+    let (Bound { collection, at, question, control: bounded }, mut seat) = seat::take(owner, &asked, control).await?;
     let items = streams::items(question)?;
-    let read = owner.step(control, move || collection.explain(at, &items, &bounded)).await??;
+    let read = seat.step(owner, control, move || collection.explain(at, &items, &bounded)).await??;
     let value = serde_json::to_value(&read.value).map_err(|e| Fault::internal(e.to_string()))?;
     Ok(vec![Meta { head: Some(WireHead::from(&read.head)), value: Some(value), ..Meta::done() }.alone()])
 }

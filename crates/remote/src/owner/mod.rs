@@ -5,10 +5,13 @@ mod answers;
 mod appends;
 mod collected;
 mod positions;
+mod scans;
+mod seat;
 mod served;
 mod service;
 mod streams;
 
+pub use scans::{ScanLoad, ScanTurns};
 pub use served::{Mounted, Served, serve, serve_groups};
 
 use crate::wire::described::Place;
@@ -51,8 +54,10 @@ pub struct ServeOptions {
     pub tracer: Tracer,
     /// Whether this process owns the data now, by its own clock.
     pub owns: Owns,
-    /// The number of this process in the lease: calls for another one are refused. `None`: it is not checked.
+    /// The number of this process in the lease, or among scan servers: calls for another one are refused. `None`: it is not checked.
     pub process: Option<u64>,
+    /// The turns of questions, of a scan server. `None`: this process owns the data, and starts whatever it is asked.
+    pub scans: Option<Arc<ScanTurns>>,
 }
 
 impl ServeOptions {
@@ -67,7 +72,13 @@ impl ServeOptions {
             tracer: Tracer::default(),
             owns,
             process: None,
+            scans: None,
         }
+    }
+
+    /// Options of a scan server, which owns nothing: `process` is its number in its pin.
+    pub fn of_scans(process: u64, scans: Arc<ScanTurns>, control: Controls, random: Arc<dyn Random>) -> ServeOptions {
+        ServeOptions { process: Some(process), scans: Some(scans), ..ServeOptions::new(0, control, random) }
     }
 }
 

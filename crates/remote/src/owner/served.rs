@@ -1,6 +1,7 @@
 //! The groups that a process serves at one port: they come and go while it answers.
 
 use super::positions::{Noting, Positions};
+use super::scans::ScanTurns;
 use super::service::Service;
 use super::{Appends, Owner, RECEIVED_KIB_MAX, ServeOptions};
 use crate::wire::MESSAGE_BYTES_MAX;
@@ -17,6 +18,8 @@ use tokio::time::Instant;
 use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
 
+/// How long started scans have to end after a stop, while others are answered busy.
+const DRAIN: Duration = Duration::from_secs(10);
 /// How long running calls have to end after a stop.
 const GRACE: Duration = Duration::from_secs(5);
 /// How often it is looked whether they have.
@@ -126,9 +129,10 @@ pub async fn serve(
     stop: impl Future<Output = ()> + Send,
 ) -> io::Result<()> {
     let served = Arc::new(Served::default());
+    let scans = options.scans.clone();
     let mounted = served.mount(0, backend, options);
     let stopped = async {
-        stop.await;
+        drained(scans, stop).await;
         mounted.close();
     };
     serve_groups(served.clone(), listener, stopped).await
@@ -166,5 +170,15 @@ pub async fn serve_groups(
     match tokio::time::timeout(GRACE, server).await {
         Ok(served) => served.map_err(io::Error::other),
         Err(_) => Ok(()),
+    }
+}
+
+/// Resolves at the stop, of a scan server once what it has started has ended. Gateways ask others meanwhile.
+async fn drained(scans: Option<Arc<ScanTurns>>, stop: impl Future<Output = ()>) {
+    stop.await;
+    if let Some(scans) = scans {
+        scans.drain();
+        // What is cut after that goes on elsewhere, from the last row that arrived.
+        drop(tokio::time::timeout(DRAIN, scans.ended()).await);
     }
 }

@@ -3,7 +3,7 @@
 use super::{Owner, Served, acts, answers, appends};
 use crate::wire::answer::{Meta, Reply};
 use crate::wire::call::{Call, Do, Get};
-use crate::wire::{GROUP_HEADER, OWNER_HEADER, fault::Fault};
+use crate::wire::{GROUP_HEADER, OWNER_HEADER, SCAN_SERVER, fault::Fault};
 use arrow_flight::flight_service_server::FlightService;
 use arrow_flight::{
     Action, ActionType, Criteria, Empty, FlightData, FlightDescriptor, FlightInfo, HandshakeRequest, HandshakeResponse,
@@ -41,7 +41,11 @@ impl Owner {
     /// A response that says who answers.
     fn response<T>(&self, body: T) -> Response<T> {
         let mut response = Response::new(body);
-        let text = format!("{}-{:016x}", self.options.epoch, self.instance);
+        // A scan server has no epoch: it cannot be taken for the owner.
+        let text = match self.options.scans {
+            Some(_) => format!("{SCAN_SERVER}-{:016x}", self.instance),
+            None => format!("{}-{:016x}", self.options.epoch, self.instance),
+        };
         if let Ok(value) = MetadataValue::try_from(text) {
             response.metadata_mut().insert(OWNER_HEADER, value);
         }

@@ -2,6 +2,7 @@
 
 use super::Owner;
 use super::answers::{Out, send};
+use super::seat::Seat;
 use crate::wire::answer::{ChangesHead, Meta, RowsSoFar};
 use crate::wire::described::{WireHead, WireProblem};
 use crate::wire::encode::Encoder;
@@ -50,7 +51,7 @@ pub(super) trait Steps: Send {
 
 /// Sends an answer, a step for each batch.
 pub(super) async fn stream(
-    owner: &Owner,
+    (owner, mut seat): (&Owner, Seat),
     mut steps: Box<dyn Steps>,
     control: &Control,
     out: &Out,
@@ -63,7 +64,7 @@ pub(super) async fn stream(
             // Only to wait: the room is taken when there is a message. A caller that is gone ends the answer from outside.
             drop(out.reserve().await);
         }
-        let step = owner.step(control, move || {
+        let step = seat.step(owner, control, move || {
             let messages = steps.next(&mut encoder);
             (steps, encoder, messages)
         });

@@ -78,7 +78,7 @@ impl From<At> for WireAt {
 
 impl From<WireAt> for At {
     fn from(at: WireAt) -> At {
-        At { seq: at.seq.map(|seqs| seqs.map(Seq)), history: at.history }
+        At { seq: at.seq.map(|seqs| seqs.map(Seq)), history: at.history, eventual: None }
     }
 }
 
@@ -107,13 +107,22 @@ impl From<WireNear> for Near {
 }
 
 /// A question as the module `query::wire` writes it, of a snapshot.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Asked {
     pub(crate) place: Place,
     pub(crate) at: WireAt,
     pub(crate) question: Value,
     /// Bytes of events that it may read.
     pub(crate) bytes_max: Option<u64>,
+    /// How long a scan server may leave it unstarted, in microseconds; zero: as long as its caller waits. Owners start what they are asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) busy_timeout_us: Option<u64>,
+}
+
+impl Asked {
+    pub(crate) fn busy_timeout(&self) -> Duration {
+        Duration::from_micros(self.busy_timeout_us.unwrap_or(0))
+    }
 }
 
 /// What `DoGet` answers.

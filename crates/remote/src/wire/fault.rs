@@ -79,6 +79,9 @@ pub(crate) enum Fault {
     Refused(String),
     Failed(String),
     Unknown(String),
+    // Of a scan server.
+    /// It did not start the question within its busy timeout, and never will.
+    NotStarted,
     // Of the link.
     /// No owner answers: ask again later.
     Unavailable(String),
@@ -242,6 +245,7 @@ impl Fault {
             }
             Fault::Busy(why) | Fault::Unavailable(why) | Fault::Fenced(why) => StoreError::Busy(why),
             Fault::Closed => StoreError::Closed,
+            Fault::NotStarted => StoreError::Busy("all scan servers are busy: try again".to_owned()),
             Fault::Deadline => StoreError::Busy("the owner of the data did not answer in time: try again".to_owned()),
             other => StoreError::Io {
                 action: "ask",

@@ -16,3 +16,5 @@ pub(crate) const MESSAGE_BYTES_MAX: usize = 256 << 20;
 pub(crate) const OWNER_HEADER: &str = "meridian-owner";
 /// Header of a call: the group of partitions whose owner is asked; none: the first.
 pub(crate) const GROUP_HEADER: &str = "meridian-group";
+/// What a scan server has in that header in the place of an epoch.
+pub(crate) const SCAN_SERVER: &str = "scan";

@@ -59,7 +59,7 @@ fn of_questions() {
         matches!(error, QueryError::Invalid(Invalid { field: Some(ref field), .. }) if field == "simplify"),
         "{error:?}"
     );
-    let at = At { seq: Some(Seqs::one(Seq::new(77, 3))), history: false };
+    let at = At { seq: Some(Seqs::one(Seq::new(77, 3))), history: false, eventual: None };
     match ours.items(at, &Items::all(&ours.schema()), &control(PATIENCE)) {
         Err(QueryError::Gone(gone)) => assert_eq!(gone.seq, Seq::new(77, 3)),
         other => panic!("{:?}", other.err()),

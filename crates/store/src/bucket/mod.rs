@@ -22,7 +22,7 @@
 //! | `leases/{name}/{number}` | a term of a lease |
 //! | `records/{kind}/{number}` | a change of records, or all of them |
 //! | `audit/{number}` | lines of the audit log |
-//! | `pins/{reader}/{number}` | what a reader uses |
+//! | `pins/{reader}/{number}` | what a reader uses, and where it answers gateways |
 //! | `peers/{server}/{number}` | what a server tells the others, for as long as it runs |
 //! | `candidates/{process}/{number}` | what a process that may become an owner tells the others |
 //! | `groups` | into how many groups of partitions the bucket is divided, each with an owner |
@@ -45,6 +45,7 @@ mod peers;
 mod pins;
 mod read_only;
 mod records;
+mod scan_servers;
 mod storage;
 mod survey;
 
@@ -57,13 +58,14 @@ pub use memory::{BucketFault, MemoryBucket};
 pub use meridian_model::policy::lease::Term;
 pub use peers::Peers;
 pub use records::SharedRecords;
+pub use scan_servers::{ScanServer, ScanServers, Serves};
 pub use storage::BucketStorage;
 pub use survey::{Flushed, GroupOwner, PIN_HELD, PinUse, ReaderPin, Survey, Surveyed, Tail};
 
 pub(crate) use groups::said as said_groups;
 pub(crate) use kind::check_log;
 pub(crate) use lease::OWNER;
-pub(crate) use pins::{InUse, Pin, TTL as PIN_TTL};
+pub(crate) use pins::{Announcement, InUse, Pin, TTL as PIN_TTL};
 pub(crate) use read_only::ReadOnly;
 
 use std::io;

@@ -1,4 +1,5 @@
-//! What readers in other processes use, so that the owner leaves it where it is.
+//! What readers in other processes use, so that the owner leaves it where it is. Gateways find the readers that answer them by the same
+//! objects (`scan_servers.rs`).
 //!
 //! A reader has one pin: an object with an entry for each collection. It creates the next one, `pins/{reader}/{number}`, before a part of a
 //! pin's time is over, and deletes the one before. An owner lists the pins now and then, and counts by its own clock for how long the
@@ -8,6 +9,7 @@
 //! A pin need not come first: an object stays for a grace after the last manifest that named it, which is longer than a pin's time.
 
 use super::Bucket;
+use super::Serves;
 use super::create::{Created, create};
 use crate::codec::{frame, unframe};
 use crate::error::StoreError;
@@ -15,10 +17,11 @@ use crate::seams::Clock;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
+use std::fmt;
 use std::io::ErrorKind;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 const MAGIC: &[u8; 8] = b"MRDNPINS";
@@ -46,17 +49,49 @@ pub(crate) struct InUse {
     pub(crate) seq: u64,
 }
 
-fn ttl_us() -> i64 {
+/// What a pin holds. A reader that answers no gateways has the list alone.
+#[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Said {
+    pub(super) in_use: Vec<InUse>,
+    pub(super) serves: Option<Serves>,
+}
+
+/// The two forms of it.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum Form {
+    Alone(Vec<InUse>),
+    Whole(Said),
+}
+
+impl Said {
+    fn into_form(self) -> Form {
+        if self.serves.is_some() { Form::Whole(self) } else { Form::Alone(self.in_use) }
+    }
+
+    fn of(form: Form) -> Said {
+        match form {
+            Form::Alone(in_use) => Said { in_use, serves: None },
+            Form::Whole(said) => said,
+        }
+    }
+}
+
+/// Says what a scan server is and has to do now.
+pub(crate) type Announcement = Arc<dyn Fn() -> Serves + Send + Sync>;
+
+pub(super) fn ttl_us() -> i64 {
     i64::try_from(TTL.as_micros()).unwrap_or(i64::MAX)
 }
 
 /// The pin of this process.
-#[derive(Debug)]
 pub(crate) struct Pin {
     bucket: Arc<dyn Bucket>,
     clock: Arc<dyn Clock>,
     /// What names begin with: `pins/{reader}/`.
     folder: String,
+    reader: u64,
+    announcement: OnceLock<Announcement>,
     /// Until when it holds, in microseconds of the clock's elapsed time.
     until: Arc<AtomicI64>,
     written: Mutex<Written>,
@@ -69,6 +104,14 @@ struct Written {
     there: Vec<u64>,
     /// When the next one is due.
     due: i64,
+    /// Whether the reader has let go: it writes no other.
+    released: bool,
+}
+
+impl fmt::Debug for Pin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pin").field("folder", &self.folder).field("written", &self.written).finish_non_exhaustive()
+    }
 }
 
 impl Pin {
@@ -78,8 +121,23 @@ impl Pin {
             bucket,
             clock,
             folder: format!("{FOLDER}{reader:016x}/"),
+            reader,
+            announcement: OnceLock::new(),
             until: Arc::new(AtomicI64::new(i64::MIN)),
-            written: Mutex::new(Written { number: 0, there: Vec::new(), due: i64::MIN }),
+            written: Mutex::new(Written { number: 0, there: Vec::new(), due: i64::MIN, released: false }),
+        }
+    }
+
+    /// The number of the reader.
+    pub(crate) fn reader(&self) -> u64 {
+        self.reader
+    }
+
+    /// From now on the pin says that its process answers gateways. Only the first call counts.
+    pub(crate) fn announce(&self, announcement: Announcement) {
+        let mut written = self.written.lock();
+        if self.announcement.set(announcement).is_ok() {
+            written.due = i64::MIN;
         }
     }
 
@@ -96,15 +154,16 @@ impl Pin {
         let mut written = self.written.lock();
         // Before anything is written: the owner counts from later.
         let begun = self.clock.elapsed();
-        if begun < written.due {
+        if begun < written.due || written.released {
             return Ok(());
         }
         // Whatever becomes of it, no other pin has the number.
         written.number += 1;
         let number = written.number;
-        let (name, in_use) = (self.name(number), in_use());
+        let name = self.name(number);
+        let said = Said { in_use: in_use(), serves: self.announcement.get().map(|announcement| announcement()) };
         let path = Path::new(&self.bucket.place()).join(&name);
-        let json = serde_json::to_vec(&in_use).map_err(|e| StoreError::corrupt(&path, e.to_string()))?;
+        let json = serde_json::to_vec(&said.into_form()).map_err(|e| StoreError::corrupt(&path, e.to_string()))?;
         written.there.push(number);
         // Also while the bucket does not answer: those beyond are the owner's to delete.
         let over = written.there.len().saturating_sub(OLD_MAX);
@@ -121,10 +180,14 @@ impl Pin {
         Ok(())
     }
 
-    /// Lets go of everything.
+    /// Lets go of everything, for good.
     pub(crate) fn release(&self) {
+        let there = {
+            let mut written = self.written.lock();
+            written.released = true;
+            std::mem::take(&mut written.there)
+        };
         self.until.store(i64::MIN, Ordering::Release);
-        let there = std::mem::take(&mut self.written.lock().there);
         // One that stays counts for its time and no longer. A bucket that does not answer is waited for once.
         let _ = there.into_iter().rev().try_for_each(|number| self.bucket.delete(&self.name(number)));
     }
@@ -205,7 +268,7 @@ impl Pins {
                 continue;
             }
             match read(self.bucket.as_ref(), reader, *number) {
-                Ok(in_use) => {
+                Ok(Said { in_use, .. }) => {
                     let found = Reader { number: *number, since: now, in_use };
                     board.readers.insert((*reader).to_owned(), found);
                 }
@@ -249,12 +312,13 @@ pub(super) fn name_of(reader: &str, number: u64) -> String {
 }
 
 /// What a reader's pin of this number says.
-pub(super) fn read(bucket: &dyn Bucket, reader: &str, number: u64) -> Result<Vec<InUse>, StoreError> {
+pub(super) fn read(bucket: &dyn Bucket, reader: &str, number: u64) -> Result<Said, StoreError> {
     let name = name_of(reader, number);
     let path = Path::new(&bucket.place()).join(&name);
     let bytes = bucket.get(&name).map_err(StoreError::io("read", &path))?;
     let content = unframe(&path, MAGIC, VERSION, &bytes)?;
-    serde_json::from_slice(content).map_err(|e| StoreError::corrupt(&path, format!("it does not read: {e}")))
+    let form = serde_json::from_slice::<Form>(content);
+    form.map(Said::of).map_err(|e| StoreError::corrupt(&path, format!("it does not read: {e}")))
 }
 
 /// The reader and the number in the name of a pin.

@@ -3,7 +3,7 @@
 //! It is no snapshot: each object is read as it is then. So a count may be behind the manifest beside it by what an owner did meanwhile.
 
 use super::storage::BucketStorage;
-use super::{Bucket, ReadOnly, groups_of, kind, log, pins, terms_of};
+use super::{Bucket, ReadOnly, Serves, groups_of, kind, log, pins, terms_of};
 use crate::error::StoreError;
 use crate::seams::{LogPlace, Registry, Seams, Storage};
 use crate::store::Store;
@@ -120,6 +120,8 @@ pub struct ReaderPin {
     pub written: Option<i64>,
     /// What it uses, or why that does not read.
     pub uses: Result<Vec<PinUse>, StoreError>,
+    /// What a scan server says of itself; `None` of other readers, such as a check.
+    pub serves: Option<Serves>,
 }
 
 /// What a reader uses of one collection.
@@ -214,8 +216,11 @@ impl Survey {
                 }
                 let written = self.bucket.modified(&pins::name_of(reader, number)).ok().flatten();
                 let one = |pins::InUse { folder, manifest, seq }| PinUse { folder, manifest, seq };
-                let uses = read.map(|all| all.into_iter().map(one).collect());
-                found.push(ReaderPin { reader: reader.to_owned(), written, uses });
+                let (uses, serves) = match read {
+                    Ok(said) => (Ok(said.in_use.into_iter().map(one).collect()), said.serves),
+                    Err(error) => (Err(error), None),
+                };
+                found.push(ReaderPin { reader: reader.to_owned(), written, uses, serves });
                 break;
             }
         }

@@ -1,6 +1,6 @@
 //! Following the collections of owners: what the owners say of them, and the pin that tells them what is read here.
 
-use crate::bucket::{Bucket, BucketStorage, InUse, OWNER, Pin, Terms, said_groups, terms_of};
+use crate::bucket::{Announcement, Bucket, BucketStorage, InUse, OWNER, Pin, Terms, said_groups, terms_of};
 use crate::collection::Collection;
 use crate::error::StoreError;
 use crate::seams::Seams;
@@ -112,6 +112,16 @@ impl Following {
             manifest: core.oldest_in_use(),
             seq: shared.horizon.floor(now, current),
         }
+    }
+
+    /// The number of this reader among all of the bucket.
+    pub(crate) fn reader(&self) -> u64 {
+        self.pin.reader()
+    }
+
+    /// Lets the pin say that this process answers gateways.
+    pub(crate) fn announce(&self, announcement: Announcement) {
+        self.pin.announce(announcement);
     }
 
     /// Lets go of the pin.

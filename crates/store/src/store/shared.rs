@@ -1,6 +1,6 @@
 //! A store whose collections lie in a bucket: the owner's, and those of servers that only read.
 
-use crate::bucket::{Bucket, BucketStorage, PIN_TTL, ReadOnly, Terms, check_log, lease_of};
+use crate::bucket::{Bucket, BucketStorage, PIN_TTL, ReadOnly, Serves, Terms, check_log, lease_of};
 use crate::collection::Collection;
 use crate::error::StoreError;
 use crate::options::Options;
@@ -102,6 +102,22 @@ impl Store {
         inner.check_open()?;
         let (changed, failed) = inner.follow_all()?;
         failed.map_or(Ok(changed), Err)
+    }
+
+    /// The number of this process among those that read the bucket; `None`: it owns its collections.
+    pub fn reader(&self) -> Option<u64> {
+        self.inner.following.as_ref().map(Following::reader)
+    }
+
+    /// Lets gateways find this process, from the next [`Store::refresh`] on. `serves` is asked each time that the pin is written.
+    pub fn announce(&self, serves: Arc<dyn Fn() -> Serves + Send + Sync>) {
+        self.inner.following.iter().for_each(|following| following.announce(serves.clone()));
+    }
+
+    /// Tells gateways and the owner that this process reads no more: earlier snapshots are gone. What is open stays readable for the owner's
+    /// grace.
+    pub fn leave(&self) {
+        self.inner.following.iter().for_each(Following::release);
     }
 
     /// Up to when what is flushed here is complete: what an owner says of the partitions that it has to those who follow it, while it holds the

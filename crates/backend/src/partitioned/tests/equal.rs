@@ -149,7 +149,7 @@ proptest! {
 
         let all_of = Items { predicate: predicate.clone(), ..Items::all(&schema) };
         for history in [false, true] {
-            let at = At { seq: None, history };
+            let at = At { history, ..At::default() };
             same!(world, |c: &dyn Collection| sorted(all(c, at.clone(), &all_of, &control)));
             same!(world, |c: &dyn Collection| c.count(at.clone(), &predicate, u64::MAX, &control).unwrap());
         }

@@ -132,10 +132,10 @@ fn a_snapshot_of_another_number_of_partitions_is_gone() {
     let question = Items::all(&world.many.schema());
     let long: Seqs = std::iter::repeat_n(Seq(1 << 24), usize::from(PARTITIONS) + 1).collect();
     for seq in [Seqs::one(Seq(1 << 24)), long] {
-        let at = At { seq: Some(seq), history: false };
+        let at = At { seq: Some(seq), ..At::default() };
         assert!(matches!(world.many.items(at, &question, &world.control()), Err(QueryError::Gone(_))));
     }
-    let at = At { seq: Some(world.many.position().ends()), history: false };
+    let at = At { seq: Some(world.many.position().ends()), ..At::default() };
     assert_eq!(all(&*world.many, at.clone(), &question, &control(world.clock.clone())).len(), 20);
     assert!(world.one.items(at, &question, &world.control()).is_err());
 }

@@ -120,8 +120,23 @@ pub(super) struct Reader {
     pub(super) counts: Option<bool>,
     /// Collections that it reads.
     pub(super) collections: u64,
+    /// What a scan server says that answers gateways.
+    pub(super) scan: Option<Scan>,
     /// Why its pin does not read, if so.
     pub(super) error: Option<String>,
+}
+
+/// A scan server that answers gateways, as of when its pin was written.
+#[derive(Debug, Serialize)]
+pub(super) struct Scan {
+    pub(super) address: String,
+    pub(super) group: String,
+    /// Questions that work on a batch.
+    pub(super) working: u64,
+    /// Questions that have started and not ended.
+    pub(super) started: u64,
+    /// Questions that wait for their start.
+    pub(super) waiting: u64,
 }
 
 /// A process of `meridian cluster up`.

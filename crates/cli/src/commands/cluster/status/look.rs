@@ -2,12 +2,12 @@
 
 use super::super::nodes::{Kind, Node};
 use super::super::probe::{self, Readiness};
-use super::document::{Collection, Document, GroupOwner, Lease, Owner, Pinned, Process, Reader, Tail};
+use super::document::{Collection, Document, GroupOwner, Lease, Owner, Pinned, Process, Reader, Scan, Tail};
 use super::nodes_of;
 use crate::config::{Config, S3};
 use crate::failure::Failure;
 use jiff::Timestamp;
-use meridian_store::bucket::{self, Flushed, PIN_HELD, PinUse, ReaderPin, Survey, Surveyed};
+use meridian_store::bucket::{self, Flushed, PIN_HELD, PinUse, ReaderPin, Serves, Survey, Surveyed};
 use meridian_store::seams::Seams;
 use meridian_store::{SharedLog, StoreError, Term};
 use std::path::PathBuf;
@@ -189,6 +189,13 @@ fn reader(pin: &ReaderPin, now: i64) -> Reader {
         age_ms: age(now, pin.written),
         counts: counts(now, pin),
         collections: pin.uses.as_ref().map_or(0, |uses| uses.len() as u64),
+        scan: pin.serves.clone().map(|Serves { address, group, working, started, waiting }| Scan {
+            address,
+            group,
+            working,
+            started,
+            waiting,
+        }),
         error: pin.uses.as_ref().err().map(ToString::to_string),
     }
 }

@@ -1,6 +1,6 @@
 //! The status as a person reads it.
 
-use super::document::{Document, Lease, Owner};
+use super::document::{Document, Lease, Owner, Scan};
 use crate::table::Table;
 use crate::units;
 use std::io::{self, Write};
@@ -81,12 +81,22 @@ fn readers(found: &Document, out: &mut dyn Write) -> io::Result<()> {
     if found.readers.is_empty() {
         return writeln!(out, "\nno readers: no scan server has a pin");
     }
-    let mut table = Table::new(["reader", "pin", "collections", "error"]).whole_unless_shown();
+    let mut table =
+        Table::new(["reader", "pin", "collections", "answers gateways", "group", "load", "error"]).whole_unless_shown();
     for one in &found.readers {
         let age = one.age_ms.map_or("of unknown age".to_owned(), |age| format!("{} old", span(age)));
         let over = if one.counts == Some(false) { ", counts no more" } else { "" };
         let error = one.error.clone().unwrap_or_default();
-        table.push(vec![one.reader.clone(), format!("{age}{over}"), one.collections.to_string(), error]);
+        let of = |show: fn(&Scan) -> String| one.scan.as_ref().map(show).unwrap_or_default();
+        table.push(vec![
+            one.reader.clone(),
+            format!("{age}{over}"),
+            one.collections.to_string(),
+            of(|scan| scan.address.clone()),
+            of(|scan| scan.group.clone()),
+            of(|scan| format!("{} work, {} started, {} wait", scan.working, scan.started, scan.waiting)),
+            error,
+        ]);
     }
     writeln!(out)?;
     table.print(&mut { out })

@@ -150,6 +150,10 @@ impl Plan {
         let listen = if node.role == Kind::Owner { ["cluster", "flight"] } else { ["server", "listen"] };
         set(&mut table, &listen, text(&node.address));
         set(&mut table, &["cluster", "flight_advertise"], text(""));
+        // Gateways find it by its pin, so any port will do.
+        let scans = if node.role == Kind::Scan { "127.0.0.1:0" } else { "" };
+        set(&mut table, &["cluster", "scan", "listen"], text(scans));
+        set(&mut table, &["cluster", "scan", "advertise"], text(""));
         if base.get("store").is_none_or(|store| store.get("cache_bytes").is_none()) {
             // By default each takes a quarter of the machine's memory. Owners and scan servers share that.
             let sharers = 2 * self.nodes.count(Kind::Owner).max(1) as u64;

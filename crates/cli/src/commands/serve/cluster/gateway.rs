@@ -1,7 +1,7 @@
 //! `--role gateway`: the whole HTTP API, over the collections of the owners.
 
 use super::super::http::{self, Source};
-use super::{Opened, blocking};
+use super::{Opened, blocking, servers};
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::output::say;
@@ -33,6 +33,7 @@ pub(in super::super) async fn gateway(
     let Opened { doors, seams, bucket } = Opened::open(&mut config).await?;
     let records = ControlPlane::new(bucket.clone(), &seams, config.store.audit_bytes);
     let peers = Some(Arc::new(Peers::new(bucket.clone(), &seams)));
+    let (scans_told, scans) = servers::options(&config.cluster.scan).await?;
     let mut stop = Box::pin(stop);
     let groups = tokio::select! {
         groups = decided(&bucket) => groups?,
@@ -43,12 +44,14 @@ pub(in super::super) async fn gateway(
     };
     // Their tasks end with this function.
     let (mut following, mut owners) = (JoinSet::new(), Vec::new());
+    following.spawn(servers::find(bucket.clone(), seams.clone(), scans_told));
     for terms in terms_of(&bucket, groups) {
         let (told, owner) = watch::channel(None);
         following.spawn(follow(terms, told));
         owners.push(owner);
     }
-    let backend = GroupsBackend::connect(owners.clone(), records, RemoteOptions::new(seams.random.clone()))
+    let options = RemoteOptions { scans: Some(scans), ..RemoteOptions::new(seams.random.clone()) };
+    let backend = GroupsBackend::connect(owners.clone(), records, options)
         .map_err(|e| Failure::Refused(format!("cannot start threads: {e}")))?;
     tokio::select! {
         reached = reach(&backend) => reached?,

@@ -1,7 +1,7 @@
 //! The roles of a cluster: owners, each of some groups of the partitions, gateways over the owners, and servers that only read.
 //!
-//! They meet in the bucket alone. The lease of a group there names the address of its owner, which gateways look up. Servers that only read
-//! look for what owners have flushed.
+//! They meet in the bucket alone. The lease of a group there names the address of its owner, and a scan server's pin its own: gateways look both
+//! up. Scan servers look for what owners have flushed.
 //!
 //! Of an owner, `owner.rs` runs the process, `group.rs` one of its groups, `keeper.rs` the lease of that group, `door.rs` its port, and
 //! `candidates.rs` ranks it among the others.
@@ -17,6 +17,7 @@ mod owner;
 mod quotas;
 mod records;
 mod scan;
+mod servers;
 
 pub(super) use gateway::gateway;
 pub(super) use owner::owner;

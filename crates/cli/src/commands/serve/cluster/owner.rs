@@ -140,15 +140,23 @@ fn of_option(error: StoreError) -> Failure {
 
 /// The address in the lease, by which gateways find an owner that listens at this one.
 fn announced(cluster: &Cluster, listens: SocketAddr) -> Result<String, Failure> {
-    match cluster.flight_advertise.as_str() {
+    reached_by(("--flight", &cluster.flight), ("--flight-advertise", &cluster.flight_advertise), listens)
+}
+
+/// The address by which gateways find a process that listens at one. Of both options: how a user names it, and its value.
+pub(super) fn reached_by(
+    (listen, given): (&str, &str),
+    (advertise, address): (&str, &str),
+    listens: SocketAddr,
+) -> Result<String, Failure> {
+    match address {
         "" if listens.ip().is_unspecified() => Err(Failure::Usage(format!(
-            "--flight {}: gateways find the owner by this address: expected one that they can reach, or --flight-advertise",
-            cluster.flight
+            "{listen} {given}: gateways find this process by that address: expected one that they can reach, or {advertise}",
         ))),
         "" => Ok(listens.to_string()),
         address if is_host_and_port(address) => Ok(address.to_owned()),
         address => Err(Failure::Usage(format!(
-            "--flight-advertise {address}: expected a host and a port that gateways can reach, such as owner-1.example.org:7118"
+            "{advertise} {address}: expected a host and a port that gateways can reach, such as owner-1.example.org:7118"
         ))),
     }
 }

@@ -1,15 +1,23 @@
-//! `--role scan`: answers from what the owner has flushed to the bucket, and refuses writes.
+//! `--role scan`: answers from what the owner has flushed to the bucket, to clients and to gateways, and refuses writes.
 
 use super::super::http::{self, Source};
+use super::memory::Pool;
+use super::owner::reached_by;
 use super::{Opened, blocking, records};
-use crate::config::Config;
+use crate::config::{Config, Scan};
 use crate::failure::Failure;
 use crate::output::say;
-use meridian_backend::Embedded;
-use meridian_store::bucket::Peers;
+use meridian_backend::{Embedded, Figure, FigureKind};
+use meridian_model::policy::busy::Limits;
+use meridian_query::{CancelFlag, Control};
+use meridian_remote::{ScanLoad, ScanTurns, ServeOptions};
+use meridian_store::bucket::{Peers, Serves};
+use meridian_store::seams::Seams;
 use meridian_store::{ControlPlane, Store};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 /// How often the bucket is asked for new manifests, and for what the owner says of them.
@@ -21,6 +29,7 @@ pub(in super::super) async fn scan(
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), Failure> {
     let Opened { doors, seams, bucket } = Opened::open(&mut config).await?;
+    let door = Door::open(&config.cluster.scan).await?;
     let control = ControlPlane::new(bucket.clone(), &seams, config.store.audit_bytes);
     let peers = Some(Arc::new(Peers::new(bucket.clone(), &seams)));
     // Gateways match, poll and send them. Here each event would be matched once more, and late.
@@ -33,20 +42,118 @@ pub(in super::super) async fn scan(
         tracing::error!("{problem}");
     }
     records::compare(&config, &control, &store).await?;
-    // Its task ends with this function.
-    let mut following = JoinSet::new();
-    following.spawn(follow(store.clone()));
+    let (told, stopping) = watch::channel(false);
+    let tell = told.clone();
+    tokio::spawn(async move {
+        stop.await;
+        tell.send_replace(true);
+    });
     let place = format!("read only, as flushed to {}", config.cluster.bucket);
     let folder = Some(config.store.data.clone());
     let backend = Embedded::with_records(store.clone(), control);
+    let mut gateways = JoinSet::new();
+    if let Some(door) = door {
+        let memory = Arc::new(Pool::new(config.server.query_bytes_total));
+        gateways.spawn(door.answer(store.clone(), backend.clone(), memory, seams.clone(), stopping.clone()));
+    }
+    // Its task ends with this function. After the door: the next pin names its address.
+    let mut following = JoinSet::new();
+    following.spawn(follow(store.clone()));
     let source = Source { backend, place, folder, bucket: Some(config.cluster.bucket.clone()), peers };
-    let served = http::serve(doors, config, source, &seams, stop).await;
+    let mut clients = stopping;
+    let until = async move { drop(clients.wait_for(|stop| *stop).await) };
+    let served = http::serve(doors, config, source, &seams, until).await;
+    // Also where it failed: then gateways are not answered any more either.
+    told.send_replace(true);
+    while let Some(ended) = gateways.join_next().await {
+        if let Ok(Err(error)) = ended {
+            tracing::error!(%error, "answering gateways failed");
+        }
+    }
     following.shutdown().await;
     let closed = blocking("closing", move || store.close()).await;
     served?;
     closed??;
     say("stopped");
     Ok(())
+}
+
+/// Where gateways come in.
+struct Door {
+    listener: TcpListener,
+    /// The address by which they find it.
+    address: String,
+    group: String,
+    turns: Arc<ScanTurns>,
+}
+
+impl Door {
+    /// Binds the address of the settings, if there is one.
+    async fn open(settings: &Scan) -> Result<Option<Door>, Failure> {
+        let (listen, given) = ("cluster.scan.listen", settings.listen.as_str());
+        if given.is_empty() {
+            return Ok(None);
+        }
+        let listener = TcpListener::bind(given).await;
+        let listener = listener.map_err(|e| Failure::Usage(format!("{listen} {given}: cannot listen there: {e}")))?;
+        let local = listener.local_addr().map_err(|e| Failure::Refused(format!("no local address: {e}")))?;
+        let address = reached_by((listen, given), ("cluster.scan.advertise", &settings.advertise), local)?;
+        let limits = Limits { places: settings.places, started: settings.started, waiting: settings.waiting };
+        Ok(Some(Door { listener, address, group: settings.group.clone(), turns: ScanTurns::new(limits) }))
+    }
+
+    /// Answers gateways until `stopping`. They stop asking before the first of them is turned away.
+    async fn answer(
+        self,
+        store: Arc<Store>,
+        backend: Arc<Embedded>,
+        memory: Arc<Pool>,
+        seams: Seams,
+        mut stopping: watch::Receiver<bool>,
+    ) -> std::io::Result<()> {
+        let Door { listener, address, group, turns } = self;
+        let counted = turns.clone();
+        backend.count_also(Arc::new(move || figures(&counted)));
+        say(&format!("answers gateways on {address}"));
+        let loaded = turns.clone();
+        store.announce(Arc::new(move || {
+            let ScanLoad { working, started, waiting } = loaded.load();
+            Serves { address: address.clone(), group: group.clone(), working, started, waiting }
+        }));
+        let clock = seams.clock.clone();
+        let control = Arc::new(move |left: Duration, cancel: CancelFlag| {
+            Control::new(clock.clone(), left, cancel).sharing(memory.clone())
+        });
+        let options = ServeOptions::of_scans(store.reader().unwrap_or_default(), turns, control, seams.random.clone());
+        let until = async {
+            drop(stopping.wait_for(|stop| *stop).await);
+            // The pin first: gateways ask others from their next look on.
+            let leaving = store.clone();
+            if let Err(failure) = blocking("leaving", move || leaving.leave()).await {
+                tracing::error!("{failure}");
+            }
+        };
+        meridian_remote::serve(backend, listener, options, until).await
+    }
+}
+
+/// Numbers of a scan server for monitors.
+fn figures(turns: &ScanTurns) -> Vec<Figure> {
+    use FigureKind::{Counter, Gauge};
+    let ScanLoad { working, started, waiting } = turns.load();
+    let figure = |kind, name, help, value| Figure { kind, name, help, value };
+    vec![
+        figure(Gauge, "meridian_scan_turns_working", "Questions of gateways that work on a batch.", working),
+        figure(Gauge, "meridian_scan_turns_started", "Questions of gateways that have started.", started),
+        figure(Gauge, "meridian_scan_turns_waiting", "Questions of gateways that wait for their start.", waiting),
+        figure(Counter, "meridian_scan_turns_total", "Questions of gateways that were started.", turns.begun()),
+        figure(
+            Counter,
+            "meridian_scan_turns_busy_total",
+            "Questions of gateways that were answered busy.",
+            turns.answered_busy(),
+        ),
+    ]
 }
 
 /// Takes up what owners flush. A bucket that does not answer leaves the server with what it has.

@@ -1,0 +1,97 @@
+//! The scan servers that a gateway asks: who they are, and by which rules.
+
+use super::blocking;
+use crate::config::Scan;
+use crate::failure::Failure;
+use meridian_model::Invalid;
+use meridian_model::policy::selector::{Fallback, Hedging, Profiles};
+use meridian_remote::{ScanAt, ScanOptions};
+use meridian_store::Bucket;
+use meridian_store::bucket::{ScanServer, ScanServers};
+use meridian_store::seams::Seams;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// How often the servers are listed.
+const LOOK: Duration = Duration::from_secs(5);
+/// The profile without a file: three servers, then ten others, then any. Nobody waits for a server where there is none.
+const DEFAULT: &str = r#"[{
+    "isDefault": true, "maxBusyTimeout": "5m", "busyTimeoutMultiplier": 8, "timeToWaitForScanServers": "0s",
+    "attemptPlans": [
+        {"servers": "3", "busyTimeout": "33ms", "salt": "one"},
+        {"servers": "13", "busyTimeout": "33ms", "salt": "two"},
+        {"servers": "100%", "busyTimeout": "33ms"}
+    ]
+}]"#;
+
+/// The rules of the settings, and where the servers are told.
+pub(super) async fn options(settings: &Scan) -> Result<(watch::Sender<Arc<[ScanAt]>>, ScanOptions), Failure> {
+    let file = settings.profiles.clone();
+    let profiles = match file.as_str() {
+        "" => Profiles::parse(DEFAULT).map_err(|e| Failure::Refused(format!("the default profile: {e}")))?,
+        file => {
+            let path = file.to_owned();
+            let read = blocking("reading profiles", move || std::fs::read_to_string(path)).await?;
+            let wrong = |e: &dyn std::fmt::Display| Failure::Usage(format!("cluster.scan.profiles {file}: {e}"));
+            Profiles::parse(&read.map_err(|e| wrong(&e))?).map_err(|e| wrong(&e))?
+        }
+    };
+    let wrong = |e: Invalid| Failure::Usage(format!("cluster.scan.{e}"));
+    let absent = settings.absent.parse().map_err(wrong)?;
+    let fallback = Fallback::new(absent, settings.fallback_per_second, settings.fallback_burst).map_err(wrong)?;
+    let hedging = Hedging::new(settings.hedge_after, settings.hedge_share, settings.hedge_burst).map_err(wrong)?;
+    let (told, servers) = watch::channel(Arc::from(Vec::new()));
+    Ok((told, ScanOptions { servers, profiles, fallback, hedging }))
+}
+
+/// Lists the servers for as long as it runs. While the bucket does not answer, those of before count.
+pub(super) async fn find(bucket: Arc<dyn Bucket>, seams: Seams, told: watch::Sender<Arc<[ScanAt]>>) {
+    let servers = Arc::new(ScanServers::new(bucket, seams.clock.clone()));
+    loop {
+        let looked = servers.clone();
+        match blocking("listing scan servers", move || looked.look()).await {
+            Ok(Ok(found)) => {
+                let found: Arc<[ScanAt]> = found.into_iter().map(at).collect();
+                told.send_if_modified(|known| {
+                    let changed = **known != *found;
+                    *known = found;
+                    changed
+                });
+            }
+            Ok(Err(error)) => tracing::warn!(%error, "the scan servers could not be listed: trying again"),
+            Err(failure) => tracing::error!("{failure}"),
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+fn at(ScanServer { reader, serves }: ScanServer) -> ScanAt {
+    ScanAt { process: reader, address: serves.address, group: serves.group }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn settings_are_checked_at_the_start() {
+        let wrong = async |settings: Scan| match options(&settings).await {
+            Err(Failure::Usage(what)) => what,
+            other => panic!("expected a mistake, found {:?}", other.map(drop)),
+        };
+        assert!(options(&Scan::default()).await.is_ok());
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("profiles.json");
+        std::fs::write(&file, r#"[{"isDefault": true, "attemptPlans": [{"servers": "3"}]}]"#).unwrap();
+        let profiles = file.display().to_string();
+        let said = wrong(Scan { profiles, ..Scan::default() }).await;
+        assert!(said.contains("cluster.scan.profiles") && said.contains("busyTimeout"), "{said}");
+        let said = wrong(Scan { profiles: "/no/such/file".to_owned(), ..Scan::default() }).await;
+        assert!(said.contains("cluster.scan.profiles /no/such/file"), "{said}");
+        let said = wrong(Scan { hedge_share: 2.0, ..Scan::default() }).await;
+        assert!(said.contains("cluster.scan.hedge_share"), "{said}");
+        let said = wrong(Scan { fallback_burst: 0.5, ..Scan::default() }).await;
+        assert!(said.contains("cluster.scan.fallback_burst"), "{said}");
+    }
+}

@@ -1,0 +1,255 @@
+//! A question of one partition on its way to the scan server that answers it.
+
+use super::super::answer::{Answer, Message};
+use super::super::link::Link;
+use super::{ScanAt, Scans, count};
+use crate::wire::call::{Asked, Call, Get};
+use crate::wire::fault::Fault;
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use meridian_model::policy::selector::{Ask, Course, End, Profile, Step, Verdict};
+use meridian_observe::{self as observe, Current};
+use std::future::pending;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How often it is looked for servers where there are none.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// A question, with the servers that were asked so far. Dropped, it tells the work that it is part of what became of each attempt.
+pub(in super::super) struct Asking {
+    scans: Arc<Scans>,
+    owner: Arc<Link>,
+    pub(super) asked: Asked,
+    make: fn(Asked) -> Get,
+    scan_type: Option<Arc<str>>,
+    course: Course,
+    until: Instant,
+    /// The attempt that has begun, and its server.
+    begun: Option<(usize, Option<u64>)>,
+    /// Why the last attempt failed that was not busy.
+    fault: Option<Fault>,
+    current: Current,
+}
+
+impl Asking {
+    /// A question of a partition that the thread's work asks, with so much time.
+    pub(in super::super) fn new(
+        (scans, owner): (Arc<Scans>, Arc<Link>),
+        (asked, make): (Asked, fn(Asked) -> Get),
+        scan_type: Option<Arc<str>>,
+        left: Duration,
+    ) -> Asking {
+        count(&scans.counts.scans);
+        scans.hedging.lock().scan_begins();
+        let place = &asked.place;
+        // What decides the servers: the same for every gateway, and another one for a collection that has the name later.
+        let tablet = format!("{}/{}/{}/p{}", place.tenant, place.name, place.made, place.partition.unwrap_or(0));
+        let course = Course::new(tablet, scans.now());
+        let until = Instant::now() + left.min(Duration::from_secs(86_400));
+        let current = observe::current();
+        Asking { scans, owner, asked, make, scan_type, course, until, begun: None, fault: None, current }
+    }
+
+    fn profile(&self) -> Profile {
+        self.scans.profiles.for_scan_type(self.scan_type.as_deref()).clone()
+    }
+
+    fn now(&self) -> Duration {
+        self.scans.now()
+    }
+
+    /// Asks servers until an answer has begun.
+    pub(super) async fn begin(&mut self) -> Result<(Answer, Message), Fault> {
+        let profile = self.profile();
+        loop {
+            if Instant::now() >= self.until {
+                return Err(self.fault.take().unwrap_or(Fault::Deadline));
+            }
+            let servers = self.scans.servers(&profile.group);
+            let names: Vec<String> = servers.iter().map(|server| format!("{:016x}", server.process)).collect();
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            let (scans, now) = (self.scans.clone(), self.now());
+            match self.course.next(&profile, &names, now, |n| scans.draw(n)) {
+                Step::Ask(ask) => {
+                    if let Some(begun) = self.race(&profile, &servers, &names, ask).await? {
+                        return Ok(begun);
+                    }
+                }
+                Step::Wait(left) => self.wait_for_servers(left).await,
+                Step::Absent => {
+                    let place = &self.asked.place;
+                    let owner = self.owner.owner().borrow().as_ref().map(|owner| owner.address.clone());
+                    let none = format!("no scan server of the group {:?} answers for {:?}", profile.group, place.name);
+                    let verdict = self.scans.fallback.lock().ask(owner.as_deref().unwrap_or("owner"), now);
+                    match verdict {
+                        Verdict::Wait => self.wait_for_servers(LOOK).await,
+                        Verdict::Owner => return self.fall_back(owner.as_deref().unwrap_or("owner")).await,
+                        Verdict::Fail => {
+                            count(&self.scans.counts.absent);
+                            return Err(Fault::Busy(none));
+                        }
+                        Verdict::Later(after) => {
+                            count(&self.scans.counts.absent);
+                            let ms = after.as_millis();
+                            return Err(Fault::Busy(format!(
+                                "{none}, and the owner takes no further question now: try again in {ms} ms"
+                            )));
+                        }
+                    }
+                }
+                Step::GiveUp => return Err(self.fault.take().unwrap_or(Fault::NotStarted)),
+            }
+        }
+    }
+
+    /// Waits until there may be a server, for so long at most.
+    async fn wait_for_servers(&self, left: Duration) {
+        let mut servers = self.scans.servers.clone();
+        let until = self.until.min(Instant::now() + left.min(LOOK));
+        tokio::select! {
+            // Without a sender nothing changes any more: the deadline ends the wait.
+            _ = async { if servers.changed().await.is_err() { pending::<()>().await } } => {}
+            () = tokio::time::sleep_until(until) => {}
+        }
+    }
+
+    /// The owner answers instead.
+    async fn fall_back(&mut self, owner: &str) -> Result<(Answer, Message), Fault> {
+        count(&self.scans.counts.fallbacks);
+        let attempt = self.course.fall_back(owner, self.now());
+        let ticket = self.ticket(None)?;
+        let link = self.owner.clone();
+        let begun = link.again(|| link.get(ticket.clone())).await;
+        match begun {
+            Ok(begun) => {
+                self.course.started(attempt, self.now());
+                self.begun = Some((attempt, None));
+                Ok(begun)
+            }
+            Err(fault) => {
+                self.course.ended(attempt, End::Failed, self.now());
+                Err(fault)
+            }
+        }
+    }
+
+    /// One attempt, and a second one beside it where that is slow to begin; `None`: neither has begun.
+    async fn race(
+        &mut self,
+        profile: &Profile,
+        servers: &[ScanAt],
+        names: &[&str],
+        ask: Ask,
+    ) -> Result<Option<(Answer, Message)>, Fault> {
+        let mut running = FuturesUnordered::new();
+        running.push(self.attempt(servers, ask)?);
+        let mut may_hedge = true;
+        while !running.is_empty() {
+            let due = self.course.hedge_due(&self.scans.hedging.lock()).filter(|_| may_hedge);
+            let due = due.map(|due| Instant::now() + due.saturating_sub(self.now()));
+            tokio::select! {
+                biased;
+                Some((attempt, process, outcome)) = running.next() => match outcome {
+                    Ok(begun) => {
+                        self.course.started(attempt, self.now());
+                        self.begun = Some((attempt, Some(process)));
+                        return Ok(Some(begun));
+                    }
+                    // One without the collection is behind, as one that has not caught up says itself.
+                    Err(Fault::NotStarted | Fault::Closed) => {
+                        count(&self.scans.counts.busy);
+                        self.course.ended(attempt, End::Busy, self.now());
+                    }
+                    Err(fault) => self.failed(attempt, Some(process), fault)?,
+                },
+                () = sleep_until(due) => {
+                    may_hedge = false;
+                    let (scans, now) = (self.scans.clone(), self.now());
+                    let mut hedging = scans.hedging.lock();
+                    let second = self.course.hedge(profile, names, &mut hedging, now, |n| scans.draw(n));
+                    drop(hedging);
+                    if let Some(second) = second {
+                        count(&self.scans.counts.hedges);
+                        running.push(self.attempt(servers, second)?);
+                    }
+                }
+                () = tokio::time::sleep_until(self.until) => return Err(self.fault.take().unwrap_or(Fault::Deadline)),
+            }
+        }
+        Ok(None)
+    }
+
+    /// A request to a server. Dropped, it ends there.
+    fn attempt(
+        &self,
+        servers: &[ScanAt],
+        ask: Ask,
+    ) -> Result<impl Future<Output = (usize, u64, Result<(Answer, Message), Fault>)> + Send + use<>, Fault> {
+        let server = servers.get(ask.server).ok_or_else(|| Fault::internal("a server that is not there was chosen"))?;
+        count(&self.scans.counts.attempts);
+        let (link, process) = (self.scans.link(server, &self.owner), server.process);
+        let ticket = self.ticket(Some(ask.busy_timeout))?;
+        Ok(async move {
+            tokio::time::sleep(ask.delay).await;
+            (ask.attempt, process, link.get(ticket).await)
+        })
+    }
+
+    fn ticket(&self, busy_timeout: Option<Duration>) -> Result<Vec<u8>, Fault> {
+        let busy_timeout_us = busy_timeout.map(|time| u64::try_from(time.as_micros()).unwrap_or(u64::MAX));
+        let get = (self.make)(Asked { busy_timeout_us, ..self.asked.clone() });
+        let left = self.until.saturating_duration_since(Instant::now());
+        self.current.clone().run(|| Call::of(get, left).to_json())
+    }
+
+    /// An attempt failed. Another server may answer, unless the question is at fault.
+    fn failed(&mut self, attempt: usize, process: Option<u64>, fault: Fault) -> Result<(), Fault> {
+        if matches!(fault, Fault::Cancelled) {
+            self.course.ended(attempt, End::Dropped, self.now());
+            return Err(fault);
+        }
+        self.course.ended(attempt, End::Failed, self.now());
+        count(&self.scans.counts.failed);
+        if !fault.is_of_the_link() {
+            return Err(fault);
+        }
+        process.into_iter().for_each(|process| self.scans.avoid(process));
+        self.fault = Some(fault);
+        Ok(())
+    }
+
+    /// The answer that has begun broke off: whether it may be asked for again.
+    pub(super) fn lost(&mut self, fault: Fault) -> Result<(), Fault> {
+        match self.begun.take() {
+            Some((attempt, process)) => self.failed(attempt, process, fault),
+            None => Err(fault),
+        }
+    }
+
+    /// The answer is whole.
+    pub(super) fn done(&mut self) {
+        if let Some((attempt, _)) = self.begun.take() {
+            self.course.ended(attempt, End::Done, self.now());
+        }
+    }
+}
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        if let Some(work) = &self.current.work {
+            let partition = self.asked.place.partition.unwrap_or(0);
+            for made in self.course.trace() {
+                work.note(|| format!("p{partition}: {made}"));
+            }
+        }
+    }
+}
+
+async fn sleep_until(due: Option<Instant>) {
+    match due {
+        Some(due) => tokio::time::sleep_until(due).await,
+        None => pending().await,
+    }
+}

@@ -1,0 +1,177 @@
+//! Questions that scan servers answer instead of the owner.
+//!
+//! Each partition is asked by itself, by a [`Course`](meridian_model::policy::selector::Course): so what is lost with a server is asked of
+//! another one, and nothing else. `asking.rs` runs a course; here is what all of them share.
+
+mod asking;
+mod via;
+
+pub(super) use asking::Asking;
+pub(super) use via::Via;
+
+use super::{OwnerAt, RemoteOptions};
+use super::link::Link;
+use meridian_backend::{Figure, FigureKind, Random};
+use meridian_model::policy::selector::{Fallback, Hedging, Profiles};
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+/// For how long a server is left out that could not be reached, while there are others. A killed one is listed for a minute.
+const AVOIDED: Duration = Duration::from_secs(3);
+
+/// A scan server, as its pin describes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScanAt {
+    /// The number of its process, which calls name: another one at its address refuses them.
+    pub process: u64,
+    /// Its host and port.
+    pub address: String,
+    /// The group that it belongs to.
+    pub group: String,
+}
+
+/// How a gateway asks scan servers.
+#[derive(Debug, Clone)]
+pub struct ScanOptions {
+    /// The servers that there are, as they come and go.
+    pub servers: watch::Receiver<Arc<[ScanAt]>>,
+    /// Which of them a scan asks.
+    pub profiles: Profiles,
+    /// What a scan does where there is none.
+    pub fallback: Fallback,
+    /// When a second one is asked beside the first.
+    pub hedging: Hedging,
+}
+
+/// What all scans of a gateway share.
+pub(super) struct Scans {
+    servers: watch::Receiver<Arc<[ScanAt]>>,
+    profiles: Profiles,
+    fallback: Mutex<Fallback>,
+    hedging: Mutex<Hedging>,
+    /// By process.
+    links: Mutex<HashMap<u64, Arc<Link>>>,
+    /// Until when a process is left out.
+    avoided: Mutex<HashMap<u64, Instant>>,
+    random: Arc<dyn Random>,
+    begun: Instant,
+    counts: Counts,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    scans: AtomicU64,
+    attempts: AtomicU64,
+    busy: AtomicU64,
+    failed: AtomicU64,
+    hedges: AtomicU64,
+    fallbacks: AtomicU64,
+    absent: AtomicU64,
+}
+
+fn count(of: &AtomicU64) {
+    // Relaxed: for metrics alone.
+    of.fetch_add(1, Ordering::Relaxed);
+}
+
+impl Scans {
+    fn new(options: ScanOptions, random: Arc<dyn Random>) -> Scans {
+        let ScanOptions { servers, profiles, fallback, hedging } = options;
+        Scans {
+            servers,
+            profiles,
+            fallback: Mutex::new(fallback),
+            hedging: Mutex::new(hedging),
+            links: Mutex::default(),
+            avoided: Mutex::default(),
+            random,
+            begun: Instant::now(),
+            counts: Counts::default(),
+        }
+    }
+
+    /// What the options say of scan servers, which they do not say any more: all groups share it.
+    pub(super) fn take(options: &mut RemoteOptions) -> Option<Arc<Scans>> {
+        let (scans, random) = (options.scans.take()?, options.random.clone());
+        Some(Arc::new(Scans::new(scans, random)))
+    }
+
+    /// The time of courses.
+    fn now(&self) -> Duration {
+        self.begun.elapsed()
+    }
+
+    /// A number below `n`.
+    fn draw(&self, n: usize) -> usize {
+        (self.random.next_u64() % n.max(1) as u64) as usize
+    }
+
+    /// The servers of a group: all that answered last, or all where none did.
+    fn servers(&self, group: &str) -> Vec<ScanAt> {
+        let all: Vec<ScanAt> = self.servers.borrow().iter().filter(|server| server.group == group).cloned().collect();
+        let mut avoided = self.avoided.lock();
+        let now = Instant::now();
+        avoided.retain(|_, until| *until > now);
+        if avoided.is_empty() || all.iter().all(|server| avoided.contains_key(&server.process)) {
+            return all;
+        }
+        all.into_iter().filter(|server| !avoided.contains_key(&server.process)).collect()
+    }
+
+    fn avoid(&self, process: u64) {
+        self.avoided.lock().insert(process, Instant::now() + AVOIDED);
+    }
+
+    /// The connection to a server; those to servers that are no more are dropped.
+    fn link(&self, server: &ScanAt, owner: &Link) -> Arc<Link> {
+        let mut links = self.links.lock();
+        if let Some(link) = links.get(&server.process) {
+            return link.clone();
+        }
+        let there = self.servers.borrow().clone();
+        links.retain(|process, _| there.iter().any(|server| server.process == *process));
+        let at = OwnerAt { address: server.address.clone(), process: Some(server.process) };
+        let link = Arc::new(owner.to_scan_server(at));
+        links.insert(server.process, link.clone());
+        link
+    }
+
+    /// What scans have come to so far.
+    pub(super) fn figures(&self) -> Vec<Figure> {
+        let counter = |name, help, of: &AtomicU64| Figure {
+            kind: FigureKind::Counter,
+            name,
+            help,
+            value: of.load(Ordering::Relaxed),
+        };
+        let Counts { scans, attempts, busy, failed, hedges, fallbacks, absent } = &self.counts;
+        vec![
+            Figure {
+                kind: FigureKind::Gauge,
+                name: "meridian_scan_servers",
+                help: "Scan servers that this gateway knows.",
+                value: self.servers.borrow().len() as u64,
+            },
+            counter("meridian_scans_total", "Questions of a partition that were to go to scan servers.", scans),
+            counter("meridian_scan_attempts_total", "Requests to scan servers.", attempts),
+            counter("meridian_scan_busy_total", "Requests that a scan server answered busy.", busy),
+            counter(
+                "meridian_scan_failures_total",
+                "Requests that a scan server or the connection to it failed.",
+                failed,
+            ),
+            counter("meridian_scan_hedges_total", "Second requests beside one that was slow to begin.", hedges),
+            counter(
+                "meridian_scan_fallbacks_total",
+                "Questions that went to the owner, as there was no scan server.",
+                fallbacks,
+            ),
+            counter("meridian_scan_refusals_total", "Questions refused, as there was no scan server.", absent),
+        ]
+    }
+}

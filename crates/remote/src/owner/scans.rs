@@ -1,0 +1,283 @@
+//! The turns of questions at a scan server: which one works on a batch, which waits, which is answered busy.
+//!
+//! The rules are those of [`meridian_model::policy::busy`]. What is here keeps time for them, and wakes up who waits.
+
+use meridian_model::policy::busy::{Executor, Limits, Turn};
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::sync::{Notify, oneshot};
+use tokio::time::Instant;
+
+/// How much a scan server has to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ScanLoad {
+    /// Scans that work on a batch.
+    pub working: u64,
+    /// Scans that have started and not ended.
+    pub started: u64,
+    /// Scans that wait for their start.
+    pub waiting: u64,
+}
+
+/// The scans of a server. Shared by its calls and by what reports its load.
+#[derive(Debug)]
+pub struct ScanTurns {
+    state: Mutex<State>,
+    /// Notified where a scan has left.
+    left: Notify,
+    begun: Instant,
+    answered_busy: AtomicU64,
+    begun_scans: AtomicU64,
+}
+
+#[derive(Debug)]
+struct State {
+    executor: Executor<u64>,
+    /// Who waits for its turn: told whether it may work, or is busy.
+    waits: HashMap<u64, oneshot::Sender<bool>>,
+    numbers: u64,
+    draining: bool,
+}
+
+/// A scan that was not started in time, and never will be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct NotStarted;
+
+impl ScanTurns {
+    /// No scans yet, within these limits.
+    pub fn new(limits: Limits) -> Arc<ScanTurns> {
+        let state = State { executor: Executor::new(limits), waits: HashMap::new(), numbers: 0, draining: false };
+        Arc::new(ScanTurns {
+            state: Mutex::new(state),
+            left: Notify::new(),
+            begun: Instant::now(),
+            answered_busy: AtomicU64::new(0),
+            begun_scans: AtomicU64::new(0),
+        })
+    }
+
+    /// What there is to do now.
+    pub fn load(&self) -> ScanLoad {
+        let executor = &self.state.lock().executor;
+        let (working, started) = (executor.working() as u64, executor.started() as u64);
+        ScanLoad { working, started, waiting: executor.waiting() as u64 }
+    }
+
+    /// Scans that were answered busy so far.
+    pub fn answered_busy(&self) -> u64 {
+        self.answered_busy.load(Ordering::Relaxed)
+    }
+
+    /// Scans that have started so far.
+    pub fn begun(&self) -> u64 {
+        self.begun_scans.load(Ordering::Relaxed)
+    }
+
+    /// From now on nothing starts: what waits or comes is answered busy.
+    pub fn drain(&self) {
+        let mut state = self.state.lock();
+        state.draining = true;
+        for scan in state.executor.drain() {
+            // Who does not wait any more has left.
+            state.waits.remove(&scan).map(|wait| wait.send(false));
+        }
+    }
+
+    /// Whether nothing starts any more.
+    pub(super) fn is_draining(&self) -> bool {
+        self.state.lock().draining
+    }
+
+    /// Waits until all scans that have started have left.
+    pub(super) async fn ended(&self) {
+        loop {
+            let left = self.left.notified();
+            if self.state.lock().executor.started() == 0 {
+                return;
+            }
+            left.await;
+        }
+    }
+
+    /// Counts a scan that is answered busy.
+    pub(super) fn refuse(&self) -> NotStarted {
+        self.answered_busy.fetch_add(1, Ordering::Relaxed);
+        NotStarted
+    }
+
+    /// Waits for the start of a scan, for so long at most; zero: for as long as the caller does.
+    pub(super) async fn start(self: &Arc<Self>, busy_timeout: Duration) -> Result<Arc<Scan>, NotStarted> {
+        let (scan, turn) = {
+            let mut state = self.state.lock();
+            state.numbers += 1;
+            let number = state.numbers;
+            if state.executor.arrive(number, busy_timeout, self.begun.elapsed()).is_err() {
+                return Err(self.refuse());
+            }
+            // Dropped from here on, for example with a caller that goes away, it leaves.
+            (Arc::new(Scan { turns: self.clone(), number }), wait_for(&mut state, number))
+        };
+        self.pump();
+        match self.turn(turn, (!busy_timeout.is_zero()).then(|| Instant::now() + busy_timeout)).await {
+            true => {
+                self.begun_scans.fetch_add(1, Ordering::Relaxed);
+                Ok(scan)
+            }
+            false => Err(self.refuse()),
+        }
+    }
+
+    /// Waits to be told. At the end of its patience a scan asks the rules itself: nobody else keeps time for it.
+    async fn turn(&self, mut turn: oneshot::Receiver<bool>, until: Option<Instant>) -> bool {
+        if let Some(until) = until {
+            tokio::select! {
+                biased;
+                told = &mut turn => return told.unwrap_or(false),
+                () = tokio::time::sleep_until(until) => self.pump(),
+            }
+        }
+        // A clock that is read a moment early leaves it waiting for a moment more.
+        loop {
+            tokio::select! {
+                biased;
+                told = &mut turn => return told.unwrap_or(false),
+                () = tokio::time::sleep(LOOK), if until.is_some() => self.pump(),
+            }
+        }
+    }
+
+    /// Tells whose turn it is.
+    fn pump(&self) {
+        let mut state = self.state.lock();
+        while let Some(next) = state.executor.next(self.begun.elapsed()) {
+            let (scan, works) = match next {
+                Turn::Work(scan) => (scan, true),
+                Turn::Busy(scan) => (scan, false),
+            };
+            // Who is dropped meanwhile leaves by itself.
+            state.waits.remove(&scan).map(|wait| wait.send(works));
+        }
+    }
+}
+
+/// Interval at which a scan looks again whose time has passed.
+const LOOK: Duration = Duration::from_millis(1);
+
+fn wait_for(state: &mut State, scan: u64) -> oneshot::Receiver<bool> {
+    let (tell, told) = oneshot::channel();
+    state.waits.insert(scan, tell);
+    told
+}
+
+/// A started scan, which has a place. It leaves once nothing holds it any more: its work holds it too.
+#[derive(Debug)]
+pub(super) struct Scan {
+    turns: Arc<ScanTurns>,
+    number: u64,
+}
+
+impl Scan {
+    /// A batch is done: another scan may have the place.
+    pub(super) fn rest(&self) {
+        self.turns.state.lock().executor.rest(&self.number);
+        self.turns.pump();
+    }
+
+    /// Waits for a place for the next batch, behind all who wait. It is never answered busy.
+    pub(super) async fn again(&self) {
+        let turn = {
+            let mut state = self.turns.state.lock();
+            state.executor.again(&self.number);
+            wait_for(&mut state, self.number)
+        };
+        self.turns.pump();
+        self.turns.turn(turn, None).await;
+    }
+}
+
+impl Drop for Scan {
+    fn drop(&mut self) {
+        {
+            let mut state = self.turns.state.lock();
+            state.executor.leave(&self.number);
+            state.waits.remove(&self.number);
+        }
+        self.turns.pump();
+        self.turns.left.notify_waiters();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn turns(places: usize, started: usize, waiting: usize) -> Arc<ScanTurns> {
+        ScanTurns::new(Limits { places, started, waiting })
+    }
+
+    fn load(turns: &ScanTurns) -> (u64, u64, u64) {
+        let ScanLoad { working, started, waiting } = turns.load();
+        (working, started, waiting)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_scan_waits_for_its_start_and_is_busy_at_the_end_of_its_patience() {
+        let turns = turns(1, 8, 1);
+        let first = turns.start(Duration::ZERO).await.unwrap();
+        assert_eq!(load(&turns), (1, 1, 0));
+        let waits = tokio::spawn({
+            let turns = turns.clone();
+            async move { turns.start(Duration::from_millis(33)).await.map(drop) }
+        });
+        tokio::task::yield_now().await;
+        assert_eq!(load(&turns), (1, 1, 1));
+        // As many wait as may.
+        assert_eq!(turns.start(Duration::from_secs(9)).await.unwrap_err(), NotStarted);
+        assert_eq!(waits.await.unwrap(), Err(NotStarted));
+        assert_eq!((load(&turns), turns.answered_busy(), turns.begun()), ((1, 1, 0), 2, 1));
+        // A place that becomes free is taken by the one that waits.
+        let waits = tokio::spawn({
+            let turns = turns.clone();
+            async move { turns.start(Duration::from_secs(33)).await }
+        });
+        tokio::task::yield_now().await;
+        first.rest();
+        let second = waits.await.unwrap().unwrap();
+        assert_eq!(load(&turns), (1, 2, 0));
+        drop(second);
+        first.again().await;
+        assert_eq!(load(&turns), (1, 1, 0));
+        drop(first);
+        assert_eq!(load(&turns), (0, 0, 0));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_goes_away_leaves_and_a_server_that_drains_ends_what_has_started() {
+        let turns = turns(1, 8, 8);
+        let first = turns.start(Duration::ZERO).await.unwrap();
+        drop(tokio::time::timeout(Duration::from_millis(5), turns.start(Duration::ZERO)).await);
+        assert_eq!(load(&turns), (1, 1, 0), "its caller has gone");
+        let waits = tokio::spawn({
+            let turns = turns.clone();
+            async move { turns.start(Duration::ZERO).await.map(drop) }
+        });
+        tokio::task::yield_now().await;
+        turns.drain();
+        assert_eq!(waits.await.unwrap(), Err(NotStarted));
+        assert!(turns.start(Duration::from_secs(1)).await.is_err());
+        first.rest();
+        first.again().await;
+        let ended = tokio::spawn({
+            let turns = turns.clone();
+            async move { turns.ended().await }
+        });
+        tokio::task::yield_now().await;
+        assert!(!ended.is_finished());
+        drop(first);
+        ended.await.unwrap();
+    }
+}

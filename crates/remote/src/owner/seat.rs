@@ -1,0 +1,127 @@
+//! Where a question runs: in slots that all calls share, or, at a scan server, by the turns of its scans.
+
+use super::scans::{NotStarted, Scan, ScanTurns};
+use super::{Owner, streams};
+use crate::wire::call::Asked;
+use crate::wire::fault::Fault;
+use meridian_backend::{At, Collection};
+use meridian_observe as observe;
+use meridian_query::Control;
+use meridian_query::wire::Question;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How often a scan server looks whether it has what a question names.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// A question of a collection or partition that is here.
+pub(super) struct Bound {
+    pub(super) collection: Arc<dyn Collection>,
+    pub(super) at: At,
+    pub(super) question: Question,
+    /// With what the question may read.
+    pub(super) control: Control,
+}
+
+/// The place of a question.
+pub(super) enum Seat {
+    /// A slot of those that all calls share, for each step anew.
+    Slots,
+    /// A turn of a scan that has started.
+    Scan(Arc<Scan>),
+    /// One whose first step is still to come: it has its place already.
+    NewScan(Arc<Scan>),
+}
+
+impl From<NotStarted> for Fault {
+    fn from(_: NotStarted) -> Fault {
+        Fault::NotStarted
+    }
+}
+
+/// Takes a place for a question. A scan server begins it within its busy timeout, or answers busy.
+pub(super) async fn take(owner: &Arc<Owner>, asked: &Asked, control: &Control) -> Result<(Bound, Seat), Fault> {
+    let Some(turns) = &owner.options.scans else { return Ok((bind(owner, asked, control)?, Seat::Slots)) };
+    let (begun, patience) = (Instant::now(), asked.busy_timeout());
+    let bound = follow(owner, turns, asked, control).await?;
+    let left = match patience.is_zero() {
+        true => patience,
+        // Never zero, which is for ever.
+        false => patience.saturating_sub(begun.elapsed()).max(Duration::from_micros(1)),
+    };
+    let scan = turns.start(left).await?;
+    Ok((bound, Seat::NewScan(scan)))
+}
+
+/// Waits until this scan server has what a question names: a collection, a field or a snapshot that another process has already. A server
+/// that follows is some moments behind, and a gateway asks for nothing that is not there.
+async fn follow(owner: &Owner, turns: &ScanTurns, asked: &Asked, control: &Control) -> Result<Bound, Fault> {
+    let (begun, patience) = (Instant::now(), asked.busy_timeout());
+    loop {
+        match bind(owner, asked, control) {
+            Ok(bound) if bound.is_there() => return Ok(bound),
+            Ok(_) | Err(Fault::Closed | Fault::Invalid(_)) => {}
+            Err(fault) => return Err(fault),
+        }
+        if turns.is_draining() || (!patience.is_zero() && begun.elapsed() >= patience) {
+            return Err(turns.refuse().into());
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+/// The collection, snapshot and question of a call.
+fn bind(owner: &Owner, asked: &Asked, control: &Control) -> Result<Bound, Fault> {
+    let collection = owner.collection(&asked.place)?;
+    let bytes = serde_json::to_vec(&asked.question).map_err(|e| Fault::internal(e.to_string()))?;
+    let (question, _) = Question::from_json(&bytes, &collection.schema()).map_err(streams::wire_fault)?;
+    let control = match asked.bytes_max {
+        Some(bytes) => control.clone().reading_at_most(bytes),
+        None => control.clone(),
+    };
+    Ok(Bound { collection, at: asked.at.clone().into(), question, control })
+}
+
+impl Bound {
+    /// Whether the snapshot is not one that this server has yet to reach.
+    fn is_there(&self) -> bool {
+        self.at.seq.as_ref().is_none_or(|seq| self.collection.position().ends().covers(seq))
+    }
+}
+
+/// Gives a scan's place up, whatever became of its step.
+struct Resting(Arc<Scan>);
+
+impl Drop for Resting {
+    fn drop(&mut self) {
+        self.0.rest();
+    }
+}
+
+impl Seat {
+    /// Runs a step of a question on a thread that may block, when it is its turn.
+    pub(super) async fn step<T: Send + 'static>(
+        &mut self,
+        owner: &Owner,
+        control: &Control,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Fault> {
+        let scan = match self {
+            Seat::Slots => return owner.step(control, work).await,
+            Seat::NewScan(scan) => scan.clone(),
+            Seat::Scan(scan) => {
+                scan.again().await;
+                scan.clone()
+            }
+        };
+        *self = Seat::Scan(scan.clone());
+        let current = observe::current();
+        let done = tokio::task::spawn_blocking(move || {
+            // The place is the scan's until its work ends, also where the caller goes away before.
+            let _resting = Resting(scan);
+            current.run(work)
+        });
+        done.await.map_err(|e| Fault::internal(format!("the scan server failed: {e}")))
+    }
+}

@@ -1,0 +1,141 @@
+//! The scan servers of a cluster, as a gateway finds them: by what they say in their pins.
+
+use super::Bucket;
+use super::pins::{self, Said};
+use crate::error::StoreError;
+use crate::seams::Clock;
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Most scan servers that are known at a time: what names more is no cluster of ours.
+const SERVERS_MAX: usize = 4_096;
+
+/// What a scan server says of itself. Its load is as of when its pin was written, up to a third of a pin's time ago.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Serves {
+    /// Host and port where it answers gateways.
+    pub address: String,
+    /// The group that it belongs to, as profiles name groups.
+    pub group: String,
+    /// Scans that work on a batch.
+    pub working: u64,
+    /// Scans that have started and not ended.
+    pub started: u64,
+    /// Scans that wait for their start.
+    pub waiting: u64,
+}
+
+/// A scan server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScanServer {
+    /// The number of its process: another start has another one.
+    pub reader: u64,
+    /// What it says.
+    pub serves: Serves,
+}
+
+/// Finds the scan servers of a cluster, again and again.
+#[derive(Debug)]
+pub struct ScanServers {
+    bucket: Arc<dyn Bucket>,
+    clock: Arc<dyn Clock>,
+    known: Mutex<BTreeMap<String, Known>>,
+}
+
+#[derive(Debug)]
+struct Known {
+    number: u64,
+    /// When this number was first seen.
+    since: i64,
+    /// `None`: it answers no gateways, or what it says does not read.
+    serves: Option<Serves>,
+}
+
+impl ScanServers {
+    /// Of a bucket; none is known yet.
+    pub fn new(bucket: Arc<dyn Bucket>, clock: Arc<dyn Clock>) -> ScanServers {
+        ScanServers { bucket, clock, known: Mutex::default() }
+    }
+
+    /// The servers whose pins are there, in the order of their numbers. One that has left is missing at once, and one that was killed after
+    /// the time of a pin.
+    ///
+    /// # Errors
+    /// What the bucket said: what was known counts on.
+    pub fn look(&self) -> Result<Vec<ScanServer>, StoreError> {
+        let mut known = self.known.lock();
+        let path = Path::new(&self.bucket.place()).join(pins::FOLDER);
+        let names = self.bucket.list(pins::FOLDER).map_err(StoreError::io("list", &path))?;
+        let mut newest: BTreeMap<&str, u64> = BTreeMap::new();
+        for (reader, number) in names.iter().filter_map(|name| pins::parse(name)) {
+            let last = newest.entry(reader).or_default();
+            *last = number.max(*last);
+        }
+        let now = self.clock.elapsed();
+        known.retain(|reader, _| newest.contains_key(reader.as_str()));
+        for (reader, number) in newest.into_iter().take(SERVERS_MAX) {
+            if known.get(reader).is_some_and(|known| known.number == number) {
+                continue;
+            }
+            let serves = match pins::read(self.bucket.as_ref(), reader, number) {
+                Ok(Said { serves, .. }) => serves,
+                // Renewed since the listing: it is read the next time.
+                Err(StoreError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => continue,
+                Err(StoreError::Corrupt { .. } | StoreError::NewerFormat { .. }) => None,
+                Err(error) => return Err(error),
+            };
+            known.insert(reader.to_owned(), Known { number, since: now, serves });
+        }
+        let live = known.iter().filter(|(_, known)| now - known.since <= pins::ttl_us());
+        let server = |(reader, known): (&String, &Known)| {
+            let reader = u64::from_str_radix(reader, 16).ok()?;
+            Some(ScanServer { reader, serves: known.serves.clone()? })
+        };
+        Ok(live.filter_map(server).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bucket::{MemoryBucket, Pin};
+    use crate::seams::ManualClock;
+
+    fn serves(address: &str) -> Serves {
+        Serves { address: address.to_owned(), group: "default".to_owned(), working: 1, started: 2, waiting: 3 }
+    }
+
+    #[test]
+    fn servers_are_found_while_they_say_so() {
+        let (bucket, clock) = (MemoryBucket::new(), Arc::new(ManualClock::new(0)));
+        let servers = ScanServers::new(Arc::new(bucket.clone()), clock.clone());
+        let pin = |reader| Pin::new(Arc::new(bucket.clone()), clock.clone(), reader);
+        let (one, two, check) = (pin(1), pin(2), pin(3));
+        check.renew(Vec::new).unwrap();
+        assert!(servers.look().unwrap().is_empty(), "it reads, and answers nobody");
+        one.announce(Arc::new(|| serves("one:1")));
+        one.renew(Vec::new).unwrap();
+        two.renew(Vec::new).unwrap();
+        // Told after its first pin, which is due again at once.
+        two.announce(Arc::new(|| serves("two:2")));
+        two.renew(Vec::new).unwrap();
+        let found = |servers: &ScanServers| -> Vec<(u64, String)> {
+            servers.look().unwrap().into_iter().map(|found| (found.reader, found.serves.address)).collect()
+        };
+        assert_eq!(found(&servers), [(1, "one:1".to_owned()), (2, "two:2".to_owned())]);
+        // One leaves, and is not back by a renewal that was under way. The other is killed.
+        one.release();
+        one.renew(Vec::new).unwrap();
+        assert_eq!(found(&servers), [(2, "two:2".to_owned())]);
+        clock.advance(pins::ttl_us() + 1);
+        assert!(found(&servers).is_empty());
+        two.renew(Vec::new).unwrap();
+        assert_eq!(found(&servers), [(2, "two:2".to_owned())]);
+        bucket.cut(true);
+        assert!(servers.look().is_err());
+    }
+}
