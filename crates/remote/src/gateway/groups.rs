@@ -16,8 +16,8 @@ use crate::wire::described::{Description, Place};
 use crate::wire::fault::{Fault, WireDamaged};
 use bytes::Bytes;
 use meridian_backend::{
-    AuditLog, Backend, Backup, BackupScope, Collection, CollectionStats, Damaged, Figure, Part, Partitioned, RecordSource,
-    Records, Settings, StoreError,
+    AuditLog, Backend, Backup, BackupScope, Collection, CollectionStats, Damaged, Figure, Part, Partitioned,
+    RecordSource, Records, Settings, StoreError,
 };
 use meridian_model::policy::groups::{Group, Groups};
 use meridian_model::{Background, Positions, Schema, Subscriber};

@@ -69,7 +69,10 @@ impl Mirror {
             let place = Place { partition: u16::try_from(partition).ok(), ..self.place.clone() };
             let position = Positions::one(description.position.at(partition));
             let description = Arc::new(Description { place: place.clone(), ..(*description).clone() });
-            Arc::new(Mirror { place, state: Mutex::new(State { description, asked, failed: None, written: None, position }) })
+            Arc::new(Mirror {
+                place,
+                state: Mutex::new(State { description, asked, failed: None, written: None, position }),
+            })
         };
         (0..self.place.partition.map_or(description.position.len(), |_| 1)).map(part).collect()
     }

@@ -9,8 +9,8 @@ mod via;
 pub(super) use asking::Asking;
 pub(super) use via::Via;
 
-use super::{OwnerAt, RemoteOptions};
 use super::link::Link;
+use super::{OwnerAt, RemoteOptions};
 use meridian_backend::{Figure, FigureKind, Random};
 use meridian_model::policy::selector::{Fallback, Hedging, Profiles};
 use parking_lot::Mutex;
