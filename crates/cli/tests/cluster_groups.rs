@@ -10,8 +10,9 @@ use common::owners::{Cluster, Owner, answered};
 use common::{PATIENCE, Random, Server, agent, counted, data, meridian};
 use meridian_model::partition_of;
 use meridian_model::policy::groups::Groups;
+use meridian_model::policy::placement::{Placed, places};
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -23,29 +24,32 @@ fn cluster() -> Cluster {
     Cluster::with("bucket", |_| format!("groups = {GROUPS}\n"))
 }
 
-/// The address of the holder of each group's lease.
-fn holders(cluster: &Cluster) -> Vec<Option<String>> {
+/// The name and the address of the holder of each group's lease.
+fn holders(cluster: &Cluster) -> Vec<Option<(String, String)>> {
     let bucket = format!("file://{}", cluster.path("bucket"));
     let status = meridian(&["cluster", "status", "--json", "--bucket", &bucket]).ended(0).out;
     let status: Value = serde_json::from_str(&status).unwrap();
     let owners = status["owners"].as_array().unwrap();
     assert_eq!(owners.len(), usize::from(GROUPS));
-    let held = |owner: &Value| {
-        (owner["owner"]["state"] == "held").then(|| owner["owner"]["address"].as_str().unwrap().to_owned())
-    };
+    let text = |owner: &Value, key: &str| owner["owner"][key].as_str().unwrap().to_owned();
+    let held =
+        |owner: &Value| (owner["owner"]["state"] == "held").then(|| (text(owner, "node"), text(owner, "address")));
     owners.iter().map(held).collect()
 }
 
-/// Waits until the groups are divided among so many processes, none with more than its part.
+/// Waits until so many processes have the groups, each those that it should have; gives the address of the owner of each.
 fn divided(cluster: &Cluster, processes: usize) -> Vec<String> {
     let begun = Instant::now();
     loop {
-        let held: Vec<String> = holders(cluster).into_iter().flatten().collect();
-        let mut each: BTreeMap<&String, usize> = BTreeMap::new();
-        held.iter().for_each(|address| *each.entry(address).or_default() += 1);
-        let most = usize::from(GROUPS).div_ceil(processes);
-        if held.len() == usize::from(GROUPS) && each.len() == processes && each.values().all(|groups| *groups <= most) {
-            return held;
+        let held: Vec<(String, String)> = holders(cluster).into_iter().flatten().collect();
+        let nodes: Vec<String> =
+            held.iter().map(|(node, _)| node.clone()).collect::<BTreeSet<_>>().into_iter().collect();
+        let placed = |(process, node): (usize, &String)| Placed { node: node.clone(), process: process as u64 };
+        let candidates: Vec<Placed> = nodes.iter().enumerate().map(placed).collect();
+        let wanted = places(Groups::new(GROUPS).unwrap(), &candidates);
+        let is_first = |(order, (node, _)): (&Vec<u64>, &(String, String))| nodes[order[0] as usize] == *node;
+        if held.len() == usize::from(GROUPS) && nodes.len() == processes && wanted.iter().zip(&held).all(is_first) {
+            return held.into_iter().map(|(_, address)| address).collect();
         }
         assert!(begun.elapsed() < PATIENCE, "the groups are not divided: {held:?}");
         std::thread::sleep(Duration::from_millis(200));
@@ -104,9 +108,10 @@ fn owners_share_the_partitions_and_take_over_from_one_that_is_killed() {
             std::thread::sleep(Duration::from_millis(20));
         }
     };
+    let (to, halt, count) = (&gateway, &stop, &written);
     std::thread::scope(|scope| {
-        for partition in &of_others {
-            scope.spawn(|| steady(&gateway, *partition, &stop, &written));
+        for partition in of_others {
+            scope.spawn(move || steady(to, partition, halt, count));
         }
         for _ in 0..2 {
             let random = Random(random.next() | 1);
