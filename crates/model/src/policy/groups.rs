@@ -3,14 +3,12 @@
 //! A bucket has a number of groups that its first owner decides, and that never changes: the owner of a partition's group alone may write to it.
 
 use crate::partition_of;
-use serde::{Deserialize, Serialize};
 
 /// Most groups of a bucket: each has a lease that every candidate reads.
 pub const GROUPS_MAX: u16 = 64;
 
 /// How many groups a bucket has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "u16", into = "u16")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Groups(u16);
 
 impl Groups {
@@ -37,20 +35,6 @@ impl Groups {
         let first = partition_of(format!("{tenant}/{collection}").as_bytes(), usize::from(self.0));
         let number = (first + partition as usize) % usize::from(self.0);
         Group { number: number as u16, of: self }
-    }
-}
-
-impl TryFrom<u16> for Groups {
-    type Error = String;
-
-    fn try_from(count: u16) -> Result<Groups, String> {
-        Groups::new(count).ok_or_else(|| format!("{count} groups: expected 1 to {GROUPS_MAX}"))
-    }
-}
-
-impl From<Groups> for u16 {
-    fn from(groups: Groups) -> u16 {
-        groups.0
     }
 }
 
