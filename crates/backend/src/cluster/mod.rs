@@ -33,14 +33,26 @@ pub struct Cluster {
     pub log: String,
     /// Why the log in NATS was not checked.
     pub log_error: Option<String>,
-    /// The holder of the lease, or the last one; null before the first owner.
+    /// The holder of the lease, or the last one; null before the first owner. Of several groups of partitions, that of group 0.
     pub owner: Option<Owner>,
+    /// The same of each group of partitions, if there are several.
+    pub owners: Vec<GroupOwner>,
     /// The collections, by tenant and name.
     pub collections: Vec<Collection>,
     /// Processes that only read the bucket, by their pins.
     pub readers: Vec<Reader>,
     /// Gateways and scan servers, as they say of themselves.
     pub servers: Vec<Server>,
+}
+
+/// Who owns a group of partitions.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(rename = "ClusterGroup")]
+pub struct GroupOwner {
+    /// Its number, from 0.
+    pub group: u16,
+    /// The holder of its lease, or the last one; null before the first owner.
+    pub owner: Option<Owner>,
 }
 
 /// What the lease says of its holder.
@@ -206,6 +218,12 @@ pub struct Server {
 }
 
 impl Cluster {
+    /// The owner of each group, or the last one; one group alone has no number.
+    pub fn groups(&self) -> impl Iterator<Item = (Option<u16>, Option<&Owner>)> {
+        let one = self.owners.is_empty().then_some((None, self.owner.as_ref()));
+        one.into_iter().chain(self.owners.iter().map(|of| (Some(of.group), of.owner.as_ref())))
+    }
+
     /// How many collections, pins and statements of servers are unreadable.
     pub fn unreadable(&self) -> usize {
         let collections = self.collections.iter().filter(|one| one.error.is_some()).count();

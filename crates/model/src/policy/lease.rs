@@ -16,6 +16,14 @@ const MARGIN_PART: u32 = 8;
 /// A candidate looks again after this part of the term at the latest: its wait counts from when it saw the record first, and a
 /// look after the whole wait would find one that was renewed since, and wait as long again.
 const LOOK_PART: u32 = 12;
+/// The same for a candidate of a later rank, which waits for those before it anyway.
+const LATE_LOOK_PART: u32 = 4;
+/// A candidate waits longer than the one ranked before it by this part of the term.
+const RANK_PART: u32 = 6;
+/// The same for a lease that is free: who gave it up for another one leaves that time to look.
+const FREE_RANK_PART: u32 = 2;
+/// Ranks beyond this wait no longer.
+const RANK_MAX: u32 = 6;
 
 /// A record of the lease: who holds it, and for how long after it was written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,8 +77,10 @@ pub struct Candidate {
     process: u64,
     address: String,
     ttl: Duration,
-    /// The record of another seen last, and when it was first seen so.
-    seen: Option<(Term, Duration)>,
+    /// How many candidates are to come before this one.
+    rank: u32,
+    /// The record of another seen last, or that there is none, and when that was first seen so.
+    seen: Option<(Option<Term>, Duration)>,
     /// What this process holds, and when it began to write the record.
     held: Option<(Term, Duration)>,
 }
@@ -87,13 +97,20 @@ pub enum Step {
 impl Candidate {
     /// A process that would be the owner. `process` is random: no other start of a process has it.
     pub fn new(node: impl Into<String>, process: u64, address: impl Into<String>, ttl: Duration) -> Candidate {
-        Candidate { node: node.into(), process, address: address.into(), ttl, seen: None, held: None }
+        Candidate { node: node.into(), process, address: address.into(), ttl, rank: 0, seen: None, held: None }
+    }
+
+    /// Says how many candidates are to come before this one, from now on: it leaves them time to take the lease.
+    pub fn ranks(&mut self, rank: u32) {
+        self.rank = rank.min(RANK_MAX);
     }
 
     /// Decides by the newest record. `now` is of this process's monotonic clock.
     pub fn look(&mut self, newest: Option<&Term>, now: Duration) -> Step {
-        let Some(newest) = newest else { return Step::Write(self.first(0)) };
-        if newest.process == self.process && !newest.resigned {
+        if let Some(newest) = newest
+            && newest.process == self.process
+            && !newest.resigned
+        {
             self.seen = None;
             // A write of this process whose answer was lost: it holds from when it can prove that it does, the next renewal.
             let Some((held, since)) = self.held.as_ref().filter(|(held, _)| held == newest) else {
@@ -103,23 +120,26 @@ impl Candidate {
             return if now >= due { Step::Write(held.renewed()) } else { Step::Wait(due - now) };
         }
         self.held = None;
-        if newest.resigned {
-            return Step::Write(self.first(newest.epoch));
-        }
-        match &self.seen {
-            Some((seen, since)) if seen == newest => {
-                let due = *since + newest.ttl() + newest.ttl() / MARGIN_PART;
-                if now >= due {
-                    return Step::Write(self.first(newest.epoch));
-                }
-                Step::Wait((due - now).min(newest.ttl() / LOOK_PART))
-            }
+        let since = match &self.seen {
+            Some((seen, since)) if seen.as_ref() == newest => *since,
             // Changed since the last look, so its owner was there after that: the wait begins anew.
             _ => {
-                self.seen = Some((newest.clone(), now));
-                Step::Wait(newest.ttl() / LOOK_PART)
+                self.seen = Some((newest.cloned(), now));
+                now
             }
+        };
+        // One that was given up, or never held, is free for the candidate of the first rank.
+        let held = newest.filter(|newest| !newest.resigned).map(Term::ttl);
+        let wait = match held {
+            Some(ttl) => ttl + ttl / MARGIN_PART + self.ttl / RANK_PART * self.rank,
+            None => self.ttl / FREE_RANK_PART * self.rank,
+        };
+        let due = since + wait;
+        if now >= due {
+            return Step::Write(self.first(newest.map_or(0, |newest| newest.epoch)));
         }
+        let look = if self.rank == 0 { LOOK_PART } else { LATE_LOOK_PART };
+        Step::Wait((due - now).min(held.unwrap_or(self.ttl) / look))
     }
 
     /// Says that a record of this process stands. `since`: when the write of it began.
@@ -230,6 +250,35 @@ mod tests {
         one.wrote(last.clone(), seconds(1.0));
         assert!(one.held(seconds(1.0)).is_none());
         assert_eq!(take(&mut two, Some(&last), seconds(50.0)).epoch, 2);
+    }
+
+    #[test]
+    fn a_candidate_leaves_time_to_those_before_it() {
+        let (mut one, mut two, mut three) = (candidate(1), candidate(2), candidate(3));
+        two.ranks(1);
+        three.ranks(2);
+        // Nobody has it yet.
+        assert_eq!(two.look(None, seconds(0.0)), Step::Wait(seconds(0.75)));
+        assert!(matches!(one.look(None, seconds(0.0)), Step::Write(_)), "the first does not wait");
+        assert!(matches!(two.look(None, seconds(1.5)), Step::Write(_)), "the first did not come");
+        let first = take(&mut one, None, seconds(0.0));
+        // Its holder is gone: they follow one after the other.
+        let waits = |candidate: &mut Candidate| {
+            let mut now = seconds(100.0);
+            while let Step::Wait(after) = candidate.look(Some(&first), now) {
+                now += after;
+            }
+            now
+        };
+        let (second, third) = (waits(&mut two), waits(&mut three));
+        assert_eq!((second, third), (seconds(103.875), seconds(104.375)));
+        // It gave the lease up: who had it ranks behind now, and does not take it again at once.
+        let last = first.given_up();
+        one.wrote(last.clone(), seconds(1.0));
+        one.ranks(1);
+        two.ranks(0);
+        assert!(matches!(one.look(Some(&last), seconds(1.0)), Step::Wait(_)));
+        assert!(matches!(two.look(Some(&last), seconds(200.0)), Step::Write(_)));
     }
 
     #[test]

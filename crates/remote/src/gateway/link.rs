@@ -9,7 +9,7 @@ use crate::tls;
 use crate::wire::answer::Reply;
 use crate::wire::call::{Call, Do, Get};
 use crate::wire::fault::Fault;
-use crate::wire::{MESSAGE_BYTES_MAX, OWNER_HEADER, SCAN_SERVER};
+use crate::wire::{GROUP_HEADER, MESSAGE_BYTES_MAX, OWNER_HEADER, SCAN_SERVER};
 use arrow_flight::flight_service_client::FlightServiceClient;
 use arrow_flight::{Action, FlightData, PutResult, Ticket};
 use bytes::Bytes;
@@ -49,7 +49,17 @@ type Client = FlightServiceClient<Channel>;
 
 /// The threads of all calls. Dropped without a wait, from any thread.
 #[derive(Debug)]
-struct Engine(Option<Runtime>, Handle);
+pub(super) struct Engine(Option<Runtime>, Handle);
+
+impl Engine {
+    /// Starts them.
+    pub(super) fn start() -> io::Result<Arc<Engine>> {
+        let mut threads = tokio::runtime::Builder::new_multi_thread();
+        let runtime = threads.worker_threads(THREADS).thread_name("remote").enable_all().build()?;
+        let handle = runtime.handle().clone();
+        Ok(Arc::new(Engine(Some(runtime), handle)))
+    }
+}
 
 impl Drop for Engine {
     fn drop(&mut self) {
@@ -76,7 +86,7 @@ impl Patience {
         Patience { until: Instant::now().checked_add(time), control: None }
     }
 
-    fn left(&self) -> Duration {
+    pub(super) fn left(&self) -> Duration {
         self.until.map_or(Duration::MAX, |until| until.saturating_duration_since(Instant::now()))
     }
 
@@ -101,6 +111,7 @@ struct Answered {
 struct Asked {
     client: Client,
     process: Option<u64>,
+    group: u16,
 }
 
 impl Asked {
@@ -110,6 +121,9 @@ impl Asked {
         let text = self.process.and_then(|process| MetadataValue::try_from(format!("{process:016x}")).ok());
         if let Some(text) = text {
             request.metadata_mut().insert(OWNER_HEADER, text);
+        }
+        if self.group > 0 {
+            request.metadata_mut().insert(GROUP_HEADER, MetadataValue::from(self.group));
         }
         request
     }
@@ -122,11 +136,12 @@ enum Kind {
     Scan,
 }
 
-/// The connection to the owner of the data, or to a scan server.
+/// The connection to the owner of a group of partitions, or to a scan server.
 #[derive(Debug)]
 pub(super) struct Link {
     engine: Arc<Engine>,
     kind: Kind,
+    group: u16,
     owner: watch::Receiver<Option<OwnerAt>>,
     client: Mutex<Option<(OwnerAt, Client)>>,
     answered: Mutex<Option<Answered>>,
@@ -134,12 +149,14 @@ pub(super) struct Link {
 }
 
 impl Link {
-    pub(super) fn new(owner: watch::Receiver<Option<OwnerAt>>, options: RemoteOptions) -> io::Result<Link> {
-        let mut threads = tokio::runtime::Builder::new_multi_thread();
-        let runtime = threads.worker_threads(THREADS).thread_name("remote").enable_all().build()?;
-        let handle = runtime.handle().clone();
-        let engine = Arc::new(Engine(Some(runtime), handle));
-        Ok(Link { engine, kind: Kind::Owner, owner, client: Mutex::default(), answered: Mutex::default(), options })
+    pub(super) fn new(
+        engine: Arc<Engine>,
+        owner: watch::Receiver<Option<OwnerAt>>,
+        group: u16,
+        options: RemoteOptions,
+    ) -> Link {
+        let (client, answered) = (Mutex::default(), Mutex::default());
+        Link { engine, kind: Kind::Owner, group, owner, client, answered, options }
     }
 
     /// A connection to a scan server, on the threads of this one.
@@ -147,6 +164,7 @@ impl Link {
         Link {
             engine: self.engine.clone(),
             kind: Kind::Scan,
+            group: 0,
             // It stays there: one that moves is another one.
             owner: watch::channel(Some(at)).1,
             client: Mutex::default(),
@@ -217,7 +235,7 @@ impl Link {
         };
         let mut client = self.client.lock();
         if let Some((_, client)) = client.as_ref().filter(|(of, _)| *of == owner) {
-            return Ok(Asked { client: client.clone(), process: owner.process });
+            return Ok(Asked { client: client.clone(), process: owner.process, group: self.group });
         }
         let address = &owner.address;
         // Also over TLS, which is below: tonic knows the scheme https for TLS of its own alone.
@@ -238,7 +256,7 @@ impl Link {
             .max_encoding_message_size(MESSAGE_BYTES_MAX);
         let process = owner.process;
         *client = Some((owner, made.clone()));
-        Ok(Asked { client: made, process })
+        Ok(Asked { client: made, process, group: self.group })
     }
 
     /// Notes who answered, and refuses one that no longer owns the data: its lease passed to a later epoch.
@@ -331,20 +349,31 @@ impl Link {
 
     /// Does something that may be done twice.
     pub(super) async fn act(&self, ask: Do) -> Result<Vec<Bytes>, Fault> {
-        let body = Call::of(ask, self.options.timeout).to_json()?;
-        self.again(|| async { Ok(self.action(body.clone()).await?) }).await
+        self.repeat(&Call::of(ask, self.options.timeout).to_json()?).await
+    }
+
+    /// The same by its call.
+    pub(super) async fn repeat(&self, body: &[u8]) -> Result<Vec<Bytes>, Fault> {
+        self.again(|| async { Ok(self.action(body.to_vec()).await?) }).await
     }
 
     /// Does something that may be done twice, and returns the messages of the answer.
     pub(super) fn repeatable(self: &Arc<Self>, ask: Do, patience: &Patience) -> Result<Vec<Bytes>, Fault> {
         let body = Call::of(ask, patience.left()).to_json()?;
         let link = self.clone();
-        self.wait(patience, async move { link.again(|| async { Ok(link.action(body.clone()).await?) }).await })
+        self.wait(patience, async move { link.repeat(&body).await })
     }
 
     /// The value of something that may be asked twice.
     pub(super) fn value<T: DeserializeOwned>(self: &Arc<Self>, ask: Do, patience: &Patience) -> Result<T, Fault> {
         one(&self.repeatable(ask, patience)?)
+    }
+
+    /// The value of something that may be asked twice, asked once: for callers that can do without it.
+    pub(super) fn value_now<T: DeserializeOwned>(self: &Arc<Self>, ask: Do, patience: &Patience) -> Result<T, Fault> {
+        let body = Call::of(ask, patience.left()).to_json()?;
+        let link = self.clone();
+        one(&self.wait(patience, async move { Ok(link.action(body).await?) })?)
     }
 
     /// Does something once. Where the link fails in the middle, whether it was done is not known, and the fault says so.

@@ -1,10 +1,11 @@
-//! The client: a backend whose collections the owner has.
+//! The client: a backend whose collections the owners have.
 
 mod answer;
 mod append;
 mod backend;
 mod changes;
 mod collection;
+mod groups;
 mod link;
 mod mirror;
 mod part;
@@ -15,6 +16,7 @@ mod scans;
 mod subscription;
 
 pub use backend::RemoteBackend;
+pub use groups::GroupsBackend;
 pub use scans::{ScanAt, ScanOptions};
 
 use crate::tls::Security;

@@ -74,11 +74,13 @@ fn run(owner: &Owner, ask: Do, control: &Control) -> Vec<Bytes> {
     match ask {
         Do::Hello => one(Ok(Hello { ephemeral: backend.is_ephemeral() })),
         Do::Describe { tenant, name, partition } => {
-            let found = backend.collection(&tenant, &name).and_then(|found| match (found, partition) {
-                (Some(found), Some(number)) => Ok(found.part(number.into())?.map(|part| part as Arc<dyn Collection>)),
-                (found, _) => Ok(found),
-            });
-            one(found.map(|found| found.map(|found| Description::of(&tenant, partition, &*found))).map_err(Fault::from))
+            let found = match partition {
+                Some(number) => owner
+                    .newest_part(&tenant, &name, number, None)
+                    .map(|part| part.map(|part| part as Arc<dyn Collection>)),
+                None => backend.collection(&tenant, &name).map_err(Fault::from),
+            };
+            one(found.map(|found| found.map(|found| Description::of(&tenant, partition, &*found))))
         }
         Do::List { tenant } => many(backend.list(&tenant), |found| Description::of(&tenant, None, &*found)),
         Do::Damaged { tenant } => many(backend.damaged(&tenant), WireDamaged::from),
@@ -91,6 +93,7 @@ fn run(owner: &Owner, ask: Do, control: &Control) -> Vec<Bytes> {
             one(created.map(|made| Description::of(&tenant, None, &*made)).map_err(Fault::from))
         }
         Do::Remove { tenant, name } => one(backend.remove(&tenant, &name).map_err(Fault::from)),
+        Do::Adopt { tenant, name } => one(backend.adopt(&tenant, &name).map_err(Fault::from)),
         Do::Guarantee { weights } => {
             let weights: Vec<(Arc<str>, u32)> = weights.into_iter().map(|(of, weight)| (of.into(), weight)).collect();
             backend.guarantee(&weights);

@@ -192,6 +192,11 @@ pub(crate) enum Do {
         tenant: String,
         name: String,
     },
+    /// Takes up what the first partition of a collection says.
+    Adopt {
+        tenant: String,
+        name: String,
+    },
     Guarantee {
         weights: Vec<(String, u32)>,
     },

@@ -14,5 +14,7 @@ pub(crate) const PIECE_BYTES: usize = 256 << 10;
 pub(crate) const MESSAGE_BYTES_MAX: usize = 256 << 20;
 /// Header of each response: epoch and instance of the owner that answers. Of a call: the process that its caller takes for the owner.
 pub(crate) const OWNER_HEADER: &str = "meridian-owner";
+/// Header of a call: the group of partitions whose owner is asked; none: the first.
+pub(crate) const GROUP_HEADER: &str = "meridian-group";
 /// What a scan server has in that header in the place of an epoch.
 pub(crate) const SCAN_SERVER: &str = "scan";

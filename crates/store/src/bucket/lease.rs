@@ -196,6 +196,11 @@ impl Lease {
         says.filter(|(of, _)| *of == epoch).and_then(|(_, says)| says())
     }
 
+    /// Says how many candidates are to come before this one, from now on.
+    pub fn ranks(&self, rank: usize) {
+        self.state.lock().candidate.ranks(u32::try_from(rank).unwrap_or(u32::MAX));
+    }
+
     /// Takes the lease, renews it or looks who has it, whichever is due. A caller repeats it after the time that it gives.
     ///
     /// # Errors

@@ -5,7 +5,7 @@
 //!
 //! What is called next, and what an answer means, is decided in `model::policy::owner`, which the explorer of that crate's tests runs as well.
 //! The files here execute its steps: `create.rs` finds out what came of a create, `log.rs` and `catalog.rs` are chains of such creates.
-//! `objects.rs` holds segments, `lease.rs` says who may try to be the owner, `pins.rs` what readers use, `peers.rs` what servers need, and `storage.rs` puts a store
+//! `objects.rs` holds segments, `lease.rs` says who may try to be the owner, `groups.rs` of what, `pins.rs` what readers use, `peers.rs` what servers need, and `storage.rs` puts a store
 //! together. `ahead.rs` reads a chain some objects at a time, `patches.rs` has what was rebuilt, and `memory.rs` is a bucket that fails
 //! on purpose.
 //!
@@ -25,6 +25,8 @@
 //! | `pins/{reader}/{number}` | what a reader uses, and where it answers gateways |
 //! | `peers/{server}/{number}` | what a server tells the others, for as long as it runs |
 //! | `restoring`, `restoring-empty` | that a restore is at work, of which backup, and that it began with an empty bucket |
+//! | `candidates/{process}/{number}` | what a process that may become an owner tells the others |
+//! | `groups` | into how many groups of partitions the bucket is divided, each with an owner |
 //! | `log` | that the log of the collections is not in the bucket, where it is, and the bucket's id there |
 
 mod ahead;
@@ -33,6 +35,7 @@ pub(crate) mod chain;
 mod check;
 mod control;
 mod create;
+mod groups;
 mod kind;
 mod lease;
 mod log;
@@ -50,6 +53,7 @@ mod survey;
 
 pub use check::{Checked, check};
 pub use control::{ControlPlane, InFolder, Moved};
+pub use groups::{decide_groups, groups_of, lease_of, terms_of};
 pub use kind::{expect_log, expect_streams};
 pub use lease::{Lease, Standing, Statement, Terms};
 pub use memory::{BucketFault, MemoryBucket};
@@ -59,9 +63,10 @@ pub use records::SharedRecords;
 pub use restoring::check_whole;
 pub use scan_servers::{ScanServer, ScanServers, Serves};
 pub use storage::BucketStorage;
-pub use survey::{Flushed, PIN_HELD, PinUse, ReaderPin, ServerSaid, Survey, Surveyed, Tail};
+pub use survey::{Flushed, GroupOwner, PIN_HELD, PinUse, ReaderPin, ServerSaid, Survey, Surveyed, Tail};
 
 pub(crate) use check::renewing;
+pub(crate) use groups::said as said_groups;
 pub(crate) use kind::check_log;
 pub(crate) use lease::OWNER;
 pub(crate) use pins::{Announcement, InUse, Pin, TTL as PIN_TTL};

@@ -1,7 +1,8 @@
 //! What the servers of a cluster tell each other, again and again, while they run.
 //!
-//! A server has one object. It creates the next one, `peers/{server}/{number}`, and deletes the one before. Others list them, and count a server
-//! for as long as its number grows, by their own clock: no clocks are compared. What is said is a hint: nothing that is stored depends on it.
+//! A server has one object. It creates the next one, `peers/{server}/{number}`, and deletes the one before. Candidates for leases do the same in
+//! a folder of their own. Others list them, and count a server for as long as its number grows, by their own clock: no clocks are compared. What is
+//! said is a hint: nothing that is stored depends on it.
 
 use super::Bucket;
 use super::create::{Created, create};
@@ -17,7 +18,10 @@ use std::time::Duration;
 
 const MAGIC: &[u8; 8] = b"MRDNPEER";
 const VERSION: u32 = 1;
+/// Folder of servers that answer clients.
 pub(super) const FOLDER: &str = "peers/";
+/// Folder of processes that may become owners.
+const CANDIDATES: &str = "candidates/";
 /// For how long a server counts whose number does not grow, in microseconds.
 const TTL_US: i64 = 5_000_000;
 /// When what such a server left is removed, in microseconds.
@@ -34,6 +38,8 @@ const SERVERS_MAX: usize = 1_000;
 pub struct Peers {
     bucket: Arc<dyn Bucket>,
     clock: Arc<dyn Clock>,
+    folder: &'static str,
+    ttl_us: i64,
     /// Random: no other start of a process has it.
     server: String,
     state: Mutex<State>,
@@ -60,7 +66,13 @@ impl Peers {
     /// A server that has said nothing yet.
     pub fn new(bucket: Arc<dyn Bucket>, seams: &Seams) -> Peers {
         let server = format!("{:016x}", seams.random.next_u64());
-        Peers { bucket, clock: seams.clock.clone(), server, state: Mutex::default() }
+        Peers { bucket, clock: seams.clock.clone(), folder: FOLDER, ttl_us: TTL_US, server, state: Mutex::default() }
+    }
+
+    /// The same among the processes that may become owners; each counts for `ttl` after it was last heard.
+    pub fn candidates(bucket: Arc<dyn Bucket>, seams: &Seams, ttl: Duration) -> Peers {
+        let ttl_us = i64::try_from(ttl.as_micros()).unwrap_or(i64::MAX);
+        Peers { folder: CANDIDATES, ttl_us, ..Peers::new(bucket, seams) }
     }
 
     /// Tells the others this, and gives what each of them says. One whose object does not read says nothing, and is there. Call it again
@@ -73,7 +85,7 @@ impl Peers {
         self.create_next(&mut state, said)?;
         self.look(&mut state)?;
         let now = self.clock.elapsed();
-        let live = state.others.values().filter(|other| now - other.since <= TTL_US);
+        let live = state.others.values().filter(|other| now - other.since <= self.ttl_us);
         Ok(live.map(|other| other.said.clone()).collect())
     }
 
@@ -90,7 +102,7 @@ impl Peers {
         // Whatever becomes of it, no other object has the number.
         state.number += 1;
         let number = state.number;
-        let name = name_of(&self.server, number);
+        let name = name_of(self.folder, &self.server, number);
         state.there.push(number);
         // Also while the bucket does not answer: those beyond are removed once this server is gone.
         let over = state.there.len().saturating_sub(OLD_MAX);
@@ -101,7 +113,8 @@ impl Peers {
             Err(failure) => return Err(StoreError::io("create", &self.path(&name))(failure.into_error())),
         }
         // One that cannot be deleted now is tried again.
-        state.there.retain(|old| *old == number || self.bucket.delete(&name_of(&self.server, *old)).is_err());
+        let delete = |old: u64| self.bucket.delete(&name_of(self.folder, &self.server, old));
+        state.there.retain(|old| *old == number || delete(*old).is_err());
         Ok(())
     }
 
@@ -109,14 +122,15 @@ impl Peers {
     pub fn leave(&self) {
         let there = std::mem::take(&mut self.state.lock().there);
         // The newest first: it is the one that counts. A bucket that does not answer is waited for once.
-        let _ = there.into_iter().rev().try_for_each(|number| self.bucket.delete(&name_of(&self.server, number)));
+        let _ = there.into_iter().rev().try_for_each(|number| self.bucket.delete(&name_of(self.folder, &self.server, number)));
     }
 
     /// Reads what others say, and removes what those left that are gone.
     fn look(&self, state: &mut State) -> Result<(), StoreError> {
-        let names = self.bucket.list(FOLDER).map_err(StoreError::io("list", &self.path(FOLDER)))?;
+        let names = self.bucket.list(self.folder).map_err(StoreError::io("list", &self.path(self.folder)))?;
         let mut newest: BTreeMap<&str, u64> = BTreeMap::new();
-        for (server, number) in names.iter().filter_map(|name| parse(name)).filter(|(server, _)| *server != self.server)
+        for (server, number) in
+            names.iter().filter_map(|name| parse(self.folder, name)).filter(|(server, _)| *server != self.server)
         {
             let known = newest.entry(server).or_default();
             *known = number.max(*known);
@@ -126,7 +140,7 @@ impl Peers {
             if state.others.get(server).is_some_and(|known| known.number == number) {
                 continue;
             }
-            let said = match read(self.bucket.as_ref(), server, number) {
+            let said = match read(self.bucket.as_ref(), self.folder, server, number) {
                 Ok(said) => said,
                 // Renewed since the listing: it is read the next time.
                 Err(StoreError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => Vec::new(),
@@ -137,12 +151,12 @@ impl Peers {
         }
         let is_left = |other: &Other| now - other.since > LEFT_US;
         for name in &names {
-            if parse(name).and_then(|(server, _)| state.others.get(server)).is_some_and(is_left) {
+            if parse(self.folder, name).and_then(|(server, _)| state.others.get(server)).is_some_and(is_left) {
                 // What cannot be deleted now is met again.
                 let _ = self.bucket.delete(name);
             }
         }
-        let there: Vec<&str> = names.iter().filter_map(|name| Some(parse(name)?.0)).collect();
+        let there: Vec<&str> = names.iter().filter_map(|name| Some(parse(self.folder, name)?.0)).collect();
         // One that is not listed any more has left.
         state.others.retain(|server, other| !is_left(other) && there.contains(&server.as_str()));
         Ok(())
@@ -151,23 +165,24 @@ impl Peers {
     fn path(&self, name: &str) -> PathBuf {
         Path::new(&self.bucket.place()).join(name)
     }
+
 }
 
 /// What a server said under a number.
-pub(super) fn read(bucket: &dyn Bucket, server: &str, number: u64) -> Result<Vec<u8>, StoreError> {
-    let name = name_of(server, number);
+pub(super) fn read(bucket: &dyn Bucket, folder: &str, server: &str, number: u64) -> Result<Vec<u8>, StoreError> {
+    let name = name_of(folder, server, number);
     let path = Path::new(&bucket.place()).join(&name);
     let bytes = bucket.get(&name).map_err(StoreError::io("read", &path))?;
     unframe(&path, MAGIC, VERSION, &bytes).map(<[u8]>::to_vec)
 }
 
-pub(super) fn name_of(server: &str, number: u64) -> String {
-    format!("{FOLDER}{server}/{number:016x}")
+pub(super) fn name_of(folder: &str, server: &str, number: u64) -> String {
+    format!("{folder}{server}/{number:016x}")
 }
 
 /// The server and the number in a name.
-pub(super) fn parse(name: &str) -> Option<(&str, u64)> {
-    let (server, number) = name.strip_prefix(FOLDER)?.split_once('/')?;
+pub(super) fn parse<'a>(folder: &str, name: &'a str) -> Option<(&'a str, u64)> {
+    let (server, number) = name.strip_prefix(folder)?.split_once('/')?;
     Some((server, u64::from_str_radix(number, 16).ok()?))
 }
 

@@ -17,11 +17,13 @@ pub(super) fn print(found: &Document, out: &mut dyn Write) -> io::Result<()> {
     if cluster.empty {
         writeln!(out, "nothing of a cluster is in this bucket")?;
     } else {
-        writeln!(
-            out,
-            "{}",
-            cluster.owner.as_ref().map_or("no owner: no process has had the lease yet".to_owned(), owner)
-        )?;
+        for (group, of) in cluster.groups() {
+            let of = of.map_or("no owner: no process has had the lease yet".to_owned(), owner);
+            match group {
+                Some(group) => writeln!(out, "group {group}: {of}")?,
+                None => writeln!(out, "{of}")?,
+            }
+        }
         collections(cluster, &mut *out)?;
         readers(cluster, &mut *out)?;
         servers(cluster, &mut *out)?;

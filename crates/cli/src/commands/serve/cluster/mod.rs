@@ -1,10 +1,16 @@
-//! The roles of a cluster: owners that take turns, gateways over the owner, and servers that only read.
+//! The roles of a cluster: owners, each of some groups of the partitions, gateways over the owners, and servers that only read.
 //!
-//! They meet in the bucket alone. An owner's lease there names its address, and a scan server's pin its own: gateways look both up. Scan servers
-//! look for what the owner has flushed.
+//! They meet in the bucket alone. The lease of a group there names the address of its owner, and a scan server's pin its own: gateways look both
+//! up. Scan servers look for what owners have flushed.
+//!
+//! Of an owner, `owner.rs` runs the process, `group.rs` one of its groups, `keeper.rs` a lease, `door.rs` its port, and `candidates.rs` ranks it
+//! among the others. Commands that work on a bucket are owners or gateways for a while (`visit.rs`).
 
 mod assignment;
+mod candidates;
+mod door;
 mod gateway;
+mod group;
 mod keeper;
 mod log;
 mod memory;
@@ -38,8 +44,6 @@ use meridian_store::seams::Seams;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Name of the lease of the process that writes.
-const OWNER: &str = "owner";
 /// Name of the lease of the gateway that runs the saved searches.
 const SAVED: &str = "saved";
 
@@ -85,6 +89,14 @@ async fn open_bucket(cluster: &Cluster, seams: &Seams) -> Result<Arc<dyn Bucket>
     })
 }
 
+/// The name of this process, in messages and statements.
+fn node_of(role: &str, cluster: &Cluster) -> String {
+    match cluster.node.as_str() {
+        "" => format!("{role}-{}", std::process::id()),
+        name => name.to_owned(),
+    }
+}
+
 /// The place of a server that answers clients among the others.
 async fn membership(
     role: &'static str,
@@ -92,10 +104,7 @@ async fn membership(
     bucket: &Arc<dyn Bucket>,
     (seams, tls): (&Seams, Option<RoleTls>),
 ) -> Result<Membership, Failure> {
-    let node = match cluster.node.as_str() {
-        "" => format!("{role}-{}", std::process::id()),
-        name => name.to_owned(),
-    };
+    let node = node_of(role, cluster);
     let runtime = blocking("starting threads", calls).await??;
     let means = Arc::new(Connects { nats: Some(cluster.nats.clone()), tls, runtime });
     let looker = Looker::new(&cluster.bucket, bucket, seams, means);
