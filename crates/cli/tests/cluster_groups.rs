@@ -202,6 +202,44 @@ fn answers_of_several_owners_equal_those_of_one_process() {
     assert_eq!(rows(&alone), rows(&gateway));
 }
 
+#[test]
+fn a_backup_has_what_all_owners_have() {
+    let cluster = cluster();
+    let mut owners: Vec<(String, Owner)> = ["o0", "o1"].map(|name| start(&cluster, name)).into();
+    divided(&cluster, 2);
+    let gateway = cluster.server("gateway");
+    let (bucket, file) = (format!("file://{}", cluster.path("bucket")), data("usgs-earthquakes/earthquakes.csv.zst"));
+    let (alone, file) = (Server::start(Path::new(&cluster.path("alone"))), file.display().to_string());
+    meridian(&["load", "quakes", &file, "--url", &alone.url]).ended(0);
+    let schema = cluster.path("schema.json");
+    std::fs::write(&schema, answered(&alone, "/collections/quakes/schema")).unwrap();
+    meridian(&["create", "quakes", "--schema", &schema, "--partitions", "4", "--url", &gateway.url]).ended(0);
+    meridian(&["load", "quakes", &file, "--url", &gateway.url]).ended(0);
+    let count = "/collections/quakes/aggregate?function=count";
+    let expected = counted(&gateway.json(count));
+    assert_eq!(expected, counted(&alone.json(count)));
+    let restored = |from: &[&str], name: &str| {
+        let (backup, folder) = (cluster.path(&format!("{name}-backup")), cluster.path(name));
+        meridian(&[&["backup", backup.as_str()], from].concat()).ended(0);
+        meridian(&["restore", &backup, "--data", &folder]).ended(0);
+        counted(&Server::start(Path::new(&folder)).json(count))
+    };
+    // A moment after the load: nothing was flushed before it was asked for.
+    assert_eq!(restored(&["--url", &gateway.url], "by-gateway"), expected);
+    assert_eq!(restored(&["--bucket", &bucket], "beside-owners"), expected);
+    let page = answered(&gateway, "/admin/cluster?f=html");
+    assert!(page.contains("<h2>Owners</h2>") && page.contains("of 8 groups of partitions"), "{page}");
+    drop(gateway);
+    // What killed owners have acknowledged is in their logs alone.
+    owners.iter_mut().for_each(|(_, owner)| owner.signal("KILL"));
+    owners.iter_mut().for_each(|(_, owner)| assert_eq!(owner.ends(), None));
+    assert_eq!(restored(&["--bucket", &bucket], "as-owner"), expected);
+    // The command has given all groups back.
+    let _next = start(&cluster, "o2");
+    divided(&cluster, 1);
+    assert_eq!(counted(&cluster.server("gateway").json(count)), expected);
+}
+
 /// An answer without the times at which it was made.
 fn without_times(body: &str) -> String {
     let Ok(Value::Object(mut answer)) = serde_json::from_str(body) else { return body.to_owned() };

@@ -2,10 +2,11 @@
 
 use crate::html::live::{self, cell, head, listed, size, tile};
 use crate::html::{self, escape, grouped};
-use meridian_backend::cluster::{Cluster, Collection, Lease, Owner, Reader, Server};
+use meridian_backend::cluster::{Cluster, Collection, GroupOwner, Lease, Owner, Reader, Server};
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// Max collections, servers and readers listed; each.
+/// Max groups, collections, servers and readers listed; each.
 const LISTED_MAX: usize = 200;
 
 /// The page; browsers reload it while it is live.
@@ -17,6 +18,7 @@ pub fn page(cluster: &Cluster, is_live: bool) -> html::Page {
     if let Some(why) = &cluster.log_error {
         let _ = write!(out, "<p>The log in NATS is not shown: {}</p>", escape(why));
     }
+    owners(&cluster.owners, &mut out);
     collections(cluster, &mut out);
     servers(&cluster.servers, &mut out);
     readers(&cluster.readers, &mut out);
@@ -39,7 +41,10 @@ fn framed(body: &str) -> html::Page {
 
 fn tiles(cluster: &Cluster, out: &mut String) {
     out.push_str("<ul class=\"tiles\">");
-    owner(cluster.owner.as_ref(), out);
+    match cluster.owners.as_slice() {
+        [] => owner(cluster.owner.as_ref(), out),
+        groups => group_tile(groups, out),
+    }
     let partitions: u64 = cluster.collections.iter().filter_map(|one| one.partitions).sum();
     let wrong = cluster.collections.iter().filter(|one| one.error.is_some()).count() as u64;
     let note = if wrong == 0 { String::new() } else { format!(", {} with an error", grouped(wrong)) };
@@ -99,6 +104,44 @@ fn owner(owner: Option<&Owner>, out: &mut String) {
     let shown = if owner.state == Lease::Held { &*name } else { "none" };
     tile(out, "owner", shown, None, &note);
     tile(out, "epoch", &owner.epoch.to_string(), None, &format!("lease of {}", span(owner.lease_ms.cast_signed())));
+}
+
+/// How many groups of partitions have owners, of several.
+fn group_tile(groups: &[GroupOwner], out: &mut String) {
+    let held = groups.iter().filter_map(|group| group.owner.as_ref()).filter(|owner| owner.state == Lease::Held);
+    let nodes: BTreeSet<&str> = held.clone().map(|owner| owner.node.as_str()).collect();
+    let note = format!("of {} groups of partitions", grouped(held.count() as u64));
+    tile(out, "owners", &grouped(nodes.len() as u64), None, &note);
+    let free = groups.iter().filter(|group| group.owner.as_ref().is_none_or(|owner| owner.state != Lease::Held));
+    tile(out, "groups without an owner", &grouped(free.count() as u64), None, "writes to them wait");
+}
+
+/// Who owns each group of partitions, of several.
+fn owners(groups: &[GroupOwner], out: &mut String) {
+    if groups.is_empty() {
+        return;
+    }
+    out.push_str("<h2>Owners</h2>");
+    let shown = listed(out, groups, LISTED_MAX, "groups");
+    head(out, &["Group", "Owner", "Address", "State", "Epoch", "Renewed"]);
+    for one in shown {
+        out.push_str("<tr>");
+        cell(out, "Group", &one.group.to_string());
+        let text = |get: fn(&Owner) -> String| one.owner.as_ref().map(get).unwrap_or_default();
+        cell(out, "Owner", &text(|owner| format!("<b>{}</b>", escape(&owner.node))));
+        cell(out, "Address", &text(|owner| escape(&owner.address).into_owned()));
+        let state = one.owner.as_ref().map_or("never had one", |owner| match (owner.state, owner.reachable) {
+            (Lease::Held, Some(false)) => "does not answer this server",
+            (Lease::Held, _) => "held",
+            (Lease::Lapsed, _) => "not renewed",
+            (Lease::Resigned, _) => "given up",
+        });
+        cell(out, "State", state);
+        cell(out, "Epoch", &text(|owner| owner.epoch.to_string()));
+        cell(out, "Renewed", &text(|owner| owner.age_ms.map(|age| format!("{} ago", span(age))).unwrap_or_default()));
+        out.push_str("</tr>");
+    }
+    out.push_str(live::END);
 }
 
 fn collections(cluster: &Cluster, out: &mut String) {

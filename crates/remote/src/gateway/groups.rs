@@ -270,7 +270,8 @@ impl Backend for GroupsBackend {
     }
 
     fn damaged(&self, tenant: &str) -> Result<Vec<Damaged>, StoreError> {
-        let found = self.gather::<WireDamaged>(|| Do::Damaged { tenant: tenant.to_owned() }).map_err(Fault::into_store)?;
+        let found =
+            self.gather::<WireDamaged>(|| Do::Damaged { tenant: tenant.to_owned() }).map_err(Fault::into_store)?;
         // Of a collection that several owners cannot open, what one of them says.
         let by_name: BTreeMap<String, Damaged> =
             found.into_iter().map(Damaged::from).map(|damaged| (damaged.name.clone(), damaged)).collect();

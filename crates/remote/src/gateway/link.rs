@@ -433,7 +433,7 @@ fn is_unconnected(status: &Status) -> bool {
     false
 }
 
-fn one<T: DeserializeOwned>(bodies: &[Bytes]) -> Result<T, Fault> {
+pub(super) fn one<T: DeserializeOwned>(bodies: &[Bytes]) -> Result<T, Fault> {
     Reply::read(bodies.first().ok_or_else(|| Fault::internal("an act without an answer"))?)
 }
 

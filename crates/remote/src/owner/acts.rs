@@ -107,6 +107,10 @@ fn run(owner: &Owner, ask: Do, control: &Control) -> Vec<Bytes> {
             one(owner.collection(&place).and_then(|collection| Ok(collection.removed_by(&settings)?)))
         }
         Do::Room { place } => one(owner.collection(&place).and_then(|collection| Ok(collection.request_room()?))),
+        Do::CountBetween { place, after, upto } => {
+            let part = owner.part(&place, place.partition.unwrap_or(0));
+            one(part.and_then(|part| Ok(part.count_between(after, upto)?)))
+        }
         Do::Delete { place, ids } => one(owner.collection(&place).and_then(|collection| {
             let deleted = collection.delete(&ids)?;
             Ok(WireDeleted::from(deleted))

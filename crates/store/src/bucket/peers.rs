@@ -122,7 +122,10 @@ impl Peers {
     pub fn leave(&self) {
         let there = std::mem::take(&mut self.state.lock().there);
         // The newest first: it is the one that counts. A bucket that does not answer is waited for once.
-        let _ = there.into_iter().rev().try_for_each(|number| self.bucket.delete(&name_of(self.folder, &self.server, number)));
+        let _ = there
+            .into_iter()
+            .rev()
+            .try_for_each(|number| self.bucket.delete(&name_of(self.folder, &self.server, number)));
     }
 
     /// Reads what others say, and removes what those left that are gone.
@@ -165,7 +168,6 @@ impl Peers {
     fn path(&self, name: &str) -> PathBuf {
         Path::new(&self.bucket.place()).join(name)
     }
-
 }
 
 /// What a server said under a number.

@@ -241,9 +241,8 @@ impl Survey {
     /// [`StoreError::Io`] where the bucket does not answer. A damaged object says so in its [`ServerSaid::said`].
     pub fn servers(&self) -> Result<Vec<ServerSaid>, StoreError> {
         let read = |server: &str, number| peers::read(self.bucket.as_ref(), peers::FOLDER, server, number);
-        let parse = |name| peers::parse(peers::FOLDER, name);
         let name_of = |server: &str, number| peers::name_of(peers::FOLDER, server, number);
-        let found = self.newest_of_each(peers::FOLDER, parse, name_of, read)?;
+        let found = self.newest_of_each(peers::FOLDER, |name| peers::parse(peers::FOLDER, name), name_of, read)?;
         Ok(found.into_iter().map(|(server, written, said)| ServerSaid { server, written, said }).collect())
     }
 

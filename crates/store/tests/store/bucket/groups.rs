@@ -62,6 +62,27 @@ fn count(collection: &Collection) -> usize {
 }
 
 #[test]
+fn a_command_owns_all_groups_for_a_while() {
+    let bucket = bucket();
+    let former = owners(&bucket);
+    let numbers = || 0..u32::from(PARTITIONS);
+    numbers().for_each(|number| assert_eq!(write(&partition(&former, number), 1), Fate::Stored));
+    // Nothing is flushed: it reads the logs, and ends them for the former owners.
+    let all: Arc<dyn Bucket> = Arc::new(bucket.clone());
+    let visit = Store::open_groups(options(), seams(), all, SharedLog::Bucket, groups()).unwrap();
+    assert_eq!((visit.problems(), visit.partitions("t", "c").unwrap().len()), (vec![], usize::from(PARTITIONS)));
+    for number in numbers() {
+        let own = visit.partition("t", "c", number).unwrap();
+        assert_eq!(count(&own), 1, "partition {number}");
+        assert_eq!(write(&own, 2), Fate::Stored);
+        assert_ne!(write(&partition(&former, number), 3), Fate::Stored, "partition {number}");
+    }
+    visit.close().unwrap();
+    let next: Vec<Store> = groups().all().map(|group| open(&bucket, group)).collect();
+    numbers().for_each(|number| assert_eq!(count(&partition(&next, number)), 2, "partition {number}"));
+}
+
+#[test]
 fn each_owner_has_the_partitions_of_its_group() {
     let bucket = bucket();
     let stores = owners(&bucket);

@@ -122,7 +122,9 @@ async fn owned(owners: &mut [watch::Receiver<Option<OwnerAt>>], time: Duration) 
         }
     };
     tokio::time::timeout(time, all).await.map_err(|_| {
-        Failure::Refused("some partitions have an owner, and others have none: start an owner, or stop all of them".to_owned())
+        Failure::Refused(
+            "some partitions have an owner, and others have none: start an owner, or stop all of them".to_owned(),
+        )
     })
 }
 
