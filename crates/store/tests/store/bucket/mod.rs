@@ -5,6 +5,7 @@ mod check;
 mod equal;
 mod follow;
 mod freshness;
+mod golden;
 mod harm;
 mod pauses;
 mod records;
