@@ -66,6 +66,9 @@ pub struct ServeOptions {
     pub owns: Owns,
     /// The number of this process in the lease: calls for another one are refused. `None`: it is not checked.
     pub process: Option<u64>,
+    /// How long after a stop new calls are refused in words, before connections close. Where a connection closes under a call, its caller
+    /// cannot know whether it arrived.
+    pub linger: Duration,
 }
 
 impl ServeOptions {
@@ -80,6 +83,7 @@ impl ServeOptions {
             tracer: Tracer::default(),
             owns,
             process: None,
+            linger: Duration::ZERO,
         }
     }
 }
@@ -179,6 +183,7 @@ pub async fn serve(
     stop: impl Future<Output = ()> + Send,
 ) -> io::Result<()> {
     let (close, closing) = watch::channel(false);
+    let linger = options.linger;
     let positions = Arc::new(Positions::default());
     backend.subscribe(Arc::new(Noting(Arc::downgrade(&positions))));
     let owner = Arc::new(Owner {
@@ -205,6 +210,7 @@ pub async fn serve(
         .add_service(service)
         .serve_with_incoming_shutdown(TcpIncoming::from(listener).with_nodelay(Some(true)), async move {
             drop(ended.wait_for(|closing| *closing).await);
+            tokio::time::sleep(linger).await;
         });
     let mut server = std::pin::pin!(server);
     tokio::select! {
@@ -215,7 +221,7 @@ pub async fn serve(
         () = stop => drop(close.send(true)),
     }
     // Streams that never end by themselves see `closing`; what still runs after the grace is cut.
-    match tokio::time::timeout(GRACE, server).await {
+    match tokio::time::timeout(linger + GRACE, server).await {
         Ok(served) => served.map_err(io::Error::other),
         Err(_) => Ok(()),
     }
