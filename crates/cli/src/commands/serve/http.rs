@@ -16,7 +16,9 @@ use meridian_store::seams::Seams;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use tokio::net::{TcpListener, UnixListener};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 /// The command that makes the first token, but for where.
@@ -54,6 +56,12 @@ impl Doors {
         let address = listener.local_addr().map_err(|e| Failure::Refused(format!("no local address: {e}")))?;
         Ok(Doors { certificates, listener, flight, monitors, address })
     }
+
+    /// Where clients come in.
+    #[cfg(feature = "cluster")]
+    pub(super) fn address(&self) -> SocketAddr {
+        self.address
+    }
 }
 
 /// Binds the address of Arrow Flight, if there is one.
@@ -82,6 +90,8 @@ pub(super) struct Source {
     pub(super) bucket: Option<String>,
     /// The other servers of a cluster, with which the quotas of tenants are divided.
     pub(super) peers: Option<Arc<Peers>>,
+    /// Whether an operator has drained this server.
+    pub(super) drained: watch::Receiver<bool>,
 }
 
 /// Serves until `stop`. The caller closes the source.
@@ -93,7 +103,7 @@ pub(super) async fn serve(
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), Failure> {
     let Doors { certificates, listener, flight, monitors, address } = doors;
-    let Source { backend, place, folder, bucket, peers } = source;
+    let Source { backend, place, folder, bucket, peers, mut drained } = source;
     let hosts = Hosts::new(&config.server, address);
     let refused = |e: Fault| match e {
         // The error is in a file that the settings name.
@@ -182,6 +192,15 @@ pub(super) async fn serve(
     if let Some(peers) = peers.clone() {
         following.spawn(super::cluster::divide(peers, state.registry.clone()));
     }
+    let ready = state.clone();
+    following.spawn(async move {
+        loop {
+            ready.drained.store(*drained.borrow_and_update(), Ordering::Relaxed);
+            if drained.changed().await.is_err() {
+                return;
+            }
+        }
+    });
     let monitoring = monitors.map(|listener| tokio::spawn(meridian_api::serve_monitors(listener, state.clone())));
     let listeners = Listeners { http: listener, flight: flight.map(|(listener, _)| listener), control };
     let served = meridian_api::serve(listeners, tls, state, stop).await;

@@ -5,6 +5,7 @@
 use super::super::nodes::Kind;
 use crate::failure::Failure;
 use meridian_model::Positions;
+use meridian_store::bucket::Condition;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -25,7 +26,9 @@ pub(super) struct Document {
     pub(super) owner: Option<Owner>,
     pub(super) collections: Vec<Collection>,
     pub(super) readers: Vec<Reader>,
-    /// `None`: the bucket names no gateways and scan servers, and no folder was given that does.
+    /// What processes say of themselves.
+    pub(super) nodes: Vec<OnRoll>,
+    /// `None`: no folder of `meridian cluster up` was given.
     pub(super) processes: Option<Vec<Process>>,
 }
 
@@ -115,6 +118,22 @@ pub(super) struct Reader {
     pub(super) error: Option<String>,
 }
 
+/// A process, by what it says on the roll.
+#[derive(Debug, Serialize)]
+pub(super) struct OnRoll {
+    pub(super) node: String,
+    pub(super) role: String,
+    pub(super) address: String,
+    /// Version and level of its program.
+    pub(super) program: String,
+    pub(super) level: u32,
+    pub(super) condition: Condition,
+    /// Leases that it holds.
+    pub(super) leases: Vec<String>,
+    /// Since it said so.
+    pub(super) age_ms: Option<i64>,
+}
+
 /// A process of `meridian cluster up`.
 #[derive(Debug, Serialize)]
 pub(super) struct Process {
@@ -141,6 +160,7 @@ impl Document {
             owner: None,
             collections: Vec::new(),
             readers: Vec::new(),
+            nodes: Vec::new(),
             processes: None,
         }
     }

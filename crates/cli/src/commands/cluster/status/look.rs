@@ -2,15 +2,16 @@
 
 use super::super::nodes::{Kind, Node};
 use super::super::probe::{self, Readiness};
-use super::document::{Collection, Document, Lease, Owner, Pinned, Process, Reader, Tail};
+use super::document::{Collection, Document, Lease, OnRoll, Owner, Pinned, Process, Reader, Tail};
 use super::nodes_of;
 use crate::config::{Config, S3};
 use crate::failure::Failure;
 use jiff::Timestamp;
-use meridian_store::bucket::{Flushed, PIN_HELD, PinUse, ReaderPin, Survey, Surveyed};
+use meridian_store::bucket::{self, Flushed, PIN_HELD, PinUse, ReaderPin, Roll, Survey, Surveyed};
 use meridian_store::seams::Seams;
-use meridian_store::{SharedLog, StoreError, Term};
+use meridian_store::{Bucket, SharedLog, StoreError, Term};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Handle;
 
@@ -21,6 +22,7 @@ pub(super) struct Looker {
     folder: Option<PathBuf>,
     config: Option<Config>,
     seams: Seams,
+    opened: Arc<dyn Bucket>,
     survey: Survey,
     runtime: Handle,
     /// The log in NATS, once it is connected to.
@@ -43,7 +45,7 @@ impl Looker {
         })?;
         let survey = Survey::new(&opened, &seams);
         let bucket = bucket.to_owned();
-        Ok(Looker { bucket, folder, config, seams, survey, runtime: runtime.clone(), streams: None })
+        Ok(Looker { bucket, folder, config, seams, opened, survey, runtime: runtime.clone(), streams: None })
     }
 
     /// What there is now.
@@ -68,6 +70,7 @@ impl Looker {
         let term = term.as_ref().map(|(term, _)| term);
         found.collections = collections.into_iter().map(|one| collection(one, term, &counted, now)).collect();
         found.readers = pins.iter().map(|pin| reader(pin, now)).collect();
+        found.nodes = Roll::read(self.opened.as_ref(), None)?.into_iter().map(|one| on_roll(one, now)).collect();
         if let Some(folder) = &self.folder {
             let nodes = nodes_of(folder)?.nodes;
             found.processes = Some(nodes.iter().map(|node| process(node, found.owner.as_ref())).collect());
@@ -170,6 +173,11 @@ fn reader(pin: &ReaderPin, now: i64) -> Reader {
     }
 }
 
+fn on_roll(found: bucket::OnRoll, now: i64) -> OnRoll {
+    let bucket::Node { node, role, program, level, address, condition, leases, .. } = found.node;
+    OnRoll { node, role, address, program, level, condition, leases, age_ms: age(now, found.written) }
+}
+
 fn process(node: &Node, owner: Option<&Owner>) -> Process {
     let holds = owner.filter(|owner| owner.address == node.address).and_then(|owner| owner.reachable);
     let (answers, ready, reason) = match (node.pid, node.role, holds) {
@@ -228,6 +236,8 @@ mod tests {
             ttl_ms: 3_000,
             counter: 7,
             resigned,
+            heir: None,
+            level: 1,
             complete: None,
         }
     }

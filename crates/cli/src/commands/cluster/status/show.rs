@@ -3,6 +3,7 @@
 use super::document::{Document, Lease, Owner};
 use crate::table::Table;
 use crate::units;
+use meridian_store::bucket::Condition;
 use std::io::{self, Write};
 
 /// Prints everything.
@@ -15,6 +16,7 @@ pub(super) fn print(found: &Document, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{}", found.owner.as_ref().map_or("no owner: nobody has had the lease yet".to_owned(), owner))?;
     collections(found, &mut *out)?;
     readers(found, &mut *out)?;
+    nodes(found, &mut *out)?;
     processes(found, &mut *out)
 }
 
@@ -86,13 +88,35 @@ fn readers(found: &Document, out: &mut dyn Write) -> io::Result<()> {
     table.print(&mut { out })
 }
 
+fn nodes(found: &Document, out: &mut dyn Write) -> io::Result<()> {
+    if found.nodes.is_empty() {
+        return writeln!(out, "\nno processes: none says that it runs");
+    }
+    let mut table = Table::new(["node", "role", "address", "version", "level", "state", "said"]).whole_unless_shown();
+    for one in &found.nodes {
+        let state = match one.condition {
+            Condition::Serves if one.leases.is_empty() => "serves".to_owned(),
+            Condition::Serves => "owns".to_owned(),
+            Condition::StandsBy => "stands by".to_owned(),
+            Condition::Drained => "drained".to_owned(),
+            Condition::Other => "unknown".to_owned(),
+        };
+        table.push(vec![
+            one.node.clone(),
+            one.role.clone(),
+            one.address.clone(),
+            one.program.clone(),
+            one.level.to_string(),
+            state,
+            one.age_ms.map_or("some time ago".to_owned(), |age| format!("{} ago", span(age))),
+        ]);
+    }
+    writeln!(out)?;
+    table.print(&mut { out })
+}
+
 fn processes(found: &Document, out: &mut dyn Write) -> io::Result<()> {
-    let Some(processes) = &found.processes else {
-        return writeln!(
-            out,
-            "\ngateways and scan servers: the bucket does not name them; a scan server shows as a reader"
-        );
-    };
+    let Some(processes) = &found.processes else { return Ok(()) };
     let mut table = Table::new(["process", "role", "address", "pid", "state"]).whole_unless_shown();
     for one in processes {
         let state = match (one.answers, one.pid, &one.reason) {
@@ -131,7 +155,7 @@ mod tests {
         let mut out = Vec::new();
         print(&found, &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
-        for words in ["log in the bucket", "no owner", "no collections", "no readers", "does not name them"] {
+        for words in ["log in the bucket", "no owner", "no collections", "no readers", "no processes"] {
             assert!(text.contains(words), "{words:?} in:\n{text}");
         }
     }

@@ -2,12 +2,12 @@
 
 use super::super::http::{self, Source};
 use super::{OWNER, Opened, blocking};
-use crate::config::Config;
+use crate::config::{Config, Role};
 use crate::failure::Failure;
 use crate::output::say;
 use meridian_remote::{OwnerAt, RemoteBackend, RemoteOptions};
 use meridian_store::bucket::Peers;
-use meridian_store::{Bucket, ControlPlane, Terms};
+use meridian_store::{Bucket, ControlPlane, Term, Terms};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -28,7 +28,8 @@ pub(in super::super) async fn gateway(
     mut config: Config,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), Failure> {
-    let Opened { doors, seams, bucket } = Opened::open(&mut config).await?;
+    let Opened { doors, seams, bucket, member, drained, obeying } = Opened::open(&mut config, Role::Gateway).await?;
+    let stop = member.until(stop);
     let records = ControlPlane::new(bucket.clone(), &seams, config.store.audit_bytes);
     let peers = Some(Arc::new(Peers::new(bucket.clone(), &seams)));
     let (told, owner) = watch::channel(None);
@@ -41,14 +42,18 @@ pub(in super::super) async fn gateway(
     tokio::select! {
         reached = reach(&backend) => reached?,
         () = &mut stop => {
+            member.leave().await?;
             say("stopped before there was an owner");
             return Ok(());
         }
     }
     let at = owner.borrow().as_ref().map(|owner| owner.address.clone()).unwrap_or_default();
     let place = format!("collections of the owner at {at}, bucket {}", config.cluster.bucket);
-    let source = Source { backend, place, folder: None, bucket: Some(config.cluster.bucket.clone()), peers };
-    http::serve(doors, config, source, &seams, stop).await?;
+    let source = Source { backend, place, folder: None, bucket: Some(config.cluster.bucket.clone()), peers, drained };
+    let served = http::serve(doors, config, source, &seams, stop).await;
+    drop(obeying);
+    member.leave().await?;
+    served?;
     say("stopped");
     Ok(())
 }
@@ -83,8 +88,13 @@ async fn follow(bucket: Arc<dyn Bucket>, told: watch::Sender<Option<OwnerAt>>) {
                 }
                 is_first = false;
                 let lives = |ttl: Duration| renewed.is_some_and(|at| at.elapsed() < ttl * LAPSES);
-                let owner = newest.map(|(_, term)| term).filter(|term| !term.resigned && lives(term.ttl()));
-                let owner = owner.map(|term| OwnerAt { address: term.address, process: Some(term.process) });
+                // One that was given up for another process is that one's at any moment.
+                let counts = |term: &Term| (!term.resigned || term.heir.is_some()) && lives(term.ttl());
+                let owner = newest.map(|(_, term)| term).filter(counts).map(|term| OwnerAt {
+                    address: term.address,
+                    process: Some(term.process),
+                    leaves: term.heir.is_some(),
+                });
                 told.send_if_modified(|known| {
                     let changed = *known != owner;
                     *known = owner;

@@ -1,20 +1,23 @@
 //! `--role owner`: one process at a time has the collections of a bucket, and answers gateways.
 //!
 //! States: waiting, while another process holds the lease; owning, once this one holds it and has opened the collections;
-//! waiting again, when the lease or a collection was lost. What a former owner holds in memory is dropped, not flushed: the next
-//! owner has read everything that was acknowledged.
+//! waiting again, when the lease or a collection was lost, or the lease was passed on (`handover.rs`). What a former owner holds in memory is
+//! dropped, not flushed: the next owner has read everything that was acknowledged.
 
+use super::handover::{Holder, obey_standing_by};
 use super::keeper::Keeper;
 use super::log::open_log;
+use super::member::Member;
 use super::memory::Pool;
-use super::{blocking, open_bucket, records};
-use crate::config::{Cluster, Config};
+use super::{OWNER, blocking, open_bucket, records};
+use crate::config::{Cluster, Config, Role};
 use crate::failure::Failure;
 use crate::output::say;
 use crate::units;
 use meridian_backend::Embedded;
 use meridian_query::{CancelFlag, Control};
 use meridian_remote::ServeOptions;
+use meridian_store::bucket::Condition;
 use meridian_store::seams::Seams;
 use meridian_store::{Bucket, Candidate, SharedLog, Store, StoreError, bucket};
 use std::convert::Infallible;
@@ -28,11 +31,16 @@ use tokio::sync::watch;
 const LOOK: Duration = Duration::from_millis(100);
 /// How long after a failure to open the collections the next try comes, while the lease holds.
 pub(super) const RETRY: Duration = Duration::from_secs(1);
+/// How long calls are refused in words after the lease was passed on: until gateways have seen the next owner's.
+const LINGER: Duration = Duration::from_millis(500);
 
 /// Why owning ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ended {
     Stopped,
     Lost,
+    /// The lease is another process's, by the will of this one.
+    Passed,
 }
 
 /// Runs an owner until `stop`.
@@ -55,12 +63,16 @@ pub(in super::super) async fn owner(
     let mut log = open_log(&config.cluster).await?;
     // Until the end of this process.
     let _candidate = stand_by(&config, &bucket, &log, &seams).await?;
+    let mut keeper = Keeper::new(&config.cluster, &bucket, &announced, &seams);
+    let condition = (Role::Owner, Condition::StandsBy);
+    let member = Member::join(&config.cluster, condition, announced.clone(), keeper.process(), &bucket, &seams).await?;
+    let stop = member.until(stop);
     let (told, mut stopping) = watch::channel(false);
     tokio::spawn(async move {
         stop.await;
         told.send_replace(true);
     });
-    let mut keeper = Keeper::start(&config.cluster, &bucket, &announced, &seams);
+    keeper.start();
     let reached = if announced == address.to_string() { String::new() } else { format!(", reached by {announced}") };
     say(&format!(
         "Meridian {} is a candidate for the collections in {} (answers gateways on {address}{reached})",
@@ -72,12 +84,15 @@ pub(in super::super) async fn owner(
             // Where it is not to be had now, it is tried again at the takeover.
             listener = listen(address.to_string()).await.ok();
         }
-        let waited = tokio::select! {
-            epoch = keeper.wait(|other| say(&format!("waiting: the owner is {other}"))) => Some(epoch),
+        let epoch = tokio::select! {
+            epoch = keeper.wait(|other| say(&format!("waiting: the owner is {other}"))) => epoch,
             never = turn_away(listener.as_ref()) => match never {},
-            _ = stopping.wait_for(|stop| *stop) => None,
+            _ = stopping.wait_for(|stop| *stop) => break,
+            (order, what) = member.ordered() => {
+                obey_standing_by(&keeper, &member, order, what);
+                continue;
+            }
         };
-        let Some(epoch) = waited else { break };
         let taken = match listener.take() {
             Some(listener) => listener,
             None => match listen(address.to_string()).await {
@@ -88,12 +103,16 @@ pub(in super::super) async fn owner(
                 }
             },
         };
-        let owned = own(&config, &keeper, (&bucket, &mut log), epoch, taken, &seams, stopping.clone()).await;
+        let owned = own(&config, (&keeper, &member), (&bucket, &mut log), epoch, taken, &seams, stopping.clone()).await;
         if !matches!(owned, Ok(Ended::Stopped)) {
             keeper.say(epoch, None);
         }
+        let condition = if keeper.has_withdrawn() { Condition::Drained } else { Condition::StandsBy };
+        member.is(condition, &[]);
         match owned {
             Ok(Ended::Stopped) => break,
+            Ok(Ended::Passed) if *stopping.borrow() => break,
+            Ok(Ended::Passed) => {}
             Ok(Ended::Lost) => say("lost: another process may have taken over; what was acknowledged is in the bucket"),
             // The lease goes back at once: another process may be able to open them.
             Err(failure) => {
@@ -103,6 +122,7 @@ pub(in super::super) async fn owner(
         }
     }
     keeper.resign().await?;
+    member.leave().await?;
     say("stopped; everything is in the bucket");
     Ok(())
 }
@@ -184,7 +204,7 @@ fn is_host_and_port(address: &str) -> bool {
 /// Has the collections until `stopping`, or until they are lost.
 async fn own(
     config: &Config,
-    keeper: &Keeper,
+    (keeper, member): (&Keeper, &Member),
     (bucket, log): (&Arc<dyn Bucket>, &mut SharedLog),
     epoch: u64,
     listener: TcpListener,
@@ -214,7 +234,8 @@ async fn own(
     });
     let options = ServeOptions {
         owns: keeper.holding(epoch),
-        process: keeper.process(),
+        process: Some(keeper.process()),
+        linger: LINGER,
         ..ServeOptions::new(epoch, control, seams.random.clone())
     };
     let collections = store.collections();
@@ -222,18 +243,35 @@ async fn own(
     let count = collections.iter().filter(|collection| collection.partition() == 0).count();
     say(&format!("owns {count} collections, {} events; epoch {epoch}", units::count_text(events)));
     drop(collections);
+    member.is(Condition::Serves, &[OWNER]);
+    let (holder, mut passed) = (Holder { keeper, member, store: &store, epoch }, false);
     let until = async {
         let lost = async {
             while keeper.holds(epoch) && !store.is_outdated() {
                 tokio::time::sleep(LOOK).await;
             }
         };
-        tokio::select! {
-            _ = stopping.wait_for(|stop| *stop) => {}
-            () = lost => {}
+        let mut lost = std::pin::pin!(lost);
+        while !passed {
+            let order = tokio::select! {
+                () = async { drop(stopping.wait_for(|stop| *stop).await) } => None,
+                order = member.ordered() => Some(order),
+                () = &mut lost => return,
+            };
+            let Some((order, what)) = order else {
+                passed = holder.leave().await;
+                return;
+            };
+            passed = holder.obey(order, what).await;
         }
     };
     let served = meridian_remote::serve(Embedded::new(store.clone()), listener, options, until).await;
+    if passed {
+        // Not flushed once more: the next owner has replayed what came since, and its log is fenced against this one.
+        blocking("closing the collections", move || drop(store)).await?;
+        served.map_err(|e| Failure::Refused(format!("answering gateways failed: {e}")))?;
+        return Ok(Ended::Passed);
+    }
     let stopped = *stopping.borrow() && keeper.holds(epoch) && !store.is_outdated();
     if stopped {
         // Flushed while the lease still holds, so that the next owner replays no log.

@@ -2,7 +2,7 @@
 
 use super::super::http::{self, Source};
 use super::{Opened, blocking, records};
-use crate::config::Config;
+use crate::config::{Config, Role};
 use crate::failure::Failure;
 use crate::output::say;
 use meridian_backend::Embedded;
@@ -20,7 +20,8 @@ pub(in super::super) async fn scan(
     mut config: Config,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), Failure> {
-    let Opened { doors, seams, bucket } = Opened::open(&mut config).await?;
+    let Opened { doors, seams, bucket, member, drained, obeying } = Opened::open(&mut config, Role::Scan).await?;
+    let stop = member.until(stop);
     let control = ControlPlane::new(bucket.clone(), &seams, config.store.audit_bytes);
     let peers = Some(Arc::new(Peers::new(bucket.clone(), &seams)));
     // Gateways match, poll and send them. Here each event would be matched once more, and late.
@@ -39,10 +40,12 @@ pub(in super::super) async fn scan(
     let place = format!("read only, as flushed to {}", config.cluster.bucket);
     let folder = Some(config.store.data.clone());
     let backend = Embedded::with_records(store.clone(), control);
-    let source = Source { backend, place, folder, bucket: Some(config.cluster.bucket.clone()), peers };
+    let source = Source { backend, place, folder, bucket: Some(config.cluster.bucket.clone()), peers, drained };
     let served = http::serve(doors, config, source, &seams, stop).await;
     following.shutdown().await;
+    drop(obeying);
     let closed = blocking("closing", move || store.close()).await;
+    member.leave().await?;
     served?;
     closed??;
     say("stopped");
