@@ -216,7 +216,11 @@ pub(super) const SETTINGS: &[Setting] = &[
         "File of authorities in PEM that this gateway trusts for other gateways, beside those of the system.",
         cluster.advertise_ca
     ),
-    plain!("cluster.node", "Name of this process among the owners; empty: made from its process id.", cluster.node),
+    plain!(
+        "cluster.node",
+        "Name of this process in its cluster; empty: made from its role and process id.",
+        cluster.node
+    ),
     duration!(
         "cluster.lease",
         "How long an owner's lease holds without being renewed; another takes over after that and an eighth more.",

@@ -76,6 +76,9 @@ pub struct ServeOptions {
     pub tls: Option<RoleTls>,
     /// The turns of questions, of a scan server. `None`: this process owns the data, and starts whatever it is asked.
     pub scans: Option<Arc<ScanTurns>>,
+    /// How long after a stop new calls are refused in words, before connections close. Where a connection closes under a call, its caller
+    /// cannot know whether it arrived.
+    pub linger: Duration,
 }
 
 impl ServeOptions {
@@ -92,6 +95,7 @@ impl ServeOptions {
             process: None,
             tls: None,
             scans: None,
+            linger: Duration::ZERO,
         }
     }
 
@@ -211,6 +215,7 @@ pub async fn serve(
     let (close, closing) = watch::channel(false);
     let tls = options.tls.clone();
     let scans = options.scans.clone();
+    let linger = options.linger;
     let positions = Arc::new(Positions::default());
     backend.subscribe(Arc::new(Noting(Arc::downgrade(&positions))));
     let owner = Arc::new(Owner {
@@ -228,7 +233,10 @@ pub async fn serve(
         .max_decoding_message_size(MESSAGE_BYTES_MAX)
         .max_encoding_message_size(MESSAGE_BYTES_MAX);
     let mut ended = closing.clone();
-    let ended = async move { drop(ended.wait_for(|closing| *closing).await) };
+    let ended = async move {
+        drop(ended.wait_for(|closing| *closing).await);
+        tokio::time::sleep(linger).await;
+    };
     let router = Server::builder()
         .initial_stream_window_size(WINDOW_BYTES)
         .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
@@ -253,7 +261,7 @@ pub async fn serve(
         () = drained(scans, stop) => drop(close.send(true)),
     }
     // Streams that never end by themselves see `closing`; what still runs after the grace is cut.
-    match tokio::time::timeout(GRACE, server).await {
+    match tokio::time::timeout(linger + GRACE, server).await {
         Ok(served) => served.map_err(io::Error::other),
         Err(_) => Ok(()),
     }

@@ -3,7 +3,7 @@
 use super::{Owner, acts, answers, appends};
 use crate::wire::answer::{Meta, Reply};
 use crate::wire::call::{Call, Do, Get};
-use crate::wire::{OWNER_HEADER, SCAN_SERVER, fault::Fault};
+use crate::wire::{OWNER_HEADER, REFUSED_HEADER, SCAN_SERVER, fault::Fault};
 use arrow_flight::flight_service_server::FlightService;
 use arrow_flight::{
     Action, ActionType, Criteria, Empty, FlightData, FlightDescriptor, FlightInfo, HandshakeRequest, HandshakeResponse,
@@ -48,10 +48,10 @@ impl Service {
         if let (Some(asked), Some(own)) = (asked, self.0.options.process)
             && asked != own
         {
-            return Err(Status::unavailable("another process was asked: the one here owns other data"));
+            return Err(refused("another process was asked: the one here owns other data"));
         }
         match *self.0.closing.borrow() {
-            true => Err(Status::unavailable("the owner of the data is stopping")),
+            true => Err(refused("the owner of the data is stopping")),
             false => Ok(()),
         }
     }
@@ -63,9 +63,16 @@ impl Service {
         self.open(request)?;
         match (self.0.options.owns)() {
             true => Ok(()),
-            false => Err(Status::unavailable("the lease on the data has ended here")),
+            false => Err(refused("the lease on the data has ended here")),
         }
     }
+}
+
+/// A call that was refused before anything of it was looked at: it can be made elsewhere.
+fn refused(why: &'static str) -> Status {
+    let mut status = Status::unavailable(why);
+    status.metadata_mut().insert(REFUSED_HEADER, MetadataValue::from_static("1"));
+    status
 }
 
 /// All of an answer that is known already.

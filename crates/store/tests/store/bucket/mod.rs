@@ -6,6 +6,7 @@ mod equal;
 mod extents;
 mod follow;
 mod freshness;
+mod golden;
 mod harm;
 mod pauses;
 mod records;

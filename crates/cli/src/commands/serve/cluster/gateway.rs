@@ -2,16 +2,16 @@
 
 use super::super::http::{self, Doors, Source};
 use super::assignment::own_url;
-use super::{Joins, OWNER, Opened, blocking, membership, servers};
+use super::{Joins, OWNER, Opened, among, blocking, servers};
 use crate::certificates::Certificates;
-use crate::config::Config;
+use crate::config::{Config, Role};
 use crate::failure::Failure;
 use crate::output::say;
 use crate::roles;
 use meridian_api::{Gateways, advertised};
 use meridian_remote::{OwnerAt, RemoteBackend, RemoteOptions};
 use meridian_store::seams::Seams;
-use meridian_store::{Bucket, ControlPlane, Terms};
+use meridian_store::{Bucket, ControlPlane, Term, Terms};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -33,11 +33,12 @@ pub(in super::super) async fn gateway(
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), Failure> {
     let certificates = roles::open(&config.cluster.tls, None)?;
-    let Opened { doors, seams, bucket } = Opened::open(&mut config).await?;
+    let Opened { doors, seams, bucket, member, drained, obeying } = Opened::open(&mut config, Role::Gateway).await?;
+    let stop = member.until(stop);
     let records = ControlPlane::new(bucket.clone(), &seams, config.store.audit_bytes);
     let tls = certificates.as_ref().map(Certificates::tls);
-    let mut member = membership("gateway", &config.cluster, &bucket, (&seams, tls)).await?;
-    member.joins = Some(join(&mut config, &doors, &bucket, &seams)?);
+    let mut among = among("gateway", &config.cluster, &bucket, (&seams, tls)).await?;
+    among.joins = Some(join(&mut config, &doors, &bucket, &seams)?);
     let (told, owner) = watch::channel(None);
     let (scans_told, scans) = servers::options(&config.cluster.scan).await?;
     // Its tasks end with this function.
@@ -53,15 +54,19 @@ pub(in super::super) async fn gateway(
     tokio::select! {
         reached = reach(&backend) => reached?,
         () = &mut stop => {
+            member.leave().await?;
             say("stopped before there was an owner");
             return Ok(());
         }
     }
     let at = owner.borrow().as_ref().map(|owner| owner.address.clone()).unwrap_or_default();
     let place = format!("collections of the owner at {at}, bucket {}", config.cluster.bucket);
-    let source =
-        Source { backend, place, folder: None, bucket: Some(config.cluster.bucket.clone()), member: Some(member) };
-    http::serve(doors, config, source, &seams, stop).await?;
+    let (bucket, among) = (Some(config.cluster.bucket.clone()), Some(among));
+    let source = Source { backend, place, folder: None, bucket, among, drained };
+    let served = http::serve(doors, config, source, &seams, stop).await;
+    drop(obeying);
+    member.leave().await?;
+    served?;
     say("stopped");
     Ok(())
 }
@@ -121,8 +126,13 @@ pub(super) async fn follow(bucket: Arc<dyn Bucket>, told: watch::Sender<Option<O
                 }
                 is_first = false;
                 let lives = |ttl: Duration| renewed.is_some_and(|at| at.elapsed() < ttl * LAPSES);
-                let owner = newest.map(|(_, term)| term).filter(|term| !term.resigned && lives(term.ttl()));
-                let owner = owner.map(|term| OwnerAt { address: term.address, process: Some(term.process) });
+                // One that was given up for another process is that one's at any moment.
+                let counts = |term: &Term| (!term.resigned || term.heir.is_some()) && lives(term.ttl());
+                let owner = newest.map(|(_, term)| term).filter(counts).map(|term| OwnerAt {
+                    address: term.address,
+                    process: Some(term.process),
+                    leaves: term.heir.is_some(),
+                });
                 told.send_if_modified(|known| {
                     let changed = *known != owner;
                     *known = owner;

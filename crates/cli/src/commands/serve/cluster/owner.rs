@@ -1,16 +1,18 @@
 //! `--role owner`: one process at a time has the collections of a bucket, and answers gateways.
 //!
 //! States: waiting, while another process holds the lease; owning, once this one holds it and has opened the collections;
-//! waiting again, when the lease or a collection was lost. What a former owner holds in memory is dropped, not flushed: the next
-//! owner has read everything that was acknowledged.
+//! waiting again, when the lease or a collection was lost, or the lease was passed on (`handover.rs`). What a former owner holds in memory is
+//! dropped, not flushed: the next owner has read everything that was acknowledged.
 
 use super::super::seams::seams;
+use super::handover::{Holder, obey_standing_by};
 use super::keeper::Keeper;
 use super::log::open_log;
+use super::member::Member;
 use super::memory::Pool;
-use super::{OWNER, blocking, open_bucket, records};
+use super::{OWNER, blocking, name_of, open_bucket, records};
 use crate::certificates::Certificates;
-use crate::config::{Cluster, Config};
+use crate::config::{Cluster, Config, Role};
 use crate::failure::Failure;
 use crate::output::say;
 use crate::roles;
@@ -18,6 +20,7 @@ use crate::units;
 use meridian_backend::Embedded;
 use meridian_query::{CancelFlag, Control};
 use meridian_remote::{RoleTls, ServeOptions};
+use meridian_store::bucket::Condition;
 use meridian_store::seams::Seams;
 use meridian_store::{Bucket, Candidate, SharedLog, Store, StoreError, bucket};
 use std::convert::Infallible;
@@ -32,11 +35,16 @@ use tokio::task::JoinSet;
 const LOOK: Duration = Duration::from_millis(100);
 /// How long after a failure to open the collections the next try comes, while the lease holds.
 pub(super) const RETRY: Duration = Duration::from_secs(1);
+/// How long calls are refused in words after the lease was passed on: until gateways have seen the next owner's.
+const LINGER: Duration = Duration::from_millis(500);
 
 /// Why owning ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ended {
     Stopped,
     Lost,
+    /// The lease is another process's, by the will of this one.
+    Passed,
 }
 
 /// Runs an owner until `stop`.
@@ -66,16 +74,17 @@ pub(in super::super) async fn owner(
     let mut log = open_log(&config.cluster).await?;
     // Until the end of this process.
     let _candidate = stand_by(&config, &bucket, &log, &seams).await?;
+    let node = name_of(&config.cluster, "owner");
+    let mut keeper = Keeper::new(OWNER, node, config.cluster.lease, &bucket, &announced, &seams);
+    let condition = (Role::Owner, Condition::StandsBy);
+    let member = Member::join(&config.cluster, condition, announced.clone(), keeper.process(), &bucket, &seams).await?;
+    let stop = member.until(stop);
     let (told, mut stopping) = watch::channel(false);
     tokio::spawn(async move {
         stop.await;
         told.send_replace(true);
     });
-    let node = match config.cluster.node.as_str() {
-        "" => format!("owner-{}", std::process::id()),
-        name => name.to_owned(),
-    };
-    let mut keeper = Keeper::start(OWNER, node, config.cluster.lease, &bucket, &announced, &seams);
+    keeper.start();
     let reached = if announced == address.to_string() { String::new() } else { format!(", reached by {announced}") };
     let over = if tls.is_some() { " over TLS" } else { "" };
     say(&format!(
@@ -88,12 +97,15 @@ pub(in super::super) async fn owner(
             // Where it is not to be had now, it is tried again at the takeover.
             listener = listen(address.to_string()).await.ok();
         }
-        let waited = tokio::select! {
-            epoch = keeper.wait(|other| say(&format!("waiting: the owner is {other}"))) => Some(epoch),
+        let epoch = tokio::select! {
+            epoch = keeper.wait(|other| say(&format!("waiting: the owner is {other}"))) => epoch,
             never = turn_away(listener.as_ref()) => match never {},
-            _ = stopping.wait_for(|stop| *stop) => None,
+            _ = stopping.wait_for(|stop| *stop) => break,
+            (order, what) = member.ordered() => {
+                obey_standing_by(&keeper, &member, order, what);
+                continue;
+            }
         };
-        let Some(epoch) = waited else { break };
         let taken = match listener.take() {
             Some(listener) => listener,
             None => match listen(address.to_string()).await {
@@ -104,13 +116,17 @@ pub(in super::super) async fn owner(
                 }
             },
         };
-        let owned =
-            own(&config, &keeper, (&bucket, &mut log), epoch, (taken, tls.clone()), &seams, stopping.clone()).await;
+        let (processes, data, door) = ((&keeper, &member), (&bucket, &mut log), (taken, tls.clone()));
+        let owned = own(&config, processes, data, epoch, door, &seams, stopping.clone()).await;
         if !matches!(owned, Ok(Ended::Stopped)) {
             keeper.say(epoch, None);
         }
+        let condition = if keeper.has_withdrawn() { Condition::Drained } else { Condition::StandsBy };
+        member.is(condition, &[]);
         match owned {
             Ok(Ended::Stopped) => break,
+            Ok(Ended::Passed) if *stopping.borrow() => break,
+            Ok(Ended::Passed) => {}
             Ok(Ended::Lost) => say("lost: another process may have taken over; what was acknowledged is in the bucket"),
             // The lease goes back at once: another process may be able to open them.
             Err(failure) => {
@@ -120,6 +136,7 @@ pub(in super::super) async fn owner(
         }
     }
     keeper.resign().await?;
+    member.leave().await?;
     say("stopped; everything is in the bucket");
     Ok(())
 }
@@ -209,7 +226,7 @@ fn is_host_and_port(address: &str) -> bool {
 /// Has the collections until `stopping`, or until they are lost.
 async fn own(
     config: &Config,
-    keeper: &Keeper,
+    (keeper, member): (&Keeper, &Member),
     (bucket, log): (&Arc<dyn Bucket>, &mut SharedLog),
     epoch: u64,
     (listener, tls): (TcpListener, Option<RoleTls>),
@@ -239,8 +256,9 @@ async fn own(
     });
     let options = ServeOptions {
         owns: keeper.holding(epoch),
-        process: keeper.process(),
+        process: Some(keeper.process()),
         tls,
+        linger: LINGER,
         ..ServeOptions::new(epoch, control, seams.random.clone())
     };
     let collections = store.collections();
@@ -248,18 +266,35 @@ async fn own(
     let count = collections.iter().filter(|collection| collection.partition() == 0).count();
     say(&format!("owns {count} collections, {} events; epoch {epoch}", units::count_text(events)));
     drop(collections);
+    member.is(Condition::Serves, &[OWNER]);
+    let (holder, mut passed) = (Holder { keeper, member, store: &store, epoch }, false);
     let until = async {
         let lost = async {
             while keeper.holds(epoch) && !store.is_outdated() {
                 tokio::time::sleep(LOOK).await;
             }
         };
-        tokio::select! {
-            _ = stopping.wait_for(|stop| *stop) => {}
-            () = lost => {}
+        let mut lost = std::pin::pin!(lost);
+        while !passed {
+            let order = tokio::select! {
+                () = async { drop(stopping.wait_for(|stop| *stop).await) } => None,
+                order = member.ordered() => Some(order),
+                () = &mut lost => return,
+            };
+            let Some((order, what)) = order else {
+                passed = holder.leave().await;
+                return;
+            };
+            passed = holder.obey(order, what).await;
         }
     };
     let served = meridian_remote::serve(Embedded::new(store.clone()), listener, options, until).await;
+    if passed {
+        // Not flushed once more: the next owner has replayed what came since, and its log is fenced against this one.
+        blocking("closing the collections", move || drop(store)).await?;
+        served.map_err(|e| Failure::Refused(format!("answering gateways failed: {e}")))?;
+        return Ok(Ended::Passed);
+    }
     let stopped = *stopping.borrow() && keeper.holds(epoch) && !store.is_outdated();
     if stopped {
         // Flushed while the lease still holds, so that the next owner replays no log.

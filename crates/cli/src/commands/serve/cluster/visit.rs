@@ -3,7 +3,7 @@
 use super::gateway::follow;
 use super::keeper::Keeper;
 use super::log::open_log;
-use super::{OWNER, blocking, open_bucket};
+use super::{OWNER, blocking, name_of, open_bucket};
 use crate::config::Config;
 use crate::failure::Failure;
 use meridian_backend::{Backend, Embedded};
@@ -38,7 +38,9 @@ impl Visit {
         let (told, mut owner) = watch::channel(None);
         let mut following = JoinSet::new();
         following.spawn(follow(bucket.clone(), told));
-        let mut keeper = Keeper::start(&config.cluster, &bucket, NOWHERE, &seams);
+        let node = name_of(&config.cluster, "owner");
+        let mut keeper = Keeper::new(OWNER, node, config.cluster.lease, &bucket, NOWHERE, &seams);
+        keeper.start();
         // An owner renews its lease before this process could take it.
         let there = tokio::select! {
             epoch = keeper.wait(|_| ()) => Err(epoch),
