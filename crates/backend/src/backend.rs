@@ -5,7 +5,6 @@ use crate::collection::Collection;
 use crate::records::{BackupOf, Records};
 use meridian_model::{Background, Schema, Subscriber};
 use meridian_store::{Backup, Damaged, ExtentStats, Flusher, Settings, StoreError, TreeStats};
-use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::io::Write;
 use std::path::{Path, PathBuf};

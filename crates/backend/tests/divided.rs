@@ -111,7 +111,7 @@ impl Place {
     /// The number of each event by its id, in the view of the mode and in the history.
     fn content(&self) -> [BTreeMap<String, i64>; 2] {
         [false, true].map(|history| {
-            let at = At { seq: None, history };
+            let at = At { seq: None, history, eventual: None };
             let rows = self.collection.items(at, &Items::all(&self.collection.schema()), &control()).unwrap();
             let mut found = BTreeMap::new();
             for hits in rows {
@@ -170,7 +170,8 @@ fn perform(place: &Place, acts: &[Act], first: i64) {
         match act {
             Act::Write(from, count) => {
                 let given = place.collection.schema().id == IdRole::Given;
-                let from = if given { *from } else { std::mem::replace(&mut next, next + count) };
+                let from = if given { *from } else { next };
+                next += if given { 0 } else { *count };
                 let batch = events(&*place.collection, from..from + count);
                 place.collection.write(Write::new(batch).replacing()).unwrap();
             }

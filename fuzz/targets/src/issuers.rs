@@ -34,7 +34,7 @@ fn registry(keys: KeySource) -> Registry {
         ],
         sign_in: None,
     };
-    Registry::open(Arc::new(Kept(Vec::new()))).unwrap().trusting(Issuers::new(vec![issuer]))
+    Registry::open_trusting(Arc::new(Kept(Vec::new())), Issuers::new(vec![issuer])).unwrap()
 }
 
 /// A token with this head and these claims, and the signature of the issuer by HS256.

@@ -13,7 +13,6 @@ use collection::Local;
 use commit::CommitExecutor;
 use meridian_model::{Background, Invalid, Positions, Schema, Subscriber};
 use meridian_store::{Backup, Damaged, ExtentStats, Flusher, Partitions, Settings, Store, StoreError, TreeStats};
-use std::collections::BTreeMap;
 use std::fmt;
 use std::io::Write;
 use std::path::{Path, PathBuf};

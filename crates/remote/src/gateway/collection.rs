@@ -13,8 +13,8 @@ use crate::wire::fault::Fault;
 use crate::wire::rows::Events;
 use meridian_backend::measured::counted;
 use meridian_backend::{
-    Append, At, Changes, Collection, CollectionStats, DeleteFault, Deleted, Files, Head, Near, Part, PartialDelete,
-    PriorEvents, Random, Read, RowSink, Rows, Settings, StoreError, Write, WriteError, Written,
+    Append, At, Changes, Collection, CollectionStats, DeleteFault, Deleted, Files, Head, Imported, Near, Part,
+    PartialDelete, PriorEvents, Random, Read, RowSink, Rows, Settings, StoreError, Write, WriteError, Written,
 };
 use meridian_model::filter::Predicate;
 use meridian_model::{Batch, Field, Positions, Schema, Seq, Seqs};
@@ -321,6 +321,15 @@ impl Collection for Remote {
 }
 
 impl Part for Remote {
+    fn imported(&self) -> Option<Imported> {
+        self.now().imported.clone()
+    }
+
+    fn count_between(&self, after: u64, upto: u64) -> Result<u64, StoreError> {
+        let ask = Do::CountBetween { place: self.mirror.place.clone(), after, upto };
+        self.link().value(ask, &self.link().patience()).map_err(Fault::into_store)
+    }
+
     fn rows(
         &self,
         at: At,

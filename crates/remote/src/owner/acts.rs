@@ -111,6 +111,10 @@ fn run(owner: &Owner, ask: Do, control: &Control) -> Vec<Bytes> {
             one(owner.collection(&place).and_then(|collection| Ok(collection.removed_by(&settings)?)))
         }
         Do::Room { place } => one(owner.collection(&place).and_then(|collection| Ok(collection.request_room()?))),
+        Do::CountBetween { place, after, upto } => one(owner.collection(&place).and_then(|collection| {
+            let part = collection.part(0)?.ok_or_else(|| Fault::internal("a partition that is none"))?;
+            Ok(part.count_between(after, upto)?)
+        })),
         Do::Delete { place, ids } => one(owner.collection(&place).and_then(|collection| {
             let deleted = collection.delete(&ids)?;
             Ok(WireDeleted::from(deleted))

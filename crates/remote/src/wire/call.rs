@@ -211,6 +211,12 @@ pub(crate) enum Do {
     Room {
         place: Place,
     },
+    /// Counts the events of a partition between two positions.
+    CountBetween {
+        place: Place,
+        after: u64,
+        upto: u64,
+    },
     Delete {
         place: Place,
         ids: Vec<String>,

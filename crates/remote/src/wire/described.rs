@@ -1,7 +1,7 @@
 //! What a gateway holds of a collection, and of an answer's snapshot.
 
 use super::fault::shown;
-use meridian_backend::{Collection, CollectionStats, Head, Problem, Settings, WriteError};
+use meridian_backend::{Collection, CollectionStats, Head, Imported, Problem, Settings, WriteError};
 use meridian_model::{Positions, Schema, Seq};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -55,6 +55,9 @@ pub(crate) struct Description {
     pub(crate) room: bool,
     /// How long a write waits for room, in microseconds.
     pub(crate) room_wait_us: u64,
+    /// What a restore has divided among its partitions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) imported: Option<Imported>,
 }
 
 impl Description {
@@ -70,6 +73,8 @@ impl Description {
             position,
             oldest: collection.oldest().map(|seq| seq.0),
             room: collection.has_room(),
+            // Each partition says the same. One that does not answer says nothing now.
+            imported: collection.part(0).ok().flatten().and_then(|part| part.imported()),
             room_wait_us: u64::try_from(collection.room_wait().as_micros()).unwrap_or(u64::MAX),
         }
     }

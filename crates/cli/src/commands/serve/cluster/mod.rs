@@ -130,7 +130,7 @@ fn level() -> u32 {
     LEVEL + u32::from(next)
 }
 
-/// The name of a process of this role.
+/// The name of this process, of this role: in messages, in statements and for orders.
 fn name_of(cluster: &Cluster, role: &str) -> String {
     match cluster.node.as_str() {
         "" => format!("{role}-{}", std::process::id()),

@@ -6,6 +6,7 @@ use super::log::open_log;
 use super::{OWNER, blocking, name_of, open_bucket};
 use crate::config::Config;
 use crate::failure::Failure;
+use crate::roles;
 use meridian_backend::{Backend, Embedded};
 use meridian_remote::{RemoteBackend, RemoteOptions};
 use meridian_store::bucket::Survey;
@@ -48,7 +49,10 @@ impl Visit {
         };
         let Err(epoch) = there else {
             drop(keeper);
-            let backend = RemoteBackend::connect(owner, records, RemoteOptions::new(seams.random.clone()));
+            let certificates = roles::open(&config.cluster.tls, None)?;
+            let security = roles::security(&config.cluster.tls, certificates.as_ref());
+            let options = RemoteOptions { security, ..RemoteOptions::new(seams.random.clone()) };
+            let backend = RemoteBackend::connect(owner, records, options);
             let backend = backend.map_err(|e| Failure::Refused(format!("cannot start threads: {e}")))?;
             return Ok(Visit { backend, owned: None, _following: following });
         };
