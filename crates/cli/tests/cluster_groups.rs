@@ -7,6 +7,7 @@ mod common;
 
 use common::batches::{Batches, SPEC};
 use common::owners::{Cluster, Owner, answered};
+use common::strict::Strict;
 use common::{PATIENCE, Random, Server, agent, counted, data, meridian};
 use meridian_model::partition_of;
 use meridian_model::policy::groups::Groups;
@@ -200,6 +201,44 @@ fn answers_of_several_owners_equal_those_of_one_process() {
     assert_eq!(counted(&gateway.json(&format!("{about}/aggregate?function=count"))), 0);
     meridian(&["load", "quakes", &file, "--url", &gateway.url]).ended(0);
     assert_eq!(rows(&alone), rows(&gateway));
+}
+
+#[test]
+fn groups_are_handed_over_and_drained_and_no_request_fails() {
+    let cluster = cluster();
+    let owners = ["o0", "o1"].map(|name| start(&cluster, name).1);
+    divided(&cluster, 2);
+    let gateway = cluster.server("gateway");
+    meridian(&["create", "events", "--schema", SPEC, "--partitions", "4", "--url", &gateway.url]).ended(0);
+    let bucket = format!("file://{}", cluster.path("bucket"));
+    let order = |words: &[&str]| meridian(&[&["cluster"], words, &["--bucket", &bucket]].concat()).ended(0).out;
+    let holder = || holders(&cluster)[group_of(0)].clone().expect("it has an owner").0;
+    let clients = Strict::default();
+    let of = |name: &str| owners.iter().find(|owner| owner.node() == name).expect("one of them is there");
+    let (before, names) = (holder(), [owners[0].node(), owners[1].node()]);
+    let other = names.iter().find(|name| **name != before).unwrap();
+    clients.during(&gateway.url, |clients| {
+        clients.goes_on();
+        let said = order(&["handover", "events/0", "--to", other]);
+        assert!(said.contains(&format!("passed the lease \"owner-{}\" on to {other}", group_of(0))), "{said}");
+        of(&before).says("passed the partitions of group");
+        clients.goes_on();
+        // It stays there, though the former owner is the first for it.
+        std::thread::sleep(Duration::from_secs(5));
+        assert_eq!(holder(), *other);
+        order(&["drain", other]);
+        assert!(holders(&cluster).iter().flatten().all(|(name, _)| *name == before));
+        clients.goes_on();
+        // Back again, it gets its part.
+        order(&["drain", other, "--undo"]);
+        divided(&cluster, 2);
+        clients.goes_on();
+        // One that stops passes all on.
+        of(other).signal("TERM");
+        divided(&cluster, 1);
+        clients.goes_on();
+    });
+    clients.check(&gateway);
 }
 
 #[test]

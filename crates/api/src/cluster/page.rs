@@ -2,11 +2,11 @@
 
 use crate::html::live::{self, cell, head, listed, size, tile};
 use crate::html::{self, escape, grouped};
-use meridian_backend::cluster::{Cluster, Collection, GroupOwner, Lease, Owner, Reader, Server};
+use meridian_backend::cluster::{Cluster, Collection, Condition, GroupOwner, Lease, Node, Owner, Reader, Server};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// Max groups, collections, servers and readers listed; each.
+/// Max groups, collections, servers, processes and readers listed; each.
 const LISTED_MAX: usize = 200;
 
 /// The page; browsers reload it while it is live.
@@ -21,6 +21,7 @@ pub fn page(cluster: &Cluster, is_live: bool) -> html::Page {
     owners(&cluster.owners, &mut out);
     collections(cluster, &mut out);
     servers(&cluster.servers, &mut out);
+    nodes(&cluster.nodes, &mut out);
     readers(&cluster.readers, &mut out);
     framed(&out)
 }
@@ -243,6 +244,35 @@ fn servers(servers: &[Server], out: &mut String) {
             None => ago(one.age_ms, one.counts),
         };
         cell(out, "Said", &said);
+        out.push_str("</tr>");
+    }
+    out.push_str(live::END);
+}
+
+fn nodes(nodes: &[Node], out: &mut String) {
+    out.push_str("<h2>Processes</h2>");
+    if nodes.is_empty() {
+        out.push_str("<p class=\"muted\">None says that it runs.</p>");
+        return;
+    }
+    let shown = listed(out, nodes, LISTED_MAX, "processes");
+    head(out, &["Process", "Role", "Address", "State", "Version", "Level", "Said"]);
+    for one in shown {
+        let state = match one.condition {
+            Condition::Serves if one.leases.is_empty() => "serves",
+            Condition::Serves => "owns",
+            Condition::StandsBy => "stands by",
+            Condition::Drained => "<span class=\"hot\">drained</span>",
+            Condition::Other => "unknown",
+        };
+        out.push_str("<tr>");
+        cell(out, "Process", &format!("<b>{}</b>", escape(&one.node)));
+        cell(out, "Role", &escape(&one.role));
+        cell(out, "Address", &escape(&one.address));
+        cell(out, "State", state);
+        cell(out, "Version", &escape(&one.program));
+        cell(out, "Level", &one.level.to_string());
+        cell(out, "Said", &ago(one.age_ms, None));
         out.push_str("</tr>");
     }
     out.push_str(live::END);

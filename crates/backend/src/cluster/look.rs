@@ -1,9 +1,11 @@
 //! Looks at a bucket. Nothing is written.
 
-use super::{Cluster, Collection, GroupOwner, Lease, Owner, Pinned, Reader, Said, Scan, Server, Tail, VERSION};
+use super::{
+    Cluster, Collection, Condition, GroupOwner, Lease, Node, Owner, Pinned, Reader, Said, Scan, Server, Tail, VERSION,
+};
 use meridian_model::time::format_instant;
 use meridian_store::bucket::{
-    self, Bucket, Flushed, PIN_HELD, PinUse, ReaderPin, SERVER_HELD, ServerSaid, Serves, Survey, Surveyed,
+    self, Bucket, Flushed, OnRoll, PIN_HELD, PinUse, ReaderPin, SERVER_HELD, ServerSaid, Serves, Survey, Surveyed,
 };
 use meridian_store::seams::{Clock, Seams};
 use meridian_store::{SharedLog, StoreError, Term};
@@ -56,6 +58,7 @@ impl Looker {
         let collections = self.survey.collections(log.as_ref())?;
         let pins = self.survey.readers()?;
         let servers = self.survey.servers()?;
+        let nodes = self.survey.nodes()?;
         let counted: Vec<&PinUse> = pins
             .iter()
             .filter(|pin| holds(now, pin.written, PIN_HELD) != Some(false))
@@ -85,6 +88,7 @@ impl Looker {
             collections: collections.into_iter().map(|one| collection(one, &leases, &counted, now)).collect(),
             readers: pins.iter().map(|pin| reader(pin, now)).collect(),
             servers: servers.into_iter().map(|said| server(said, now)).collect(),
+            nodes: nodes.into_iter().map(|found| node(found, now)).collect(),
         })
     }
 
@@ -216,6 +220,17 @@ fn server(found: ServerSaid, now: i64) -> Server {
     }
 }
 
+fn node(found: OnRoll, now: i64) -> Node {
+    let bucket::Node { node, role, program, level, address, condition, leases, .. } = found.node;
+    let condition = match condition {
+        bucket::Condition::Serves => Condition::Serves,
+        bucket::Condition::StandsBy => Condition::StandsBy,
+        bucket::Condition::Drained => Condition::Drained,
+        bucket::Condition::Other => Condition::Other,
+    };
+    Node { node, role, address, program, level, condition, leases, age_ms: age(now, found.written) }
+}
+
 /// What a pin names; `None`: it does not read.
 fn uses(pin: &ReaderPin) -> Option<&Vec<PinUse>> {
     pin.uses.as_ref().ok()
@@ -266,6 +281,8 @@ mod tests {
             ttl_ms: 3_000,
             counter: 7,
             resigned,
+            heir: None,
+            level: 1,
             complete: None,
         }
     }

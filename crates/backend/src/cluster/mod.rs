@@ -43,6 +43,8 @@ pub struct Cluster {
     pub readers: Vec<Reader>,
     /// Gateways and scan servers, as they say of themselves.
     pub servers: Vec<Server>,
+    /// All processes by the roll, owners included. One that ended without a word stays for some time.
+    pub nodes: Vec<Node>,
 }
 
 /// Who owns a group of partitions.
@@ -215,6 +217,43 @@ pub struct Server {
     pub load: Option<ServerLoad>,
     /// Why what it says is unreadable.
     pub error: Option<String>,
+}
+
+/// A process, by what it says on the roll.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(rename = "ClusterNode")]
+pub struct Node {
+    /// Its name, by which orders find it.
+    pub node: String,
+    /// `owner`, `gateway` or `scan`.
+    pub role: String,
+    /// Where clients reach it, or gateways an owner.
+    pub address: String,
+    /// Its version of Meridian.
+    pub program: String,
+    /// The forms of objects that it reads and writes, as a number that grows with versions.
+    pub level: u32,
+    /// What it does.
+    pub condition: Condition,
+    /// Names of the leases that it holds.
+    pub leases: Vec<String>,
+    /// Time since it said so; it does after two thirds of a lease.
+    pub age_ms: Option<i64>,
+}
+
+/// What a process does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "NodeCondition")]
+pub enum Condition {
+    /// It answers clients, or owns collections.
+    Serves,
+    /// It is ready to own collections, and holds no lease.
+    StandsBy,
+    /// It takes no new work, until it starts again.
+    Drained,
+    /// A newer version does something else.
+    Other,
 }
 
 impl Cluster {

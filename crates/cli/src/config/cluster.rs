@@ -220,7 +220,11 @@ pub(super) const SETTINGS: &[Setting] = &[
         "File of authorities in PEM that this gateway trusts for other gateways, beside those of the system.",
         cluster.advertise_ca
     ),
-    plain!("cluster.node", "Name of this process among the owners; empty: made from its process id.", cluster.node),
+    plain!(
+        "cluster.node",
+        "Name of this process in its cluster; empty: made from its role and process id.",
+        cluster.node
+    ),
     Setting {
         key: "cluster.groups",
         help: "Into how many groups the first owner of a bucket divides its partitions: each group has an owner, so as many may write at once.",

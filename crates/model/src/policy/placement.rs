@@ -5,7 +5,7 @@
 //! different orders. That costs a takeover at most: who owns a group is decided by its lease and fenced by its log.
 
 use super::groups::Groups;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// A live candidate.
@@ -64,9 +64,25 @@ pub struct Handovers {
     /// By group and candidate: when it was passed on last, and how often before.
     made: BTreeMap<(u16, u64), (Duration, u32)>,
     last: Option<Duration>,
+    /// The groups that this process holds.
+    held: BTreeSet<u16>,
+    /// Those of them that it keeps though another candidate is first, and which one.
+    kept: BTreeMap<u16, u64>,
 }
 
 impl Handovers {
+    /// Notes the groups that this process holds, and which of them their holder before has passed to it. One of these it keeps until another
+    /// candidate is first: an operator wants that. Call it before [`Handovers::due`].
+    pub fn note(&mut self, process: u64, held: &[(u16, bool)], places: &[Vec<u64>]) {
+        let first = |group: u16| places.get(usize::from(group)).and_then(|order| order.first()).copied();
+        self.kept.retain(|group, of| first(*group) == Some(*of) && held.iter().any(|(held, _)| held == group));
+        for (group, is_passed) in held {
+            let first = first(*group).filter(|first| *is_passed && *first != process && !self.held.contains(group));
+            self.kept.extend(first.map(|first| (*group, first)));
+        }
+        self.held = held.iter().map(|(group, _)| *group).collect();
+    }
+
     /// The group among those held by this process that is to be passed on now. The caller does that: it is noted as made. `places`: of all groups;
     /// `ttl`: the length of a lease.
     pub fn due(
@@ -94,6 +110,7 @@ impl Handovers {
             let Some((first, since)) = self.first.get(group) else { return false };
             let again = self.made.get(&(*group, *first));
             *first != process
+                && !self.kept.contains_key(group)
                 && now >= *since + ttl * SETTLED
                 && again.is_none_or(|(at, times)| now >= *at + ttl * AGAIN * (1 << (*times).min(DOUBLINGS)))
         };
@@ -121,6 +138,24 @@ mod tests {
         let mut found = BTreeMap::new();
         places.iter().for_each(|order| *found.entry(order[0]).or_default() += 1);
         found
+    }
+
+    #[test]
+    fn a_group_that_was_handed_over_stays_until_another_one_is_first() {
+        let (mut handovers, places) = (Handovers::default(), |first: u64| vec![vec![first, 2], vec![2, first]]);
+        let mut at = |first, held: &[(u16, bool)], seconds| {
+            let (places, groups) = (places(first), held.iter().map(|(group, _)| *group).collect::<Vec<_>>());
+            handovers.note(2, held, &places);
+            handovers.due(2, &groups, &places, TTL, Duration::from_secs(seconds))
+        };
+        assert_eq!(at(1, &[(1, false)], 0), None);
+        assert_eq!(at(1, &[(0, true), (1, false)], 10), None, "its holder has passed it to this process");
+        assert_eq!(at(1, &[(0, true), (1, false)], 1_000), None);
+        assert_eq!(at(3, &[(0, true), (1, false)], 1_001), None, "another one is first, and new");
+        assert_eq!(at(3, &[(0, true), (1, false)], 1_010), Some(0));
+        assert_eq!(at(3, &[(1, false)], 2_000), None);
+        assert_eq!(at(3, &[(0, false), (1, false)], 2_010), None, "it was passed on of late");
+        assert_eq!(at(3, &[(0, false), (1, false)], 9_000), Some(0), "nobody has passed it: it was free");
     }
 
     proptest! {

@@ -31,12 +31,14 @@ pub struct OwnerAt {
     pub address: String,
     /// The process that the lease names; another one that answers there owns other data. `None`: it is not checked.
     pub process: Option<u64>,
+    /// It is about to pass the data on to another process, or has: a call that it refuses waits for that one.
+    pub leaves: bool,
 }
 
 impl From<String> for OwnerAt {
     /// Whatever process answers there.
     fn from(address: String) -> OwnerAt {
-        OwnerAt { address, process: None }
+        OwnerAt { address, process: None, leaves: false }
     }
 }
 

@@ -11,6 +11,7 @@ use meridian_model::filter::Predicate;
 use meridian_observe as observe;
 use meridian_query::{CancelFlag, Control};
 use serde::Serialize;
+use serde::de::IgnoredAny;
 use serde_json::Value;
 use std::sync::Arc;
 use tokio::time::{Duration, Instant};
@@ -50,12 +51,18 @@ pub(super) async fn act(owner: &Arc<Owner>, call: Call<Do>) -> Vec<Bytes> {
     let done = owner.run(slots, &control, move || run(&inner, ask, &within));
     match observe::within(current, done).await {
         Ok(replies) => match owner.still() {
-            // What is not there may be elsewhere by now.
-            Err(fault) if lists => one(Err::<(), Fault>(fault)),
+            // What is not there may be elsewhere by now; what was refused because another has taken over can be done there.
+            Err(fault) if lists || is_refused(&replies) => one(Err::<(), Fault>(fault)),
             _ => replies,
         },
         Err(fault) => one(Err::<(), Fault>(fault)),
     }
+}
+
+/// Whether a change was refused for the moment, and not made.
+fn is_refused(replies: &[Bytes]) -> bool {
+    let first = replies.first().map(|first| Reply::<IgnoredAny>::read(first));
+    matches!(first, Some(Err(Fault::Busy(_) | Fault::Closed)))
 }
 
 fn one<T: Serialize>(result: Result<T, Fault>) -> Vec<Bytes> {

@@ -3,7 +3,7 @@
 use super::{Owner, Served, acts, answers, appends};
 use crate::wire::answer::{Meta, Reply};
 use crate::wire::call::{Call, Do, Get};
-use crate::wire::{GROUP_HEADER, OWNER_HEADER, SCAN_SERVER, fault::Fault};
+use crate::wire::{GROUP_HEADER, OWNER_HEADER, REFUSED_HEADER, SCAN_SERVER, fault::Fault};
 use arrow_flight::flight_service_server::FlightService;
 use arrow_flight::{
     Action, ActionType, Criteria, Empty, FlightData, FlightDescriptor, FlightInfo, HandshakeRequest, HandshakeResponse,
@@ -31,9 +31,7 @@ impl Service {
         let asked = request.metadata().get(GROUP_HEADER).and_then(|value| value.to_str().ok());
         let group =
             asked.map_or(Ok(0), str::parse).map_err(|_| Status::invalid_argument("a group without a number"))?;
-        self.0
-            .of(group)
-            .ok_or_else(|| Status::unavailable("the server that was asked does not own these data at present"))
+        self.0.of(group).ok_or_else(|| refused("the server that was asked does not own these data at present"))
     }
 }
 
@@ -60,10 +58,10 @@ impl Owner {
         if let (Some(asked), Some(own)) = (asked, self.options.process)
             && asked != own
         {
-            return Err(Status::unavailable("another process was asked: the one here owns other data"));
+            return Err(refused("another process was asked: the one here owns other data"));
         }
         match *self.closing.borrow() {
-            true => Err(Status::unavailable("the owner of the data is stopping")),
+            true => Err(refused("the owner of the data is stopping")),
             false => Ok(()),
         }
     }
@@ -75,9 +73,16 @@ impl Owner {
         self.open(request)?;
         match (self.options.owns)() {
             true => Ok(()),
-            false => Err(Status::unavailable("the lease on the data has ended here")),
+            false => Err(refused("the lease on the data has ended here")),
         }
     }
+}
+
+/// A call that was refused before anything of it was looked at: it can be made elsewhere.
+fn refused(why: &'static str) -> Status {
+    let mut status = Status::unavailable(why);
+    status.metadata_mut().insert(REFUSED_HEADER, MetadataValue::from_static("1"));
+    status
 }
 
 /// All of an answer that is known already.

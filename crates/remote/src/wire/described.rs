@@ -23,6 +23,7 @@ mod shared {
 
 /// Names one collection, or a partition of it: another of its name was made at another time.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Place {
     pub(crate) tenant: String,
     pub(crate) name: String,

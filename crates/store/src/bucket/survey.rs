@@ -3,7 +3,7 @@
 //! It is no snapshot: each object is read as it is then. So a count may be behind the manifest beside it by what an owner did meanwhile.
 
 use super::storage::{BucketStorage, COLLECTIONS};
-use super::{Bucket, ReadOnly, Serves, groups_of, kind, log, peers, pins, said_groups, terms_of};
+use super::{Bucket, OnRoll, ReadOnly, Roll, Serves, groups_of, kind, log, peers, pins, roll, said_groups, terms_of};
 use crate::error::StoreError;
 use crate::seams::{LogPlace, Registry, Seams, Storage};
 use crate::store::Store;
@@ -240,13 +240,25 @@ impl Survey {
     /// # Errors
     /// [`StoreError::Io`] where the bucket does not answer. A damaged object says so in its [`ServerSaid::said`].
     pub fn servers(&self) -> Result<Vec<ServerSaid>, StoreError> {
-        let read = |server: &str, number| peers::read(self.bucket.as_ref(), peers::FOLDER, server, number);
         let name_of = |server: &str, number| peers::name_of(peers::FOLDER, server, number);
+        let read = |server: &str, number| {
+            let name = name_of(server, number);
+            let gone = || self.failed("read", &name)(ErrorKind::NotFound.into());
+            peers::read(self.bucket.as_ref(), &name)?.ok_or_else(gone)
+        };
         let found = self.newest_of_each(peers::FOLDER, |name| peers::parse(peers::FOLDER, name), name_of, read)?;
         Ok(found.into_iter().map(|(server, written, said)| ServerSaid { server, written, said }).collect())
     }
 
-    /// Whether nothing of a cluster is here: no owner ever was, and no collection, record or server is.
+    /// What each process says of itself on the roll.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] where the bucket does not answer. Damaged objects are left out.
+    pub fn nodes(&self) -> Result<Vec<OnRoll>, StoreError> {
+        Roll::read(self.bucket.as_ref(), None)
+    }
+
+    /// Whether nothing of a cluster is here: no owner ever was, and no collection, record or process is.
     ///
     /// # Errors
     /// [`StoreError::Io`] where the bucket does not answer.
@@ -255,7 +267,7 @@ impl Survey {
         if said_groups(self.bucket.as_ref())?.is_some() {
             return Ok(false);
         }
-        for folder in ["leases/", COLLECTIONS, "records/", peers::FOLDER, pins::FOLDER] {
+        for folder in ["leases/", COLLECTIONS, "records/", roll::FOLDER, peers::FOLDER, pins::FOLDER] {
             if !self.bucket.list(folder).map_err(self.failed("list", folder))?.is_empty() {
                 return Ok(false);
             }

@@ -135,7 +135,7 @@ impl Scans {
         }
         let there = self.servers.borrow().clone();
         links.retain(|process, _| there.iter().any(|server| server.process == *process));
-        let at = OwnerAt { address: server.address.clone(), process: Some(server.process) };
+        let at = OwnerAt { address: server.address.clone(), process: Some(server.process), leaves: false };
         let link = Arc::new(owner.to_scan_server(at));
         links.insert(server.process, link.clone());
         link

@@ -31,7 +31,8 @@ impl Assignment {
         tasks: &mut JoinSet<()>,
     ) -> Assignment {
         let node = format!("{:016x}", joins.gateways.number());
-        let mut keeper = Keeper::new(SAVED, node, joins.lease, &joins.bucket, &joins.url, seams);
+        let mut keeper =
+            Keeper::new(SAVED, (node, seams.random.next_u64()), joins.lease, &joins.bucket, &joins.url, seams);
         keeper.start();
         let lease = keeper.lease().clone();
         tasks.spawn(run(keeper, state.clone(), joins.gateways.clone()));

@@ -9,6 +9,8 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
+/// How long the port is answered after the last group has gone: until gateways have seen the next owner's.
+const LINGER: Duration = Duration::from_millis(500);
 /// Pause after a connection that could not be taken.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -62,7 +64,16 @@ pub(super) async fn keep(
             Some(listener) => listener,
             None => listen(&address).await?,
         };
-        let answered = meridian_remote::serve_groups(served.clone(), (taken, tls.clone()), served.none()).await;
+        let none = async {
+            // What comes meanwhile is refused in words: where a connection closes under a call, its caller cannot know whether it arrived.
+            loop {
+                served.none().await;
+                if tokio::time::timeout(LINGER, served.any()).await.is_err() {
+                    return;
+                }
+            }
+        };
+        let answered = meridian_remote::serve_groups(served.clone(), (taken, tls.clone()), none).await;
         answered.map_err(|e| Failure::Refused(format!("answering gateways failed: {e}")))?;
     }
 }

@@ -2,9 +2,9 @@
 
 use super::super::http::{self, Doors, Source};
 use super::assignment::own_url;
-use super::{Joins, Opened, blocking, membership, servers};
+use super::{Joins, Opened, among, blocking, servers};
 use crate::certificates::Certificates;
-use crate::config::Config;
+use crate::config::{Config, Role};
 use crate::failure::Failure;
 use crate::output::say;
 use crate::roles;
@@ -13,7 +13,7 @@ use meridian_model::policy::groups::Groups;
 use meridian_remote::{GroupsBackend, OwnerAt, RemoteOptions};
 use meridian_store::bucket::{groups_of, terms_of};
 use meridian_store::seams::Seams;
-use meridian_store::{Bucket, ControlPlane, Terms};
+use meridian_store::{Bucket, ControlPlane, Term, Terms};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,11 +36,12 @@ pub(in super::super) async fn gateway(
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), Failure> {
     let certificates = roles::open(&config.cluster.tls, None)?;
-    let Opened { doors, seams, bucket } = Opened::open(&mut config).await?;
+    let Opened { doors, seams, bucket, member, drained, obeying } = Opened::open(&mut config, Role::Gateway).await?;
+    let stop = member.until(stop);
     let records = ControlPlane::new(bucket.clone(), &seams, config.store.audit_bytes);
     let tls = certificates.as_ref().map(Certificates::tls);
-    let mut member = membership("gateway", &config.cluster, &bucket, (&seams, tls)).await?;
-    member.joins = Some(join(&mut config, &doors, &bucket, &seams)?);
+    let mut among = among("gateway", &config.cluster, &bucket, (&seams, tls)).await?;
+    among.joins = Some(join(&mut config, &doors, &bucket, &seams)?);
     let (scans_told, scans) = servers::options(&config.cluster.scan).await?;
     let security = roles::security(&config.cluster.tls, certificates.as_ref());
     // Its tasks end with this function.
@@ -52,6 +53,7 @@ pub(in super::super) async fn gateway(
     let groups = tokio::select! {
         groups = decided(&bucket) => groups?,
         () = &mut stop => {
+            member.leave().await?;
             say("stopped before there was an owner");
             return Ok(());
         }
@@ -62,6 +64,7 @@ pub(in super::super) async fn gateway(
     tokio::select! {
         reached = reach(&backend) => reached?,
         () = &mut stop => {
+            member.leave().await?;
             say("stopped before there was an owner");
             return Ok(());
         }
@@ -70,9 +73,12 @@ pub(in super::super) async fn gateway(
     let at: BTreeSet<String> = owners.iter().filter_map(at).collect();
     let (whose, at) = (if at.len() > 1 { "owners" } else { "owner" }, at.into_iter().collect::<Vec<_>>().join(", "));
     let place = format!("collections of the {whose} at {at}, bucket {}", config.cluster.bucket);
-    let source =
-        Source { backend, place, folder: None, bucket: Some(config.cluster.bucket.clone()), member: Some(member) };
-    http::serve(doors, config, source, &seams, stop).await?;
+    let (bucket, among) = (Some(config.cluster.bucket.clone()), Some(among));
+    let source = Source { backend, place, folder: None, bucket, among, drained };
+    let served = http::serve(doors, config, source, &seams, stop).await;
+    drop(obeying);
+    member.leave().await?;
+    served?;
     say("stopped");
     Ok(())
 }
@@ -163,8 +169,13 @@ async fn follow(terms: Terms, told: watch::Sender<Option<OwnerAt>>) {
                 }
                 is_first = false;
                 let lives = |ttl: Duration| renewed.is_some_and(|at| at.elapsed() < ttl * LAPSES);
-                let owner = newest.map(|(_, term)| term).filter(|term| !term.resigned && lives(term.ttl()));
-                let owner = owner.map(|term| OwnerAt { address: term.address, process: Some(term.process) });
+                // One that was given up for another process is that one's at any moment.
+                let counts = |term: &Term| (!term.resigned || term.heir.is_some()) && lives(term.ttl());
+                let owner = newest.map(|(_, term)| term).filter(counts).map(|term| OwnerAt {
+                    address: term.address,
+                    process: Some(term.process),
+                    leaves: term.heir.is_some(),
+                });
                 told.send_if_modified(|known| {
                     let changed = *known != owner;
                     *known = owner;

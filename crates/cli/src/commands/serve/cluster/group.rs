@@ -4,7 +4,9 @@
 //! lease or a partition was lost, or the group was passed on. What a former owner holds in memory after a loss is dropped, not flushed: the next
 //! owner has read everything that was acknowledged.
 
+use super::handover::{Holder, Pass};
 use super::keeper::Keeper;
+use super::member::Member;
 use super::memory::Pool;
 use super::{blocking, records};
 use crate::config::Config;
@@ -15,11 +17,13 @@ use meridian_backend::Embedded;
 use meridian_model::policy::groups::Group;
 use meridian_query::{CancelFlag, Control};
 use meridian_remote::{ServeOptions, Served};
+use meridian_store::bucket::{Condition, lease_of};
 use meridian_store::seams::Seams;
 use meridian_store::{Bucket, Room, SharedLog, Store, StoreError};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 
 /// How often an owner looks whether it still is the owner.
 const LOOK: Duration = Duration::from_millis(100);
@@ -37,23 +41,63 @@ pub(super) struct Process {
     pub(super) served: Arc<Served>,
     /// True once the process stops.
     pub(super) stopping: watch::Receiver<bool>,
+    pub(super) member: Arc<Member>,
+    /// Its number in all leases.
+    pub(super) number: u64,
+    pub(super) standing: watch::Sender<Standing>,
+}
+
+/// What a process says of itself on the roll.
+#[derive(Debug, Default)]
+pub(super) struct Standing {
+    /// Names of the leases that it holds, of groups that it serves.
+    leases: BTreeSet<String>,
+    is_drained: bool,
+}
+
+impl Process {
+    /// Says from now on whether it is drained.
+    pub(super) fn drains(&self, is_drained: bool) {
+        self.says(|standing| standing.is_drained = is_drained);
+    }
+
+    /// Says from now on whether it serves a group.
+    fn serves(&self, group: Group, is_served: bool) {
+        let lease = lease_of(group);
+        self.says(|standing| {
+            let _ = if is_served { standing.leases.insert(lease) } else { standing.leases.remove(&lease) };
+        });
+    }
+
+    fn says(&self, change: impl FnOnce(&mut Standing)) {
+        self.standing.send_modify(|standing| {
+            change(standing);
+            let condition = match (standing.is_drained, standing.leases.is_empty()) {
+                (true, _) => Condition::Drained,
+                (false, true) => Condition::StandsBy,
+                (false, false) => Condition::Serves,
+            };
+            // Within: the last change is said last.
+            self.member.is(condition, standing.leases.iter().cloned().collect());
+        });
+    }
 }
 
 /// Why owning ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ended {
     Stopped,
-    /// Another process is to have the group.
+    /// The lease is another process's, by the will of this one.
     Passed,
     Lost,
 }
 
-/// Owns a group whenever the lease is this process's, until the process stops. `passes` changes when the group is to be passed on.
+/// Owns a group whenever the lease is this process's, until the process stops. `passes`: when it is to be passed on.
 pub(super) async fn run(
     process: Arc<Process>,
     group: Group,
     keeper: Keeper,
-    mut passes: watch::Receiver<u64>,
+    mut passes: mpsc::Receiver<Pass>,
 ) -> Result<(), Failure> {
     let (mut log, mut stopping) = (process.log.clone(), process.stopping.clone());
     // Of several groups the status says who has them.
@@ -64,21 +108,23 @@ pub(super) async fn run(
     };
     let of = if group.is_all() { String::new() } else { format!(" group {}", group.number()) };
     loop {
-        let waited = tokio::select! {
-            epoch = keeper.wait(waits) => Some(epoch),
-            _ = stopping.wait_for(|stop| *stop) => None,
+        let epoch = tokio::select! {
+            epoch = keeper.wait(waits) => epoch,
+            _ = stopping.wait_for(|stop| *stop) => break,
+            Some(pass) = passes.recv() => {
+                pass.refuse();
+                continue;
+            }
         };
-        let Some(epoch) = waited else { break };
         let owned = own(&process, group, &keeper, &mut log, epoch, &mut passes).await;
-        if !matches!(owned, Ok(Ended::Stopped | Ended::Passed)) {
+        process.serves(group, false);
+        if !matches!(owned, Ok(Ended::Stopped)) {
             keeper.say(epoch, None);
         }
         match owned {
             Ok(Ended::Stopped) => break,
-            Ok(Ended::Passed) => {
-                keeper.resign().await?;
-                say(&format!("passed on{of}: everything of it is in the bucket"));
-            }
+            Ok(Ended::Passed) if *stopping.borrow() => break,
+            Ok(Ended::Passed) => {}
             Ok(Ended::Lost) => {
                 say(&format!("lost{of}: another process may have taken over; what was acknowledged is in the bucket"));
             }
@@ -99,7 +145,7 @@ async fn own(
     keeper: &Keeper,
     log: &mut SharedLog,
     epoch: u64,
-    passes: &mut watch::Receiver<u64>,
+    passes: &mut mpsc::Receiver<Pass>,
 ) -> Result<Ended, Failure> {
     let Process { config, bucket, seams, .. } = process;
     let mut stopping = process.stopping.clone();
@@ -126,34 +172,47 @@ async fn own(
     });
     let options = ServeOptions {
         owns: keeper.holding(epoch),
-        process: keeper.process(),
+        process: Some(process.number),
         ..ServeOptions::new(epoch, control, seams.random.clone())
     };
-    passes.mark_unchanged();
     let mounted = process.served.mount(group.number(), Embedded::new(store.clone()), options);
     say(&owns(group, &store, epoch));
+    process.serves(group, true);
+    let holder = Holder { process, group, keeper, store: &store, epoch };
     let lost = async {
         while keeper.holds(epoch) && !store.is_outdated() {
             tokio::time::sleep(LOOK).await;
         }
     };
-    let ended = tokio::select! {
-        _ = stopping.wait_for(|stop| *stop) => Ended::Stopped,
-        Ok(()) = passes.changed() => Ended::Passed,
-        () = lost => Ended::Lost,
+    let mut lost = std::pin::pin!(lost);
+    let ended = loop {
+        let pass = tokio::select! {
+            () = async { drop(stopping.wait_for(|stop| *stop).await) } => None,
+            Some(pass) = passes.recv() => Some(pass),
+            () = &mut lost => break Ended::Lost,
+        };
+        let passed = match pass {
+            Some(pass) => holder.obey(pass).await,
+            None if holder.leave().await => true,
+            None => break Ended::Stopped,
+        };
+        if passed {
+            break Ended::Passed;
+        }
     };
-    if ended == Ended::Passed {
-        // Most of it while writers are still answered: what is left afterwards is little.
-        let flushed = store.clone();
-        blocking("flushing", move || flush(&flushed)).await?;
-    }
     mounted.unmount().await;
+    if ended == Ended::Passed {
+        // Not flushed once more: the next owner has replayed what came since, and its log is fenced against this one.
+        blocking("closing the collections", move || drop(store)).await?;
+        return Ok(ended);
+    }
     if ended == Ended::Lost || !keeper.holds(epoch) || store.is_outdated() {
         return Ok(if *stopping.borrow() { Ended::Stopped } else { Ended::Lost });
     }
     // Flushed while the lease still holds, so that the next owner replays no log.
     let closed = blocking("closing the collections", move || {
-        flush(&store);
+        // An error shows again when the collection is closed.
+        store.collections().iter().for_each(|collection| drop(collection.flush()));
         // What is true from here on, for readers: the lease is given up with it.
         let last = store.complete();
         store.close().map(|()| last)
@@ -161,11 +220,6 @@ async fn own(
     let last = closed.await??;
     keeper.say(epoch, Some(Arc::new(move || last.clone())));
     Ok(ended)
-}
-
-/// Flushes all that a store has. An error shows again when the store is closed.
-fn flush(store: &Store) {
-    store.collections().iter().for_each(|collection| drop(collection.flush()));
 }
 
 /// What a new owner says.

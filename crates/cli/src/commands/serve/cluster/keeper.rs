@@ -13,27 +13,34 @@ use tokio::task::JoinSet;
 /// How long after a turn that failed the next one is tried.
 const RETRY: Duration = Duration::from_millis(250);
 
+/// How long before a lease passes on its heir is named: gateways and the heir look for that long at most. On top of one look of a candidate.
+const NOTICE: Duration = Duration::from_millis(200);
+/// Candidates look so many times in the length of a lease.
+const LOOKS: u32 = 12;
+
 /// Keeps the lease of a process that would hold it. Dropping it stops the renewals.
 pub(super) struct Keeper {
     lease: Arc<Lease>,
     standing: watch::Sender<Standing>,
+    /// From when its heir is named until the lease passes on.
+    notice: Duration,
     turns: JoinSet<()>,
 }
 
 impl Keeper {
-    /// Of the lease `name`; it takes no turns yet. `node`: name of this process. `ttl`: how long the lease holds without renewal. `address`:
-    /// where others reach this process.
+    /// Of the lease `name`; it takes no turns yet. `node` and `process`: name and number of this process. `ttl`: how long the lease holds without
+    /// renewal. `address`: where others reach this process.
     pub(super) fn new(
         name: &str,
-        node: String,
+        (node, process): (String, u64),
         ttl: Duration,
         bucket: &Arc<dyn Bucket>,
         address: &str,
         seams: &Seams,
     ) -> Keeper {
-        let lease = Arc::new(Lease::new(bucket, name, node, address, ttl, seams));
+        let lease = Arc::new(Lease::of_process(bucket, name, (node, process), address, ttl, seams));
         let standing = watch::Sender::new(Standing::Other(None, Duration::ZERO));
-        Keeper { lease, standing, turns: JoinSet::new() }
+        Keeper { lease, standing, notice: NOTICE + ttl / LOOKS, turns: JoinSet::new() }
     }
 
     /// Begins to take turns.
@@ -94,9 +101,33 @@ impl Keeper {
         &self.lease
     }
 
-    /// The number of this process in the lease, while it holds it.
-    pub(super) fn process(&self) -> Option<u64> {
-        self.lease.term().map(|term| term.process)
+    /// Lets this process take the lease no more, or again. What it holds it keeps.
+    pub(super) fn withdraw(&self, withdrawn: bool) {
+        self.lease.withdraw(withdrawn);
+    }
+
+    /// Passes the lease on to another process that stands by. Gives whether it was held in this epoch until then. The heir and the gateways
+    /// hear of it first, while this process still owns.
+    pub(super) async fn pass_on(&self, epoch: u64, heir: u64) -> Result<bool, Failure> {
+        let passed = self.pass_on_now(epoch, heir).await;
+        // Of a lease that this process holds still, or takes again, nobody is the heir. Written by then, or with the next renewal.
+        let _ = self.name_heir(None).await;
+        passed
+    }
+
+    async fn pass_on_now(&self, epoch: u64, heir: u64) -> Result<bool, Failure> {
+        if !self.holds(epoch) || !self.name_heir(Some(heir)).await? {
+            return Ok(false);
+        }
+        tokio::time::sleep(self.notice).await;
+        let held = self.holds(epoch);
+        self.resign().await?;
+        Ok(held)
+    }
+
+    async fn name_heir(&self, heir: Option<u64>) -> Result<bool, Failure> {
+        let lease = self.lease.clone();
+        blocking("naming the next owner", move || lease.name_heir(heir)).await?.map_err(Failure::from)
     }
 
     /// Whether this process has held the lease since it took it in this epoch.
@@ -115,8 +146,7 @@ impl Keeper {
         self.lease.say(epoch, statement);
     }
 
-    /// Gives the lease up, so that the next owner need not wait for its end. This process stays a candidate: it takes the lease again unless one
-    /// that is to come before it does.
+    /// Gives the lease up, so that the next owner need not wait for its end.
     pub(super) async fn resign(&self) -> Result<(), Failure> {
         let lease = self.lease.clone();
         blocking("giving up the lease", move || lease.resign()).await?.map_err(Failure::from)

@@ -9,15 +9,16 @@ use super::door::{self, Door};
 use super::group::{self, Process};
 use super::keeper::Keeper;
 use super::log::open_log;
+use super::member::Member;
 use super::memory::Pool;
-use super::{blocking, open_bucket};
+use super::{blocking, name_of, open_bucket};
 use crate::certificates::Certificates;
-use crate::config::{Cluster, Config};
+use crate::config::{Cluster, Config, Role};
 use crate::failure::Failure;
 use crate::output::say;
 use crate::roles;
 use meridian_remote::Served;
-use meridian_store::bucket::lease_of;
+use meridian_store::bucket::{Condition, lease_of};
 use meridian_store::seams::Seams;
 use meridian_store::{Bucket, Candidate, Room, SharedLog, StoreError, bucket};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -50,6 +51,10 @@ pub(in super::super) async fn owner(
     let (decided, clock, wanted) = (bucket.clone(), seams.clock.clone(), config.cluster.groups);
     let decide = move || bucket::decide_groups(decided.as_ref(), clock.as_ref(), wanted);
     let groups = blocking("reading the groups of the bucket", decide).await??;
+    let (number, condition) = (seams.random.next_u64(), (Role::Owner, Condition::StandsBy));
+    let member = Member::join(&config.cluster, condition, announced.clone(), number, &bucket, &seams).await?;
+    let member = Arc::new(member);
+    let stop = member.until(stop);
     let (told, stopping) = watch::channel(false);
     let told = Arc::new(told);
     let stopped = told.clone();
@@ -64,7 +69,6 @@ pub(in super::super) async fn owner(
         env!("CARGO_PKG_VERSION"),
         config.cluster.bucket
     ));
-    let mut candidates = Candidates::enter(&config.cluster, &bucket, groups, &seams).await;
     let served = Arc::new(Served::default());
     let process = Arc::new(Process {
         room: Room::of(&config.store),
@@ -75,18 +79,23 @@ pub(in super::super) async fn owner(
         log,
         seams,
         stopping: stopping.clone(),
+        member: member.clone(),
+        number,
+        standing: watch::Sender::default(),
     });
+    let mut candidates = Candidates::new(process.clone(), groups);
     let mut tasks = JoinSet::new();
     for group in groups.all() {
-        let (name, node, ttl) = (lease_of(group), candidates.node().to_owned(), process.config.cluster.lease);
-        let mut keeper = Keeper::new(&name, node, ttl, &process.bucket, &announced, &process.seams);
+        let cluster = &process.config.cluster;
+        let (name, node) = (lease_of(group), (name_of(cluster, "owner"), number));
+        let mut keeper = Keeper::new(&name, node, cluster.lease, &process.bucket, &announced, &process.seams);
         let passes = candidates.keep(group, keeper.lease().clone());
         keeper.start();
         tasks.spawn(group::run(process.clone(), group, keeper, passes));
     }
     // Ends by itself only where the port is lost.
     let mut door = tokio::spawn(door::keep((door, tls), served, stopping.clone()));
-    let mut placing = tokio::spawn(candidates.run(stopping));
+    let mut placing = tokio::spawn(candidates.run());
     let mut ended = Ok(());
     let mut door_ended = false;
     while !tasks.is_empty() {
@@ -108,7 +117,7 @@ pub(in super::super) async fn owner(
         ended = ended.and((&mut door).await.map_err(gone).and_then(|closed| closed));
     }
     let _ = (&mut placing).await;
-    ended?;
+    ended.and(member.leave().await)?;
     say("stopped; everything is in the bucket");
     Ok(())
 }

@@ -3,7 +3,7 @@
 use super::gateway::follow_all;
 use super::keeper::Keeper;
 use super::log::open_log;
-use super::{blocking, node_of, open_bucket};
+use super::{blocking, name_of, open_bucket};
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::roles;
@@ -43,10 +43,10 @@ impl Visit {
         let records = ControlPlane::new(bucket.clone(), &seams, u64::MAX);
         let mut following = JoinSet::new();
         let mut owners = follow_all(&bucket, groups, &mut following);
-        let mut keepers = Vec::new();
+        let (mut keepers, process) = (Vec::new(), seams.random.next_u64());
         for group in groups.all() {
-            let (name, node, ttl) = (lease_of(group), node_of("owner", &config.cluster), config.cluster.lease);
-            let mut keeper = Keeper::new(&name, node, ttl, &bucket, NOWHERE, &seams);
+            let node = (name_of(&config.cluster, "owner"), process);
+            let mut keeper = Keeper::new(&lease_of(group), node, config.cluster.lease, &bucket, NOWHERE, &seams);
             // A group that is being passed on is for a process that serves it.
             keeper.lease().ranks(usize::from(!group.is_all()));
             keeper.start();
