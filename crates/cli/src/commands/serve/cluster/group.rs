@@ -179,17 +179,16 @@ async fn own(
     say(&owns(group, &store, epoch));
     process.serves(group, true);
     let holder = Holder { process, group, keeper, store: &store, epoch };
-    let lost = async {
-        while keeper.holds(epoch) && !store.is_outdated() {
-            tokio::time::sleep(LOOK).await;
-        }
-    };
-    let mut lost = std::pin::pin!(lost);
     let ended = loop {
+        let lost = async {
+            while keeper.holds(epoch) && !store.is_outdated() {
+                tokio::time::sleep(LOOK).await;
+            }
+        };
         let pass = tokio::select! {
-            () = async { drop(stopping.wait_for(|stop| *stop).await) } => None,
+            _ = stopping.wait_for(|stop| *stop) => None,
             Some(pass) = passes.recv() => Some(pass),
-            () = &mut lost => break Ended::Lost,
+            () = lost => break Ended::Lost,
         };
         let passed = match pass {
             Some(pass) => holder.obey(pass).await,
