@@ -210,6 +210,11 @@ def compose(first):
         else:
             expect(name in shown["server"]["hosts"], f"{where}: it does not answer to its name")
         expect(("flight" in of["networks"]) == (role != "scan"), f"{where}: networks {of['networks']}")
+        expect(("scans" in of["networks"]) == (role != "owner"), f"{where}: networks {of['networks']}")
+        if role == "scan":
+            # A name that leads to the network of the gateways alone.
+            host = shown["cluster"]["scan"]["listen"].split(":")[0]
+            expect(host in of["networks"]["scans"]["aliases"], f"{where}: --scan-listen {host}")
         folders += [shown["store"]["data"]] if role != "gateway" else []
     expect(len(owners) == 2, f"compose.yaml: owners {owners}")
     expect(len(set(folders)) == len(folders), f"compose.yaml: --data {folders}: expected a folder for each")
@@ -299,10 +304,11 @@ def kubernetes(first, user):
         if shown is None:
             continue
         role = shown["server"]["role"]
-        roles_tls(name, role, shown["cluster"], container, namespace["metadata"]["name"])
+        roles_tls(workload, role, shown["cluster"], container, namespace["metadata"]["name"])
         expect(labels["app.kubernetes.io/component"] == role, f"{name}: labels {labels} of role {role}")
         of_clients = {"http": shown["server"]["listen"], "monitor": shown["metrics"]["listen"]}
-        listened = {"flight": shown["cluster"]["flight"]} if role == "owner" else of_clients
+        of_gateways = {"scan": shown["cluster"]["scan"]["listen"]} if role == "scan" else {}
+        listened = {"flight": shown["cluster"]["flight"]} if role == "owner" else of_clients | of_gateways
         ports = {p["name"]: p["containerPort"] for p in container["ports"]}
         expect(ports == {of: port(address) for of, address in listened.items()}, f"{name}: ports {ports}, it listens on {listened}")
         probes = {key: container[key]["httpGet"] for key in container if key.endswith("Probe")}
@@ -319,14 +325,19 @@ def kubernetes(first, user):
         expect(shown["cluster"]["bucket"] == container["args"][-1], f"first-token.yaml: {container['args'][-1]}: not the bucket of role {role}")
 
     taken = lambda selector: {role for role, (_, labels, *_) in servers.items() if matches(selector, labels)}
+    reached = {role: {} for role in servers}
     for service in of_kind("Service"):
         name, spec = service["metadata"]["name"], service["spec"]
         [role] = taken({"matchLabels": spec["selector"]})
         _, _, ports, _, shown = servers[role]
-        expect({p["targetPort"]: p["port"] for p in spec["ports"]} == ports, f"Service {name}: ports: the pods have {ports}")
+        offered = {p["targetPort"]: p["port"] for p in spec["ports"]}
+        expect(offered.items() <= ports.items(), f"Service {name}: ports: the pods have {ports}")
+        reached[role] |= offered
         full = f"{name}.{namespace['metadata']['name']}.svc.cluster.local".split(".")
-        for names in [full[:1], full[:2], full[:3], full] if role != "owner" else []:
+        for names in [full[:1], full[:2], full[:3], full] if "http" in offered else []:
             expect(".".join(names) in shown["server"]["hosts"], f"{settings.name}: server.hosts lacks {'.'.join(names)}")
+    for role, offered in reached.items():
+        expect(offered == servers[role][2], f"Services of role {role}: ports {offered}: the pods have {servers[role][2]}")
     for budget in of_kind("PodDisruptionBudget"):
         expect(len(taken(budget["spec"]["selector"])) == 1, f"PodDisruptionBudget {budget['metadata']['name']}: selector")
     for scaler in of_kind("HorizontalPodAutoscaler"):
@@ -338,16 +349,19 @@ def kubernetes(first, user):
     return servers, settings, container["args"]
 
 
-def roles_tls(where, role, cluster, container, namespace):
-    """Checks that an owner and a gateway have certificates, and that the guide's are for the name of the owner."""
-    mounts = [mount["mountPath"] for mount in container["volumeMounts"]]
+def roles_tls(workload, role, cluster, container, namespace):
+    """Checks that a process has its certificate, and that the guide's is for the name by which gateways reach it."""
+    where, mounts = workload["metadata"]["name"], [mount["mountPath"] for mount in container["volumeMounts"]]
     files = [cluster["tls"][name] for name in ["cert", "key", "ca"]]
+    # A process does not start without a file that its settings name.
     has = all(any(pathlib.Path(file).is_relative_to(place) for place in mounts) for file in files)
-    expect(has or role == "scan", f"{where}: {files}: its mounts are {mounts}")
-    if role == "owner":
-        host = cluster["flight_advertise"].rpartition(":")[0]
-        expect(host == f"{where}-0.{where}.{namespace}.svc", f"{where}: --flight-advertise {host}: the service gives it another name")
-        expect(TLS_NAMES == f"DNS:*.{where}.{namespace}.svc", f"docs/deploy.md: a certificate for {TLS_NAMES}: the owner is {host}")
+    expect(has, f"{where}: {files}: its mounts are {mounts}")
+    if role != "gateway":
+        service = f"{workload['spec']['serviceName']}.{namespace}.svc"
+        address = cluster["flight_advertise"] if role == "owner" else cluster["scan"]["advertise"]
+        host = address.rpartition(":")[0]
+        expect(host == f"{where}-0.{service}", f"{where}: it is reached by {host}: the service gives it another name")
+        expect(f"DNS:*.{service}" in TLS_NAMES.split(","), f"docs/deploy.md: a certificate for {TLS_NAMES}: {role} is {host}")
 
 
 def network(policies, servers, taken):
@@ -363,7 +377,8 @@ def network(policies, servers, taken):
                     for peer in rule.get("from", [{}]):
                         inside = "namespaceSelector" not in peer and "podSelector" in peer
                         callers += taken(peer["podSelector"]) if inside else ["elsewhere"]
-    expect(open_to.get(("owner", "flight")) == ["gateway"], f"network.yaml: an owner's port is open to {open_to.get(('owner', 'flight'))}")
+    for door in [("owner", "flight"), ("scan", "scan")]:
+        expect(open_to.get(door) == ["gateway"], f"network.yaml: {door} is open to {open_to.get(door)}")
     expect(open_to.keys() == {(role, p) for role, (_, _, ports, *_) in servers.items() for p in ports}, f"network.yaml: open: {open_to}")
 
 
@@ -408,7 +423,7 @@ def cluster(folder, servers, settings, first_token):
             file = folder / f"{role}.toml"
             file.write_text(text.replace("/state/data", f"/state/{role}"))
             words = [file if word.endswith(".toml") else here(word) for word in words[1:]]
-            words = [re.sub(r"^meridian-owner-0\.[^:]+", "localhost", str(word)) for word in words]
+            words = [re.sub(r"^meridian-(?:owner|scan)-0\.[^:]+", "localhost", str(word)) for word in words]
             log = open(folder / f"{role}.log", "w")
             running[role] = subprocess.Popen([MERIDIAN, *words], stdout=log, stderr=log)
             asked += [(role, f"http://127.0.0.1:{at['monitor']}{path}") for path in sorted(paths)]

@@ -1,6 +1,7 @@
 //! A server's collections.
 
 use crate::audit::AuditLog;
+use crate::cluster::ScanReads;
 use crate::collection::Collection;
 use crate::records::{BackupOf, Records};
 use meridian_model::{Background, Schema, Subscriber};
@@ -103,6 +104,11 @@ pub trait Backend: Flusher + Debug + Send + Sync {
     /// Numbers for monitors, of how questions were answered by other processes or for them. Returns at once.
     fn figures(&self) -> Vec<Figure> {
         Vec::new()
+    }
+
+    /// What became of eventual reads that scan servers were asked for; `None`: this process asks none. Returns at once.
+    fn scan_reads(&self) -> Option<ScanReads> {
+        None
     }
 
     /// Whether answers show what another process has flushed, and not every acknowledged write. Returns at once.

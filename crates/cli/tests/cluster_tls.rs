@@ -225,7 +225,7 @@ fn certificates_are_exchanged_while_processes_run_and_a_broken_one_is_not_used()
     wait(refused, || gateway.get("/readyz").1);
     let (status, said) = gateway.get("/collections/events/items");
     assert!(status == 503 && said.contains(refused), "{status} {said}");
-    wait(&format!("no connection to the owner: {refused}"), || gateway.log());
+    wait(&format!("no connection to another role: {refused}"), || gateway.log());
     world.logs("o1", "a caller is refused: its certificate has expired");
     caller.becomes(&new.sign("renewed", &["gateway-1"]));
     send(gateway.pid(), "HUP");
@@ -262,6 +262,51 @@ fn a_start_without_protection_or_with_wrong_files_is_refused() {
     let said = start(&Identity { cert: good.key.clone(), ..good.clone() }.settings(""), "gateway", &[]).ended(2);
     let secret = fs::read_to_string(&good.key).unwrap();
     assert!(!said.err.contains(secret.lines().nth(1).unwrap()), "{}", said.err);
+}
+
+#[test]
+fn a_scan_server_answers_gateways_with_certificates_alone() {
+    const SCANS: &str = "names = [\"gateway-*.example.org\"]\n[cluster.scan]\nlisten = \"127.0.0.1:0\"";
+    let world = World::new();
+    let company = world.authority("company");
+    let server = company.sign("server", &[HERE]);
+    let owner = world.owner("o0", &format!("staleness_max = \"1s\"\n{}", server.settings("")));
+    owner.says("owns");
+    let gateway = world.gateway(&company.sign("gateway", &["gateway-1.example.org"]).settings(""));
+    gateway.create("events", SPEC);
+    world.cluster.set(&server.settings(SCANS));
+    let scan = world.cluster.server("scan");
+    let question = "/collections/events/aggregate?function=count&consistency=eventual";
+    let started = || {
+        answered(&gateway, question);
+        let figures = scan.get("/metrics").1;
+        let line = figures.lines().find(|line| line.starts_with("meridian_scan_turns_total "));
+        line.unwrap_or("none yet").to_owned()
+    };
+    let begun = Instant::now();
+    while matches!(started().rsplit(' ').next(), Some("0" | "yet")) {
+        assert!(begun.elapsed() < PATIENCE, "{}", scan.log());
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    // The owner lets this one in, and the scan server does not.
+    let other = world.gateway(&company.sign("mail", &["mail.example.org"]).settings(""));
+    let refused = "its certificate is of mail.example.org, which cluster.tls.names does not allow";
+    wait(refused, || {
+        other.get(question);
+        scan.log()
+    });
+    wait("no connection to another role: it refuses the certificate of this process", || other.log());
+    // A start that gateways would refuse, and one that would answer everyone.
+    let start = |settings: &str, more: &[&str]| {
+        world.cluster.set(settings);
+        let mut arguments = vec!["serve".to_owned(), "--listen".to_owned(), "127.0.0.1:0".to_owned()];
+        arguments.extend(world.cluster.arguments("scan", "other"));
+        arguments.extend(more.iter().map(|word| (*word).to_owned()));
+        meridian(&arguments)
+    };
+    let elsewhere = ["--scan-listen", "0.0.0.0:0", "--scan-advertise", "scan.example.org:7121"];
+    start(&server.settings(""), &elsewhere).ended(2).says(&[&server.cert, "does not name scan.example.org"]);
+    start("", &elsewhere).ended(2).says(&["cluster.scan.listen 0.0.0.0:", "cluster.tls.cert"]);
 }
 
 #[test]

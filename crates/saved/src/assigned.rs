@@ -13,6 +13,7 @@ use meridian_federation::Searches;
 use meridian_model::{Background, Subscriber, WrittenBatch};
 use parking_lot::{Mutex, RwLock};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Whether the saved searches are still this process's, by its own clock.
 pub type Holds = Arc<dyn Fn() -> bool + Send + Sync>;
@@ -43,6 +44,8 @@ pub struct Assigned {
     current: RwLock<Arc<SavedSearches>>,
     /// Whether the process stops. Held while they are opened, dropped or stopped.
     stopped: Mutex<bool>,
+    /// The last epoch in which they ran here; 0: none. Used under the lock.
+    ran: AtomicU64,
 }
 
 impl Assigned {
@@ -51,7 +54,7 @@ impl Assigned {
         let feed = Arc::new(Feed::default());
         parts.backend.subscribe(feed.clone());
         let current = SavedSearches::open(&parts, &feed);
-        Assigned { parts, feed, current: RwLock::new(current), stopped: Mutex::new(false) }
+        Assigned { parts, feed, current: RwLock::new(current), stopped: Mutex::new(false), ran: AtomicU64::new(0) }
     }
 
     /// The saved searches; none while they are another process's.
@@ -68,8 +71,12 @@ impl Assigned {
         if *stopped {
             return Err(StoreError::Closed);
         }
-        let claim = Claim::make(&self.parts.backend.records(RECORDS), epoch, self.parts.clock.now())?;
+        // A lease that ran out and that nobody else took is renewed in the same epoch.
+        let has_run = self.ran.load(Ordering::Relaxed) == epoch;
+        let claim = Claim::make(&self.parts.backend.records(RECORDS), epoch, has_run, self.parts.clock.now())?;
         let opened = SavedSearches::open_claimed(&self.parts, &self.feed, claim, holds)?;
+        // Before the first packet is sent.
+        self.ran.store(epoch, Ordering::Relaxed);
         opened.run().map_err(|e| StoreError::Busy(format!("saved searches need a thread: {e}")))?;
         let former = std::mem::replace(&mut *self.current.write(), opened);
         former.abandon();

@@ -1,6 +1,7 @@
 //! What of the records of saved searches a backup holds.
 
 use super::checkpoint::{self, Checkpoint};
+use super::claim::{self, Runs};
 use super::clean_state::{self, CleanState};
 use super::poll::SEEN;
 use super::recovery::is_id;
@@ -34,6 +35,7 @@ impl BackupParts {
         match (&self.only, name) {
             (Some((_, ids)), _) if is_id(id) && !ids.contains(id) => RecordPart::absent(),
             _ if is_id(name) => without_webhook(content),
+            (None, claim::RECORD) => reduced(content, Runs::moved),
             (None, _) => RecordPart::plain(content),
             (Some((tenant, ids)), checkpoint::RECORD) => reduced(content, |all: Checkpoint| all.only(tenant, ids)),
             (Some((tenant, ids)), clean_state::RECORD) => reduced(content, |all: CleanState| all.only(tenant, ids)),
@@ -54,7 +56,7 @@ fn without_webhook(content: &[u8]) -> RecordPart {
     }
 }
 
-/// A record of all tenants, without the others.
+/// A part of a record of all tenants.
 fn reduced<T: serde::Serialize + serde::de::DeserializeOwned>(content: &[u8], only: impl Fn(T) -> T) -> RecordPart {
     let part = serde_json::from_slice(content).and_then(|all| serde_json::to_vec(&only(all)));
     RecordPart { plain: part.ok(), secret: None }

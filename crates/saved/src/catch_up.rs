@@ -3,7 +3,7 @@
 //!
 //! If there are too many, only the newest are processed, and each saved search reports what was left out.
 
-use super::checkpoint::{Checkpoint, LogPosition, Positions};
+use super::checkpoint::{Checkpoint, LogPosition, Positions, unopened_of};
 use super::matcher::Place;
 use super::registry::SavedSearches;
 use super::search::SavedSearch;
@@ -36,14 +36,23 @@ impl SavedSearches {
     /// Records what these saved searches have missed, up to positions that the queue's events follow or overlap.
     ///
     /// # Errors
-    /// Those of [`meridian_backend::Backend::list`].
+    /// Those of [`meridian_backend::Backend::list`] and [`meridian_backend::Backend::damaged`].
     pub(super) fn note_missed(&self, searches: &[Recovered], checkpoint: &Checkpoint) -> Result<(), StoreError> {
         let mut hearing: BTreeMap<&Arc<str>, Vec<&Recovered>> = BTreeMap::new();
         for one in searches.iter().filter(|(search, _)| search.definition.reads_collections()) {
             hearing.entry(&one.0.definition.tenant).or_default().push(one);
         }
         for (tenant, searches) in hearing {
-            for collection in self.backend.list(tenant)? {
+            // Before the list, which has one that is opened meanwhile.
+            let unopened = unopened_of(self.backend.as_ref(), tenant)?;
+            let there = self.backend.list(tenant)?;
+            for name in unopened.iter().filter(|name| there.iter().all(|collection| collection.name() != **name)) {
+                let detail = format!("{name:?} cannot be opened now: events that were written to it may be missing");
+                for (search, _) in searches.iter().filter(|(search, _)| search.definition.covers(name)) {
+                    search.report(&self.retention, LocalProvider::NAME, "error", &detail, 0, 0);
+                }
+            }
+            for collection in there {
                 // The queue already receives events. So there is no gap; events of both are left out of the queue.
                 let (upto, made) = (collection.position(), collection.created());
                 let at = LogPosition { made, position: upto.clone() };

@@ -140,6 +140,14 @@ pub(super) fn positions_of(backend: &dyn Backend, tenant: &str) -> Result<Positi
     Ok(backend.list(tenant)?.iter().map(|c| place(c.name(), c.created(), c.position())).collect())
 }
 
+/// The names of the collections of a tenant that cannot be opened, now or at all.
+///
+/// # Errors
+/// Those of [`Backend::damaged`].
+pub(super) fn unopened_of(backend: &dyn Backend, tenant: &str) -> Result<BTreeSet<String>, StoreError> {
+    Ok(backend.damaged(tenant)?.into_iter().map(|damaged| damaged.name).collect())
+}
+
 /// The progress of the matcher, in memory.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
@@ -219,18 +227,24 @@ impl SavedSearches {
     /// Continues from the record, of which these are the bytes.
     ///
     /// # Errors
-    /// Those of [`Backend::list`].
+    /// Those of [`Backend::list`] and [`Backend::damaged`].
     pub(super) fn resume_at(&self, checkpoint: &Checkpoint, bytes: Vec<u8>) -> Result<(), StoreError> {
         let of_default = (DEFAULT_TENANT, &checkpoint.collections);
         let of_others = checkpoint.tenants.iter().map(|(tenant, places)| (tenant.as_str(), places));
         for (tenant, places) in std::iter::once(of_default).chain(of_others) {
+            // Before the list, which has one that is opened meanwhile.
+            let unopened = unopened_of(self.backend.as_ref(), tenant)?;
             let there = positions_of(self.backend.as_ref(), tenant)?;
             for (name, LogPosition { made, position }) in places {
-                if let Some(now) = there.get(name).filter(|now| now.made == *made) {
-                    let place = Place { tenant: &tenant.into(), collection: &name.as_str().into() };
+                let position = match there.get(name) {
                     // An ephemeral collection restarts at 0.
-                    self.progress.mark_processed(place, *made, position.earlier(&now.position));
-                }
+                    Some(now) if now.made == *made => position.earlier(&now.position),
+                    // It goes on there once it can be opened.
+                    None if unopened.contains(name) => position.clone(),
+                    _ => continue,
+                };
+                let place = Place { tenant: &tenant.into(), collection: &name.as_str().into() };
+                self.progress.mark_processed(place, *made, position);
             }
         }
         self.progress.state.lock().waited.clone_from(&checkpoint.waiting);
@@ -307,10 +321,20 @@ impl SavedSearches {
         self.progress.forget(&read);
         // Positions of removed collections are dropped, or the record would grow with every collection ever made.
         for (tenant, places) in places {
-            // All are kept while the collections cannot be asked for.
             let there = positions_of(self.backend.as_ref(), &tenant).ok();
-            let there_still = |name: &str, place: &LogPosition| {
-                there.as_ref().is_none_or(|there| there.get(name).is_some_and(|now| now.made == place.made))
+            let lacks = |there: &Positions| places.keys().any(|name| !there.contains_key(&**name));
+            // One that cannot be opened now goes on where it was. They are asked for only where one is missing.
+            let unopened = match there.as_ref().is_some_and(lacks) {
+                true => unopened_of(self.backend.as_ref(), &tenant).ok(),
+                false => Some(BTreeSet::new()),
+            };
+            let there_still = |name: &str, place: &LogPosition| match (&there, &unopened) {
+                (Some(there), Some(unopened)) => match there.get(name) {
+                    Some(now) => now.made == place.made,
+                    None => unopened.contains(name),
+                },
+                // All are kept while the collections cannot be asked for.
+                _ => true,
             };
             let kept = places.iter().filter(|(name, place)| there_still(name, place));
             let kept: Positions = kept.map(|(name, place)| (name.to_string(), place.clone())).collect();

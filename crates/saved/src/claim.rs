@@ -2,10 +2,11 @@
 //!
 //! A lease decides who tries, and two may believe that they hold it: one was paused, and wakes up. So the record [`RECORD`] has the epoch of the
 //! process that runs them. A process that takes over writes its own epoch there first, which is greater. Each later write of it is a change of
-//! the version at which the records still had its epoch. So a process that was paused for longer than its lease changes no record.
+//! the version at which the record still was its own. So a process that was paused for longer than its lease changes no record.
 //!
-//! The record also has the number at which packets begin. It is greater than any number that processes before have given, whatever their clocks
-//! say. So a receiver of packets can tell a late call of a former process by its lower number.
+//! The record also has the number at which packets begin. It is greater than any number given before, whatever the clocks say. So a receiver of
+//! packets can tell a late call of a former process by its lower number. A process that loses its lease to nobody gets it back in the same
+//! epoch. What it opens then has numbers of its own, too, and what it had opened before changes no record.
 
 use meridian_backend::{Records, StoreError};
 use meridian_model::{RecordChange, RecordNews};
@@ -15,15 +16,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Name of the record.
-const RECORD: &str = "runs";
+pub(super) const RECORD: &str = "runs";
 /// More packets than a saved search sends while one process runs it.
 const NUMBERS: u64 = 1 << 32;
 /// How often a change is tried while others change the records.
 const TURNS: usize = 64;
 
 /// The record.
-#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
-struct Runs {
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Runs {
     /// The epoch of the process that runs the saved searches.
     epoch: u64,
     /// Where the numbers of its packets begin.
@@ -31,6 +32,11 @@ struct Runs {
 }
 
 impl Runs {
+    /// The record for another bucket, where epochs begin anew, and numbers go on.
+    pub(super) fn moved(self) -> Runs {
+        Runs { epoch: 0, ..self }
+    }
+
     fn read(content: &[u8]) -> Result<Runs, StoreError> {
         serde_json::from_slice(content)
             .map_err(|e| StoreError::Busy(format!("the record {RECORD:?} of saved searches does not read: {e}")))
@@ -51,12 +57,12 @@ pub(super) struct Claim {
 }
 
 impl Claim {
-    /// Claims the records for the process of this epoch. `now`: microseconds since 1970. Claiming again with the same epoch changes nothing.
-    /// Blocks.
+    /// Claims the records for the process of this epoch. `now`: microseconds since 1970. Claiming again with the same epoch changes nothing,
+    /// unless the saved searches ran by the claim before (`has_run`). Blocks.
     ///
     /// # Errors
     /// [`StoreError::Busy`]: a process of a later epoch has them; and those of the records.
-    pub(super) fn make(records: &Arc<dyn Records>, epoch: u64, now: i64) -> Result<Claim, StoreError> {
+    pub(super) fn make(records: &Arc<dyn Records>, epoch: u64, has_run: bool, now: i64) -> Result<Claim, StoreError> {
         let (mut version, mut all) = (0, BTreeMap::new());
         for _ in 0..TURNS {
             if let Some(news) = records.since(version)? {
@@ -67,16 +73,17 @@ impl Claim {
             let clock = now.max(0) as u64;
             let first = match before {
                 Some(before) if before.epoch > epoch => return Err(taken()),
-                Some(before) if before.epoch == epoch => before.first,
+                Some(before) if before.epoch == epoch && !has_run => before.first,
                 // A clock that is behind must not repeat numbers.
-                Some(before) => clock.max(before.first + NUMBERS),
+                Some(before) => clock.max(before.first.saturating_add(NUMBERS)),
                 None => clock,
             };
-            let content = serde_json::to_vec(&Runs { epoch, first }).unwrap_or_default();
+            let runs = Runs { epoch, first };
+            let content = serde_json::to_vec(&runs).unwrap_or_default();
             if let Some(version) = records.commit(version, &[RecordChange::put(RECORD, content.clone())])? {
                 all.insert(RECORD.to_owned(), content);
-                let known = Mutex::new(Known { version, epoch });
-                let records = Arc::new(ClaimedRecords { records: records.clone(), epoch, known });
+                let known = Mutex::new(Known { version, runs });
+                let records = Arc::new(ClaimedRecords { records: records.clone(), runs, known });
                 return Ok(Claim { records, first, all, version });
             }
         }
@@ -108,16 +115,17 @@ fn too_fast() -> StoreError {
 #[derive(Debug)]
 pub(super) struct ClaimedRecords {
     records: Arc<dyn Records>,
-    epoch: u64,
+    /// The claim.
+    runs: Runs,
     /// Held over a change: one at a time.
     known: Mutex<Known>,
 }
 
-/// The epoch that the records have at a version.
+/// The claim that the records have at a version.
 #[derive(Debug)]
 struct Known {
     version: u64,
-    epoch: u64,
+    runs: Runs,
 }
 
 impl ClaimedRecords {
@@ -129,11 +137,11 @@ impl ClaimedRecords {
         let mut known = self.known.lock();
         if let Some(news) = self.records.since(known.version)? {
             for change in news.changes.iter().filter(|change| change.name == RECORD) {
-                known.epoch = change.content.as_deref().map(Runs::read).transpose()?.unwrap_or_default().epoch;
+                known.runs = change.content.as_deref().map(Runs::read).transpose()?.unwrap_or_default();
             }
             known.version = news.version;
         }
-        match known.epoch == self.epoch {
+        match known.runs == self.runs {
             true => Ok(known),
             false => Err(taken()),
         }

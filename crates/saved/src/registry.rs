@@ -187,7 +187,7 @@ impl SavedSearches {
         tokio::spawn(supervise("postman", move || webhooks.clone().run(search.clone()))).abort_handle()
     }
 
-    /// Starts matching, polling and sending, once. Missed events are matched first.
+    /// Starts matching, polling and sending; does nothing if they run. Missed events are matched first.
     ///
     /// # Errors
     /// If the system cannot start a thread.
@@ -195,10 +195,14 @@ impl SavedSearches {
         if !self.settings.enabled {
             return Ok(());
         }
+        let mut registry = self.registry.lock();
+        // A gateway may be assigned them before it serves.
+        if registry.running {
+            return Ok(());
+        }
         let (event_queue, weak) = (self.event_queue.clone(), Arc::downgrade(self));
         let matcher =
             std::thread::Builder::new().name("meridian-saved".to_owned()).spawn(move || listen(&event_queue, &weak))?;
-        let mut registry = self.registry.lock();
         // Under the lock, so that a saved search created now is either in the loop below or starts its own sender.
         registry.running = true;
         registry.matcher = Some(matcher);

@@ -77,7 +77,7 @@ impl Registry {
         self.commit(seen, &changes)?;
         let (ended, _) = self.take_up(read);
         // A record that stays is removed when sessions are tended.
-        let _ = self.forget(seen, &ended);
+        let _ = self.remove(seen, ended.iter().map(|id| record(KINDS.session, id)).collect());
         Ok(())
     }
 
@@ -146,9 +146,9 @@ impl Registry {
         tokens.chain(tenants).chain(users).chain(sessions).collect()
     }
 
-    /// Puts changes in their place, and ends what they end. Returns sessions that have ended, and have records yet, and the names of tenants
-    /// that have changed. The caller holds `changing`.
-    fn take_up(&self, changes: Changes) -> (Vec<Arc<Session>>, BTreeSet<String>) {
+    /// Puts changes in their place, and ends what they end. Returns the ids of sessions that have ended, and have records yet, and the names
+    /// of tenants that have changed. The caller holds `changing`.
+    fn take_up(&self, changes: Changes) -> (Vec<String>, BTreeSet<String>) {
         let shared = self.vault.is_shared();
         if changes.tenants.is_empty() && changes.users.is_empty() && changes.tokens.is_empty() {
             // Sessions begin and end often: that copies nothing, and ends nothing else.
@@ -174,8 +174,10 @@ impl Registry {
         let ended = if ends.of_sessions() { self.sessions.take(|session| ends.ends(session)) } else { Vec::new() };
         // Before changes of sessions, which may say that a record is gone already.
         self.sessions.keep_stale(&ended);
+        let foreign =
+            self.sessions.take_foreign(|tenant| ends.gone.contains(tenant) || ends.suspended.contains(tenant));
         self.sessions.take_changes((&state, &self.issuers), changes.sessions, shared);
-        (ended, ends.changed)
+        (ended.iter().map(|session| session.id().to_owned()).chain(foreign).collect(), ends.changed)
     }
 }
 

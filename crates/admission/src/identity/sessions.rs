@@ -139,8 +139,14 @@ pub(super) struct Sessions {
     /// Ids of records to remove: of ended sessions, and of records that never became a session, as their users were changed since
     /// or are gone.
     stale: Mutex<BTreeSet<String>>,
-    /// When the sessions end that issuers' users have elsewhere, by id: the rules here are others. Their records stay until then.
-    foreign: Mutex<HashMap<String, i64>>,
+    /// Sessions that issuers' users have elsewhere, by id: the rules here are others. Their records stay until they end.
+    foreign: Mutex<HashMap<String, Foreign>>,
+}
+
+/// What ends a session elsewhere: its time, and its tenant. An operator's has none.
+struct Foreign {
+    expires: i64,
+    tenant: Option<String>,
 }
 
 impl Sessions {
@@ -182,12 +188,17 @@ impl Sessions {
                 session.recorded.store(record.seen, Ordering::Relaxed);
                 continue;
             }
-            let session = match &record.federated {
-                Some(Federated { issuer, .. }) if !issuers.have_stamp(issuer, &record.stamp) => {
-                    foreign.insert(id, record.expires);
-                    continue;
+            let session = match record.federated.clone() {
+                Some(Federated { issuer, tenant, .. }) => {
+                    let (is_of_here, expires) = (issuers.have_stamp(&issuer, &record.stamp), record.expires);
+                    let session = state.session_at(record).ok();
+                    // Its tenant is there, and not suspended.
+                    if session.is_some() && !is_of_here {
+                        foreign.insert(id, Foreign { expires, tenant });
+                        continue;
+                    }
+                    session
                 }
-                Some(_) => state.session_at(record).ok(),
                 None => {
                     let login = login_of(state, by_id.as_ref(), &record.user);
                     login.and_then(|login| state.session(login, record))
@@ -210,7 +221,17 @@ impl Sessions {
     /// Keeps in mind the same of foreign sessions that are over at this time.
     fn keep_foreign(&self, now: i64) {
         let mut stale = self.stale.lock();
-        stale.extend(self.foreign.lock().extract_if(|_, expires| *expires <= now).map(|(id, _)| id));
+        stale.extend(self.foreign.lock().extract_if(|_, session| session.expires <= now).map(|(id, _)| id));
+    }
+
+    /// Ends foreign sessions of these tenants, and returns their ids. Their records are still there: servers with their rules may not run.
+    pub fn take_foreign(&self, which: impl Fn(&str) -> bool) -> Vec<String> {
+        let mut stale = self.stale.lock();
+        let mut foreign = self.foreign.lock();
+        let taken = foreign.extract_if(|_, session| session.tenant.as_deref().is_some_and(&which));
+        let taken: Vec<String> = taken.map(|(id, _)| id).collect();
+        stale.extend(taken.iter().cloned());
+        taken
     }
 
     /// The ids of all records that are known.

@@ -218,6 +218,7 @@ fn servers(servers: &[Server], out: &mut String) {
             "Connections",
             "Cache hits",
             "Fetched",
+            "Eventual reads",
             "Version",
             "Said",
         ],
@@ -238,6 +239,8 @@ fn servers(servers: &[Server], out: &mut String) {
         let hits = caches.and_then(|caches| caches.hit_percent()).map(|n| format!("{n}\u{202f}%"));
         cell(out, "Cache hits", &hits.unwrap_or_default());
         cell(out, "Fetched", &caches.map(|caches| size(caches.bytes_fetched)).unwrap_or_default());
+        let reads = load.and_then(|load| load.scan_reads);
+        cell(out, "Eventual reads", &reads.as_ref().map(eventual).unwrap_or_default());
         cell(out, "Version", &text(&one.version));
         let said = match &one.error {
             Some(why) => error(why),
@@ -307,6 +310,14 @@ fn ago(age: Option<i64>, counts: Option<bool>) -> String {
 
 fn error(why: &str) -> String {
     format!("<span class=\"wrong\">{}</span>", escape(why))
+}
+
+/// Questions to scan servers, and how many of them were in vain.
+fn eventual(reads: &meridian_backend::cluster::ScanReads) -> String {
+    let share = |percent: Option<u64>, what: &str| percent.map(|n| format!("{n}\u{202f}% {what}"));
+    let shares = [share(reads.busy_percent(), "busy"), share(reads.fallback_percent(), "to the owner")];
+    let shares: Vec<String> = shares.into_iter().flatten().collect();
+    format!("{} <span class=\"muted\">{}</span>", grouped(reads.questions), shares.join(", "))
 }
 
 /// A length of time in its largest unit.

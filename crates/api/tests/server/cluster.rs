@@ -4,7 +4,7 @@ use crate::access::token;
 use crate::support::Server;
 use meridian_api::{AppState, Member, ServerConfig};
 use meridian_backend::Embedded;
-use meridian_backend::cluster::{Caches, Looker, Means, Said, ServerLoad};
+use meridian_backend::cluster::{Caches, Looker, Means, Said, ScanReads, ServerLoad};
 use meridian_model::{IdRole, Schema};
 use meridian_observe::Tracer;
 use meridian_store::bucket::{Bucket, Condition, Lease, MemoryBucket, Node, Peers, Roll};
@@ -78,10 +78,18 @@ fn a_server_of_a_cluster_shows_its_owner_its_collections_and_the_other_servers()
     let lease = Lease::new(&shared, "owner", "owner-1".to_owned(), "127.0.0.1:9", Duration::from_secs(3), &seams);
     lease.turn().unwrap();
     let caches = Caches { hits: 3, misses: 1, bytes_fetched: 4096 };
+    let reads = ScanReads { questions: 1_100, attempts: 2_000, busy: 820, fallbacks: 11, ..ScanReads::default() };
     let said = Said {
         role: Some("gateway".to_owned()),
         node: Some("<gateway-1>".to_owned()),
-        load: Some(ServerLoad { slots: 4, running: 2, refused: 7, caches: Some(caches), ..ServerLoad::default() }),
+        load: Some(ServerLoad {
+            slots: 4,
+            running: 2,
+            refused: 7,
+            caches: Some(caches),
+            scan_reads: Some(reads),
+            ..ServerLoad::default()
+        }),
         ..Said::default()
     };
     let peers = Peers::new(shared.clone(), &seams);
@@ -127,6 +135,7 @@ fn a_server_of_a_cluster_shows_its_owner_its_collections_and_the_other_servers()
         "2 of 4",
         "75\u{202f}%",
         "4.0\u{202f}KiB",
+        "41\u{202f}% busy, 1\u{202f}% to the owner",
     ] {
         assert!(html.contains(words), "{words:?} in {html}");
     }

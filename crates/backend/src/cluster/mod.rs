@@ -9,7 +9,7 @@ mod look;
 mod said;
 
 pub use look::{Looker, Means};
-pub use said::{Caches, Reached, Said, ServerLoad};
+pub use said::{Caches, Reached, Said, ScanReads, ServerLoad};
 
 use meridian_model::Positions;
 use schemars::JsonSchema;

@@ -54,6 +54,8 @@ pub struct ServerLoad {
     pub connections: u64,
     /// Its caches of blocks; null of a server that reads no segments.
     pub caches: Option<Caches>,
+    /// Its eventual reads; null of a server that asks no scan servers.
+    pub scan_reads: Option<ScanReads>,
 }
 
 /// What a server found in its caches of blocks, and what it fetched.
@@ -71,9 +73,42 @@ pub struct Caches {
 impl Caches {
     /// The share of blocks that were found, in percent rounded down; `None` before the first one.
     pub fn hit_percent(&self) -> Option<u64> {
-        let all = self.hits.saturating_add(self.misses);
-        (all > 0).then(|| (u128::from(self.hits) * 100 / u128::from(all)) as u64)
+        percent(self.hits, self.hits.saturating_add(self.misses))
     }
+}
+
+/// Eventual reads that a gateway sent to scan servers. A question is of one partition.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct ScanReads {
+    /// Questions, in sum.
+    pub questions: u64,
+    /// Requests to scan servers for these, in sum.
+    pub attempts: u64,
+    /// Requests that were answered busy, in sum.
+    pub busy: u64,
+    /// Requests that failed, in sum.
+    pub failed: u64,
+    /// Questions that went to the owner, as there was no scan server, in sum.
+    pub fallbacks: u64,
+    /// Questions that were refused, as there was no scan server, in sum.
+    pub refused: u64,
+}
+
+impl ScanReads {
+    /// The share of requests that were answered busy, in percent rounded down; `None` before the first one.
+    pub fn busy_percent(&self) -> Option<u64> {
+        percent(self.busy, self.attempts)
+    }
+
+    /// The share of questions that went to the owner, in percent rounded down; `None` before the first one.
+    pub fn fallback_percent(&self) -> Option<u64> {
+        percent(self.fallbacks, self.questions)
+    }
+}
+
+fn percent(part: u64, all: u64) -> Option<u64> {
+    (all > 0).then(|| (u128::from(part) * 100 / u128::from(all)) as u64)
 }
 
 impl Said {
@@ -99,6 +134,9 @@ mod tests {
             ServerLoad { slots: 4, caches: Some(Caches { hits: 9, ..Caches::default() }), ..ServerLoad::default() };
         let said = Said { role: Some("gateway".to_owned()), load: Some(load), ..Said::default() };
         assert_eq!(Said::read(&said.write()), said);
+        let reads = ScanReads { questions: 8, attempts: 9, busy: 3, fallbacks: 1, ..ScanReads::default() };
+        assert_eq!((reads.busy_percent(), reads.fallback_percent()), (Some(33), Some(12)));
+        assert_eq!(ScanReads::default().busy_percent(), None);
         // A later version says more; an earlier one named tenants only.
         assert_eq!(Said::read(br#"{"role":"scan","more":{}}"#).role.as_deref(), Some("scan"));
         for other in [&br#"{"harbour":{"streams":3}}"#[..], b"damaged", b"", br#"{"role":7}"#] {

@@ -85,7 +85,8 @@ impl Partitioned {
 
     /// The partitions that may have the event of an id. None: no event of the collection can have this id.
     fn parts_of(&self, id: &str) -> Range<usize> {
-        let one = |partition: usize| partition..(partition + 1).min(self.parts.len()).max(partition);
+        // The number in an id may be that of no partition.
+        let one = |partition: usize| if partition < self.parts.len() { partition..partition + 1 } else { 0..0 };
         match (self.first().schema().id, Seq::from_id(id)) {
             (IdRole::Given, _) => one(partition_of(id.as_bytes(), self.parts.len())),
             (IdRole::Made, Err(_)) => 0..0,

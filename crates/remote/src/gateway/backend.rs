@@ -11,6 +11,7 @@ use crate::wire::answer::{Hello, Reply};
 use crate::wire::call::Do;
 use crate::wire::described::Description;
 use crate::wire::fault::{Fault, WireDamaged};
+use meridian_backend::cluster::ScanReads;
 use meridian_backend::{
     AuditLog, Backend, Backup, BackupOf, Collection, Damaged, Figure, Flusher, RecordSource, Records, Settings,
     StoreError,
@@ -244,6 +245,10 @@ impl Backend for RemoteBackend {
 
     fn figures(&self) -> Vec<Figure> {
         self.shared.scans.as_ref().map(|scans| scans.figures()).unwrap_or_default()
+    }
+
+    fn scan_reads(&self) -> Option<ScanReads> {
+        self.shared.scans.as_ref().map(|scans| scans.reads())
     }
 
     fn backup(&self, what: &BackupOf<'_>, out: &mut dyn Write) -> Result<Backup, StoreError> {

@@ -251,8 +251,9 @@ impl Link {
             .initial_stream_window_size(WINDOW_BYTES)
             .initial_connection_window_size(CONNECTION_WINDOW_BYTES);
         let _engine = self.engine.1.enter();
-        let channel = tls::channel(&endpoint, address, &self.options.security)
-            .map_err(|why| Fault::Unavailable(format!("the owner of the data at {address} cannot be called: {why}")))?;
+        let channel = tls::channel(&endpoint, address, &self.options.security).map_err(|why| {
+            Fault::Unavailable(format!("the server that has the data, at {address}, cannot be called: {why}"))
+        })?;
         let made = FlightServiceClient::new(channel)
             .max_decoding_message_size(MESSAGE_BYTES_MAX)
             .max_encoding_message_size(MESSAGE_BYTES_MAX);
@@ -473,8 +474,8 @@ pub(super) fn link_fault(status: Status) -> Fault {
         _ => {
             tracing::debug!(%status, "a call to the owner broke off");
             Fault::Unavailable(match tls::refusal_of(&status) {
-                Some(why) => format!("the owner of the data cannot be reached: {why}"),
-                None => "the owner of the data cannot be reached: try again".to_owned(),
+                Some(why) => format!("the server that has the data cannot be reached: {why}"),
+                None => "the server that has the data cannot be reached: try again".to_owned(),
             })
         }
     }

@@ -13,7 +13,7 @@ use meridian_model::Schema;
 use meridian_observe::{self as observe, Stage};
 use meridian_query::partial::{PartialRows, RowStream, RowsSummary};
 use meridian_query::wire::Question;
-use meridian_query::{Control, Cursor, Items, QueryError, Stats};
+use meridian_query::{Control, Cursor, Items, Order, QueryError, Stats};
 use std::sync::Arc;
 
 /// The rows of a partition that another process has. Where scan servers answer, another one goes on from the last row that has arrived.
@@ -109,21 +109,19 @@ impl RemotePartRows {
 
     /// Whether as many rows have arrived as a partition gives.
     fn has_all(&self) -> bool {
-        self.question.limit.is_some_and(|limit| self.arrived > limit)
+        let nearest = match (&self.question.order, &self.question.after) {
+            (Order::Near { k: Some(k), .. }, Some(Cursor::Near { given, .. })) => {
+                Some(k.saturating_sub(*given as usize))
+            }
+            (Order::Near { k, .. }, _) => *k,
+            _ => None,
+        };
+        self.question.limit.is_some_and(|limit| self.arrived > limit) || nearest.is_some_and(|k| self.arrived >= k)
     }
 
     /// Asks for the rows after the last that has arrived, of the same snapshot.
     fn go_on(&mut self, mut via: Via) -> Result<(), Fault> {
-        let after = match (self.last.clone(), &self.question.after) {
-            // An order that ends after the nearest so many counts those before.
-            (Some(Cursor::Near { distance_m, seq, .. }), before) => {
-                let given = if let Some(Cursor::Near { given, .. }) = before { *given } else { 0 };
-                Some(Cursor::Near { distance_m, seq, given: given + self.arrived as u64 })
-            }
-            (last, before) => last.or_else(|| before.clone()),
-        };
-        let limit = self.question.limit.map(|limit| limit.saturating_sub(self.arrived));
-        let rest = Question::Items(Items { after, limit, ..self.question.clone() });
+        let rest = Question::Items(rest_of(&self.question, self.arrived, self.last.clone()));
         via.ask_for(self.at.clone(), question_json(&rest, &self.head.schema, &self.control)?);
         let (via, answer, mut first) = via.again(&Patience::of(&self.control))?;
         self.schema = head(&mut first, &self.head.schema)?.schema;
@@ -132,6 +130,21 @@ impl RemotePartRows {
         self.running = Some((via, answer));
         Ok(())
     }
+}
+
+/// The question for the rows that follow the first `arrived` of an answer, of which `last` is the place of the last.
+fn rest_of(question: &Items, arrived: usize, last: Option<Cursor>) -> Items {
+    let after = match (last, &question.after) {
+        // An order that ends after the nearest so many counts those before.
+        (Some(Cursor::Near { distance_m, seq, .. }), before) => {
+            let given = if let Some(Cursor::Near { given, .. }) = before { *given } else { 0 };
+            Some(Cursor::Near { distance_m, seq, given: given + arrived as u64 })
+        }
+        (last, before) => last.or_else(|| before.clone()),
+    };
+    // One more than the limit is given. Where only that one is missing, a limit of 0 would be refused: a row too many does no harm.
+    let limit = question.limit.map(|limit| limit.saturating_sub(arrived).max(1));
+    Items { after, limit, ..question.clone() }
 }
 
 impl Iterator for RemotePartRows {
@@ -177,5 +190,25 @@ impl RowStream for RemotePartRows {
         // The sender goes on until the window is full, and waits then without a thread.
         let rest = self.rest.as_ref().map_or(0, |rest| rest.batch.bytes());
         if self.running.is_some() { rest + WINDOW_BYTES as usize } else { rest }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use meridian_model::{Seq, schema_spec};
+
+    #[test]
+    fn the_rest_of_an_answer_is_a_question_that_a_server_takes() {
+        let all = Items::all(&schema_spec::parse("n:Integer,*geom:Point:srid=4326").unwrap());
+        let page = Items { limit: Some(5), ..all.clone() };
+        let limits: Vec<Option<usize>> = [0, 3, 4, 5].map(|arrived| rest_of(&page, arrived, None).limit).into();
+        assert_eq!(limits, [Some(5), Some(2), Some(1), Some(1)]);
+        assert_eq!(rest_of(&all, 9, None).limit, None);
+        let near = |given| Some(Cursor::Near { distance_m: 2.0, seq: Seq(7), given });
+        let order = Order::Near { lon: 0.0, lat: 0.0, k: Some(30) };
+        let second = Items { order, after: near(10), ..all };
+        assert_eq!(rest_of(&second, 4, near(0)).after, near(14));
+        assert_eq!(rest_of(&second, 0, None).after, near(10));
     }
 }

@@ -12,8 +12,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How often a scan server looks whether it has what a question names.
+/// How soon a scan server looks again whether it has what a question names. It doubles up to the max: each look reads the question.
 const LOOK: Duration = Duration::from_millis(10);
+const LOOK_MAX: Duration = Duration::from_millis(160);
 
 /// A question of a collection or partition that is here.
 pub(super) struct Bound {
@@ -57,17 +58,20 @@ pub(super) async fn take(owner: &Arc<Owner>, asked: &Asked, control: &Control) -
 /// Waits until this scan server has what a question names: a collection, a field or a snapshot that another process has already. A server
 /// that follows is some moments behind, and a gateway asks for nothing that is not there.
 async fn follow(owner: &Owner, turns: &ScanTurns, asked: &Asked, control: &Control) -> Result<Bound, Fault> {
-    let (begun, patience) = (Instant::now(), asked.busy_timeout());
+    let (begun, patience, mut look) = (Instant::now(), asked.busy_timeout(), LOOK);
     loop {
         match bind(owner, asked, control) {
             Ok(bound) if bound.is_there() => return Ok(bound),
             Ok(_) | Err(Fault::Closed | Fault::Invalid(_)) => {}
             Err(fault) => return Err(fault),
         }
-        if turns.is_draining() || (!patience.is_zero() && begun.elapsed() >= patience) {
+        // Zero is for ever.
+        let left = if patience.is_zero() { Duration::MAX } else { patience.saturating_sub(begun.elapsed()) };
+        if turns.is_draining() || left.is_zero() {
             return Err(turns.refuse().into());
         }
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(look.min(left)).await;
+        look = (look * 2).min(LOOK_MAX);
     }
 }
 

@@ -17,7 +17,7 @@ use tonic::codegen::Service;
 use tonic::codegen::http::Uri;
 use tonic::transport::{Channel, Endpoint};
 
-/// A server that was found, and that is not talked to. The text completes "the owner of the data cannot be reached: ".
+/// A server that was found, and that is not talked to. The text completes "the server that has the data cannot be reached: ".
 #[derive(Debug)]
 struct Refused(String);
 
@@ -104,7 +104,7 @@ impl Service<Uri> for Connector {
             if let Err(error) = &connected
                 && let Some(why) = refusal_of(error)
             {
-                tracing::warn!(address, "no connection to the owner: {why}");
+                tracing::warn!(address, "no connection to another role: {why}");
             }
             connected.map(TokioIo::new)
         })

@@ -216,6 +216,15 @@ impl Fault {
         matches!(self, Fault::Unavailable(_) | Fault::Fenced(_))
     }
 
+    /// Whether the server that was asked cannot read what it needs, and another one may: its way to the bucket is cut, it is of an older
+    /// version, or it has just met damage that it works around from its next look at the manifest on.
+    pub(crate) fn is_of_the_reader(&self) -> bool {
+        matches!(
+            self,
+            Fault::Io { .. } | Fault::Corrupt { .. } | Fault::Damaged(_) | Fault::NewerFormat { .. } | Fault::Busy(_)
+        )
+    }
+
     pub(crate) fn into_query(self) -> QueryError {
         match self {
             Fault::Deadline => QueryError::Deadline,

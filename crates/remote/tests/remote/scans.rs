@@ -2,12 +2,15 @@
 
 use super::proxy::Proxy;
 use super::world::{Owner, PATIENCE, TENANT, control, fleet, ships, store};
-use meridian_backend::{At, Backend, Collection, Eventual, Seams, Settings, Write};
+use meridian_backend::{At, Backend, Collection, Embedded, Eventual, Seams, Settings, Write};
 use meridian_model::policy::busy::Limits;
 use meridian_model::policy::selector::{Absent, Fallback, Hedging, Profiles};
 use meridian_model::{IdRole, Schema, schema_spec};
 use meridian_query::{Aggregate, Cursor, Function, Items, Order, SortKey};
 use meridian_remote::{RemoteBackend, RemoteOptions, ScanAt, ScanOptions, ScanTurns};
+use meridian_store::bucket::{Bucket, MemoryBucket};
+use meridian_store::seams::MemoryDisk;
+use meridian_store::{Options, Store};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,7 +35,7 @@ fn gateway(owner: &Owner, rule: Absent) -> (watch::Sender<Arc<[ScanAt]>>, Arc<Re
         hedging: Hedging::new(Duration::from_secs(60), 0.0, 1.0).unwrap(),
     };
     let owner = watch::channel(Some(owner.address.to_string().into())).1;
-    let records = Arc::new(meridian_store::Store::open(meridian_store::Options::ephemeral(), Seams::real()).unwrap());
+    let records = Arc::new(Store::open(Options::ephemeral(), Seams::real()).unwrap());
     let options = RemoteOptions { scans: Some(scans), ..RemoteOptions::new(Seams::real().random) };
     (told, RemoteBackend::connect(owner, records, options).unwrap())
 }
@@ -126,4 +129,50 @@ fn a_server_of_another_number_is_not_asked_and_the_owner_answers_where_it_may() 
     let ours = falls_back.collection(TENANT, "ships").unwrap().unwrap();
     assert_eq!(count(&*ours).unwrap(), Some(0));
     assert!(falls_back.figures().iter().any(|one| one.name == "meridian_scan_fallbacks_total" && one.value == 1));
+}
+
+#[test]
+fn a_server_that_cannot_read_is_left_for_another() {
+    let options = || Options { background: false, tree_bytes: Some(1 << 20), ..Options::at("/data") };
+    let seams = || Seams { disk: Arc::new(MemoryDisk::new()), ..Seams::real() };
+    let bucket = MemoryBucket::new();
+    let store = Arc::new(Store::open_shared(options(), seams(), Arc::new(bucket.clone())).unwrap());
+    let backend: Arc<dyn Backend> = Embedded::new(store.clone());
+    let schema = Schema { id: IdRole::Given, ..schema_spec::parse(super::world::SHIPS).unwrap() };
+    let theirs = backend.create(TENANT, "ships", schema, Settings::default()).unwrap();
+    theirs.write(Write::new(ships(&theirs.schema(), &fleet(500)))).unwrap();
+    store.collection(TENANT, "ships").unwrap().flush().unwrap();
+    // Each server has a copy, so that one of them can be cut off.
+    let copied = || {
+        let copy = MemoryBucket::new();
+        for (name, _) in bucket.objects() {
+            copy.put(&name, &bucket.get(&name).unwrap()).unwrap();
+        }
+        copy
+    };
+    let reader = |bucket: &MemoryBucket| -> Arc<dyn Backend> {
+        Embedded::new(Arc::new(Store::open_read_only(options(), seams(), Arc::new(bucket.clone())).unwrap()))
+    };
+    let (cut, whole) = (copied(), copied());
+    let first = Owner::scan(reader(&cut), 11, ScanTurns::new(LIMITS));
+    let second = Owner::scan(reader(&whole), 12, ScanTurns::new(LIMITS));
+    // Before any question has opened a segment.
+    cut.cut(true);
+    let owner = Owner::serve(backend, 1);
+    let (told, gateway) = gateway(&owner, Absent::Fail);
+    let ours = gateway.collection(TENANT, "ships").unwrap().unwrap();
+    let failures = || {
+        let figures = gateway.figures();
+        figures.iter().find(|one| one.name == "meridian_scan_failures_total").map_or(0, |one| one.value)
+    };
+    let all = Items::all(&theirs.schema());
+    told.send_replace(Arc::from(vec![at(11, first.address), at(12, second.address)]));
+    // Chance picks the server.
+    while failures() == 0 {
+        assert_eq!(rows(&*ours, eventual(), &all, || ()), rows(&*theirs, At::newest(), &all, || ()));
+    }
+    // Where all of them cannot read, the question fails before its deadline.
+    told.send_replace(Arc::from(vec![at(11, first.address)]));
+    assert!(ours.items(eventual(), &all, &control(Duration::from_secs(600))).is_err());
+    assert!(failures() > 1);
 }

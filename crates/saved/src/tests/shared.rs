@@ -161,6 +161,50 @@ async fn a_process_that_was_paused_changes_no_record_once_another_has_taken_over
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_process_that_lost_the_lease_to_nobody_gives_no_number_twice() {
+    let (bucket, store) = (MemoryBucket::new(), World::new(NEWS));
+    let one = Arc::new(beside(&store, &bucket).assigned());
+    take(&one, 1).await.unwrap();
+    let first = one.current();
+    let id = first.create(&json!({"keywords": "flood"}), &everything(&first)).await.expect("made").id.clone();
+    one.lose();
+    let mut highest = None;
+    for _ in 0..3 {
+        // The bucket did not answer for longer than the lease, and nobody else could take it either.
+        take(&one, 1).await.unwrap();
+        let running = one.current();
+        let mut reader = running.get(&id).expect("it has the saved search").outbox.read_kept();
+        store.write(&[("title", "flood")], 0, (4.8, 45.7));
+        let seq = next(&mut reader).await["seq"].as_u64();
+        assert!(seq > highest, "{seq:?} after {highest:?}");
+        highest = seq;
+        one.lose();
+    }
+    take(&one, 1).await.unwrap();
+    // What is left of the times before changes nothing.
+    assert!(first.records.put("looked", b"{}").is_err());
+    stop(&one.current()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_records_of_a_backup_can_be_claimed_in_another_bucket_and_numbers_go_on() {
+    let (store, bucket, another) = (World::new(NEWS), MemoryBucket::new(), MemoryBucket::new());
+    let (here, there) = (beside(&store, &bucket), beside(&store, &another));
+    let (one, two) = (Arc::new(here.assigned()), Arc::new(there.assigned()));
+    take(&one, 5).await.unwrap();
+    let before = one.current();
+    let content = here.backend.records(RECORDS).get("runs").unwrap().expect("it is claimed");
+    let kept = before.backup_parts(None).unwrap().of("runs", &content).plain.expect("the backup has it");
+    there.backend.records(RECORDS).put("runs", &kept).unwrap();
+    // Where nobody held the lease before.
+    take(&two, 1).await.unwrap();
+    let after = two.current();
+    assert!(after.first > before.first.map(|first| first + 1_000_000), "{:?} after {:?}", after.first, before.first);
+    stop(&after).await;
+    stop(&before).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn packets_and_numbers_follow_a_process_that_hands_over_and_no_event_is_lost_or_doubled() {
     let (bucket, store) = (MemoryBucket::new(), World::new(NEWS));
     let servers = [(); 3].map(|()| Arc::new(beside(&store, &bucket).assigned()));

@@ -14,8 +14,8 @@ use crate::bucket::{Bucket, Span};
 use crate::seams::{Disk, FileEnd};
 use bytes::Bytes;
 use flight::Flights;
-use quick_cache::Weighter;
 use quick_cache::sync::Cache;
+use quick_cache::{OptionsBuilder, Weighter};
 use sha2::{Digest, Sha256};
 use slots::{Slots, Writer};
 use std::collections::HashSet;
@@ -33,6 +33,10 @@ pub(crate) const EXTENT_BYTES: u64 = 1 << 20;
 const RANGE_EXTENTS: u64 = 4;
 /// Max extents that are fetched at a time.
 const BATCH_EXTENTS: usize = 64;
+/// Share of the memory for extents that are used again and again. New ones have the rest: what is read ahead must not drive itself out.
+const HOT: f64 = 0.5;
+/// Share of the memory that is read ahead at once, as a divisor. Half of what new extents have, as shards fill unevenly.
+const AHEAD_PART: u64 = 4;
 
 /// An extent: which object, by a digest of all that tells it from others, and which of its extents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -124,9 +128,16 @@ impl Extents {
     /// A cache in memory of at most so many bytes.
     pub(crate) fn new(bucket: Arc<dyn Bucket>, memory_max: u64) -> Extents {
         let items = usize::try_from(memory_max / EXTENT_BYTES).unwrap_or(usize::MAX).clamp(1, 1 << 22);
+        let mut options = OptionsBuilder::new();
+        let options = options.estimated_items_capacity(items).weight_capacity(memory_max).hot_allocation(HOT).build();
+        let (hasher, lifecycle) = (BuildHasherDefault::default(), Default::default());
+        let memory = match options {
+            Ok(options) => Cache::with_options(options, Weight, hasher, lifecycle),
+            Err(_) => Cache::with(items, memory_max, Weight, hasher, lifecycle),
+        };
         Extents {
             bucket,
-            memory: Cache::with(items, memory_max, Weight, BuildHasherDefault::default(), Default::default()),
+            memory,
             memory_max,
             flights: Flights::default(),
             disk: OnceLock::new(),
@@ -182,9 +193,9 @@ impl Extents {
         Ok(())
     }
 
-    /// Fetches ranges of objects that will be read soon, as far as half of the memory goes. What fails is reported by the read itself.
+    /// Fetches ranges of objects that will be read soon, as far as a quarter of the memory goes. What fails is reported by the read itself.
     pub(crate) fn load(&self, wanted: &[(Source, Range<u64>)]) {
-        let mut left = self.memory_max / 2;
+        let mut left = self.memory_max / AHEAD_PART;
         let (mut extents, mut seen) = (Vec::<(&Source, u64)>::new(), HashSet::new());
         for (source, range) in wanted {
             let range = range.start..range.end.min(source.bytes);
@@ -333,5 +344,36 @@ impl Extents {
             }
         }
         failed.map_or(Ok(()), Err)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bucket::MemoryBucket;
+
+    #[test]
+    fn what_is_read_ahead_stays_until_it_is_read_where_the_cache_is_full() {
+        const BYTES: u64 = 64 << 10;
+        let bucket = MemoryBucket::new();
+        let extents = Extents::new(Arc::new(bucket.clone()), 4 << 20);
+        let object = |number: u8| {
+            let name = format!("o{number}");
+            bucket.put(&name, &vec![number; BYTES as usize]).unwrap();
+            extents.source(&name, BYTES, None)
+        };
+        let read = |source: &Source| {
+            let mut bytes = vec![0; BYTES as usize];
+            extents.read(source, 0, &mut bytes).unwrap();
+            bytes
+        };
+        (0..100).map(object).for_each(|source| drop(read(&source)));
+        let ahead: Vec<Source> = (100..116).map(object).collect();
+        extents.load(&ahead.iter().map(|source| (source.clone(), 0..BYTES)).collect::<Vec<_>>());
+        assert_eq!(extents.stats().ranges_fetched, 116);
+        for (source, number) in ahead.iter().zip(100..) {
+            assert!(read(source).iter().all(|byte| *byte == number));
+        }
+        assert_eq!(extents.stats().ranges_fetched, 116, "nothing was fetched a second time");
     }
 }

@@ -237,8 +237,10 @@ fn a_bucket_that_is_used_is_not_restored_into() {
     let latest = Schema { object: Some(3), mode: Mode::Latest, ..schema(IdRole::Given) };
     owner.create("t", "newest", latest, Settings::default()).unwrap();
     back_up(&source, &owner, &here, "/kept");
-    let refused = to_bucket(&restore.in_partitions(Some(2)), &here, &MemoryBucket::new()).unwrap_err().to_string();
+    let unused = MemoryBucket::new();
+    let refused = to_bucket(&restore.in_partitions(Some(2)), &here, &unused).unwrap_err().to_string();
     assert!(refused.contains("newest") && refused.contains("partitions"), "{refused}");
+    assert!(unused.objects().is_empty(), "another number is not refused after that");
 }
 
 #[test]

@@ -455,3 +455,34 @@ fn a_session_at_an_issuer_counts_wherever_its_rules_are_the_same_and_nowhere_els
     other.tend_sessions(&limits, NOW + 2 * 86_400_000_000).unwrap();
     assert_eq!(sessions(), 0);
 }
+
+#[test]
+fn a_session_at_an_issuer_ends_with_its_tenant_while_no_server_has_its_rules() {
+    let (vault, first) = registry();
+    vault.shared.store(true, Ordering::Relaxed);
+    first.create_tenant(Tenant::new("harbour")).unwrap();
+    let open = || Registry::open_trusting(vault.clone(), Issuers::new(signing_in(Role::Writer))).unwrap();
+    let (limits, server) = (SessionLimits::default(), open());
+    server.issuers().take_keys(server.issuers().iter().next().unwrap(), SECRET).unwrap();
+    let claims = json!({
+        "iss": "internal", "sub": "mary", "aud": "client", "exp": NOW_S + 60, "iat": NOW_S, "nonce": "n",
+        "groups": "sailors"
+    });
+    let token = sealed(&json!({ "alg": "HS256" }), &claims, |message| hmac(SECRET, message));
+    let (_, text) = server.begin_session_at("company", &token, "n", &limits, NOW).unwrap().unwrap();
+    drop(server);
+    // As a command does that works on the records: it knows no issuer.
+    first.follow().unwrap();
+    let suspend = |suspended| {
+        first
+            .change_tenant("harbour", |tenant| {
+                tenant.suspended = suspended;
+                Ok(())
+            })
+            .unwrap();
+    };
+    suspend(true);
+    suspend(false);
+    assert_eq!(open().session(&text, &limits, NOW).unwrap_err(), Unknown::Credential);
+    assert!(vault.records.lock().keys().all(|name| !name.starts_with("session-")));
+}

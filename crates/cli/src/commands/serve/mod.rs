@@ -78,6 +78,12 @@ pub struct ServeArgs {
     /// Host and port by which gateways reach an owner, if not by --flight: behind NAT, a proxy or a Service
     #[arg(long, value_name = "ADDR")]
     pub flight_advertise: Option<String>,
+    /// Address and port where a scan server answers gateways [default: it answers clients alone]
+    #[arg(long, value_name = "ADDR")]
+    pub scan_listen: Option<String>,
+    /// Host and port by which gateways reach a scan server, if not by --scan-listen
+    #[arg(long, value_name = "ADDR")]
+    pub scan_advertise: Option<String>,
     /// Durability of the places profile's collection: local or ephemeral [default: local]
     #[arg(long, value_name = "DURABILITY")]
     pub places_durability: Option<String>,
@@ -154,6 +160,8 @@ fn settings(args: &ServeArgs) -> Result<Config, Failure> {
         (&args.bucket, &mut config.cluster.bucket),
         (&args.flight, flight),
         (&args.flight_advertise, &mut config.cluster.flight_advertise),
+        (&args.scan_listen, &mut config.cluster.scan.listen),
+        (&args.scan_advertise, &mut config.cluster.scan.advertise),
     ] {
         if let Some(given) = given {
             place.clone_from(given);

@@ -17,6 +17,10 @@ use tokio::time::Instant;
 /// How often it is looked for servers where there are none.
 const LOOK: Duration = Duration::from_millis(100);
 
+/// Attempts that end because a server cannot read: then all of them may share the cause, and the question fails. By the delays between
+/// attempts that is after some three seconds, in which servers work around damage.
+const UNREADABLE_MAX: usize = 6;
+
 /// A question, with the servers that were asked so far. Dropped, it tells the work that it is part of what became of each attempt.
 pub(in super::super) struct Asking {
     scans: Arc<Scans>,
@@ -30,6 +34,8 @@ pub(in super::super) struct Asking {
     begun: Option<(usize, Option<u64>)>,
     /// Why the last attempt failed that was not busy.
     fault: Option<Fault>,
+    /// Attempts that ended because the server cannot read.
+    unreadable: usize,
     current: Current,
 }
 
@@ -49,7 +55,7 @@ impl Asking {
         let course = Course::new(tablet, scans.now());
         let until = Instant::now() + left.min(Duration::from_secs(86_400));
         let current = observe::current();
-        Asking { scans, owner, asked, make, scan_type, course, until, begun: None, fault: None, current }
+        Asking { scans, owner, asked, make, scan_type, course, until, begun: None, fault: None, unreadable: 0, current }
     }
 
     fn profile(&self) -> Profile {
@@ -107,6 +113,8 @@ impl Asking {
     /// Waits until there may be a server, for so long at most.
     async fn wait_for_servers(&self, left: Duration) {
         let mut servers = self.scans.servers.clone();
+        // A clone has seen what the first receiver has, which is nothing: an earlier change would end each wait at once.
+        drop(servers.borrow_and_update());
         let until = self.until.min(Instant::now() + left.min(LOOK));
         tokio::select! {
             // Without a sender nothing changes any more: the deadline ends the wait.
@@ -212,11 +220,19 @@ impl Asking {
         }
         self.course.ended(attempt, End::Failed, self.now());
         count(&self.scans.counts.failed);
-        if !fault.is_of_the_link() {
+        let unreadable = process.is_some() && fault.is_of_the_reader();
+        self.unreadable += usize::from(unreadable);
+        if !(fault.is_of_the_link() || unreadable && self.unreadable < UNREADABLE_MAX) {
             return Err(fault);
         }
         process.into_iter().for_each(|process| self.scans.avoid(process));
-        self.fault = Some(fault);
+        self.fault = Some(match fault {
+            // A link speaks of the owner, as most of them lead there.
+            Fault::Unavailable(why) if process.is_some() => {
+                Fault::Unavailable(why.replace("the owner of the data", "a scan server"))
+            }
+            other => other,
+        });
         Ok(())
     }
 

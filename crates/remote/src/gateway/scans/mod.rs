@@ -141,7 +141,21 @@ impl Scans {
         link
     }
 
-    /// What scans have come to so far.
+    /// What scans have come to so far, for operators.
+    pub(super) fn reads(&self) -> meridian_backend::cluster::ScanReads {
+        let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        let Counts { scans, attempts, busy, failed, hedges: _, fallbacks, absent } = &self.counts;
+        meridian_backend::cluster::ScanReads {
+            questions: of(scans),
+            attempts: of(attempts),
+            busy: of(busy),
+            failed: of(failed),
+            fallbacks: of(fallbacks),
+            refused: of(absent),
+        }
+    }
+
+    /// The same for monitors.
     pub(super) fn figures(&self) -> Vec<Figure> {
         let counter = |name, help, of: &AtomicU64| Figure {
             kind: FigureKind::Counter,

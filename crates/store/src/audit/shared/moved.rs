@@ -11,11 +11,21 @@ impl SharedAudit {
             let state = self.current()?;
             (state.chapters.clone(), (state.first, state.tail.clone()))
         };
+        let mut begun = false;
         for chapter in chapters {
-            // The oldest may be gone since.
-            let Some(link) = self.chain.read(chapter.number)? else { continue };
+            let Some(link) = self.chain.read(chapter.number)? else {
+                // The oldest may be gone since. Another is lost. A copy without it could not be restored.
+                if self.current()?.chapters.contains(&chapter) {
+                    return Err(StoreError::corrupt(&self.chain.path(chapter.number), "it is missing"));
+                }
+                if begun {
+                    return Err(StoreError::Busy("the audit log drops its oldest lines now: try again".to_owned()));
+                }
+                continue;
+            };
             let Content { first, lines, .. } = self.decode(&link)?;
             sink(first, lines)?;
+            begun = true;
         }
         if tail.1.is_empty() { Ok(()) } else { sink(tail.0, &tail.1) }
     }

@@ -22,6 +22,13 @@ use std::sync::Arc;
 /// Bytes of events that wait to be written: a part of the memory for writes, as they are there twice for a moment.
 const WAITING_PART: u64 = 4;
 
+/// Checks that a collection can have so many partitions.
+pub(super) fn check(saved: &Saved, wanted: u16) -> Result<(), StoreError> {
+    let settings = Settings { partitions: wanted, ..saved.manifest.settings.clone() };
+    let named = |e: Invalid| Invalid::field("partitions", format!("the collection {}: {}", saved.name(), e.detail));
+    Ok(partitions::check(&settings, &saved.manifest.schema).map_err(named)?)
+}
+
 /// Makes a collection of `wanted` partitions from these, which are all that it had.
 pub(super) fn divide(
     source: &Source,
@@ -36,8 +43,6 @@ pub(super) fn divide(
     let longest = saved.iter().map(|saved| &saved.manifest.schema).max_by_key(|schema| schema.fields.len());
     let schema = longest.unwrap_or(&first.manifest.schema).clone();
     let settings = Settings { partitions: wanted, ..settings_there(store, &first.manifest.settings) };
-    partitions::check(&settings, &schema)
-        .map_err(|e| Invalid::field("partitions", format!("the collection {name}: {}", e.detail)))?;
     let upto = saved.iter().map(Saved::position).max().unwrap_or(0);
     let from = saved.iter().map(Saved::position).collect();
     inner.discard(tenant, name)?;

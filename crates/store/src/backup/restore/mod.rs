@@ -73,6 +73,7 @@ impl Restore {
         progress: &mut dyn FnMut(u64),
     ) -> Result<Backup, StoreError> {
         let source = Source::open(&seams.disk, &self.from, self.key.as_ref())?;
+        self.check(&source)?;
         let root = options.data.clone();
         folder::begin(seams.disk.as_ref(), &root, &self.note(&source)?)?;
         let options = Options { background: false, ..options };
@@ -107,6 +108,7 @@ impl Restore {
         progress: &mut dyn FnMut(u64),
     ) -> Result<Backup, StoreError> {
         let source = Source::open(&seams.disk, &self.from, self.key.as_ref())?;
+        self.check(&source)?;
         restoring::begin(bucket.as_ref(), seams.clock.as_ref(), &self.note(&source)?)?;
         let own = Seams { disk: Arc::new(MemoryDisk::new()), ..seams.clone() };
         let options = Options { background: false, ..Options::at(ROOT) };
@@ -131,11 +133,24 @@ impl Restore {
         Ok(format!("a restore is at work: {listing:08x}{partitions}\n"))
     }
 
+    /// Refuses what cannot be restored, before anything is written.
+    fn check(&self, source: &Source) -> Result<(), StoreError> {
+        for saved in &source.backup.collections {
+            source.check(saved)?;
+            if let Some(wanted) = self.other_partitions(saved) {
+                divide::check(saved, wanted)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The number of partitions that is named, if it is another one.
+    fn other_partitions(&self, saved: &Saved) -> Option<u16> {
+        self.partitions.filter(|wanted| *wanted != saved.partitions())
+    }
+
     fn collections(&self, source: &Source, store: &Store, progress: &mut dyn FnMut(u64)) -> Result<(), StoreError> {
         let all = &source.backup.collections;
-        for saved in all {
-            source.check(saved)?;
-        }
         let same = |a: &Saved, b: &Saved| (a.tenant(), a.name()) == (b.tenant(), b.name());
         for of_one in all.chunk_by(same) {
             let Some(first) = of_one.first() else { continue };
@@ -144,7 +159,7 @@ impl Restore {
                     format!("it has {} of {} partitions of {}", of_one.len(), first.partitions(), first.name());
                 return Err(StoreError::corrupt(&self.from, detail));
             }
-            match self.partitions.filter(|wanted| *wanted != first.partitions()) {
+            match self.other_partitions(first) {
                 None => adopt::adopt(source, store, of_one, progress)?,
                 Some(wanted) => divide::divide(source, store, of_one, wanted, progress)?,
             }

@@ -118,7 +118,8 @@ fn servers(found: &Cluster, out: &mut dyn Write) -> io::Result<()> {
     if found.servers.is_empty() {
         return writeln!(out, "\nno gateways or scan servers");
     }
-    let head = ["server", "role", "address", "said", "runs", "waits", "refused", "cache hits", "error"];
+    let head =
+        ["server", "role", "address", "said", "runs", "waits", "refused", "cache hits", "eventual reads", "error"];
     let mut table = Table::new(head).whole_unless_shown();
     for one in &found.servers {
         let text = |text: &Option<String>| text.clone().unwrap_or_default();
@@ -135,6 +136,12 @@ fn servers(found: &Cluster, out: &mut dyn Write) -> io::Result<()> {
             load(|load| load.refused.to_string()),
             load(|load| {
                 load.caches.and_then(|caches| caches.hit_percent()).map(|n| format!("{n} %")).unwrap_or_default()
+            }),
+            load(|load| {
+                let Some(reads) = &load.scan_reads else { return String::new() };
+                let share = |percent: Option<u64>| percent.map_or("–".to_owned(), |n| format!("{n} %"));
+                let (busy, fallback) = (share(reads.busy_percent()), share(reads.fallback_percent()));
+                format!("{}, busy {busy}, to the owner {fallback}", reads.questions)
             }),
             text(&one.error),
         ]);

@@ -121,7 +121,7 @@ impl Door {
         Ok(Some(Door { listener, address, group: settings.group.clone(), turns: ScanTurns::new(limits), tls: None }))
     }
 
-    /// Answers gateways until `stopping`. They stop asking before the first of them is turned away.
+    /// Answers gateways until `stopping`. From then on they are answered busy, and find others.
     async fn answer(
         self,
         store: Arc<Store>,
@@ -134,7 +134,7 @@ impl Door {
         let counted = turns.clone();
         backend.count_also(Arc::new(move || figures(&counted)));
         say(&format!("answers gateways on {address}"));
-        let loaded = turns.clone();
+        let (loaded, draining) = (turns.clone(), turns.clone());
         store.announce(Arc::new(move || {
             let ScanLoad { working, started, waiting } = loaded.load();
             Serves { address: address.clone(), group: group.clone(), working, started, waiting }
@@ -147,7 +147,9 @@ impl Door {
         let options = ServeOptions { tls, ..options };
         let until = async {
             drop(stopping.wait_for(|stop| *stop).await);
-            // The pin first: gateways ask others from their next look on.
+            // Before the pin goes: without it a question of an earlier snapshot would be refused as gone, and another server has it.
+            draining.drain();
+            // Gateways ask others from their next look on.
             let leaving = store.clone();
             if let Err(failure) = blocking("leaving", move || leaving.leave()).await {
                 tracing::error!("{failure}");

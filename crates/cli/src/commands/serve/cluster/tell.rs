@@ -64,6 +64,7 @@ fn load(state: &AppState) -> ServerLoad {
         refused: state.gate.refused(),
         connections: state.metrics.connections_open.load(Ordering::Relaxed) as u64,
         caches,
+        scan_reads: state.backend.scan_reads(),
     }
 }
 
