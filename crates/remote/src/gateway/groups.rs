@@ -15,6 +15,7 @@ use crate::wire::call::{Call, Do};
 use crate::wire::described::{Description, Place};
 use crate::wire::fault::{Fault, WireDamaged};
 use bytes::Bytes;
+use meridian_backend::cluster::ScanReads;
 use meridian_backend::{
     AuditLog, Backend, Backup, BackupOf, Collection, CollectionStats, Damaged, Figure, Flusher, Part, Partitioned,
     RecordSource, Records, Settings, StoreError,
@@ -340,6 +341,10 @@ impl Backend for GroupsBackend {
     fn figures(&self) -> Vec<Figure> {
         // Of all groups: they share what asks scan servers.
         self.owners[0].figures()
+    }
+
+    fn scan_reads(&self) -> Option<ScanReads> {
+        self.owners[0].scan_reads()
     }
 
     fn backup(&self, what: &BackupOf<'_>, out: &mut dyn Write) -> Result<Backup, StoreError> {
