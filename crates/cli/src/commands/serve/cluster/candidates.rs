@@ -11,7 +11,7 @@ use meridian_store::Lease;
 use meridian_store::bucket::{What, lease_of};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot};
 
 /// This process among the others.
 pub(super) struct Candidates {
@@ -69,7 +69,7 @@ impl Candidates {
         let ttl = process.config.cluster.lease;
         loop {
             tokio::select! {
-                _ = stopping.wait_for(|stop| *stop) => return,
+                () = async { drop(stopping.wait_for(|stop| *stop).await) } => return,
                 (order, what) = process.member.ordered() => {
                     let outcome = self.obey(what).await;
                     process.member.done(order, outcome);

@@ -186,7 +186,7 @@ async fn own(
             }
         };
         let pass = tokio::select! {
-            _ = stopping.wait_for(|stop| *stop) => None,
+            () = async { drop(stopping.wait_for(|stop| *stop).await) } => None,
             Some(pass) = passes.recv() => Some(pass),
             () = lost => break Ended::Lost,
         };
