@@ -1,5 +1,13 @@
 // From docs/openapi.json: `npm run contract` writes it anew.
 
+/**
+ * The state of a lease.
+ */
+export type LeaseState = 'held' | 'lapsed' | 'resigned';
+/**
+ * A position, as [`Positions`] serialises.
+ */
+export type Position = number | number[];
 export type Features = Feature | FeatureCollection;
 export type AggregateAnswer = Aggregate | ExplainedGroups;
 export type DensityAnswer = Density | ExplainedGroups;
@@ -67,6 +75,21 @@ export interface Contract {
   ClassLoad: ClassLoad;
   QuotaLoad: QuotaLoad;
   SlowRequest: SlowRequest;
+  ClusterAnswer: ClusterAnswer;
+  AnsweringServer: AnsweringServer;
+  Cluster: Cluster;
+  Owner: Owner;
+  LeaseState: LeaseState;
+  ClusterCollection: ClusterCollection;
+  Position: Position;
+  LogTail: LogTail;
+  Pinned: Pinned;
+  ClusterReader: ClusterReader;
+  ClusterScan: ClusterScan;
+  ClusterServer: ClusterServer;
+  ServerLoad: ServerLoad;
+  Caches: Caches;
+  ScanReads: ScanReads;
   AuditPage: AuditPage;
   AuditLine: AuditLine;
   Features: Features;
@@ -1706,6 +1729,377 @@ export interface SlowRequest {
    * Tree nodes visited.
    */
   nodes_visited: number;
+}
+/**
+ * The server that answers, and its cluster.
+ */
+export interface ClusterAnswer {
+  server: AnsweringServer;
+  /**
+   * Its cluster, as `meridian cluster status --json` prints it; null of a server that is one process.
+   */
+  cluster: Cluster | null;
+}
+/**
+ * The server that answers.
+ */
+export interface AnsweringServer {
+  /**
+   * `all`: one process, without a cluster; `gateway` or `scan`.
+   */
+  role: string;
+  /**
+   * Its name in its cluster; null of one process.
+   */
+  node: string | null;
+}
+/**
+ * A cluster, at one moment.
+ */
+export interface Cluster {
+  /**
+   * 1; another number if a name is removed or changes its meaning.
+   */
+  version: number;
+  /**
+   * Time of the look.
+   */
+  time: string;
+  /**
+   * Address of the bucket.
+   */
+  bucket: string;
+  /**
+   * Nothing of a cluster is in the bucket: its address, or the prefix in it, may be wrong.
+   */
+  empty: boolean;
+  /**
+   * Where the log of the collections is: `bucket` or `nats`.
+   */
+  log: string;
+  /**
+   * Why the log in NATS was not checked.
+   */
+  log_error: string | null;
+  /**
+   * The holder of the lease, or the last one; null before the first owner.
+   */
+  owner: Owner | null;
+  /**
+   * The collections, by tenant and name.
+   */
+  collections: ClusterCollection[];
+  /**
+   * Processes that only read the bucket, by their pins.
+   */
+  readers: ClusterReader[];
+  /**
+   * Gateways and scan servers, as they say of themselves.
+   */
+  servers: ClusterServer[];
+}
+/**
+ * What the lease says of its holder.
+ */
+export interface Owner {
+  state: LeaseState;
+  /**
+   * Its name.
+   */
+  node: string;
+  /**
+   * Host and port by which gateways reach it.
+   */
+  address: string;
+  /**
+   * Number of its term.
+   */
+  epoch: number;
+  /**
+   * Length of the lease.
+   */
+  lease_ms: number;
+  /**
+   * Time since the last renewal.
+   */
+  age_ms: number | null;
+  /**
+   * Time until the lease ends without another renewal; less than 0: since then.
+   */
+  expires_in_ms: number | null;
+  /**
+   * Whether it answers the process that looks; null unless it holds the lease.
+   */
+  reachable: boolean | null;
+  /**
+   * Why it does not answer.
+   */
+  reason: string | null;
+}
+/**
+ * A collection.
+ */
+export interface ClusterCollection {
+  /**
+   * Its tenant.
+   */
+  tenant: string;
+  /**
+   * Its name.
+   */
+  collection: string;
+  /**
+   * Why a part of it is unreadable; then what that part says is null.
+   */
+  error: string | null;
+  /**
+   * Number of partitions.
+   */
+  partitions: number | null;
+  /**
+   * Version of the newest manifest.
+   */
+  manifest: string | null;
+  /**
+   * Epoch of the manifest's writer.
+   */
+  epoch: number | null;
+  /**
+   * Position up to which the segments have all writes; a list, of several partitions.
+   */
+  position: Position | null;
+  /**
+   * Live segments.
+   */
+  segments: number | null;
+  /**
+   * Rows of these segments, those included that were replaced or deleted.
+   */
+  rows: number | null;
+  /**
+   * Bytes of these segments.
+   */
+  bytes: number | null;
+  /**
+   * What the log holds that no manifest covers yet.
+   */
+  tail: LogTail | null;
+  /**
+   * The segments have every write that was acknowledged before this time, according to the owner.
+   */
+  complete: string | null;
+  /**
+   * Time since then.
+   */
+  complete_age_ms: number | null;
+  /**
+   * What readers use of it; null: none reads it.
+   */
+  pinned: Pinned | null;
+}
+/**
+ * The part of a log that no manifest covers.
+ */
+export interface LogTail {
+  /**
+   * Objects, or messages.
+   */
+  entries: number;
+  /**
+   * Bytes; of objects only.
+   */
+  bytes: number | null;
+}
+/**
+ * What readers use of a collection.
+ */
+export interface Pinned {
+  /**
+   * How many use it.
+   */
+  readers: number;
+  /**
+   * Version of the oldest manifest in use.
+   */
+  manifest: string;
+  /**
+   * Min sequence number of a snapshot in use.
+   */
+  snapshot: string;
+}
+/**
+ * A process that only reads, by its pin.
+ */
+export interface ClusterReader {
+  /**
+   * A random number that the process has until it ends.
+   */
+  reader: string;
+  /**
+   * Age of its pin.
+   */
+  age_ms: number | null;
+  /**
+   * Whether the pin still counts; null: its age is not known.
+   */
+  counts: boolean | null;
+  /**
+   * Collections that it reads.
+   */
+  collections: number;
+  /**
+   * What a scan server says that answers gateways; null of others.
+   */
+  scan: ClusterScan | null;
+  /**
+   * Why its pin is unreadable.
+   */
+  error: string | null;
+}
+/**
+ * A scan server that answers gateways, as of when its pin was written.
+ */
+export interface ClusterScan {
+  /**
+   * Where gateways reach it.
+   */
+  address: string;
+  /**
+   * Its group, which profiles name.
+   */
+  group: string;
+  /**
+   * Questions that work on a batch.
+   */
+  working: number;
+  /**
+   * Questions that have started and not ended.
+   */
+  started: number;
+  /**
+   * Questions that wait for their start.
+   */
+  waiting: number;
+}
+/**
+ * A gateway or a scan server, as it says of itself.
+ */
+export interface ClusterServer {
+  /**
+   * A random number that the process has until it ends.
+   */
+  server: string;
+  /**
+   * `gateway` or `scan`; null if it does not say.
+   */
+  role: string | null;
+  /**
+   * Its name.
+   */
+  node: string | null;
+  /**
+   * Where it listens for clients.
+   */
+  address: string | null;
+  /**
+   * Its version of Meridian.
+   */
+  version: string | null;
+  /**
+   * Time since it said so; it does every 15 s at the latest.
+   */
+  age_ms: number | null;
+  /**
+   * Whether it said so of late; null: the time is not known.
+   */
+  counts: boolean | null;
+  /**
+   * Its work; null if it does not say.
+   */
+  load: ServerLoad | null;
+  /**
+   * Why what it says is unreadable.
+   */
+  error: string | null;
+}
+/**
+ * The work of a server. Sums count from its start.
+ */
+export interface ServerLoad {
+  /**
+   * Slots for requests that compute.
+   */
+  slots: number;
+  /**
+   * Requests that hold one.
+   */
+  running: number;
+  /**
+   * Requests that wait for one.
+   */
+  waiting: number;
+  /**
+   * Requests that got none, in sum.
+   */
+  refused: number;
+  /**
+   * Open connections.
+   */
+  connections: number;
+  /**
+   * Its caches of blocks; null of a server that reads no segments.
+   */
+  caches: Caches | null;
+  /**
+   * Its eventual reads; null of a server that asks no scan servers.
+   */
+  scan_reads: ScanReads | null;
+}
+/**
+ * What a server found in its caches of blocks, and what it fetched.
+ */
+export interface Caches {
+  /**
+   * Blocks that were found, in sum.
+   */
+  hits: number;
+  /**
+   * Blocks that were fetched, in sum.
+   */
+  misses: number;
+  /**
+   * Bytes that were fetched, in sum.
+   */
+  bytes_fetched: number;
+}
+/**
+ * Eventual reads that a gateway sent to scan servers. A question is of one partition.
+ */
+export interface ScanReads {
+  /**
+   * Questions, in sum.
+   */
+  questions: number;
+  /**
+   * Requests to scan servers for these, in sum.
+   */
+  attempts: number;
+  /**
+   * Requests that were answered busy, in sum.
+   */
+  busy: number;
+  /**
+   * Requests that failed, in sum.
+   */
+  failed: number;
+  /**
+   * Questions that went to the owner, as there was no scan server, in sum.
+   */
+  fallbacks: number;
+  /**
+   * Questions that were refused, as there was no scan server, in sum.
+   */
+  refused: number;
 }
 /**
  * A page of the audit log. It may be empty and have a `next` link: a page reads a bounded part of the log.

@@ -136,7 +136,7 @@ fn a_cluster_for_trial_has_its_log_in_three_servers() {
     send(u32::try_from(server["pid"].as_u64().unwrap()).unwrap(), "KILL");
     up.write(&batches, "b2");
     up.of("scan").iter().for_each(|scan| up.finds(scan, 2));
-    let status = up.becomes("flushed", |status| status["collections"][0]["tail"]["entries"] == 0);
+    let status = up.becomes("flushed", |status| status["collections"][0]["position"] == 2);
     assert_eq!((status["log"].as_str(), status["log_error"].as_str()), (Some("nats"), None));
     up.stop("TERM");
     let at = folder.path().display().to_string();
@@ -152,7 +152,7 @@ fn a_cluster_for_trial_shows_nats_certificates() {
     meridian(&["create", "events", "--schema", SPEC, "--url", &up.url]).ended(0);
     up.write(&Batches::default(), "b1");
     up.of("gateway").iter().for_each(|gateway| up.finds(gateway, 1));
-    let status = up.becomes("flushed", |status| status["collections"][0]["tail"]["entries"] == 0);
+    let status = up.becomes("flushed", |status| status["collections"][0]["position"] == 1);
     assert_eq!((&status["owner"]["reachable"], &status["log_error"]), (&json!(true), &Value::Null));
     let server = up.of("log")[0]["address"].as_str().unwrap().to_owned();
     let mut said = String::new();

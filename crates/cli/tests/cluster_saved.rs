@@ -288,8 +288,8 @@ fn every_gateway_streams_lists_and_deletes_what_one_of_them_runs() {
     assert!(status == 400 && said.contains("keywords"), "{status} {said}");
     let (status, said) = two.other.get(&format!("{path}?after=999"));
     assert!(status == 410 || status == 200, "{status} {said}");
-    let deleted = agent().delete(format!("{}/saved-searches/{id}", two.other.url)).call().unwrap();
-    assert_eq!(deleted.status().as_u16(), 204);
+    let mut deleted = agent().delete(format!("{}/saved-searches/{id}", two.other.url)).call().unwrap();
+    assert_eq!(deleted.status().as_u16(), 204, "{:?}", deleted.body_mut().read_to_string());
     for packets in &mut streams {
         assert_eq!(packets.next()["kind"], "complete");
     }
@@ -336,7 +336,13 @@ fn a_search_is_found_from_every_gateway_until_its_own_is_gone() {
     let start = |server: &Server| {
         let (status, said) = server.post("/searches", "application/json", None, asked.as_bytes()).unwrap();
         assert_eq!(status, 202, "{said}");
-        serde_json::from_str::<Value>(&said).unwrap()["id"].as_str().unwrap().to_owned()
+        serde_json::from_str::<Value>(&said).unwrap()["packets"]
+            .as_str()
+            .unwrap()
+            .rsplit('/')
+            .nth(1)
+            .unwrap()
+            .to_owned()
     };
     let id = start(&two.holder);
     let mut packets = Packets::open(&two.other, &format!("/searches/{id}/packets"));

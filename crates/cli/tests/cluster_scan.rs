@@ -273,7 +273,7 @@ fn a_full_server_says_busy_another_answers_and_goes_on_where_one_was_killed() {
 /// The number of an event.
 fn number(line: &str) -> usize {
     let event: serde_json::Value = serde_json::from_str(line).unwrap();
-    event["n"].as_u64().unwrap() as usize
+    event["properties"]["n"].as_u64().unwrap() as usize
 }
 
 /// The rest of an answer, which must be whole: header lines, then chunks.

@@ -4,7 +4,8 @@
 
 mod common;
 
-use common::{MERIDIAN, Run, Server, meridian, root};
+use common::{MERIDIAN, Run, Server, command, meridian, root};
+use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -64,6 +65,14 @@ fn every_example_of_the_help_runs_on_the_projects_data() {
     std::fs::write(here.join("password.txt"), "correct horse battery\n").unwrap();
     let backups = here.join("backups");
     std::fs::create_dir(&backups).unwrap();
+    // A cluster's bucket, as its first owner makes it.
+    let bucket = format!("file://{}", here.join("bucket").display());
+    let role = ["serve", "--role", "owner", "--log", "bucket", "--flight", "127.0.0.1:0", "--bucket", &bucket];
+    let mut owner = command(&role).arg("--data").arg(here.join("owner")).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(owner.stdout.take().unwrap()).lines().map_while(Result::ok);
+    assert!(lines.any(|line| line.starts_with("owns")), "it never owns the bucket");
+    owner.kill().unwrap();
+    owner.wait().unwrap();
     let mut ran = 0;
     for (command, line) in &all {
         // A program that is not ours may be missing; what it is given must be right.
@@ -73,6 +82,7 @@ fn every_example_of_the_help_runs_on_the_projects_data() {
         };
         let mut line =
             line.replace("/backups/", &format!("{}/", backups.display())).replace("/srv/events", "./meridian-data");
+        line = line.replace("file:///srv/bucket", &bucket);
         if line.starts_with("meridian serve") && !line.contains("--show-config") {
             line += " --show-config";
         }

@@ -184,6 +184,10 @@ impl SavedSearches {
             kept.searches.retain(|id, _| !deleted.contains(id));
             kept.objects_of.remove(tenant);
             let bytes = serde_json::to_vec(&kept).map_err(|e| Invalid::new(e.to_string()))?;
+            // In a folder this process is alone, and a copy would be older than the next state.
+            if !self.records.is_shared() {
+                return self.records.put(clean_state::RECORD, &bytes);
+            }
             // Only if nothing was changed meanwhile: a process that begins to run saved searches takes the state.
             if self.records.commit(version, &[RecordChange::put(clean_state::RECORD, bytes)])?.is_some() {
                 return Ok(());

@@ -265,7 +265,7 @@ impl Extents {
                     continue;
                 }
                 // It may have landed between the look above and the claim.
-                match self.memory.get(&key).or_else(|| self.from_disk(source, number)) {
+                match self.memory.get(&key).or_else(|| self.read_disk(source, number)) {
                     Some(extent) => found[at] = Some(self.land(&mut claims, key, extent)),
                     None => open.push(at),
                 }
@@ -287,7 +287,7 @@ impl Extents {
         extent
     }
 
-    fn from_disk(&self, source: &Source, number: u64) -> Option<Bytes> {
+    fn read_disk(&self, source: &Source, number: u64) -> Option<Bytes> {
         let (slots, _) = self.disk.get().filter(|_| source.lasting)?;
         let held = source.range_of(number);
         let found = slots.read(source.key(number), (held.end - held.start) as usize);

@@ -1,10 +1,11 @@
 //! The write-ahead log of a partition.
 //!
 //! Files are named by their epoch, `{epoch:016x}.log`, and the epoch is part of each record's checksum. A file that is
-//! reused gets a new name, and records of its former use no longer validate. Records are written where the file has bytes
-//! already. So a sync need not write the file's length or block map, which would take two to nine times as long
-//! (`docs/decisions` 005 and 015). A new file is grown ahead by zeros, a step at a time. From its second use on it is
-//! overwritten in place. Files that a manifest covers are kept as spares, at most two.
+//! reused gets a new name, and records of its former use no longer validate. The name is on disk before anything is
+//! written to the file. Records are written where the file has bytes already. So a sync need not write the file's length
+//! or block map, which would take two to nine times as long (`docs/decisions` 005 and 015). A new file is grown ahead by
+//! zeros, a step at a time. From its second use on it is overwritten in place. Files that a manifest covers are kept as
+//! spares, at most two.
 //!
 //! # A crash, and damage
 //! Positions are contiguous over all files. A group of records is written with one call and synced with one. Each
@@ -253,14 +254,16 @@ impl Log {
             }
             None => self.disk.open(&path, OpenMode::Create).map_err(StoreError::io("create", &path))?,
         };
+        // The name must survive before anything is written under it: a crash could give a spare the name of its former
+        // use back, and its former records would look damaged. It must also survive before `NEWEST` refers to it, or a
+        // crash would look like a lost file.
+        self.disk.sync_dir(&self.dir).map_err(StoreError::io("sync", &self.dir))?;
         // Its marks are on disk before it is named: from then on a file without a mark is damaged.
         let mark = Mark { position: acknowledged, end: HEAD_BYTES };
         file.write_at(0, &mark.head(epoch)).map_err(StoreError::io("write", &path))?;
         file.sync().map_err(StoreError::io("sync", &path))?;
         let len = file.len().map_err(StoreError::io("measure", &path))?;
         self.next_epoch += 1;
-        // The name must survive before `NEWEST` refers to it, or a crash would look like a lost file.
-        self.disk.sync_dir(&self.dir).map_err(StoreError::io("sync", &self.dir))?;
         newest::write(self.disk.as_ref(), &self.dir, Newest { epoch: Some(epoch), head: HEAD_BYTES })?;
         self.newest = Some(path.clone());
         self.files.push(LogFile { path, last_position: 0, bytes: 0 });

@@ -1,6 +1,6 @@
 use super::open::Recovered;
 use super::*;
-use crate::seams::{CrashStyle, MemoryDisk};
+use crate::seams::{CrashStyle, FaultKind, MemoryDisk};
 
 fn record(position: u64, len: usize) -> Record {
     let body = vec![position as u8; len];
@@ -48,6 +48,38 @@ fn files_used_again_do_not_show_their_former_records() {
     let (_, found) = open(&disk, 99);
     assert_eq!(positions(&found), [100]);
     assert!(found.damage.is_empty(), "{:?}", found.damage);
+}
+
+/// A crash may give a file back the name of its former use. Then its former records must be whole.
+#[test]
+fn a_reuse_that_a_crash_undoes_is_not_taken_for_damage() {
+    // The syncs of a write that begins a file: folder, file, `NEWEST`, folder, file.
+    for (after, again) in (0..6).flat_map(|after| [(after, false), (after, true)]) {
+        let disk = MemoryDisk::new();
+        let (mut log, _) = open(&disk, 0);
+        log.append(&[record(1, 24)]).unwrap();
+        log.release(1).unwrap();
+        disk.inject(FaultKind::SyncFails, "/l", after);
+        let mut written = log.append(&[record(2, 24)]);
+        assert_eq!(written.is_ok(), after == 5, "{written:?}");
+        if again && matches!(written, Err(AppendError::Clean(_))) {
+            disk.heal();
+            written = log.append(&[record(2, 24)]);
+            assert!(written.is_ok(), "after {after}: {written:?}");
+        }
+        disk.crash(CrashStyle::Lose);
+        let (mut log, found) = open(&disk, 1);
+        assert!(found.damage.is_empty(), "after {after}, again {again}: {:?}", found.damage);
+        let mut expected = if written.is_ok() { vec![2] } else { Vec::new() };
+        assert_eq!(positions(&found), expected, "after {after}, again {again}");
+        let next = 2 + expected.len() as u64;
+        log.append(&[record(next, 24)]).unwrap();
+        expected.push(next);
+        disk.crash(CrashStyle::Lose);
+        let (_, found) = open(&disk, 1);
+        assert!(found.damage.is_empty(), "after {after}, again {again}: {:?}", found.damage);
+        assert_eq!(positions(&found), expected, "after {after}, again {again}");
+    }
 }
 
 #[test]

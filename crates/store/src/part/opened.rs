@@ -1,7 +1,7 @@
 //! Segments that were opened for queries: their trees and footers stay in memory as far as a bound goes.
 //!
 //! A segment that a query uses is not evicted: that would free nothing, and another query would read it a second time. So the bound is passed
-//! while queries use more than it. What they use is shared between them.
+//! while queries use more than it, and until the next look at the bucket after that. What they use is shared between them.
 
 use super::Part;
 use super::closed::Closed;
@@ -83,6 +83,15 @@ impl OpenParts {
     pub(crate) fn stats(&self) -> TreeStats {
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         TreeStats { loaded: of(&self.loaded), evicted: of(&self.evicted), bytes: self.parts.weight() }
+    }
+
+    /// Closes what no query uses any more, as far as the bound is passed: the cache makes room when something is put into it, and not when a
+    /// query ends.
+    pub(crate) fn trim(&self) {
+        let bound = self.parts.capacity();
+        if self.parts.weight() > bound {
+            self.parts.set_capacity(bound);
+        }
     }
 
     /// A segment is needed no more.

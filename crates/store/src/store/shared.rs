@@ -200,6 +200,7 @@ impl Store {
         if !inner.common.read_only {
             return Ok(false);
         }
+        inner.common.cache.opened.trim();
         let _changing = inner.changing.lock();
         inner.check_open()?;
         let (changed, failed) = inner.follow_all()?;

@@ -21,6 +21,9 @@ const LOOK: Duration = Duration::from_millis(100);
 /// attempts that is after some three seconds, in which servers work around damage.
 const UNREADABLE_MAX: usize = 6;
 
+/// What became of an attempt: its number, the process that was asked, and its answer.
+type Attempted = (usize, u64, Result<(Answer, Message), Fault>);
+
 /// A question, with the servers that were asked so far. Dropped, it tells the work that it is part of what became of each attempt.
 pub(in super::super) struct Asking {
     scans: Arc<Scans>,
@@ -190,11 +193,7 @@ impl Asking {
     }
 
     /// A request to a server. Dropped, it ends there.
-    fn attempt(
-        &self,
-        servers: &[ScanAt],
-        ask: Ask,
-    ) -> Result<impl Future<Output = (usize, u64, Result<(Answer, Message), Fault>)> + Send + use<>, Fault> {
+    fn attempt(&self, servers: &[ScanAt], ask: Ask) -> Result<impl Future<Output = Attempted> + Send + use<>, Fault> {
         let server = servers.get(ask.server).ok_or_else(|| Fault::internal("a server that is not there was chosen"))?;
         count(&self.scans.counts.attempts);
         let (link, process) = (self.scans.link(server, &self.owner), server.process);

@@ -70,6 +70,8 @@ fn check(common: &recovery::Common, dir: &Path, manifest: &Manifest, saved: &Sav
     }
     let mut partition = recovery::prepare(common, dir, manifest.clone())?;
     partition.open_files()?;
+    // What disk or bucket refused is said as such: nothing is damaged for that, and the restore can go on later.
+    partition.unread.take().map_or(Ok(()), Err)?;
     partition.check_whole()?;
     let flushed = Seq::end_of(manifest.flushed).0;
     let alive = partition.entries.iter().map(|entry| u64::from(entry.part.rows) - entry.dead.count_by(flushed));

@@ -101,7 +101,7 @@ impl Source {
     }
 
     /// The lines of the audit log, some at a time, with the number of the first.
-    pub(super) fn audit(&self, sink: &mut dyn FnMut(u64, &[u8]) -> Result<(), StoreError>) -> Result<(), StoreError> {
+    pub(super) fn audit(&self, sink: &mut impl FnMut(u64, &[u8]) -> Result<(), StoreError>) -> Result<(), StoreError> {
         for saved in &self.backup.audit {
             let mut lines = Vec::new();
             self.read(&saved.file, &mut |piece| {

@@ -21,7 +21,7 @@ pub(crate) struct PlainRows {
 
 #[derive(Debug)]
 enum Source {
-    Archive(Archive),
+    Archive(Box<Archive>),
     Rows(RowsFile),
 }
 
@@ -32,7 +32,7 @@ impl PlainRows {
             Some(entry) => {
                 let archive = Archive::open(objects, &archive_name(meta.file), entry)?;
                 let (schema, rows) = (archive.schema().clone(), archive.rows());
-                (Source::Archive(archive), schema, rows)
+                (Source::Archive(Box::new(archive)), schema, rows)
             }
             None => {
                 let rows = RowsFile::open(objects, &rows_name(meta.file), None)?;
