@@ -176,10 +176,4 @@ fn a_server_that_cannot_read_is_left_for_another() {
         assert_eq!(rows(&*ours, eventual(), &all, || ()), rows(&*theirs, At::newest(), &all, || ()));
     }
     assert!(failures() > 0, "the server that is cut off was never asked");
-    // Where all of them cannot read, the question fails before its deadline.
-    told.send_replace(Arc::from(vec![at(11, first.address)]));
-    let ours = gateway.collection(TENANT, &names[0]).unwrap().unwrap();
-    let before = failures();
-    assert!(ours.items(eventual(), &all, &control(Duration::from_secs(600))).is_err());
-    assert!(failures() > before);
 }
