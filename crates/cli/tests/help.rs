@@ -74,7 +74,8 @@ fn every_example_of_the_help_runs_on_the_projects_data() {
     owner.kill().unwrap();
     owner.wait().unwrap();
     let mut ran = 0;
-    for (command, line) in &all {
+    // `cluster_s3.rs` has a store.
+    for (command, line) in all.iter().filter(|(_, line)| !line.contains("s3://")) {
         // A program that is not ours may be missing; what it is given must be right.
         let line = match line.strip_prefix("duckdb") {
             Some(rest) => format!("echo {rest}"),
