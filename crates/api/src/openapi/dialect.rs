@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 /// Rewrites every schema within for OpenAPI 3.0. `type: [x, "null"]` becomes `type: x` with `nullable`, and `const`
-/// becomes an `enum` of one. A schema that is `true` becomes an empty one.
+/// becomes an `enum` of one, and so does a type of null alone. A schema that is `true` becomes an empty one.
 pub fn lower(value: &mut Value) {
     match value {
         Value::Object(members) => {
@@ -12,6 +12,12 @@ pub fn lower(value: &mut Value) {
                 && null == "null"
             {
                 members.insert("type".to_owned(), kind.clone());
+                members.insert("nullable".to_owned(), json!(true));
+            }
+            // One of several schemas, which null alone fits.
+            if members.get("type").is_some_and(|kind| kind == "null") {
+                members.remove("type");
+                members.insert("enum".to_owned(), json!([null]));
                 members.insert("nullable".to_owned(), json!(true));
             }
             if let Some(only) = members.get("const").filter(|only| !only.is_object()).cloned() {
@@ -51,5 +57,8 @@ mod tests {
         lower(&mut schema);
         let expected = json!({"properties": {"a": {"type": "string", "nullable": true}, "type": {"type": "string"}}});
         assert_eq!(schema, expected);
+        let mut schema = json!({"anyOf": [{"$ref": "#/a"}, {"type": "null"}]});
+        lower(&mut schema);
+        assert_eq!(schema, json!({"anyOf": [{"$ref": "#/a"}, {"enum": [null], "nullable": true}]}));
     }
 }
