@@ -3,7 +3,7 @@
 #   deploy/certificates.sh DIR                      makes the authority DIR/ca.crt, with its key DIR/ca.key, once
 #   deploy/certificates.sh DIR NAME NAMES           signs DIR/NAME.crt, with its key DIR/NAME.key, for a year
 #   deploy/certificates.sh certs owner-1 DNS:owner-1.example.org,IP:10.0.0.7
-# Keep ca.key apart from all machines of the cluster: whoever has it can make a certificate that an owner lets in.
+# Keep ca.key apart from all machines of the cluster: its holder can make a certificate that an owner lets in.
 set -euo pipefail
 umask 077
 folder=${1:?a folder is missing: certificates.sh DIR [NAME NAMES]}

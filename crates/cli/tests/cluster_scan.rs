@@ -5,12 +5,13 @@
 mod common;
 
 use common::batches::SPEC;
+use common::clients::dawdler;
 use common::owners::{Cluster, answered};
 use common::{PATIENCE, Server, agent, counted, meridian, send};
 use std::collections::HashMap;
 use std::fmt::Write as _;
-use std::io::{BufRead, BufReader, Read, Write as _};
-use std::net::{SocketAddr, TcpStream};
+use std::io::{BufRead, BufReader, Read};
+use std::net::TcpStream;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -199,21 +200,6 @@ fn scan_servers_are_killed_stopped_paused_and_added_and_no_question_fails() {
 
 const ROWS: usize = 100_000;
 
-/// Asks for all events and takes two kilobytes of the answer; the system takes little more for it.
-fn dawdler(address: SocketAddr) -> BufReader<TcpStream> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let stream = runtime.block_on(async {
-        let socket = tokio::net::TcpSocket::new_v4().unwrap();
-        socket.set_recv_buffer_size(4 << 10).unwrap();
-        socket.connect(address).await.unwrap().into_std().unwrap()
-    });
-    stream.set_nonblocking(false).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    let ask = "GET /collections/big/items?f=ndjson&consistency=eventual HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
-    (&stream).write_all(ask.as_bytes()).unwrap();
-    BufReader::with_capacity(1 << 10, stream)
-}
-
 #[test]
 fn a_full_server_says_busy_another_answers_and_goes_on_where_one_was_killed() {
     let cluster = Cluster::with("bucket", |folder| {
@@ -243,7 +229,8 @@ fn a_full_server_says_busy_another_answers_and_goes_on_where_one_was_killed() {
         servers.iter().all(|server| counted(&serde_json::from_str(&answered(server, count)).unwrap()) == ROWS as u64)
     });
     becomes("two scan servers", || metric(&gateway, "meridian_scan_servers") == 2);
-    let mut reader = dawdler(gateway.address().parse().unwrap());
+    let mut reader =
+        dawdler(gateway.address().parse().unwrap(), "/collections/big/items?f=ndjson&consistency=eventual");
     let mut status = String::new();
     reader.read_line(&mut status).unwrap();
     assert!(status.contains(" 200 "), "{status}");

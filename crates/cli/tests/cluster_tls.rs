@@ -1,4 +1,4 @@
-//! TLS between roles, as real processes: who may call, who is refused and named, and certificates that change meanwhile.
+//! TLS between roles, as real processes: callers that are let in, callers that are refused by name, and certificates that change meanwhile.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
 

@@ -6,13 +6,13 @@ mod common;
 
 use common::batches::{Batches, SPEC};
 use common::up::Up;
-use common::{meridian, send};
+use common::{PATIENCE, meridian, send};
 use rustix::process::{getpid, set_child_subreaper};
 use serde_json::{Value, json};
 use std::fs::Permissions;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 fn named<'a>(all: &'a [Value], name: &Value) -> &'a Value {
     all.iter().find(|one| one["name"] == *name).unwrap()
@@ -105,8 +105,13 @@ fn a_cluster_for_trial_starts_takes_over_stops_and_starts_again() {
     for signal in ["TERM", "KILL"] {
         up.stop(signal);
         if signal == "TERM" {
-            let shown = meridian(&["cluster", "status", "--dir", folder.path().to_str().unwrap()]).ended(0).out;
-            assert!(shown.contains("no owner: ") && shown.contains("gave its lease up"), "{shown}");
+            let show = || meridian(&["cluster", "status", "--dir", folder.path().to_str().unwrap()]).ended(0).out;
+            let begun = Instant::now();
+            // One that took the lease over while all were stopped lets it lapse.
+            while !show().contains("no owner: ") {
+                assert!(begun.elapsed() < PATIENCE, "{}", show());
+            }
+            let shown = show();
             assert!(shown.contains("does not run") && shown.contains("no readers"), "{shown}");
         }
         up = Up::start(folder.path(), 2, &[]);

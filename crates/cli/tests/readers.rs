@@ -5,28 +5,19 @@
 
 mod common;
 
+use common::clients::dawdler;
 use common::{PATIENCE, Server};
 use std::fmt::Write as _;
-use std::io::{BufRead, BufReader, Read, Write as _};
+use std::io::{BufRead, BufReader, Read};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 const DAWDLERS: usize = 500;
 const ROWS: usize = 100_000;
 
-/// Asks for all events and takes two kilobytes of the answer; the system takes little more for it.
-fn dawdler(address: SocketAddr) -> BufReader<TcpStream> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let stream = runtime.block_on(async {
-        let socket = tokio::net::TcpSocket::new_v4().unwrap();
-        socket.set_recv_buffer_size(4 << 10).unwrap();
-        socket.connect(address).await.unwrap().into_std().unwrap()
-    });
-    stream.set_nonblocking(false).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    let ask = "GET /collections/big/items?f=ndjson HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
-    (&stream).write_all(ask.as_bytes()).unwrap();
-    let mut reader = BufReader::with_capacity(1 << 10, stream);
+/// Asks for all events, and takes the beginning of the answer.
+fn reader(address: SocketAddr) -> BufReader<TcpStream> {
+    let mut reader = dawdler(address, "/collections/big/items?f=ndjson");
     let mut status = String::new();
     reader.read_line(&mut status).unwrap();
     assert!(status.contains(" 200 "), "{status}");
@@ -72,7 +63,7 @@ fn five_hundred_who_dawdle_hold_no_place_and_get_all_of_their_answer_in_the_end(
     }
     assert_eq!(server.post("/collections/big/items", "text/csv", None, csv.as_bytes()).unwrap().0, 201);
     let address: SocketAddr = server.url.trim_start_matches("http://").parse().unwrap();
-    let mut readers: Vec<_> = (0..DAWDLERS).map(|_| dawdler(address)).collect();
+    let mut readers: Vec<_> = (0..DAWDLERS).map(|_| reader(address)).collect();
     wait_for(&server, "meridian_answers_resting", DAWDLERS as u64);
     assert_eq!(metric(&server, "meridian_requests_running"), 0);
     assert!((1..=384 << 20).contains(&metric(&server, "meridian_answer_bytes")));

@@ -150,7 +150,7 @@ impl ClaimedRecords {
     fn change(&self, change: RecordChange) -> Result<(), StoreError> {
         for _ in 0..TURNS {
             let mut known = self.look()?;
-            // At the version that was looked at: a claim makes another one.
+            // At the version that was read: a claim makes another one.
             if let Some(version) = self.records.commit(known.version, std::slice::from_ref(&change))? {
                 known.version = version;
                 return Ok(());

@@ -24,7 +24,7 @@ use tokio::time::{Duration, Instant};
 
 /// How often a webhook of a suspended tenant checks whether it still is.
 const SUSPENDED_CHECK: Duration = Duration::from_secs(5);
-/// How often it is looked whether the saved searches are this process's still.
+/// Interval of checks whether this process still runs the saved searches.
 const HELD_CHECK: Duration = Duration::from_millis(100);
 /// Max backoff between two calls for one packet.
 const PAUSE_MAX: Duration = Duration::from_secs(3_600);

@@ -2,7 +2,7 @@
 
 use crate::html::live::{self, cell, head, listed, size, tile};
 use crate::html::{self, escape, grouped};
-use meridian_backend::cluster::{Cluster, Collection, Condition, GroupOwner, Lease, Node, Owner, Reader, Server};
+use meridian_backend::cluster::{Cluster, Collection, Condition, GroupOwner, Lease, Node, Owner, Reader, Server, span};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
@@ -318,16 +318,4 @@ fn eventual(reads: &meridian_backend::cluster::ScanReads) -> String {
     let shares = [share(reads.busy_percent(), "busy"), share(reads.fallback_percent(), "to the owner")];
     let shares: Vec<String> = shares.into_iter().flatten().collect();
     format!("{} <span class=\"muted\">{}</span>", grouped(reads.questions), shares.join(", "))
-}
-
-/// A length of time in its largest unit.
-fn span(milliseconds: i64) -> String {
-    let seconds = milliseconds / 1_000;
-    match seconds {
-        ..10 => format!("{}.{} s", seconds, milliseconds % 1_000 / 100),
-        10..120 => format!("{seconds} s"),
-        120..7_200 => format!("{} min", seconds / 60),
-        7_200..172_800 => format!("{} h", seconds / 3_600),
-        _ => format!("{} days", seconds / 86_400),
-    }
 }

@@ -43,7 +43,7 @@ pub enum Runs {
 pub struct Gateways {
     /// The number of this one: random, and the first half of the ids of its searches.
     number: u64,
-    /// What a request that is passed on to this one must show. Those who can read the bucket know it.
+    /// The key that a relayed request must carry. Every process that can read the bucket knows it.
     key: Box<str>,
     others: watch::Sender<BTreeMap<u64, Gateway>>,
     runs: watch::Sender<Runs>,

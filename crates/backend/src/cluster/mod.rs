@@ -7,9 +7,11 @@
 
 mod look;
 mod said;
+mod span;
 
 pub use look::{Looker, Means};
 pub use said::{Caches, Reached, Said, ScanReads, ServerLoad};
+pub use span::span;
 
 use meridian_model::Positions;
 use schemars::JsonSchema;

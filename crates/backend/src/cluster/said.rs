@@ -34,7 +34,7 @@ pub struct Reached {
     pub number: u64,
     /// Its URL.
     pub url: String,
-    /// By which it knows requests of other gateways: a secret among those who read the bucket.
+    /// The key by which it recognises requests of other gateways. Every process that can read the bucket knows it.
     pub key: String,
 }
 

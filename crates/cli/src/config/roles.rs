@@ -87,7 +87,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     ),
     Setting {
         key: "cluster.tls.allow_plain",
-        help: "Talk without TLS to roles on other machines. Whoever reaches an owner can then read and change everything.",
+        help: "Talk without TLS to roles on other machines. Every process that reaches an owner can then read and change everything.",
         get: |c| Value::Boolean(c.cluster.tls.allow_plain),
         set: |c, v| truth(v).map(|b| c.cluster.tls.allow_plain = b),
     },

@@ -1,5 +1,8 @@
 //! Requests of clients that do not wait for long, as those under faults are.
 
+use super::PATIENCE;
+use std::io::{BufReader, Write as _};
+use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 /// How long a client waits for an answer. Longer than a server works on a request; see `nodes.rs`.
@@ -77,4 +80,19 @@ fn answer(response: Result<ureq::http::Response<ureq::Body>, ureq::Error>) -> Re
     let mut response = response.map_err(|e| e.to_string())?;
     let body = response.body_mut().with_config().limit(u64::MAX).read_to_string().map_err(|e| e.to_string())?;
     Ok(Answer { status: response.status().as_u16(), headers: response.headers().clone(), body })
+}
+
+/// Asks for a path and takes two kilobytes of the answer; the system takes little more for it.
+pub fn dawdler(address: SocketAddr, path: &str) -> BufReader<TcpStream> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let stream = runtime.block_on(async {
+        let socket = tokio::net::TcpSocket::new_v4().unwrap();
+        socket.set_recv_buffer_size(4 << 10).unwrap();
+        socket.connect(address).await.unwrap().into_std().unwrap()
+    });
+    stream.set_nonblocking(false).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let ask = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
+    (&stream).write_all(ask.as_bytes()).unwrap();
+    BufReader::with_capacity(1 << 10, stream)
 }

@@ -11,7 +11,7 @@ use std::str::FromStr;
 pub struct NamePattern(String);
 
 impl NamePattern {
-    /// Whether a name of a certificate is one of those that the pattern describes.
+    /// Whether a name of a certificate matches the pattern.
     pub fn matches(&self, name: &str) -> bool {
         let (is_uri, separator) = kind(&self.0);
         if kind(name).0 != is_uri {

@@ -52,7 +52,7 @@ impl RemotePartRows {
             schema: head.schema.clone(),
             so_far: first.meta.rows.unwrap_or_default(),
             lost: Stats::default(),
-            // Whoever goes on reads the same snapshot.
+            // The server that continues reads the same snapshot.
             at: At { seq: Some(head.seq.clone()), ..at },
             head,
             question: question.clone(),

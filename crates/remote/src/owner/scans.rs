@@ -158,7 +158,7 @@ impl ScanTurns {
                 Turn::Work(scan) => (scan, true),
                 Turn::Busy(scan) => (scan, false),
             };
-            // Who is dropped meanwhile leaves by itself.
+            // A call that is dropped meanwhile leaves by itself.
             state.waits.remove(&scan).map(|wait| wait.send(works));
         }
     }

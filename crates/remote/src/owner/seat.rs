@@ -27,7 +27,7 @@ pub(super) struct Bound {
 
 /// The place of a question.
 pub(super) enum Seat {
-    /// A slot of those that all calls share, for each step anew.
+    /// A slot of the shared pool, taken anew for each step.
     Slots,
     /// A turn of a scan that has started.
     Scan(Arc<Scan>),

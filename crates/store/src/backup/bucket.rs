@@ -50,7 +50,7 @@ impl Flusher for Store {
         let Some(partitions) = self.partitions(tenant, name) else { return Ok(None) };
         let flush = |partition: &Arc<Collection>| {
             partition.core.lock().check_whole()?;
-            // Before the flush, which covers at least this.
+            // Before the flush, which covers this or more.
             let position = partition.position();
             partition.flush().map(|()| position)
         };

@@ -68,7 +68,7 @@ impl<K: Copy + Eq + Hash, V: Clone> Flights<K, V> {
     }
 }
 
-/// Values that the holder makes. Those that it has not made when this is dropped are errors for all who wait.
+/// Values that the holder makes. When it is dropped, the values that are missing become errors for every waiting caller.
 #[derive(Debug)]
 pub(super) struct Claims<'a, K: Copy + Eq + Hash, V: Clone> {
     flights: &'a Flights<K, V>,

@@ -85,7 +85,7 @@ pub(crate) enum Opening {
     All,
     /// All, to be followed and not written here.
     Following(Following),
-    /// Those that [`Store::follow`] names, to be followed.
+    /// The collections that [`Store::follow`] names, to be followed.
     FollowingSome(Following),
     /// None yet: a restore makes them. The folder is marked as being restored.
     Restoring,

@@ -207,7 +207,7 @@ impl Store {
         failed.map_or(Ok(changed), Err)
     }
 
-    /// The number of this process among those that read the bucket; `None`: it owns its collections.
+    /// The number of this process as a reader of the bucket; `None`: it owns its collections.
     pub fn reader(&self) -> Option<u64> {
         self.inner.following.as_ref().map(Following::reader)
     }

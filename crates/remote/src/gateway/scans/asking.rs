@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How often it is looked for servers where there are none.
+/// Interval of checks for servers while there are none.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Attempts that end because a server cannot read: then all of them may share the cause, and the question fails. By the delays between

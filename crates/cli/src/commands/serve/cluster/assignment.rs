@@ -19,7 +19,7 @@ const LOOK: Duration = Duration::from_millis(100);
 /// How long after a failure to open the saved searches the next try comes.
 const RETRY: Duration = Duration::from_millis(500);
 
-/// This gateway among those that would run the saved searches.
+/// The candidacy of this gateway for the saved searches.
 pub(in super::super) struct Assignment(Arc<Lease>);
 
 impl Assignment {
