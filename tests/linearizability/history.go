@@ -76,10 +76,11 @@ func (o operation) check() error {
 
 // byKey is what has to be checked of each key, as operations that the checker takes.
 func byKey(all []operation) map[string][]porcupine.Operation {
-	// What was found of a put: one of unknown outcome whose value nobody has found can be left out. Between it and the next write
-	// nothing was seen, so the operations have an order with it exactly if they have one without it. Each such put would double
-	// what the checker tries.
+	// What was found of a put: one of unknown outcome whose value nobody has found can be left out, unless a deletion that found
+	// something may have come next. Between it and the next write nothing was seen, so the operations have an order with it exactly
+	// if they have one without it. Each such put would double what the checker tries.
 	found := map[string]map[uint64]bool{}
+	deleted := map[string]int64{}
 	clients := 0
 	for _, one := range all {
 		if one.Op == "get" && one.Outcome == "ok" && one.Value != nil {
@@ -87,6 +88,9 @@ func byKey(all []operation) map[string][]porcupine.Operation {
 				found[one.Key] = map[uint64]bool{}
 			}
 			found[one.Key][*one.Value] = true
+		}
+		if one.Op == "delete" && one.Outcome == "ok" && *one.Found {
+			deleted[one.Key] = max(deleted[one.Key], one.Return)
 		}
 		clients = max(clients, one.Client+1)
 	}
@@ -97,7 +101,7 @@ func byKey(all []operation) map[string][]porcupine.Operation {
 		case one.Outcome == "fail", one.Outcome == "unknown" && one.Op == "get":
 			continue
 		case one.Outcome == "unknown":
-			if one.Op == "put" && !found[one.Key][*one.Value] {
+			if one.Op == "put" && !found[one.Key][*one.Value] && deleted[one.Key] <= one.Call {
 				continue
 			}
 			// It never returns, and its client goes on as another.

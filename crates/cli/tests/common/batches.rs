@@ -1,11 +1,11 @@
 //! Batches that clients send to a server which is killed or stopped meanwhile, and what is known of each.
 
-use super::{Random, Server, agent, post_with};
+use super::{PATIENCE, Random, Server, agent, post_with};
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The collection that the batches go to.
 pub const SPEC: &str = "batch:String,n:Long,dtg:Date,*geom:Point";
@@ -105,12 +105,21 @@ impl Batches {
         }
     }
 
-    /// Events by batch, as the server finds them.
+    /// Events by batch, as the server finds them. A server that refuses for now, as a gateway does whose owner loses its lease on a
+    /// machine that is too busy, is asked again.
     pub fn found(&self, server: &Server) -> HashMap<String, u64> {
-        let mut response = self.get(&server.url, "/collections/events/items?f=csv&properties=batch").call().unwrap();
-        let body = response.body_mut().with_config().limit(u64::MAX).read_to_string().unwrap();
-        assert_eq!(response.status().as_u16(), 200, "{body}");
-        by_batch(&body)
+        let begun = Instant::now();
+        loop {
+            let mut response =
+                self.get(&server.url, "/collections/events/items?f=csv&properties=batch").call().unwrap();
+            let status = response.status().as_u16();
+            let body = response.body_mut().with_config().limit(u64::MAX).read_to_string().unwrap();
+            if status == 200 {
+                return by_batch(&body);
+            }
+            assert!(status == 503 && begun.elapsed() < PATIENCE, "{status}: {body}");
+            std::thread::sleep(REFUSED_PAUSE);
+        }
     }
 
     /// After a start: every acknowledged batch is stored, every other one whole or not at all, and nothing else is. `when` says

@@ -137,13 +137,16 @@ impl Chain {
         let missing = answer.header("meridian-missing");
         assert_eq!(missing, None, "nothing was damaged; {when}");
         // What was acknowledged by then has to be there. A server's `Age` is in whole seconds, rounded up.
-        let due = match answer.header("meridian-consistency") {
-            Some("immediate") => Some(begun),
-            Some("eventual") => begun.checked_sub(Duration::from_secs(age(&answer))),
+        let (due, how) = match answer.header("meridian-consistency") {
+            Some("immediate") => (Some(begun), "an immediate answer".to_owned()),
+            Some("eventual") => {
+                let age = age(&answer);
+                (begun.checked_sub(Duration::from_secs(age)), format!("an eventual answer of age {age} s"))
+            }
             other => panic!("the answer says {other:?} of its consistency; {when}"),
         };
         let found = events(&answer.body, when);
-        self.check(&found, due, &format!("{url}, {when}"));
+        self.check(&found, due, &format!("{how} of {url}, {when}"));
         self.reads.fetch_add(1, Ordering::Relaxed);
         Ok(found.len())
     }

@@ -259,7 +259,8 @@ pub(crate) fn prepare(common: &Common, dir: &Path, mut manifest: Manifest) -> Re
         listeners: common.listeners.clone(),
         outdated: common.outdated.clone(),
         complete: match common.read_only {
-            true => Completeness::followed(manifest.created),
+            // By the clock of another machine, as are the owner's statements.
+            true => Completeness::followed(manifest.created.saturating_sub(common.options.skew.as_micros() as i64)),
             false => Completeness::default(),
         },
         imported: manifest.imported.clone(),
