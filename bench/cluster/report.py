@@ -2,14 +2,14 @@
 
 from tables import spread, table
 
-TITLE = "Cluster: the log beside bare NATS, bytes an event, takeovers"
+TITLE = "Cluster: the log beside bare NATS, bytes an event, takeovers, handovers"
 COMMAND = "python3 bench/cluster/run.py {options}"
 
 
 def render(result):
     """A table a part."""
     out = ["All processes of a cluster share this machine's cores and its disk: the figures show ratios and waits, not what separate machines give.", ""]
-    for name, draw in (("ingest", ingest), ("bytes", log_bytes), ("takeover", takeover)):
+    for name, draw in (("ingest", ingest), ("bytes", log_bytes), ("takeover", takeover), ("handover", handover)):
         if name in result["parts"]:
             part = result["parts"][name]
             out += [*draw(part["found"]), "", quiet(part), ""]
@@ -57,3 +57,16 @@ def takeover(found):
         lines.append([log, len(runs), f"{runs[0]['tail_mb']:.0f} MB", f"{runs[0]['lease_s']} s", spread([run["took_s"] for run in runs], 2), f"{failed} of {reads:,}", lost])
     return ["### Takeover", "", "The owner is killed (SIGKILL) after writes that it has not flushed. Reads go to scan servers meanwhile.", "",
             *table(["log", "kills", "log before the kill", "lease", "first acknowledgement after, s", "reads that failed", "events lost"], lines)]
+
+
+def handover(found):
+    """How long writes wait."""
+    lines = []
+    for log in dict.fromkeys(one["log"] for one in found["rounds"]):
+        runs = [one for one in found["rounds"] if one["log"] == log]
+        failed = sum(run["failures"] + run["reads"]["failed"] for run in runs)
+        asked = sum(run["writes"] + run["failures"] + run["reads"]["reads"] for run in runs)
+        lines.append([log, len(runs), f"{runs[0]['lease_s']} s", spread([1000 * run["usual_s"] for run in runs]), spread([1000 * run["gap_s"] for run in runs]),
+                      spread([run["took_s"] for run in runs], 1), f"{failed} of {asked:,}"])
+    return ["### Handover", "", "`meridian cluster handover` while clients write one event after another and read from scan servers. The gap is the longest time without an acknowledgement.", "",
+            *table(["log", "handovers", "lease", "longest wait before, ms", "gap, ms", "command, s", "requests that failed"], lines)]

@@ -1,4 +1,4 @@
-"""bench-cluster: what a cluster's log takes in beside bare NATS, what it costs in bytes, and how long a takeover takes.
+"""bench-cluster: what a cluster's log takes in beside bare NATS, what it costs in bytes, how long a takeover takes, and how long writes wait in a handover.
 
 All processes share one machine, so the figures show ratios and waits, not what separate machines give. Each part can be run alone (`--parts takeover`);
 the figures of the others stay as they were.
@@ -11,11 +11,12 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
+import handover
 import ingest
 import takeover
 from common import DRIVER, MERIDIAN, RESULTS, commit, need, save, say, steal_and_load
 
-PARTS = {"ingest": ingest.ingest, "bytes": ingest.log_bytes, "takeover": takeover.takeover}
+PARTS = {"ingest": ingest.ingest, "bytes": ingest.log_bytes, "takeover": takeover.takeover, "handover": handover.handover}
 
 
 def main():
@@ -24,9 +25,9 @@ def main():
     parser.add_argument("--rounds", type=int, default=3, help="rounds of the part ingest")
     parser.add_argument("--seconds", type=float, default=5, help="length of each of its loads")
     parser.add_argument("--sizes", nargs="+", choices=list(ingest.BATCHES), default=list(ingest.BATCHES))
-    parser.add_argument("--kills", type=int, default=5, help="kills of the part takeover, for each log")
+    parser.add_argument("--kills", type=int, default=5, help="kills of the part takeover, and handovers of the part handover, for each log")
     parser.add_argument("--logs", nargs="+", choices=["bucket", "nats"], default=["bucket", "nats"])
-    parser.add_argument("--tail-mb", type=int, default=64, help="bytes written before each kill, as bodies")
+    parser.add_argument("--tail-mb", type=int, default=64, help="bytes written before each kill or handover, as bodies")
     parser.add_argument("--lease", type=int, default=3, help="seconds of the owner's lease")
     options = parser.parse_args()
     need(str(MERIDIAN), "go", *([str(DRIVER)] if {"ingest", "bytes"} & set(options.parts) else []))

@@ -223,6 +223,9 @@ pub async fn ready(state: Scope) -> Result<Response> {
     if state.stopping.load(Ordering::Relaxed) {
         return Err(Problem::new(Kind::Overloaded, "the server is shutting down"));
     }
+    if state.drained.load(Ordering::Relaxed) {
+        return Err(Problem::new(Kind::Overloaded, "the server is drained: an operator wants no new work on it"));
+    }
     if state.registry.is_behind() {
         return Err(Problem::new(Kind::Overloaded, BEHIND));
     }

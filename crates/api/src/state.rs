@@ -133,6 +133,8 @@ pub struct StateInner {
     pub live: Arc<EventStreams>,
     /// Set when a shutdown began: the server is no longer ready.
     pub stopping: AtomicBool,
+    /// Set while an operator has drained the server: it is not ready, and serves what still comes.
+    pub drained: AtomicBool,
     /// Begins traces.
     pub tracer: Tracer,
     /// Measures stages.
@@ -234,6 +236,7 @@ impl AppState {
             searches,
             live,
             stopping: AtomicBool::new(false),
+            drained: AtomicBool::new(false),
             tracer,
             stopwatch: Arc::new(move || u64::try_from(ticks.elapsed()).unwrap_or(0) * 1_000),
             slow: SlowRequests::default(),

@@ -71,6 +71,15 @@ pub trait Backend: Flusher + Debug + Send + Sync {
     /// [`StoreError::Damaged`], or the disk's error.
     fn remove(&self, tenant: &str, name: &str) -> Result<bool, StoreError>;
 
+    /// Takes up what the owner of a collection's first partition has made or dropped, where this process has other partitions of it.
+    ///
+    /// # Errors
+    /// What the store said.
+    fn adopt(&self, tenant: &str, name: &str) -> Result<(), StoreError> {
+        let _ = (tenant, name);
+        Ok(())
+    }
+
     /// Guarantees each tenant a part of the memory for writes, by its weight. Returns at once.
     fn guarantee(&self, weights: &[(Arc<str>, u32)]);
 

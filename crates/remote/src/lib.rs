@@ -1,5 +1,7 @@
 //! A backend whose collections are in another process: what a gateway holds, and the server that the owner runs.
 //!
+//! The partitions of a cluster may have several owners, each of some groups of them: [`GroupsBackend`] puts collections together from these.
+//!
 //! [`serve`] answers the calls of [`meridian_backend::Backend`] over Arrow Flight, for any backend. [`RemoteBackend`]
 //! makes these calls, so that everything above `backend` runs on a gateway as it runs beside the store (decision 044).
 //!
@@ -18,6 +20,6 @@ mod owner;
 mod tls;
 mod wire;
 
-pub use gateway::{OwnerAt, RemoteBackend, RemoteOptions, ScanAt, ScanOptions};
-pub use owner::{Controls, Owns, ScanLoad, ScanTurns, ServeOptions, serve};
+pub use gateway::{GroupsBackend, OwnerAt, RemoteBackend, RemoteOptions, ScanAt, ScanOptions};
+pub use owner::{Controls, Mounted, Owns, ScanLoad, ScanTurns, ServeOptions, Served, serve, serve_groups};
 pub use tls::{RoleTls, RoleTlsFault, Security};

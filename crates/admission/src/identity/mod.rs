@@ -8,6 +8,7 @@ mod credential;
 mod federated;
 mod follow;
 pub mod jwt;
+mod newer;
 mod password;
 mod records;
 mod registry;

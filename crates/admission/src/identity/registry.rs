@@ -231,7 +231,8 @@ impl Registry {
         let Some(parts) = Parts::read(token::PREFIX, text) else { return self.of_issuer(text, now) };
         let state = self.now.load();
         let known =
-            state.tokens.get(parts.id).filter(|known| parts.matches(&known.digest)).ok_or(Unknown::Credential)?;
+            state.tokens.get(parts.id).filter(|known| parts.matches(&known.digest) && known.token.newer.is_empty());
+        let known = known.ok_or(Unknown::Credential)?;
         if known.caller.is_void(now) {
             return Err(Unknown::Expired);
         }

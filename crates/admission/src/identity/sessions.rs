@@ -11,7 +11,7 @@ use super::federated::Federated;
 use super::jwt::Issuers;
 use super::registry::{Fault, KINDS, Registry, State, Unknown, read, record};
 use super::secret::{self, Digest, Parts};
-use super::{Caller, Identity, Login, PasswordDigest};
+use super::{Caller, Identity, Login, PasswordDigest, User};
 use crate::ledger::Ledger;
 use meridian_model::{Invalid, RecordChange};
 use parking_lot::{Mutex, RwLock};
@@ -266,7 +266,8 @@ fn login_of<'s>(state: &'s State, by_id: Option<&HashMap<&str, &'s Login>>, id: 
 impl State {
     /// A session of a user, unless the user has changed since, or its tenant is suspended.
     fn session(&self, login: &Login, record: Record) -> Option<Session> {
-        let user = self.users.get(login).filter(|user| !user.disabled && user.stamp == record.stamp)?;
+        let may = |user: &&Arc<User>| !user.disabled && user.newer.is_empty() && user.stamp == record.stamp;
+        let user = self.users.get(login).filter(may)?;
         let tenant = if user.tenant.is_empty() { super::DEFAULT_TENANT } else { &user.tenant };
         let ledger: &Arc<Ledger> = &self.tenants.get(tenant)?.ledger;
         let identity = Identity {

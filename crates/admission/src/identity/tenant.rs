@@ -1,5 +1,6 @@
 //! Tenants.
 
+use super::newer::Newer;
 use meridian_model::policy::access::Pattern;
 use meridian_model::policy::quota::Quotas;
 use serde::{Deserialize, Serialize};
@@ -9,7 +10,6 @@ pub const DEFAULT_TENANT: &str = "default";
 
 /// A tenant, as its record has it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Tenant {
     /// Its name.
     pub name: String,
@@ -29,6 +29,9 @@ pub struct Tenant {
     /// Limits on what it uses.
     #[serde(default, skip_serializing_if = "Quotas::is_empty")]
     pub quotas: Quotas,
+    /// What a newer program has written: a change that is made here keeps it.
+    #[serde(flatten)]
+    pub newer: Newer,
 }
 
 fn one() -> u32 {
@@ -39,6 +42,6 @@ impl Tenant {
     /// A tenant with nothing set.
     pub fn new(name: &str) -> Tenant {
         let (name, quotas) = (name.to_owned(), Quotas::default());
-        Tenant { name, created: 0, weight: 1, suspended: false, anonymous: None, quotas }
+        Tenant { name, created: 0, weight: 1, suspended: false, anonymous: None, quotas, newer: Newer::default() }
     }
 }

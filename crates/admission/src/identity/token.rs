@@ -1,5 +1,6 @@
 //! API tokens.
 
+use super::newer::Newer;
 use super::secret::{self, Digest};
 use meridian_model::policy::access::{Grant, Pattern, Role};
 use serde::{Deserialize, Serialize};
@@ -9,7 +10,6 @@ pub(super) const PREFIX: &str = "mrd_";
 
 /// A token, as its record has it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Token {
     /// Its id, 16 hexadecimal digits.
     pub id: String,
@@ -28,6 +28,9 @@ pub struct Token {
     pub expires: Option<i64>,
     /// SHA-256 of the secret, in hexadecimal.
     pub(super) digest: String,
+    /// What a newer program has written. With such a field it lets nobody in.
+    #[serde(flatten)]
+    pub(super) newer: Newer,
 }
 
 impl Token {
@@ -40,7 +43,8 @@ impl Token {
     ) -> Result<(Token, String), getrandom::Error> {
         let secret::Made { id, text, digest } = secret::make(PREFIX)?;
         let (role, collections) = (grant.role, grant.collections.clone());
-        Ok((Token { id, tenant: tenant.to_owned(), role, collections, created, expires, digest }, text))
+        let tenant = tenant.to_owned();
+        Ok((Token { id, tenant, role, collections, created, expires, digest, newer: Newer::default() }, text))
     }
 
     /// The digest as bytes; `None` if the record's text is not one.

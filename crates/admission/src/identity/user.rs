@@ -1,5 +1,6 @@
 //! Users: people who sign in with a name and a password.
 
+use super::newer::Newer;
 use super::password::PasswordDigest;
 use super::{DEFAULT_TENANT, token};
 use meridian_model::Invalid;
@@ -12,7 +13,6 @@ const NAME_BYTES_MAX: usize = 100;
 
 /// A user, as its record has it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct User {
     /// Names its record, 16 hexadecimal digits.
     pub(super) id: String,
@@ -36,6 +36,9 @@ pub struct User {
     /// Renewed with every change. A session whose stamp differs from its user's is void, even if a crash kept its
     /// record.
     pub(super) stamp: String,
+    /// What a newer program has written. With such a field it may not sign in.
+    #[serde(flatten)]
+    pub(super) newer: Newer,
 }
 
 impl User {

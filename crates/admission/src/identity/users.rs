@@ -1,5 +1,6 @@
 //! The users of a registry.
 
+use super::newer::Newer;
 use super::registry::{Fault, KINDS, Registry, State, record};
 use super::user::check_name;
 use super::{DEFAULT_TENANT, Login, PasswordDigest, User, secret};
@@ -63,7 +64,8 @@ impl Registry {
     /// either takes the same time.
     pub fn password(&self, login: Option<&Login>) -> PasswordDigest {
         let state = self.now.load();
-        let user = login.and_then(|login| state.users.get(login)).filter(|user| !user.disabled);
+        let user =
+            login.and_then(|login| state.users.get(login)).filter(|user| !user.disabled && user.newer.is_empty());
         user.map_or_else(PasswordDigest::of_nobody, |user| user.password.clone())
     }
 
@@ -109,6 +111,7 @@ impl Registry {
                 disabled: false,
                 password: new.password.clone(),
                 stamp: random()?,
+                newer: Newer::default(),
             };
             self.put(seen, KINDS.user, &user.id, &user)?;
             Ok(user)

@@ -2,10 +2,11 @@
 
 use crate::html::live::{self, cell, head, listed, size, tile};
 use crate::html::{self, escape, grouped};
-use meridian_backend::cluster::{Cluster, Collection, Lease, Owner, Reader, Server, span};
+use meridian_backend::cluster::{Cluster, Collection, Condition, GroupOwner, Lease, Node, Owner, Reader, Server, span};
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// Max collections, servers and readers listed; each.
+/// Max groups, collections, servers, processes and readers listed; each.
 const LISTED_MAX: usize = 200;
 
 /// The page; browsers reload it while it is live.
@@ -17,8 +18,10 @@ pub fn page(cluster: &Cluster, is_live: bool) -> html::Page {
     if let Some(why) = &cluster.log_error {
         let _ = write!(out, "<p>The log in NATS is not shown: {}</p>", escape(why));
     }
+    owners(&cluster.owners, &mut out);
     collections(cluster, &mut out);
     servers(&cluster.servers, &mut out);
+    nodes(&cluster.nodes, &mut out);
     readers(&cluster.readers, &mut out);
     framed(&out)
 }
@@ -39,7 +42,10 @@ fn framed(body: &str) -> html::Page {
 
 fn tiles(cluster: &Cluster, out: &mut String) {
     out.push_str("<ul class=\"tiles\">");
-    owner(cluster.owner.as_ref(), out);
+    match cluster.owners.as_slice() {
+        [] => owner(cluster.owner.as_ref(), out),
+        groups => group_tile(groups, out),
+    }
     let partitions: u64 = cluster.collections.iter().filter_map(|one| one.partitions).sum();
     let wrong = cluster.collections.iter().filter(|one| one.error.is_some()).count() as u64;
     let note = if wrong == 0 { String::new() } else { format!(", {} with an error", grouped(wrong)) };
@@ -99,6 +105,44 @@ fn owner(owner: Option<&Owner>, out: &mut String) {
     let shown = if owner.state == Lease::Held { &*name } else { "none" };
     tile(out, "owner", shown, None, &note);
     tile(out, "epoch", &owner.epoch.to_string(), None, &format!("lease of {}", span(owner.lease_ms.cast_signed())));
+}
+
+/// How many groups of partitions have owners, of several.
+fn group_tile(groups: &[GroupOwner], out: &mut String) {
+    let held = groups.iter().filter_map(|group| group.owner.as_ref()).filter(|owner| owner.state == Lease::Held);
+    let nodes: BTreeSet<&str> = held.clone().map(|owner| owner.node.as_str()).collect();
+    let note = format!("of {} groups of partitions", grouped(held.count() as u64));
+    tile(out, "owners", &grouped(nodes.len() as u64), None, &note);
+    let free = groups.iter().filter(|group| group.owner.as_ref().is_none_or(|owner| owner.state != Lease::Held));
+    tile(out, "groups without an owner", &grouped(free.count() as u64), None, "writes to them wait");
+}
+
+/// Who owns each group of partitions, of several.
+fn owners(groups: &[GroupOwner], out: &mut String) {
+    if groups.is_empty() {
+        return;
+    }
+    out.push_str("<h2>Owners</h2>");
+    let shown = listed(out, groups, LISTED_MAX, "groups");
+    head(out, &["Group", "Owner", "Address", "State", "Epoch", "Renewed"]);
+    for one in shown {
+        out.push_str("<tr>");
+        cell(out, "Group", &one.group.to_string());
+        let text = |get: fn(&Owner) -> String| one.owner.as_ref().map(get).unwrap_or_default();
+        cell(out, "Owner", &text(|owner| format!("<b>{}</b>", escape(&owner.node))));
+        cell(out, "Address", &text(|owner| escape(&owner.address).into_owned()));
+        let state = one.owner.as_ref().map_or("never had one", |owner| match (owner.state, owner.reachable) {
+            (Lease::Held, Some(false)) => "does not answer this server",
+            (Lease::Held, _) => "held",
+            (Lease::Lapsed, _) => "not renewed",
+            (Lease::Resigned, _) => "given up",
+        });
+        cell(out, "State", state);
+        cell(out, "Epoch", &text(|owner| owner.epoch.to_string()));
+        cell(out, "Renewed", &text(|owner| owner.age_ms.map(|age| format!("{} ago", span(age))).unwrap_or_default()));
+        out.push_str("</tr>");
+    }
+    out.push_str(live::END);
 }
 
 fn collections(cluster: &Cluster, out: &mut String) {
@@ -203,6 +247,35 @@ fn servers(servers: &[Server], out: &mut String) {
             None => ago(one.age_ms, one.counts),
         };
         cell(out, "Said", &said);
+        out.push_str("</tr>");
+    }
+    out.push_str(live::END);
+}
+
+fn nodes(nodes: &[Node], out: &mut String) {
+    out.push_str("<h2>Processes</h2>");
+    if nodes.is_empty() {
+        out.push_str("<p class=\"muted\">None says that it runs.</p>");
+        return;
+    }
+    let shown = listed(out, nodes, LISTED_MAX, "processes");
+    head(out, &["Process", "Role", "Address", "State", "Version", "Level", "Said"]);
+    for one in shown {
+        let state = match one.condition {
+            Condition::Serves if one.leases.is_empty() => "serves",
+            Condition::Serves => "owns",
+            Condition::StandsBy => "stands by",
+            Condition::Drained => "<span class=\"hot\">drained</span>",
+            Condition::Other => "unknown",
+        };
+        out.push_str("<tr>");
+        cell(out, "Process", &format!("<b>{}</b>", escape(&one.node)));
+        cell(out, "Role", &escape(&one.role));
+        cell(out, "Address", &escape(&one.address));
+        cell(out, "State", state);
+        cell(out, "Version", &escape(&one.program));
+        cell(out, "Level", &one.level.to_string());
+        cell(out, "Said", &ago(one.age_ms, None));
         out.push_str("</tr>");
     }
     out.push_str(live::END);

@@ -7,7 +7,7 @@ use meridian_backend::Embedded;
 use meridian_backend::cluster::{Caches, Looker, Means, Said, ScanReads, ServerLoad};
 use meridian_model::{IdRole, Schema};
 use meridian_observe::Tracer;
-use meridian_store::bucket::{Bucket, Lease, MemoryBucket, Peers};
+use meridian_store::bucket::{Bucket, Condition, Lease, MemoryBucket, Node, Peers, Roll};
 use meridian_store::seams::{MemoryDisk, Seams};
 use meridian_store::{ControlPlane, Options, Settings, SharedLog, Store};
 use serde_json::{Value, json};
@@ -94,6 +94,18 @@ fn a_server_of_a_cluster_shows_its_owner_its_collections_and_the_other_servers()
     };
     let peers = Peers::new(shared.clone(), &seams);
     peers.say(&said.write()).unwrap();
+    let node = Node {
+        node: "<owner-2>".to_owned(),
+        role: "owner".to_owned(),
+        process: 7,
+        program: "0.1.0".to_owned(),
+        level: 1,
+        address: "127.0.0.1:8".to_owned(),
+        condition: Condition::StandsBy,
+        leases: Vec::new(),
+        done: None,
+    };
+    Roll::new(shared.clone(), &seams, 7, Duration::from_secs(8)).say(&node).unwrap();
 
     let server = member(&bucket);
     let answer = server.json("/admin/cluster");
@@ -111,9 +123,13 @@ fn a_server_of_a_cluster_shows_its_owner_its_collections_and_the_other_servers()
     assert_eq!((&reader["collections"], &reader["error"]), (&json!(1), &Value::Null), "{reader:#}");
     let other = &cluster["servers"][0];
     assert_eq!((&other["node"], &other["load"]["refused"]), (&json!("<gateway-1>"), &json!(7)), "{other:#}");
+    let node = &cluster["nodes"][0];
+    assert_eq!((&node["node"], &node["condition"]), (&json!("<owner-2>"), &json!("stands_by")), "{node:#}");
     let html = page(&server);
     for words in [
         "owner-1",
+        "&lt;owner-2&gt;",
+        "stands by",
         "<b>ships</b>",
         "&lt;gateway-1&gt;",
         "2 of 4",

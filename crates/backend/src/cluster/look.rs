@@ -1,9 +1,11 @@
 //! Looks at a bucket. Nothing is written.
 
-use super::{Cluster, Collection, Lease, Owner, Pinned, Reader, Said, Scan, Server, Tail, VERSION};
+use super::{
+    Cluster, Collection, Condition, GroupOwner, Lease, Node, Owner, Pinned, Reader, Said, Scan, Server, Tail, VERSION,
+};
 use meridian_model::time::format_instant;
 use meridian_store::bucket::{
-    Bucket, Flushed, PIN_HELD, PinUse, ReaderPin, SERVER_HELD, ServerSaid, Serves, Survey, Surveyed,
+    self, Bucket, Flushed, OnRoll, PIN_HELD, PinUse, ReaderPin, SERVER_HELD, ServerSaid, Serves, Survey, Surveyed,
 };
 use meridian_store::seams::{Clock, Seams};
 use meridian_store::{SharedLog, StoreError, Term};
@@ -40,7 +42,7 @@ impl Looker {
         Looker { address: address.to_owned(), survey, clock, means, streams: Mutex::default() }
     }
 
-    /// What there is now. Blocks: calls of the bucket, some for each collection, and a connection to the owner.
+    /// What there is now. Blocks: calls of the bucket, some for each collection, and a connection to each owner.
     ///
     /// # Errors
     /// [`StoreError::Io`] where the bucket does not answer. Damage is in the members of what is damaged.
@@ -51,20 +53,29 @@ impl Looker {
             "nats" => self.streams().map_or_else(|why| (None, Some(why)), |log| (Some(log), None)),
             _ => (Some(SharedLog::Bucket), None),
         };
-        // Before the collections: what the owner says of them holds for the manifests that are found after it.
-        let term = self.survey.owner()?;
+        // Before the collections: what the owners say of them holds for the manifests that are found after it.
+        let leases = self.survey.owners()?;
         let collections = self.survey.collections(log.as_ref())?;
         let pins = self.survey.readers()?;
         let servers = self.survey.servers()?;
+        let nodes = self.survey.nodes()?;
         let counted: Vec<&PinUse> = pins
             .iter()
             .filter(|pin| holds(now, pin.written, PIN_HELD) != Some(false))
             .filter_map(uses)
             .flatten()
             .collect();
-        let empty = term.is_none() && collections.is_empty() && self.survey.is_empty()?;
-        let owner = term.as_ref().map(|(term, written)| self.owner(term, age(now, *written)));
-        let term = term.as_ref().map(|(term, _)| term);
+        let unowned = leases.iter().all(|lease| lease.term.is_none());
+        let empty = unowned && collections.is_empty() && self.survey.is_empty()?;
+        let owner_of = |lease: &bucket::GroupOwner| {
+            lease.term.as_ref().map(|(term, written)| self.owner(term, age(now, *written)))
+        };
+        let groups = leases.iter().map(|lease| GroupOwner { group: lease.group.number(), owner: owner_of(lease) });
+        let mut owners: Vec<GroupOwner> = groups.collect();
+        let owner = owners.first().and_then(|first| first.owner.clone());
+        if owners.len() == 1 {
+            owners.clear();
+        }
         Ok(Cluster {
             version: VERSION,
             time: format_instant(now),
@@ -73,9 +84,11 @@ impl Looker {
             log: kind,
             log_error,
             owner,
-            collections: collections.into_iter().map(|one| collection(one, term, &counted, now)).collect(),
+            owners,
+            collections: collections.into_iter().map(|one| collection(one, &leases, &counted, now)).collect(),
             readers: pins.iter().map(|pin| reader(pin, now)).collect(),
             servers: servers.into_iter().map(|said| server(said, now)).collect(),
+            nodes: nodes.into_iter().map(|found| node(found, now)).collect(),
         })
     }
 
@@ -114,11 +127,21 @@ fn lease(term: &Term, age: Option<i64>) -> Lease {
     }
 }
 
-fn collection(found: Surveyed, term: Option<&Term>, pins: &[&PinUse], now: i64) -> Collection {
-    let said = term.and_then(|term| term.complete.as_ref());
-    let complete = said.map(|said| said.time_of(&found.tenant, &found.name));
+/// Up to when all partitions of a collection are complete, as their owners say; `None`: one of them does not.
+fn complete(found: &Surveyed, leases: &[bucket::GroupOwner]) -> Option<i64> {
+    let groups = leases.first()?.group.groups();
+    let mut all = i64::MAX;
+    for partition in 0..u32::try_from(found.folders.len()).ok()? {
+        let group = groups.of(&found.tenant, &found.name, partition);
+        let (term, _) = leases.get(usize::from(group.number()))?.term.as_ref()?;
+        all = term.complete.as_ref()?.time_of(&found.tenant, &found.name).min(all);
+    }
     // The min time stands for an unknown one.
-    let complete = complete.filter(|time| *time != i64::MIN);
+    Some(all).filter(|time| *time != i64::MIN)
+}
+
+fn collection(found: Surveyed, leases: &[bucket::GroupOwner], pins: &[&PinUse], now: i64) -> Collection {
+    let complete = complete(&found, leases);
     let used: Vec<&&PinUse> = pins.iter().filter(|used| found.folders.contains(&used.folder)).collect();
     // A reader uses all partitions of a collection.
     let readers = used.iter().filter(|used| found.folders.first() == Some(&used.folder)).count();
@@ -197,6 +220,17 @@ fn server(found: ServerSaid, now: i64) -> Server {
     }
 }
 
+fn node(found: OnRoll, now: i64) -> Node {
+    let bucket::Node { node, role, program, level, address, condition, leases, .. } = found.node;
+    let condition = match condition {
+        bucket::Condition::Serves => Condition::Serves,
+        bucket::Condition::StandsBy => Condition::StandsBy,
+        bucket::Condition::Drained => Condition::Drained,
+        bucket::Condition::Other => Condition::Other,
+    };
+    Node { node, role, address, program, level, condition, leases, age_ms: age(now, found.written) }
+}
+
 /// What a pin names; `None`: it does not read.
 fn uses(pin: &ReaderPin) -> Option<&Vec<PinUse>> {
     pin.uses.as_ref().ok()
@@ -247,6 +281,8 @@ mod tests {
             ttl_ms: 3_000,
             counter: 7,
             resigned,
+            heir: None,
+            level: 1,
             complete: None,
         }
     }

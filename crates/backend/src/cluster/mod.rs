@@ -35,14 +35,28 @@ pub struct Cluster {
     pub log: String,
     /// Why the log in NATS was not checked.
     pub log_error: Option<String>,
-    /// The holder of the lease, or the last one; null before the first owner.
+    /// The holder of the lease, or the last one; null before the first owner. Of several groups of partitions, that of group 0.
     pub owner: Option<Owner>,
+    /// The same of each group of partitions, if there are several.
+    pub owners: Vec<GroupOwner>,
     /// The collections, by tenant and name.
     pub collections: Vec<Collection>,
     /// Processes that only read the bucket, by their pins.
     pub readers: Vec<Reader>,
     /// Gateways and scan servers, as they say of themselves.
     pub servers: Vec<Server>,
+    /// All processes by the roll, owners included. One that ended without a word stays for some time.
+    pub nodes: Vec<Node>,
+}
+
+/// Who owns a group of partitions.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(rename = "ClusterGroup")]
+pub struct GroupOwner {
+    /// Its number, from 0.
+    pub group: u16,
+    /// The holder of its lease, or the last one; null before the first owner.
+    pub owner: Option<Owner>,
 }
 
 /// What the lease says of its holder.
@@ -207,7 +221,50 @@ pub struct Server {
     pub error: Option<String>,
 }
 
+/// A process, by what it says on the roll.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(rename = "ClusterNode")]
+pub struct Node {
+    /// Its name, by which orders find it.
+    pub node: String,
+    /// `owner`, `gateway` or `scan`.
+    pub role: String,
+    /// Where clients reach it, or gateways an owner.
+    pub address: String,
+    /// Its version of Meridian.
+    pub program: String,
+    /// The forms of objects that it reads and writes, as a number that grows with versions.
+    pub level: u32,
+    /// What it does.
+    pub condition: Condition,
+    /// Names of the leases that it holds.
+    pub leases: Vec<String>,
+    /// Time since it said so; it does after two thirds of a lease.
+    pub age_ms: Option<i64>,
+}
+
+/// What a process does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "NodeCondition")]
+pub enum Condition {
+    /// It answers clients, or owns collections.
+    Serves,
+    /// It is ready to own collections, and holds no lease.
+    StandsBy,
+    /// It takes no new work, until it starts again.
+    Drained,
+    /// A newer version does something else.
+    Other,
+}
+
 impl Cluster {
+    /// The owner of each group, or the last one; one group alone has no number.
+    pub fn groups(&self) -> impl Iterator<Item = (Option<u16>, Option<&Owner>)> {
+        let one = self.owners.is_empty().then_some((None, self.owner.as_ref()));
+        one.into_iter().chain(self.owners.iter().map(|of| (Some(of.group), of.owner.as_ref())))
+    }
+
     /// How many collections, pins and statements of servers are unreadable.
     pub fn unreadable(&self) -> usize {
         let collections = self.collections.iter().filter(|one| one.error.is_some()).count();

@@ -18,7 +18,9 @@ use meridian_query::{
     QueryError, Stats, Tile, TileResult, Track, TrackResult, browse,
 };
 use meridian_store::seams::Random;
-use meridian_store::{CollectionStats, Imported, PartView, Settings, Snapshot, StoreError, Write, WriteError};
+use meridian_store::{
+    CollectionStats, Imported, PartView, Partitions, Settings, Snapshot, StoreError, Write, WriteError,
+};
 use std::sync::Arc;
 use tokio::time::{Duration, Instant};
 
@@ -32,6 +34,8 @@ const SMALL_BYTES: usize = 64 << 10;
 pub(super) struct Local {
     pub(super) collection: Arc<meridian_store::Collection>,
     pub(super) commits: Arc<CommitExecutor>,
+    /// The partitions of the same collection that are in this process.
+    pub(super) held: Partitions,
 }
 
 impl Local {
@@ -101,7 +105,8 @@ impl Collection for Local {
     }
 
     fn part(&self, number: usize) -> Result<Option<Arc<dyn Part>>, StoreError> {
-        Ok((number == 0).then(|| Arc::new(self.clone()) as Arc<dyn Part>))
+        let held = self.held.iter().find(|one| one.partition() as usize == number);
+        Ok(held.map(|collection| Arc::new(Local { collection: collection.clone(), ..self.clone() }) as Arc<dyn Part>))
     }
 
     fn position(&self) -> Positions {

@@ -55,8 +55,11 @@ impl Embedded {
         let local = |collection: &Arc<meridian_store::Collection>| Local {
             collection: collection.clone(),
             commits: self.commits.clone(),
+            held: partitions.clone(),
         };
         match &**partitions {
+            // Also of several, where another process has the rest: callers name the one that they mean.
+            [first, ..] if partitions.len() < usize::from(first.settings().partitions) => Arc::new(local(first)),
             [only] => Arc::new(local(only)),
             several => {
                 Arc::new(Partitioned::new(several.iter().map(|part| Arc::new(local(part)) as Arc<dyn Part>).collect()))
@@ -81,7 +84,9 @@ impl Backend for Embedded {
     }
 
     fn list(&self, tenant: &str) -> Result<Vec<Arc<dyn Collection>>, StoreError> {
-        Ok(self.store.all_of(tenant).iter().map(|partitions| self.collected(partitions)).collect())
+        // Those whose first partition is another process's are listed there.
+        let is_first = |partitions: &&Partitions| partitions.first().is_some_and(|first| first.partition() == 0);
+        Ok(self.store.all_of(tenant).iter().filter(is_first).map(|partitions| self.collected(partitions)).collect())
     }
 
     fn damaged(&self, tenant: &str) -> Result<Vec<Damaged>, StoreError> {
@@ -106,6 +111,10 @@ impl Backend for Embedded {
 
     fn remove(&self, tenant: &str, name: &str) -> Result<bool, StoreError> {
         self.store.drop_collection(tenant, name)
+    }
+
+    fn adopt(&self, tenant: &str, name: &str) -> Result<(), StoreError> {
+        self.store.adopt(tenant, name)
     }
 
     fn guarantee(&self, weights: &[(Arc<str>, u32)]) {

@@ -19,6 +19,8 @@ use tokio::time::{Duration, Instant};
 static CHANGING: Mutex<()> = Mutex::new(());
 /// How long a change waits for another one, which may be of another collection.
 const CHANGE_WAIT: Duration = Duration::from_secs(30);
+/// How often partitions are aligned again because another server changes them too.
+const ALIGN_TRIES: usize = 8;
 
 /// The outcome of a share, and the number of its partition.
 type Outcome = (usize, Result<Written, WriteError>);
@@ -194,23 +196,41 @@ pub(super) fn delete_matching(
 
 /// Changes all partitions, the first one last.
 ///
+/// Servers may change a collection at the same time. The last partition orders their changes, and the others get what it has: whoever comes last
+/// leaves all of them alike.
+///
 /// # Errors
 /// [`StoreError::Busy`] where another change takes too long.
 pub(super) fn change(parts: &[Arc<dyn Part>], fields: &[Field], settings: Option<&Settings>) -> Result<(), StoreError> {
     let Some(_alone) = CHANGING.try_lock_for(CHANGE_WAIT) else {
         return Err(StoreError::Busy("another change of a collection takes long: try again".to_owned()));
     };
+    let Some((last, others)) = parts.split_last() else { return Ok(()) };
     // What an earlier change left undone first: of two changes one may have failed half-way.
-    if let Some((last, others)) = parts.split_last() {
-        let (schema, current) = (last.schema(), last.settings());
-        for part in others.iter().rev() {
-            let missing = schema.fields.get(part.schema().fields.len()..).unwrap_or_default();
-            let other = (part.settings() != current).then(|| current.clone());
-            part.change(missing.to_vec(), other)?;
+    align(&**last, others)?;
+    last.change(fields.to_vec(), settings.cloned())?;
+    align(&**last, others)
+}
+
+/// Gives the other partitions the fields and settings of the last one.
+fn align(last: &dyn Part, others: &[Arc<dyn Part>]) -> Result<(), StoreError> {
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        let (schema, settings) = (last.schema(), last.settings());
+        let one = |part: &Arc<dyn Part>| {
+            let missing = schema.fields.get(part.schema().fields.len()..).unwrap_or_default().to_vec();
+            let other = (part.settings() != settings).then(|| settings.clone());
+            if missing.is_empty() && other.is_none() { Ok(()) } else { part.change(missing, other) }
+        };
+        let aligned = others.iter().rev().try_for_each(one);
+        // Another server changed the last one meanwhile, or has given this one a field in the same moment.
+        let is_newer = last.schema() != schema || last.settings() != settings;
+        match aligned {
+            Ok(()) if !is_newer => return Ok(()),
+            Ok(()) | Err(StoreError::Invalid(_)) if tries < ALIGN_TRIES => {}
+            Ok(()) => return Err(StoreError::Busy("the collection is changed again and again: try again".to_owned())),
+            Err(error) => return Err(error),
         }
     }
-    for part in parts.iter().rev() {
-        part.change(fields.to_vec(), settings.cloned())?;
-    }
-    Ok(())
 }

@@ -8,6 +8,7 @@ use super::setting::{GIB, MIB, Setting, TIB, size, text, within};
 use crate::failure::Failure;
 use crate::units;
 use meridian_model::Invalid;
+use meridian_model::policy::groups::{GROUPS_MAX, Groups};
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
@@ -87,6 +88,8 @@ pub struct Cluster {
     pub advertise_ca: String,
     /// The name of this process; empty: a generated one.
     pub node: String,
+    /// Into how many groups the partitions of a new bucket are divided, each with an owner.
+    pub groups: Groups,
     /// How long an owner's lease holds without being renewed.
     pub lease: Duration,
     /// How old a write may get before its owner flushes it.
@@ -115,6 +118,7 @@ impl Default for Cluster {
             advertise: String::new(),
             advertise_ca: String::new(),
             node: String::new(),
+            groups: Groups::ONE,
             lease: Duration::from_secs(3),
             staleness_max: Duration::from_secs(60),
             skew: Duration::ZERO,
@@ -216,7 +220,21 @@ pub(super) const SETTINGS: &[Setting] = &[
         "File of authorities in PEM that this gateway trusts for other gateways, beside those of the system.",
         cluster.advertise_ca
     ),
-    plain!("cluster.node", "Name of this process among the owners; empty: made from its process id.", cluster.node),
+    plain!(
+        "cluster.node",
+        "Name of this process in its cluster; empty: made from its role and process id.",
+        cluster.node
+    ),
+    Setting {
+        key: "cluster.groups",
+        help: "Into how many groups the first owner of a bucket divides its partitions: each group has an owner, so as many may write at once.",
+        get: |c| Value::Integer(c.cluster.groups.count().into()),
+        set: |c, v| {
+            let count = v.as_integer().and_then(|n| u16::try_from(n).ok()).and_then(Groups::new);
+            c.cluster.groups = count.ok_or_else(|| format!("expected a whole number from 1 to {GROUPS_MAX}"))?;
+            Ok(())
+        },
+    },
     duration!(
         "cluster.lease",
         "How long an owner's lease holds without being renewed; another takes over after that and an eighth more.",

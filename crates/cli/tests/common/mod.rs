@@ -19,6 +19,7 @@ pub mod proxy;
 pub mod registers;
 pub mod relay;
 pub mod source;
+pub mod strict;
 pub mod trio;
 pub mod up;
 

@@ -57,19 +57,46 @@ impl Cluster {
 
     /// A gateway or a scan server.
     pub fn server(&self, role: &str) -> Server {
-        let arguments = self.arguments(role, role);
-        Server::start_with(&arguments.iter().map(String::as_str).collect::<Vec<_>>())
+        self.server_of(Version::This, role, role)
+    }
+
+    /// The same of a version, with this data folder.
+    pub fn server_of(&self, version: Version, role: &str, data: &str) -> Server {
+        let mut serve = command(&["serve", "--listen", "127.0.0.1:0"]);
+        serve.args(self.arguments(role, data)).envs(version.environment());
+        Server::run(serve)
     }
 
     /// A process that would be the owner.
     pub fn owner(&self, name: &str) -> Owner {
+        self.owner_of(Version::This, name)
+    }
+
+    /// The same of a version.
+    pub fn owner_of(&self, version: Version, name: &str) -> Owner {
         let mut serve = command(&["serve", "--flight", "127.0.0.1:0"]);
+        serve.envs(version.environment());
         let log = std::fs::File::create(self.path(&format!("{name}.log"))).unwrap();
         let mut child = serve.args(self.arguments("owner", name)).stdout(Stdio::piped()).stderr(log).spawn().unwrap();
         let (tell, said) = channel();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         std::thread::spawn(move || lines.map_while(Result::ok).try_for_each(|line| tell.send(line)));
         Owner { name: name.to_owned(), child, said }
+    }
+}
+
+/// The version of a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Version {
+    /// The program as it is.
+    This,
+    /// The program as one of the next level: it says so, and adds a field that no program knows to the objects that it writes as JSON.
+    Next,
+}
+
+impl Version {
+    fn environment(self) -> Option<(&'static str, &'static str)> {
+        (self == Version::Next).then_some(("MERIDIAN_TEST_NEXT_LEVEL", "1"))
     }
 }
 
@@ -96,6 +123,11 @@ impl Owner {
     /// The process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
+    }
+
+    /// Its name in the cluster.
+    pub fn node(&self) -> String {
+        format!("owner-{}", self.child.id())
     }
 
     /// Sends it a signal.

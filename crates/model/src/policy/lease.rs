@@ -6,6 +6,7 @@
 //! Nothing compares clocks of two machines. A candidate measures by its own monotonic clock how long a record stays as it is.
 
 use super::complete::Complete;
+use super::level::LEVEL;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -16,6 +17,18 @@ const MARGIN_PART: u32 = 8;
 /// A candidate looks again after this part of the term at the latest: its wait counts from when it saw the record first, and a
 /// look after the whole wait would find one that was renewed since, and wait as long again.
 const LOOK_PART: u32 = 12;
+/// The same for a candidate of a later rank, which waits for those before it anyway.
+const LATE_LOOK_PART: u32 = 4;
+/// A candidate waits longer than the one ranked before it by this part of the term.
+const RANK_PART: u32 = 6;
+/// The same for a lease that is free: who gave it up for another one leaves that time to look.
+const FREE_RANK_PART: u32 = 2;
+/// Ranks beyond this wait no longer.
+const RANK_MAX: u32 = 6;
+/// The process that a lease passes to looks again after this part of the term: nobody owns the data until it has looked.
+const HEIR_LOOK_PART: u32 = 120;
+/// Others wait for that process for this part of the term. It may have died since it was named.
+const HEIR_PART: u32 = 3;
 
 /// A record of the lease: who holds it, and for how long after it was written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,6 +48,12 @@ pub struct Term {
     /// The owner has given it up: the next candidate need not wait.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub resigned: bool,
+    /// The process that the lease passes to: its owner is about to give it up, or has. Others let that one take it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub heir: Option<u64>,
+    /// Level of the owner's program (`policy::level`); 0: from before there were levels.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub level: u32,
     /// What the owner knew when it wrote the record: up to when what it has flushed is complete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub complete: Option<Complete>,
@@ -55,6 +74,15 @@ impl Term {
     pub fn given_up(&self) -> Term {
         Term { resigned: true, ..self.renewed() }
     }
+
+    /// The same, renewed, with the process that it passes to.
+    pub fn for_heir(&self, heir: Option<u64>) -> Term {
+        Term { heir, ..self.renewed() }
+    }
+}
+
+fn is_zero(level: &u32) -> bool {
+    *level == 0
 }
 
 /// The epoch of a new owner: above every epoch that lease, manifest and log have seen.
@@ -69,8 +97,16 @@ pub struct Candidate {
     process: u64,
     address: String,
     ttl: Duration,
-    /// The record of another seen last, and when it was first seen so.
-    seen: Option<(Term, Duration)>,
+    /// How many candidates are to come before this one.
+    rank: u32,
+    /// It takes the lease no more, and keeps what it holds.
+    withdrawn: bool,
+    /// The process that renewals name as the next owner.
+    heir: Option<u64>,
+    /// The holder before has named this process.
+    inherited: bool,
+    /// The record of another seen last, or that there is none, and when that was first seen so.
+    seen: Option<(Option<Term>, Duration)>,
     /// What this process holds, and when it began to write the record.
     held: Option<(Term, Duration)>,
 }
@@ -87,39 +123,88 @@ pub enum Step {
 impl Candidate {
     /// A process that would be the owner. `process` is random: no other start of a process has it.
     pub fn new(node: impl Into<String>, process: u64, address: impl Into<String>, ttl: Duration) -> Candidate {
-        Candidate { node: node.into(), process, address: address.into(), ttl, seen: None, held: None }
+        let (node, address) = (node.into(), address.into());
+        let (rank, withdrawn, heir, inherited) = (0, false, None, false);
+        Candidate { node, process, address, ttl, rank, withdrawn, heir, inherited, seen: None, held: None }
+    }
+
+    /// The number of this process.
+    pub fn process(&self) -> u64 {
+        self.process
+    }
+
+    /// Says how many candidates are to come before this one, from now on: it leaves them time to take the lease.
+    pub fn ranks(&mut self, rank: u32) {
+        self.rank = rank.min(RANK_MAX);
+    }
+
+    /// Lets renewals name the process that the lease is about to pass to, or nobody.
+    pub fn name_heir(&mut self, heir: Option<u64>) {
+        self.heir = heir;
+    }
+
+    /// Whether the holder before has passed the lease to this process.
+    pub fn has_inherited(&self) -> bool {
+        self.inherited
+    }
+
+    /// Lets it take the lease no more, or again. A lease that it holds it keeps until it gives it up.
+    pub fn withdraw(&mut self, withdrawn: bool) {
+        self.withdrawn = withdrawn;
+    }
+
+    /// Whether it takes the lease no more.
+    pub fn has_withdrawn(&self) -> bool {
+        self.withdrawn
     }
 
     /// Decides by the newest record. `now` is of this process's monotonic clock.
     pub fn look(&mut self, newest: Option<&Term>, now: Duration) -> Step {
-        let Some(newest) = newest else { return Step::Write(self.first(0)) };
-        if newest.process == self.process && !newest.resigned {
+        if let Some(newest) = newest
+            && newest.process == self.process
+            && !newest.resigned
+        {
             self.seen = None;
             // A write of this process whose answer was lost: it holds from when it can prove that it does, the next renewal.
             let Some((held, since)) = self.held.as_ref().filter(|(held, _)| held == newest) else {
-                return Step::Write(newest.renewed());
+                return Step::Write(newest.for_heir(self.heir));
             };
             let due = *since + held.ttl() / RENEW_PART;
-            return if now >= due { Step::Write(held.renewed()) } else { Step::Wait(due - now) };
+            return if now >= due { Step::Write(held.for_heir(self.heir)) } else { Step::Wait(due - now) };
         }
         self.held = None;
-        if newest.resigned {
-            return Step::Write(self.first(newest.epoch));
-        }
-        match &self.seen {
-            Some((seen, since)) if seen == newest => {
-                let due = *since + newest.ttl() + newest.ttl() / MARGIN_PART;
-                if now >= due {
-                    return Step::Write(self.first(newest.epoch));
-                }
-                Step::Wait((due - now).min(newest.ttl() / LOOK_PART))
-            }
+        let since = match &self.seen {
+            Some((seen, since)) if seen.as_ref() == newest => *since,
             // Changed since the last look, so its owner was there after that: the wait begins anew.
             _ => {
-                self.seen = Some((newest.clone(), now));
-                Step::Wait(newest.ttl() / LOOK_PART)
+                self.seen = Some((newest.cloned(), now));
+                now
             }
+        };
+        let ttl = newest.map_or(self.ttl, Term::ttl);
+        let heir = newest.and_then(|newest| newest.heir);
+        let is_heir = heir == Some(self.process);
+        let rank = if is_heir { 0 } else { self.rank };
+        let is_held = newest.is_some_and(|newest| !newest.resigned);
+        let wait = match heir {
+            _ if is_held => ttl + ttl / MARGIN_PART + self.ttl / RANK_PART * rank,
+            // One that was given up, or never held, is free for the candidate of the first rank, after the heir.
+            Some(_) if !is_heir => ttl / HEIR_PART + self.ttl / FREE_RANK_PART * rank,
+            _ => self.ttl / FREE_RANK_PART * rank,
+        };
+        let due = since + wait;
+        if now >= due && !self.withdrawn {
+            self.inherited = is_heir;
+            return Step::Write(self.first(newest.map_or(0, |newest| newest.epoch)));
         }
+        let look = match rank {
+            _ if is_heir => HEIR_LOOK_PART,
+            0 => LOOK_PART,
+            _ => LATE_LOOK_PART,
+        };
+        let look = ttl / look;
+        // One that has withdrawn only looks.
+        Step::Wait(if now >= due { look } else { look.min(due - now) })
     }
 
     /// Says that a record of this process stands. `since`: when the write of it began.
@@ -148,6 +233,8 @@ impl Candidate {
             ttl_ms: u64::try_from(self.ttl.as_millis()).unwrap_or(u64::MAX),
             counter: 0,
             resigned: false,
+            heir: None,
+            level: LEVEL,
             complete: None,
         }
     }
@@ -233,6 +320,90 @@ mod tests {
     }
 
     #[test]
+    fn a_candidate_leaves_time_to_those_before_it() {
+        let (mut one, mut two, mut three) = (candidate(1), candidate(2), candidate(3));
+        two.ranks(1);
+        three.ranks(2);
+        // Nobody has it yet.
+        assert_eq!(two.look(None, seconds(0.0)), Step::Wait(seconds(0.75)));
+        assert!(matches!(one.look(None, seconds(0.0)), Step::Write(_)), "the first does not wait");
+        assert!(matches!(two.look(None, seconds(1.5)), Step::Write(_)), "the first did not come");
+        let first = take(&mut one, None, seconds(0.0));
+        // Its holder is gone: they follow one after the other.
+        let waits = |candidate: &mut Candidate| {
+            let mut now = seconds(100.0);
+            while let Step::Wait(after) = candidate.look(Some(&first), now) {
+                now += after;
+            }
+            now
+        };
+        let (second, third) = (waits(&mut two), waits(&mut three));
+        assert_eq!((second, third), (seconds(103.875), seconds(104.375)));
+        // It gave the lease up: who had it ranks behind now, and does not take it again at once.
+        let last = first.given_up();
+        one.wrote(last.clone(), seconds(1.0));
+        one.ranks(1);
+        two.ranks(0);
+        assert!(matches!(one.look(Some(&last), seconds(1.0)), Step::Wait(_)));
+        assert!(matches!(two.look(Some(&last), seconds(200.0)), Step::Write(_)));
+    }
+
+    #[test]
+    fn the_heir_follows_at_once_and_others_only_if_it_does_not_come() {
+        let (mut one, mut two, mut three) = (candidate(1), candidate(2), candidate(3));
+        let first = take(&mut one, None, seconds(0.0));
+        let named = first.for_heir(Some(2));
+        one.wrote(named.clone(), seconds(1.0));
+        assert!(one.held(seconds(1.0)).is_some(), "it owns until it resigns");
+        // It looks often from now on, the other as ever.
+        assert_eq!(two.look(Some(&named), seconds(1.0)), Step::Wait(seconds(0.025)));
+        assert_eq!(three.look(Some(&named), seconds(1.0)), Step::Wait(seconds(0.25)));
+        let last = named.given_up();
+        one.wrote(last.clone(), seconds(1.5));
+        let waits = Step::Wait(seconds(0.25));
+        assert_eq!(
+            [one.look(Some(&last), seconds(1.5)), three.look(Some(&last), seconds(1.5))],
+            [waits.clone(), waits]
+        );
+        let mut late = two.clone();
+        assert_eq!(take(&mut two, Some(&last), seconds(1.6)).epoch, 2);
+        // It does not come: another takes it, the one before among them.
+        assert_eq!(three.look(Some(&last), seconds(2.49)), Step::Wait(seconds(0.01)));
+        assert_eq!(take(&mut three.clone(), Some(&last), seconds(2.5)).epoch, 2);
+        assert_eq!(take(&mut one, Some(&last), seconds(2.5)).epoch, 2);
+        // It is not named in the term of the next owner.
+        assert_eq!(take(&mut late, Some(&last), seconds(9.0)).heir, None);
+        assert_eq!((two.has_inherited(), one.has_inherited()), (true, false));
+    }
+
+    #[test]
+    fn one_that_has_withdrawn_keeps_what_it_holds_and_takes_nothing() {
+        let (mut one, mut two) = (candidate(1), candidate(2));
+        two.withdraw(true);
+        assert!(matches!(two.look(None, seconds(0.0)), Step::Wait(_)));
+        let first = take(&mut one, None, seconds(0.0));
+        one.withdraw(true);
+        assert_eq!(one.look(Some(&first), seconds(1.0)), Step::Write(first.renewed()));
+        let last = first.given_up();
+        one.wrote(last.clone(), seconds(1.0));
+        for at in [1.0, 10.0, 20.0] {
+            assert!(matches!(one.look(Some(&last), seconds(at)), Step::Wait(_)));
+            assert!(matches!(two.look(Some(&last), seconds(at)), Step::Wait(_)));
+        }
+        two.withdraw(false);
+        assert_eq!(take(&mut two, Some(&last), seconds(21.0)).epoch, 2);
+    }
+
+    #[test]
+    fn a_term_of_a_newer_program_reads() {
+        let term = candidate(1).first(7);
+        let mut newer = serde_json::to_value(&term).unwrap();
+        newer["unknown"] = serde_json::json!({"to": "this version"});
+        newer["level"] = 2.into();
+        assert_eq!(serde_json::from_value::<Term>(newer).unwrap(), Term { level: 2, ..term });
+    }
+
+    #[test]
     fn a_write_whose_answer_was_lost_is_held_only_after_the_next() {
         let mut one = candidate(1);
         let Step::Write(term) = one.look(None, seconds(0.0)) else { panic!("there is none") };
@@ -265,6 +436,10 @@ mod tests {
                 if let Step::Write(mut term) = step {
                     if luck == 0 && term.counter > 0 {
                         term = term.given_up();
+                    }
+                    if luck == 2 && term.counter > 0 {
+                        // One of them, or a process that is gone.
+                        term.heir = Some(ms % 5);
                     }
                     if let Some(before) = register.as_ref() {
                         assert!((term.epoch, term.counter) > (before.epoch, before.counter));

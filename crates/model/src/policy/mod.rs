@@ -6,6 +6,12 @@
 //! that runs next or is refused ([`admission`]), what a caller may do ([`access`]), what keeps a place in a cache ([`places`]), how much its tenant may use ([`quota`],
 //! [`part`], [`pool`]), who may try to own the data of a cluster ([`lease`]), how a process becomes and stays the owner ([`owner`]), and up
 //! to when what it has flushed is complete ([`complete`]).
+//! [`part`], [`pool`]), into which groups partitions are divided ([`groups`]), which process should own a group ([`placement`]), who may try to
+//! ([`lease`]), how a process becomes and stays the owner ([`owner`]), and up to when what it has flushed is complete ([`complete`]).
+//! that runs next or is refused ([`admission`]), what a caller may do ([`access`]), what keeps a place in a cache ([`places`]), how much its
+//! tenant may use ([`quota`], [`part`], [`pool`]), who may try to own the data of a cluster ([`lease`]) and who gets it on purpose
+//! ([`handover`]), which forms its processes write ([`level`]), how a process becomes and stays the owner ([`owner`]), up to when what it has
+//! flushed is complete ([`complete`]), and whose certificate lets a process call another ([`names`]).
 //!
 //! Nothing here waits, reads a clock or generates random numbers: time and randomness are parameters, so that a simulated
 //! run and a real one execute the same code.
@@ -14,10 +20,14 @@ pub mod access;
 pub mod admission;
 pub mod busy;
 pub mod complete;
+pub mod groups;
+pub mod handover;
 pub mod lease;
+pub mod level;
 pub mod names;
 pub mod owner;
 pub mod part;
+pub mod placement;
 pub mod places;
 pub mod pool;
 pub mod queue;

@@ -20,8 +20,8 @@ use tokio::time::Instant;
 const GRACE: Duration = Duration::from_secs(1);
 /// Pause before a write is sent again.
 const PAUSE: Duration = Duration::from_millis(50);
-/// How often a write is sent to no avail while none may have arrived.
-const TRIES: usize = 5;
+/// For how long a write is sent to no avail while none may have arrived: an owner passes its data on within this.
+const WAIT: Duration = Duration::from_secs(2);
 
 /// Numbers the writes of this gateway.
 #[derive(Debug)]
@@ -85,17 +85,16 @@ pub(super) fn append(
 async fn send(link: &Link, put: Put, messages: Vec<FlightData>, deadline: Instant) -> Result<WireWritten, Fault> {
     let mut put = put;
     let mut last = Fault::Deadline;
-    let mut tries = 0;
+    let mut begun = Instant::now();
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
         // Where an attempt may have arrived, only an answer tells; until then it is asked for.
-        if left.is_zero() || put.sent_to.is_none() && tries >= TRIES {
+        if left.is_zero() || put.sent_to.is_none() && begun.elapsed() >= WAIT {
             return Err(match put.sent_to {
                 Some(_) => Fault::Unknown("the owner of the data went away before it answered".to_owned()),
                 None => last,
             });
         }
-        tries += 1;
         // The attempt names its server, which is then the only one that may have written it if no answer comes.
         put.to = match link.instance() {
             Some(instance) => instance,
@@ -126,6 +125,10 @@ async fn send(link: &Link, put: Put, messages: Vec<FlightData>, deadline: Instan
                 put.sent_to.get_or_insert(put.to);
             }
         }
-        tokio::time::sleep(PAUSE).await;
+        // The next owner is asked at once, as often as the one before, and names itself first: the whole write would be sent in vain.
+        match link.has_passed().await {
+            true => (begun, _) = (Instant::now(), link.act(Do::Hello).await),
+            false => tokio::time::sleep(PAUSE).await,
+        }
     }
 }

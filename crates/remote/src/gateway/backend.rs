@@ -1,7 +1,7 @@
 //! All collections that the owner has.
 
 use super::append::Producer;
-use super::link::{Link, Patience};
+use super::link::{Engine, Link, Patience};
 use super::mirror::Known;
 use super::remote::{Remote, Shared};
 use super::scans::Scans;
@@ -29,7 +29,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Duration, Instant};
 
 /// How long the owner may flush a collection: it has at most so much in memory.
-const FLUSH_MAX: Duration = Duration::from_secs(300);
+pub(super) const FLUSH_MAX: Duration = Duration::from_secs(300);
 
 /// The backend of a gateway: every call is one to the process that owns the data, but for records and audit lines, which all servers of the
 /// cluster share.
@@ -37,7 +37,7 @@ const FLUSH_MAX: Duration = Duration::from_secs(300);
 /// Calls that "return at once" elsewhere ask the owner here; on a worker thread its other
 /// tasks go on elsewhere meanwhile. While no owner is known or reached, they are refused at once.
 pub struct RemoteBackend {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
     subscription: Arc<Subscription>,
     following: Mutex<Option<JoinHandle<()>>>,
     ephemeral: OnceLock<bool>,
@@ -71,19 +71,30 @@ impl RemoteBackend {
         records: Arc<dyn RecordSource>,
         mut options: RemoteOptions,
     ) -> io::Result<Arc<RemoteBackend>> {
-        let scans = options.scans.take().map(|scans| Arc::new(Scans::new(scans, options.random.clone())));
-        let (producer, seed) = (Producer::new(options.random.next_u64()), options.random.next_u64());
-        let link = Arc::new(Link::new(owner, options)?);
+        let (seed, scans) = (options.random.next_u64(), Scans::take(&mut options));
+        Ok(RemoteBackend::over(Engine::start()?, owner, (0, seed), (records, scans), options))
+    }
+
+    /// The same for the owner of a group, on threads that others share. `seed`: keys the numbers of objects, alike for all groups.
+    pub(super) fn over(
+        engine: Arc<Engine>,
+        owner: watch::Receiver<Option<OwnerAt>>,
+        (group, seed): (u16, u64),
+        (records, scans): (Arc<dyn RecordSource>, Option<Arc<Scans>>),
+        options: RemoteOptions,
+    ) -> Arc<RemoteBackend> {
+        let producer = Producer::new(options.random.next_u64());
+        let link = Arc::new(Link::new(engine, owner, group, options));
         let shared = Arc::new(Shared { link, mirrors: Arc::default(), producer, scans, seed });
-        let (subscription, following) = (Arc::default(), Mutex::default());
-        Ok(Arc::new(RemoteBackend {
+        let subscription = Arc::default();
+        Arc::new(RemoteBackend {
             shared,
             subscription,
-            following,
+            following: Mutex::default(),
             ephemeral: OnceLock::new(),
             known: Known::default(),
             records,
-        }))
+        })
     }
 
     /// Whether the owner can be asked now.
@@ -96,6 +107,35 @@ impl RemoteBackend {
         Ok(())
     }
 
+    /// Notifies a subscriber. `parts`: the owner has some partitions of a collection only, so that changes are read partition by partition.
+    pub(super) fn follow(&self, subscriber: Arc<dyn Subscriber>, parts: bool) {
+        self.subscription.add(subscriber);
+        let mut following = self.following.lock();
+        if following.is_none() {
+            let (link, mirrors) = (self.shared.link.clone(), self.shared.mirrors.clone());
+            let follow = subscription::follow(link, mirrors, self.subscription.clone(), parts);
+            *following = Some(self.shared.link.spawn(follow));
+        }
+    }
+
+    /// A partition whose owner was not asked yet; what is known of it otherwise counts more than this.
+    pub(super) fn assume(&self, assumed: Description) -> Arc<Remote> {
+        let mirror = self.shared.mirrors.assume(assumed);
+        Arc::new(Remote { shared: self.shared.clone(), mirror })
+    }
+
+    /// Creates a collection, and describes it.
+    pub(super) fn make(
+        &self,
+        tenant: &str,
+        name: &str,
+        schema: Schema,
+        settings: Settings,
+    ) -> Result<Description, Fault> {
+        let (tenant, name, schema) = (tenant.to_owned(), name.to_owned(), Box::new(schema));
+        self.shared.link.once(Do::Create { tenant, name, schema, settings }, &self.shared.link.patience())
+    }
+
     fn value<T: DeserializeOwned>(&self, ask: Do) -> Result<T, Fault> {
         self.shared.link.value(ask, &self.shared.link.patience())
     }
@@ -105,7 +145,7 @@ impl RemoteBackend {
         bodies.iter().map(|body| Reply::read(body)).collect()
     }
 
-    fn remote(&self, found: Description, asked: Instant) -> Arc<dyn Collection> {
+    pub(super) fn remote(&self, found: Description, asked: Instant) -> Arc<Remote> {
         let mirror = self.shared.mirrors.put(found, asked);
         Arc::new(Remote { shared: self.shared.clone(), mirror })
     }
@@ -138,13 +178,13 @@ impl Backend for RemoteBackend {
             let mirror = found.as_ref().map(|found| self.shared.mirrors.put(found.clone(), asked));
             self.known.note(tenant, name, mirror);
         }
-        Ok(found.map(|found| self.remote(found, asked)))
+        Ok(found.map(|found| self.remote(found, asked) as Arc<dyn Collection>))
     }
 
     fn list(&self, tenant: &str) -> Result<Vec<Arc<dyn Collection>>, StoreError> {
         let asked = Instant::now();
         let found = self.values::<Description>(Do::List { tenant: tenant.to_owned() }).map_err(Fault::into_store)?;
-        Ok(found.into_iter().map(|found| self.remote(found, asked)).collect())
+        Ok(found.into_iter().map(|found| self.remote(found, asked) as Arc<dyn Collection>).collect())
     }
 
     fn damaged(&self, tenant: &str) -> Result<Vec<Damaged>, StoreError> {
@@ -165,10 +205,8 @@ impl Backend for RemoteBackend {
         settings: Settings,
     ) -> Result<Arc<dyn Collection>, StoreError> {
         let asked = Instant::now();
-        let (tenant, name, schema) = (tenant.to_owned(), name.to_owned(), Box::new(schema));
-        let ask = Do::Create { tenant, name, schema, settings };
-        let made = self.shared.link.once::<Description>(ask, &self.shared.link.patience());
-        made.map(|made| self.remote(made, asked)).map_err(Fault::into_store)
+        let made = self.make(tenant, name, schema, settings).map_err(Fault::into_store)?;
+        Ok(self.remote(made, asked))
     }
 
     fn remove(&self, tenant: &str, name: &str) -> Result<bool, StoreError> {
@@ -194,13 +232,7 @@ impl Backend for RemoteBackend {
     }
 
     fn subscribe(&self, subscriber: Arc<dyn Subscriber>) {
-        self.subscription.add(subscriber);
-        let mut following = self.following.lock();
-        if following.is_none() {
-            let link = self.shared.link.clone();
-            let follow = subscription::follow(link, self.shared.mirrors.clone(), self.subscription.clone());
-            *following = Some(self.shared.link.spawn(follow));
-        }
+        self.follow(subscriber, false);
     }
 
     fn records(&self, kind: &'static str) -> Arc<dyn Records> {

@@ -9,14 +9,14 @@ use crate::tls;
 use crate::wire::answer::Reply;
 use crate::wire::call::{Call, Do, Get};
 use crate::wire::fault::Fault;
-use crate::wire::{MESSAGE_BYTES_MAX, OWNER_HEADER, SCAN_SERVER};
+use crate::wire::{GROUP_HEADER, MESSAGE_BYTES_MAX, OWNER_HEADER, REFUSED_HEADER, SCAN_SERVER};
 use arrow_flight::flight_service_client::FlightServiceClient;
 use arrow_flight::{Action, FlightData, PutResult, Ticket};
 use bytes::Bytes;
 use futures_util::stream;
 use meridian_query::Control;
 use parking_lot::Mutex;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
@@ -42,6 +42,8 @@ const LOOK: Duration = Duration::from_millis(20);
 const GRACE: Duration = Duration::from_millis(500);
 /// Pauses before a call is made again that has not begun.
 const PAUSES: [Duration; 3] = [Duration::from_millis(20), Duration::from_millis(100), Duration::from_millis(400)];
+/// How long a call that a leaving owner refused waits for the next one.
+const CHANGE: Duration = Duration::from_secs(5);
 /// Threads for all connections: they wait and copy, and compute nothing.
 const THREADS: usize = 2;
 
@@ -49,7 +51,17 @@ type Client = FlightServiceClient<Channel>;
 
 /// The threads of all calls. Dropped without a wait, from any thread.
 #[derive(Debug)]
-struct Engine(Option<Runtime>, Handle);
+pub(super) struct Engine(Option<Runtime>, Handle);
+
+impl Engine {
+    /// Starts them.
+    pub(super) fn start() -> io::Result<Arc<Engine>> {
+        let mut threads = tokio::runtime::Builder::new_multi_thread();
+        let runtime = threads.worker_threads(THREADS).thread_name("remote").enable_all().build()?;
+        let handle = runtime.handle().clone();
+        Ok(Arc::new(Engine(Some(runtime), handle)))
+    }
+}
 
 impl Drop for Engine {
     fn drop(&mut self) {
@@ -76,7 +88,7 @@ impl Patience {
         Patience { until: Instant::now().checked_add(time), control: None }
     }
 
-    fn left(&self) -> Duration {
+    pub(super) fn left(&self) -> Duration {
         self.until.map_or(Duration::MAX, |until| until.saturating_duration_since(Instant::now()))
     }
 
@@ -101,6 +113,7 @@ struct Answered {
 struct Asked {
     client: Client,
     process: Option<u64>,
+    group: u16,
 }
 
 impl Asked {
@@ -110,6 +123,9 @@ impl Asked {
         let text = self.process.and_then(|process| MetadataValue::try_from(format!("{process:016x}")).ok());
         if let Some(text) = text {
             request.metadata_mut().insert(OWNER_HEADER, text);
+        }
+        if self.group > 0 {
+            request.metadata_mut().insert(GROUP_HEADER, MetadataValue::from(self.group));
         }
         request
     }
@@ -122,11 +138,12 @@ enum Kind {
     Scan,
 }
 
-/// The connection to the owner of the data, or to a scan server.
+/// The connection to the owner of a group of partitions, or to a scan server.
 #[derive(Debug)]
 pub(super) struct Link {
     engine: Arc<Engine>,
     kind: Kind,
+    group: u16,
     owner: watch::Receiver<Option<OwnerAt>>,
     client: Mutex<Option<(OwnerAt, Client)>>,
     answered: Mutex<Option<Answered>>,
@@ -134,12 +151,14 @@ pub(super) struct Link {
 }
 
 impl Link {
-    pub(super) fn new(owner: watch::Receiver<Option<OwnerAt>>, options: RemoteOptions) -> io::Result<Link> {
-        let mut threads = tokio::runtime::Builder::new_multi_thread();
-        let runtime = threads.worker_threads(THREADS).thread_name("remote").enable_all().build()?;
-        let handle = runtime.handle().clone();
-        let engine = Arc::new(Engine(Some(runtime), handle));
-        Ok(Link { engine, kind: Kind::Owner, owner, client: Mutex::default(), answered: Mutex::default(), options })
+    pub(super) fn new(
+        engine: Arc<Engine>,
+        owner: watch::Receiver<Option<OwnerAt>>,
+        group: u16,
+        options: RemoteOptions,
+    ) -> Link {
+        let (client, answered) = (Mutex::default(), Mutex::default());
+        Link { engine, kind: Kind::Owner, group, owner, client, answered, options }
     }
 
     /// A connection to a scan server, on the threads of this one.
@@ -147,6 +166,7 @@ impl Link {
         Link {
             engine: self.engine.clone(),
             kind: Kind::Scan,
+            group: 0,
             // It stays there: one that moves is another one.
             owner: watch::channel(Some(at)).1,
             client: Mutex::default(),
@@ -217,7 +237,7 @@ impl Link {
         };
         let mut client = self.client.lock();
         if let Some((_, client)) = client.as_ref().filter(|(of, _)| *of == owner) {
-            return Ok(Asked { client: client.clone(), process: owner.process });
+            return Ok(Asked { client: client.clone(), process: owner.process, group: self.group });
         }
         let address = &owner.address;
         // Also over TLS, which is below: tonic knows the scheme https for TLS of its own alone.
@@ -239,11 +259,12 @@ impl Link {
             .max_encoding_message_size(MESSAGE_BYTES_MAX);
         let process = owner.process;
         *client = Some((owner, made.clone()));
-        Ok(Asked { client: made, process })
+        Ok(Asked { client: made, process, group: self.group })
     }
 
-    /// Notes who answered, and refuses one that no longer owns the data: its lease passed to a later epoch.
-    fn heard(&self, metadata: &MetadataMap) -> Result<(), Fault> {
+    /// Notes who answered, and refuses one that no longer owns the data: its lease passed to a later epoch. What it says of a change it was
+    /// asked for is true still (`of_change`): a change that it made stands before the later epoch began.
+    fn heard(&self, metadata: &MetadataMap, of_change: bool) -> Result<(), Fault> {
         let text = metadata.get(OWNER_HEADER).and_then(|value| value.to_str().ok());
         let parsed = text.and_then(|text| {
             let (epoch, instance) = text.split_once('-')?;
@@ -258,10 +279,24 @@ impl Link {
         };
         let mut answered = self.answered.lock();
         if answered.is_some_and(|last| last.epoch > now.epoch) {
-            return Err(Fault::Unavailable("a server answered that no longer owns the data: try again".to_owned()));
+            return if of_change {
+                Ok(())
+            } else {
+                Err(Fault::Unavailable("a server answered that no longer owns the data: try again".to_owned()))
+            };
         }
         *answered = Some(now);
         Ok(())
+    }
+
+    /// Waits while the data passes from its owner to the next one. Gives whether it did: who was refused asks that one.
+    pub(super) async fn has_passed(&self) -> bool {
+        let mut owner = self.owner.clone();
+        if !owner.borrow().as_ref().is_some_and(|owner| owner.leaves) {
+            return false;
+        }
+        let next = owner.wait_for(|owner| owner.as_ref().is_none_or(|owner| !owner.leaves));
+        matches!(tokio::time::timeout(CHANGE, next).await, Ok(Ok(owner)) if owner.is_some())
     }
 
     /// Makes a call again while it has not begun and the link is at fault.
@@ -269,15 +304,18 @@ impl Link {
         &self,
         mut call: impl FnMut() -> F,
     ) -> Result<T, Fault> {
-        for pause in PAUSES {
+        let mut pauses = PAUSES.into_iter();
+        loop {
             match call().await {
                 Err(fault) if fault.is_of_the_link() && self.owner.borrow().is_some() => {
-                    tokio::time::sleep(pause).await;
+                    if !self.has_passed().await {
+                        let Some(pause) = pauses.next() else { return Err(fault) };
+                        tokio::time::sleep(pause).await;
+                    }
                 }
                 other => return other,
             }
         }
-        call().await
     }
 
     /// Begins an answer: its first message has arrived.
@@ -285,7 +323,7 @@ impl Link {
         let mut asked = self.client()?;
         let request = asked.request(Ticket::new(ticket));
         let response = asked.client.do_get(request).await.map_err(link_fault)?;
-        self.heard(response.metadata())?;
+        self.heard(response.metadata(), false)?;
         let mut answer = Answer::new(response.into_inner());
         let first = answer.next().await?;
         let first = first.ok_or_else(|| Fault::internal("an answer without a message"))?;
@@ -299,53 +337,69 @@ impl Link {
         self.wait(patience, async move { link.again(|| link.get(ticket.clone())).await })
     }
 
-    async fn action(&self, body: Vec<u8>) -> Result<Vec<Bytes>, Failed> {
+    async fn action(&self, body: Vec<u8>, of_change: bool) -> Result<Vec<Bytes>, Failed> {
         let mut asked = self.client().map_err(Failed::before)?;
         let request = asked.request(Action::new("meridian", body));
         let response = asked.client.do_action(request).await.map_err(Failed::of)?;
-        self.heard(response.metadata()).map_err(Failed::after)?;
+        self.heard(response.metadata(), of_change).map_err(Failed::after)?;
         let (mut stream, mut bodies) = (response.into_inner(), Vec::new());
         while let Some(result) = stream.message().await.map_err(Failed::of)? {
             bodies.push(result.body);
         }
-        Ok(bodies)
+        // The data was passed on meanwhile, and nothing was done.
+        match bodies.first().map(|first| Reply::<IgnoredAny>::read(first)) {
+            Some(Err(fault)) if fault.is_of_the_link() => Err(Failed::before(fault)),
+            _ => Ok(bodies),
+        }
     }
 
     /// Does something once: again only while no connection was made.
     async fn action_once(&self, body: Vec<u8>) -> Result<Vec<Bytes>, Fault> {
-        let mut last = None;
-        for pause in PAUSES {
-            match self.action(body.clone()).await {
+        let mut pauses = PAUSES.into_iter();
+        loop {
+            match self.action(body.clone(), true).await {
                 Ok(bodies) => return Ok(bodies),
                 Err(Failed { fault: Fault::Unavailable(why), arrived: true }) => {
                     return Err(Fault::Unavailable(format!("whether it was done is not known: {why}")));
                 }
                 Err(Failed { fault, arrived }) if arrived || self.owner.borrow().is_none() => return Err(fault),
                 Err(Failed { fault, .. }) => {
-                    last = Some(fault);
-                    tokio::time::sleep(pause).await;
+                    if !self.has_passed().await {
+                        let Some(pause) = pauses.next() else { return Err(fault) };
+                        tokio::time::sleep(pause).await;
+                    }
                 }
             }
         }
-        Err(last.unwrap_or_else(|| Fault::internal("a call to the owner was not made")))
     }
 
     /// Does something that may be done twice.
     pub(super) async fn act(&self, ask: Do) -> Result<Vec<Bytes>, Fault> {
-        let body = Call::of(ask, self.options.timeout).to_json()?;
-        self.again(|| async { Ok(self.action(body.clone()).await?) }).await
+        self.repeat(&Call::of(ask, self.options.timeout).to_json()?).await
+    }
+
+    /// The same by its call.
+    pub(super) async fn repeat(&self, body: &[u8]) -> Result<Vec<Bytes>, Fault> {
+        self.again(|| async { Ok(self.action(body.to_vec(), false).await?) }).await
     }
 
     /// Does something that may be done twice, and returns the messages of the answer.
     pub(super) fn repeatable(self: &Arc<Self>, ask: Do, patience: &Patience) -> Result<Vec<Bytes>, Fault> {
         let body = Call::of(ask, patience.left()).to_json()?;
         let link = self.clone();
-        self.wait(patience, async move { link.again(|| async { Ok(link.action(body.clone()).await?) }).await })
+        self.wait(patience, async move { link.repeat(&body).await })
     }
 
     /// The value of something that may be asked twice.
     pub(super) fn value<T: DeserializeOwned>(self: &Arc<Self>, ask: Do, patience: &Patience) -> Result<T, Fault> {
         one(&self.repeatable(ask, patience)?)
+    }
+
+    /// The value of something that may be asked twice, asked once: for callers that can do without it.
+    pub(super) fn value_now<T: DeserializeOwned>(self: &Arc<Self>, ask: Do, patience: &Patience) -> Result<T, Fault> {
+        let body = Call::of(ask, patience.left()).to_json()?;
+        let link = self.clone();
+        one(&self.wait(patience, async move { Ok(link.action(body, false).await?) })?)
     }
 
     /// Does something once. Where the link fails in the middle, whether it was done is not known, and the fault says so.
@@ -360,7 +414,7 @@ impl Link {
         let mut asked = self.client().map_err(Failed::before)?;
         let request = asked.request(stream::iter(messages));
         let response = asked.client.do_put(request).await.map_err(Failed::of)?;
-        self.heard(response.metadata()).map_err(Failed::after)?;
+        self.heard(response.metadata(), true).map_err(Failed::after)?;
         let first: Option<PutResult> = response.into_inner().message().await.map_err(Failed::of)?;
         let first = first.ok_or_else(|| Failed::after(Fault::internal("a write without an answer")))?;
         Ok(first.app_metadata)
@@ -383,7 +437,8 @@ impl Failed {
     }
 
     fn of(status: Status) -> Failed {
-        Failed { arrived: !is_unconnected(&status), fault: link_fault(status) }
+        let arrived = !is_unconnected(&status) && !status.metadata().contains_key(REFUSED_HEADER);
+        Failed { arrived, fault: link_fault(status) }
     }
 }
 
@@ -405,7 +460,7 @@ fn is_unconnected(status: &Status) -> bool {
     false
 }
 
-fn one<T: DeserializeOwned>(bodies: &[Bytes]) -> Result<T, Fault> {
+pub(super) fn one<T: DeserializeOwned>(bodies: &[Bytes]) -> Result<T, Fault> {
     Reply::read(bodies.first().ok_or_else(|| Fault::internal("an act without an answer"))?)
 }
 

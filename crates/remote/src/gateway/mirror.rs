@@ -13,6 +13,8 @@ use tokio::time::Instant;
 
 /// How long a description holds: longer than a request asks for it again and again, shorter than anyone notices.
 const FRESH: Duration = Duration::from_millis(20);
+/// For how long a description stands for one that could not be had: each further try would delay its caller.
+const FAILED: Duration = Duration::from_millis(250);
 
 /// Most collections that are known without being held.
 const KNOWN_MAX: usize = 4_096;
@@ -27,8 +29,10 @@ pub(super) struct Mirror {
 #[derive(Debug)]
 struct State {
     description: Arc<Description>,
-    /// When it was asked for.
-    asked: Instant,
+    /// When it was asked for; `None`: it is assumed.
+    asked: Option<Instant>,
+    /// When it was asked for last in vain.
+    failed: Option<Instant>,
     /// When this gateway last wrote.
     written: Option<Instant>,
     /// The newest positions that were heard of.
@@ -39,8 +43,20 @@ impl Mirror {
     /// The last description, and whether it still holds.
     pub(super) fn last(&self) -> (Arc<Description>, bool) {
         let state = self.state.lock();
-        let holds = state.asked.elapsed() < FRESH && state.written.is_none_or(|written| written < state.asked);
-        (state.description.clone(), holds)
+        let is_fresh = |asked: Instant| asked.elapsed() < FRESH && state.written.is_none_or(|written| written < asked);
+        let holds = state.asked.is_some_and(is_fresh);
+        let failed = state.failed.is_some_and(|failed| failed.elapsed() < FAILED);
+        (state.description.clone(), holds || failed)
+    }
+
+    /// Notes that a description was asked for in vain.
+    pub(super) fn failed(&self) {
+        self.state.lock().failed = Some(Instant::now());
+    }
+
+    /// Whether that was just now.
+    pub(super) fn has_failed(&self) -> bool {
+        self.state.lock().failed.is_some_and(|failed| failed.elapsed() < FAILED)
     }
 
     /// The partitions, as far as questions to them need to know: the schema that they are bound to, and their places.
@@ -53,7 +69,10 @@ impl Mirror {
             let place = Place { partition: u16::try_from(partition).ok(), ..self.place.clone() };
             let position = Positions::one(description.position.at(partition));
             let description = Arc::new(Description { place: place.clone(), ..(*description).clone() });
-            Arc::new(Mirror { place, state: Mutex::new(State { description, asked, written: None, position }) })
+            Arc::new(Mirror {
+                place,
+                state: Mutex::new(State { description, asked, failed: None, written: None, position }),
+            })
         };
         (0..self.place.partition.map_or(description.position.len(), |_| 1)).map(part).collect()
     }
@@ -83,14 +102,14 @@ impl Mirror {
     fn update(&self, description: Description, asked: Instant) {
         let mut state = self.state.lock();
         // Of two that cross, the one that was asked for later is newer.
-        if asked < state.asked {
+        if state.asked.is_some_and(|known| asked < known) {
             return;
         }
         // Readers compare schemas by their pointers.
         let same = *state.description.schema == *description.schema;
         let schema = if same { state.description.schema.clone() } else { description.schema.clone() };
         state.description = Arc::new(Description { schema, ..description });
-        state.asked = asked;
+        (state.asked, state.failed) = (Some(asked), None);
     }
 }
 
@@ -101,10 +120,27 @@ pub(super) struct Mirrors(Mutex<HashMap<Place, Weak<Mirror>>>);
 impl Mirrors {
     /// The mirror of a collection, with a description that was asked for at a time.
     pub(super) fn put(&self, description: Description, asked: Instant) -> Arc<Mirror> {
+        match self.get(&description.place) {
+            Some(mirror) => {
+                mirror.update(description, asked);
+                mirror
+            }
+            None => self.add(description, Some(asked)),
+        }
+    }
+
+    /// The mirror of a collection, with a description that nobody was asked for if there is none yet.
+    pub(super) fn assume(&self, description: Description) -> Arc<Mirror> {
+        match self.get(&description.place) {
+            Some(mirror) => mirror,
+            None => self.add(description, None),
+        }
+    }
+
+    fn add(&self, description: Description, asked: Option<Instant>) -> Arc<Mirror> {
         let mut mirrors = self.0.lock();
+        // Made by another caller meanwhile.
         if let Some(mirror) = mirrors.get(&description.place).and_then(Weak::upgrade) {
-            drop(mirrors);
-            mirror.update(description, asked);
             return mirror;
         }
         // Those that nobody holds go when as many again have come.
@@ -113,7 +149,7 @@ impl Mirrors {
         }
         let place = description.place.clone();
         let position = description.position.clone();
-        let state = State { description: Arc::new(description), asked, written: None, position };
+        let state = State { description: Arc::new(description), asked, failed: None, written: None, position };
         let mirror = Arc::new(Mirror { place: place.clone(), state: Mutex::new(state) });
         mirrors.insert(place, Arc::downgrade(&mirror));
         mirror

@@ -1,10 +1,11 @@
-//! The client: a backend whose collections the owner has.
+//! The client: a backend whose collections the owners have.
 
 mod answer;
 mod append;
 mod backend;
 mod changes;
 mod collection;
+mod groups;
 mod link;
 mod mirror;
 mod part;
@@ -15,6 +16,7 @@ mod scans;
 mod subscription;
 
 pub use backend::RemoteBackend;
+pub use groups::GroupsBackend;
 pub use scans::{ScanAt, ScanOptions};
 
 use crate::tls::Security;
@@ -29,12 +31,14 @@ pub struct OwnerAt {
     pub address: String,
     /// The process that the lease names; another one that answers there owns other data. `None`: it is not checked.
     pub process: Option<u64>,
+    /// It is about to pass the data on to another process, or has: a call that it refuses waits for that one.
+    pub leaves: bool,
 }
 
 impl From<String> for OwnerAt {
     /// Whatever process answers there.
     fn from(address: String) -> OwnerAt {
-        OwnerAt { address, process: None }
+        OwnerAt { address, process: None, leaves: false }
     }
 }
 

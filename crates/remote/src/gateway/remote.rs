@@ -19,7 +19,10 @@ use meridian_query::wire::Question;
 use serde_json::Value;
 use std::fmt;
 use std::sync::Arc;
-use tokio::time::Instant;
+use tokio::time::{Duration, Instant};
+
+/// How long the owner of a partition is waited for where what is known of it will do.
+const SOON: Duration = Duration::from_secs(1);
 
 /// What all collections of a gateway share.
 pub(super) struct Shared {
@@ -57,13 +60,35 @@ impl Remote {
         }
         let asked = Instant::now();
         let place = &self.mirror.place;
-        match self.describe(place) {
+        let found = match place.partition {
+            None => self.describe(place),
+            // The other partitions go on while the owner of one is away: nobody waits for it longer than this.
+            Some(_) => self.describe_now(),
+        };
+        match found {
             Ok(Some(found)) => {
                 self.shared.mirrors.put(found, asked);
                 self.mirror.last().0
             }
             _ => known,
         }
+    }
+
+    /// What the owner says of this partition, if it says that soon; `None`: it is gone.
+    fn describe_now(&self) -> Result<Option<Description>, Fault> {
+        Ok(self.describe_newest()?.filter(|found| found.place == self.mirror.place))
+    }
+
+    /// The same of the newest collection of its name.
+    pub(super) fn describe_newest(&self) -> Result<Option<Description>, Fault> {
+        let place = &self.mirror.place;
+        let (tenant, name) = (place.tenant.clone(), place.name.clone());
+        let describe = Do::Describe { tenant, name, partition: place.partition };
+        let found = self.link().value_now(describe, &Patience::within(SOON));
+        if found.is_err() {
+            self.mirror.failed();
+        }
+        found
     }
 
     /// What the owner says of a place; `None`: it is gone.

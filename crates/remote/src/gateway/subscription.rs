@@ -54,9 +54,10 @@ impl Subscription {
 }
 
 /// Follows the owner, also when it changes.
-pub(super) async fn follow(link: Arc<Link>, mirrors: Arc<Mirrors>, subscription: Arc<Subscription>) {
+/// `parts`: it has some partitions of a collection only, each of which is followed as a collection of its own.
+pub(super) async fn follow(link: Arc<Link>, mirrors: Arc<Mirrors>, subscription: Arc<Subscription>, parts: bool) {
     let mut owner = link.owner();
-    let mut follower = Follower { link, mirrors, subscription, known: HashMap::new(), began: false };
+    let mut follower = Follower { link, mirrors, subscription, parts, known: HashMap::new(), began: false };
     // Ends when nobody can name an owner any more.
     while owner.wait_for(Option::is_some).await.is_ok() {
         let followed = tokio::select! {
@@ -74,28 +75,38 @@ pub(super) async fn follow(link: Arc<Link>, mirrors: Arc<Mirrors>, subscription:
     }
 }
 
-/// Of each partition, the event up to which every one was passed on; `None` of one that has not moved.
+/// Of each partition that is followed together, the event up to which every one was passed on; `None` of one that has not moved.
 #[derive(Clone)]
-struct Known(Vec<Option<Seq>>);
+struct Known {
+    /// How many partitions the collection has.
+    partitions: u16,
+    seqs: Vec<Option<Seq>>,
+}
 
 impl Known {
-    /// Nothing of so many partitions.
-    fn none(partitions: u16) -> Known {
-        Known(vec![None; usize::from(partitions.max(1))])
+    /// Nothing of a place in a collection of so many partitions.
+    fn none(place: &Place, partitions: u16) -> Known {
+        let partitions = partitions.max(1);
+        let followed = if place.partition.is_some() { 1 } else { usize::from(partitions) };
+        Known { partitions, seqs: vec![None; followed] }
     }
 
-    /// What is known of a partition, if it has that many.
-    fn of(&mut self, partition: usize) -> Option<&mut Option<Seq>> {
-        self.0.get_mut(partition)
+    /// What is known of one of the partitions that are followed, if there are that many.
+    fn of(&mut self, at: usize) -> Option<&mut Option<Seq>> {
+        self.seqs.get_mut(at)
     }
 
     /// Where to read on: nothing of a partition of which nothing is known.
     fn after(&self) -> Seqs {
-        self.0.iter().map(|seq| seq.unwrap_or(Seq(u64::MAX))).collect()
+        self.seqs.iter().map(|seq| seq.unwrap_or(Seq(u64::MAX))).collect()
     }
 
-    fn layout(&self) -> SeqLayout {
-        SeqLayout::of(self.0.len())
+    /// Which of the partitions that are followed an event is in.
+    fn at(&self, seq: Seq) -> usize {
+        match self.seqs.len() {
+            1 => 0,
+            _ => usize::from(SeqLayout::of(usize::from(self.partitions)).partition(seq)),
+        }
     }
 }
 
@@ -103,7 +114,9 @@ struct Follower {
     link: Arc<Link>,
     mirrors: Arc<Mirrors>,
     subscription: Arc<Subscription>,
-    /// By collection: what was passed on.
+    /// Whether each partition is followed by itself.
+    parts: bool,
+    /// By collection or partition: what was passed on.
     known: HashMap<Place, Known>,
     /// Whether `known` is of an earlier connection.
     began: bool,
@@ -121,11 +134,12 @@ impl Follower {
         if self.subscription.listening().is_empty() {
             (self.known, self.began) = (HashMap::new(), false);
         }
-        for Moved { tenant, name, made, partition, partitions, position, since } in first.meta.moved {
+        for moved in first.meta.moved {
             // Of a collection that the earlier connection did not name, all writes came after it.
-            let upto = if self.began { since } else { position };
-            let known = self.known.entry(Place::of(tenant, name, made)).or_insert_with(|| Known::none(partitions));
-            if let Some(known) = known.of(partition) {
+            let upto = if self.began { moved.since } else { moved.position };
+            let (place, at) = self.place_of(&moved);
+            let nothing = Known::none(&place, moved.partitions);
+            if let Some(known) = self.known.entry(place).or_insert(nothing).of(at) {
                 known.get_or_insert(Seq::end_of(upto));
             }
         }
@@ -135,15 +149,15 @@ impl Follower {
             self.pass_on(&place).await?;
         }
         while let Some(message) = positions.next().await? {
-            for Moved { tenant, name, made, partition, partitions, position, since } in message.meta.moved {
-                let place = Place::of(tenant, name, made);
+            for moved in message.meta.moved {
+                let ((place, at), position) = (self.place_of(&moved), moved.position);
                 if let Some(mirror) = self.mirrors.get(&place) {
-                    mirror.moved(partition, position);
+                    mirror.moved(at, position);
                 }
                 let is_heard = !self.subscription.listening().is_empty();
-                let known = self.known.entry(place.clone()).or_insert_with(|| Known::none(partitions));
-                match known.of(partition) {
-                    Some(known) if is_heard => drop(known.get_or_insert(Seq::end_of(since))),
+                let nothing = Known::none(&place, moved.partitions);
+                match self.known.entry(place.clone()).or_insert(nothing).of(at) {
+                    Some(known) if is_heard => drop(known.get_or_insert(Seq::end_of(moved.since))),
                     Some(known) => *known = Some(Seq::end_of(position)),
                     None => {}
                 }
@@ -155,12 +169,21 @@ impl Follower {
         Ok(())
     }
 
-    /// Passes on what a collection has beyond what is known.
+    /// What is followed for a partition that has moved, and which of the partitions in it that is.
+    fn place_of(&self, moved: &Moved) -> (Place, usize) {
+        let place = Place::of(moved.tenant.as_str(), moved.name.as_str(), moved.made);
+        match self.parts {
+            true => (Place { partition: u16::try_from(moved.partition).ok(), ..place }, 0),
+            false => (place, moved.partition),
+        }
+    }
+
+    /// Passes on what a place has beyond what is known.
     async fn pass_on(&mut self, place: &Place) -> Result<(), Fault> {
         let mut schema: Option<Arc<Schema>> = None;
         loop {
             let Some(known) = self.known.get(place).cloned() else { return Ok(()) };
-            let (layout, after) = (known.layout(), known.after().map(|seq| seq.0));
+            let after = known.after().map(|seq| seq.0);
             let get = Get::After { place: place.clone(), after, max: EVENTS_MAX, step_bytes: READ_BYTES };
             let (mut answer, _) = match self.link.get(Call::of(get, LEFT).to_json()?).await {
                 // The collection is gone.
@@ -183,15 +206,15 @@ impl Follower {
                     let Events { batch, seqs, .. } = Events::from_arrow(&columns, schema)?;
                     passed = true;
                     if let Some(last) = seqs.last() {
-                        self.notify(place, known.0.len(), &batch, &seqs);
+                        self.notify(place, known.partitions, &batch, &seqs);
                         // Noted with each piece: after a break the rest is read, and nothing twice.
-                        self.note(place, usize::from(layout.partition(*last)), *last);
+                        self.note(place, known.at(*last), *last);
                     }
                 }
             }
             for (partition, upto) in upto.iter().flat_map(|upto| upto.as_slice()).enumerate() {
                 // Of one that was not read nothing is known still.
-                if known.0.get(partition).is_some_and(Option::is_some) {
+                if known.seqs.get(partition).is_some_and(Option::is_some) {
                     self.note(place, partition, Seq(*upto));
                 }
             }
@@ -208,7 +231,7 @@ impl Follower {
         }
     }
 
-    fn notify(&self, place: &Place, partitions: usize, batch: &Batch, seqs: &[Seq]) {
+    fn notify(&self, place: &Place, partitions: u16, batch: &Batch, seqs: &[Seq]) {
         let listening = self.subscription.listening();
         let (tenant, collection): (Arc<str>, Arc<str>) = (place.tenant.as_str().into(), place.name.as_str().into());
         let mut from = 0;
@@ -218,7 +241,7 @@ impl Follower {
                 tenant: tenant.clone(),
                 collection: collection.clone(),
                 made: place.made,
-                partitions: partitions as u16,
+                partitions,
                 first: run[0],
                 batch: batch.slice(from, run.len()),
             };

@@ -11,6 +11,7 @@ use meridian_model::filter::Predicate;
 use meridian_observe as observe;
 use meridian_query::{CancelFlag, Control};
 use serde::Serialize;
+use serde::de::IgnoredAny;
 use serde_json::Value;
 use std::sync::Arc;
 use tokio::time::{Duration, Instant};
@@ -50,12 +51,18 @@ pub(super) async fn act(owner: &Arc<Owner>, call: Call<Do>) -> Vec<Bytes> {
     let done = owner.run(slots, &control, move || run(&inner, ask, &within));
     match observe::within(current, done).await {
         Ok(replies) => match owner.still() {
-            // What is not there may be elsewhere by now.
-            Err(fault) if lists => one(Err::<(), Fault>(fault)),
+            // What is not there may be elsewhere by now; what was refused because another has taken over can be done there.
+            Err(fault) if lists || is_refused(&replies) => one(Err::<(), Fault>(fault)),
             _ => replies,
         },
         Err(fault) => one(Err::<(), Fault>(fault)),
     }
+}
+
+/// Whether a change was refused for the moment, and not made.
+fn is_refused(replies: &[Bytes]) -> bool {
+    let first = replies.first().map(|first| Reply::<IgnoredAny>::read(first));
+    matches!(first, Some(Err(Fault::Busy(_) | Fault::Closed)))
 }
 
 fn one<T: Serialize>(result: Result<T, Fault>) -> Vec<Bytes> {
@@ -74,11 +81,13 @@ fn run(owner: &Owner, ask: Do, control: &Control) -> Vec<Bytes> {
     match ask {
         Do::Hello => one(Ok(Hello { ephemeral: backend.is_ephemeral() })),
         Do::Describe { tenant, name, partition } => {
-            let found = backend.collection(&tenant, &name).and_then(|found| match (found, partition) {
-                (Some(found), Some(number)) => Ok(found.part(number.into())?.map(|part| part as Arc<dyn Collection>)),
-                (found, _) => Ok(found),
-            });
-            one(found.map(|found| found.map(|found| Description::of(&tenant, partition, &*found))).map_err(Fault::from))
+            let found = match partition {
+                Some(number) => owner
+                    .newest_part(&tenant, &name, number, None)
+                    .map(|part| part.map(|part| part as Arc<dyn Collection>)),
+                None => backend.collection(&tenant, &name).map_err(Fault::from),
+            };
+            one(found.map(|found| found.map(|found| Description::of(&tenant, partition, &*found))))
         }
         Do::List { tenant } => many(backend.list(&tenant), |found| Description::of(&tenant, None, &*found)),
         Do::Damaged { tenant } => many(backend.damaged(&tenant), WireDamaged::from),
@@ -91,6 +100,7 @@ fn run(owner: &Owner, ask: Do, control: &Control) -> Vec<Bytes> {
             one(created.map(|made| Description::of(&tenant, None, &*made)).map_err(Fault::from))
         }
         Do::Remove { tenant, name } => one(backend.remove(&tenant, &name).map_err(Fault::from)),
+        Do::Adopt { tenant, name } => one(backend.adopt(&tenant, &name).map_err(Fault::from)),
         Do::Guarantee { weights } => {
             let weights: Vec<(Arc<str>, u32)> = weights.into_iter().map(|(of, weight)| (of.into(), weight)).collect();
             backend.guarantee(&weights);
@@ -104,10 +114,10 @@ fn run(owner: &Owner, ask: Do, control: &Control) -> Vec<Bytes> {
             one(owner.collection(&place).and_then(|collection| Ok(collection.removed_by(&settings)?)))
         }
         Do::Room { place } => one(owner.collection(&place).and_then(|collection| Ok(collection.request_room()?))),
-        Do::CountBetween { place, after, upto } => one(owner.collection(&place).and_then(|collection| {
-            let part = collection.part(0)?.ok_or_else(|| Fault::internal("a partition that is none"))?;
-            Ok(part.count_between(after, upto)?)
-        })),
+        Do::CountBetween { place, after, upto } => {
+            let part = owner.part(&place, place.partition.unwrap_or(0));
+            one(part.and_then(|part| Ok(part.count_between(after, upto)?)))
+        }
         Do::Delete { place, ids } => one(owner.collection(&place).and_then(|collection| {
             let deleted = collection.delete(&ids)?;
             Ok(WireDeleted::from(deleted))

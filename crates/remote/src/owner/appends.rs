@@ -22,7 +22,7 @@ use crate::wire::fault::Fault;
 use crate::wire::rows::whole_batch_from_arrow;
 use arrow_array::RecordBatch;
 use arrow_flight::FlightData;
-use meridian_backend::{Append, Collection, Write, WriteError, Written};
+use meridian_backend::{Collection, Write, WriteError, Written};
 use meridian_observe::{self as observe, Current};
 use parking_lot::Mutex;
 use std::collections::{HashMap, VecDeque};
@@ -203,22 +203,43 @@ async fn write(owner: &Owner, put: Put, columns: &RecordBatch, deadline: Instant
     let batch = whole_batch_from_arrow(columns, &collection.schema())?;
     let bytes = batch.bytes();
     let write = Write { batch, key: put.key, on_conflict: put.on_conflict.into(), deadline: None };
-    wait_for_room(&*collection, deadline).await?;
-    // A large batch would hold a worker for as long as it is encoded.
-    let queued: Append = match bytes <= SMALL_BYTES {
-        true => collection.append(write, deadline)?,
-        false => tokio::task::spawn_blocking(move || collection.append(write, deadline))
-            .await
-            .map_err(|e| Fault::internal(format!("the write failed: {e}")))??,
-    };
-    match queued.await {
-        // Refused by what is here, where another owner may have changed it since. Nothing is stored.
-        Err(error @ (WriteError::Conflict { .. } | WriteError::KeyReused { .. } | WriteError::Changed)) => {
+    match append(collection, write, bytes, deadline).await? {
+        // Refused by what is here, where another owner may have changed it since, or because another has taken over. Nothing is stored.
+        Err(
+            error @ (WriteError::Conflict { .. }
+            | WriteError::KeyReused { .. }
+            | WriteError::Changed
+            | WriteError::Busy(_)
+            | WriteError::Closed),
+        ) => {
             owner.still()?;
             Err(error.into())
         }
         done => Ok(done?),
     }
+}
+
+/// Hands a write to its collection once there is room, and waits for it.
+async fn append(
+    collection: Arc<dyn Collection>,
+    write: Write,
+    bytes: usize,
+    deadline: Instant,
+) -> Result<Result<Written, WriteError>, Fault> {
+    if let Err(error) = wait_for_room(&*collection, deadline).await {
+        return Ok(Err(error));
+    }
+    // A large batch would hold a worker for as long as it is encoded.
+    let queued = match bytes <= SMALL_BYTES {
+        true => collection.append(write, deadline),
+        false => tokio::task::spawn_blocking(move || collection.append(write, deadline))
+            .await
+            .map_err(|e| Fault::internal(format!("the write failed: {e}")))?,
+    };
+    Ok(match queued {
+        Ok(queued) => queued.await,
+        Err(error) => Err(error),
+    })
 }
 
 /// Waits until a flush has made room in memory, for as long as a write may wait.

@@ -1,4 +1,4 @@
-//! The server: answers for a backend of this process.
+//! The server: answers for backends of this process, one for each group of partitions.
 
 mod acts;
 mod answers;
@@ -7,43 +7,28 @@ mod collected;
 mod positions;
 mod scans;
 mod seat;
+mod served;
 mod service;
 mod streams;
 
-use crate::tls::{self, RoleTls};
-use crate::wire::MESSAGE_BYTES_MAX;
-use appends::Appends;
-use arrow_flight::flight_service_server::FlightServiceServer;
-use meridian_backend::{Backend, Collection, Part, Random};
-use meridian_observe::{self as observe, Current, Kind, Parent, Span, Tracer};
-use meridian_query::{CancelFlag, Control};
-use positions::{Noting, Positions};
 pub use scans::{ScanLoad, ScanTurns};
-use service::Service;
-use std::fmt;
-use std::io;
-use std::sync::Arc;
-use std::time::Duration;
-use tokio::net::TcpListener;
-use tokio::sync::{Semaphore, watch};
-use tonic::transport::Server;
-use tonic::transport::server::TcpIncoming;
+pub use served::{Mounted, Served, serve, serve_groups};
 
+use crate::tls::RoleTls;
 use crate::wire::described::Place;
 use crate::wire::fault::Fault;
+use appends::Appends;
+use meridian_backend::{Backend, Collection, Part, Random, StoreError};
+use meridian_observe::{self as observe, Current, Kind, Parent, Span, Tracer};
+use meridian_query::{CancelFlag, Control};
+use positions::Positions;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::sync::{Semaphore, watch};
+use tokio::task;
 
-/// How long started scans have to end after a stop, while others are answered busy.
-const DRAIN: Duration = Duration::from_secs(10);
-/// How long running calls have to end after a stop.
-const GRACE: Duration = Duration::from_secs(5);
-/// How long a peer may be silent before it is pinged, and after that.
-const SILENCE: Duration = Duration::from_secs(5);
-/// Bytes of one answer on their way: a reader that stalls holds no more.
-const WINDOW_BYTES: u32 = 2 << 20;
-/// Bytes of all answers of a connection on their way.
-const CONNECTION_WINDOW_BYTES: u32 = 16 << 20;
-/// Calls at a time on one connection.
-const STREAMS_MAX: u32 = 4096;
 /// Steps of questions that run at a time, and acts, by default.
 const RUNNING_MAX: usize = 64;
 /// KiB of writes that are being received at a time.
@@ -72,7 +57,7 @@ pub struct ServeOptions {
     pub owns: Owns,
     /// The number of this process in the lease, or among scan servers: calls for another one are refused. `None`: it is not checked.
     pub process: Option<u64>,
-    /// Asks each caller for a certificate; `None`: all may call, and without TLS.
+    /// Asks each caller of a port that this backend alone is served at for a certificate; `None`: all may call, and without TLS.
     pub tls: Option<RoleTls>,
     /// The turns of questions, of a scan server. `None`: this process owns the data, and starts whatever it is asked.
     pub scans: Option<Arc<ScanTurns>>,
@@ -145,8 +130,41 @@ impl Owner {
 
     /// A partition of the collection of a place.
     fn part(&self, place: &Place, number: u16) -> Result<Arc<dyn Part>, Fault> {
-        let found = self.whole(place)?.part(number.into())?;
-        found.ok_or_else(|| Fault::internal(format!("the collection {:?} has no partition {number}", place.name)))
+        match self.newest_part(&place.tenant, &place.name, number, Some(place.made))? {
+            Some(part) => Ok(part),
+            None => {
+                self.whole(place)?;
+                Err(Fault::internal(format!("the collection {:?} has no partition {number}", place.name)))
+            }
+        }
+    }
+
+    /// A partition of a collection, made at this time if one is named. One that is not known yet may have been made by the owner of the first
+    /// partition since.
+    fn newest_part(
+        &self,
+        tenant: &str,
+        name: &str,
+        number: u16,
+        made: Option<i64>,
+    ) -> Result<Option<Arc<dyn Part>>, Fault> {
+        let look = || -> Result<Option<Arc<dyn Part>>, StoreError> {
+            let found = self.backend.collection(tenant, name)?;
+            let found = found.filter(|found| made.is_none_or(|made| found.created() == made));
+            found.map_or(Ok(None), |found| found.part(number.into()))
+        };
+        match look()? {
+            None if number > 0 => {
+                let adopt = || self.backend.adopt(tenant, name);
+                // Calls to the bucket: the other tasks of this worker go on elsewhere meanwhile.
+                match Handle::try_current() {
+                    Ok(handle) if handle.runtime_flavor() == RuntimeFlavor::MultiThread => task::block_in_place(adopt),
+                    _ => adopt(),
+                }?;
+                Ok(look()?)
+            }
+            found => Ok(found),
+        }
     }
 
     fn whole(&self, place: &Place) -> Result<Arc<dyn Collection>, Fault> {
@@ -195,76 +213,5 @@ impl Owner {
             done
         });
         done.await.map_err(|e| Fault::internal(format!("the owner failed: {e}")))
-    }
-}
-
-/// Serves a backend until `stop` resolves, then lets running calls end for a while.
-///
-/// # Errors
-/// Those of the listener.
-pub async fn serve(
-    backend: Arc<dyn Backend>,
-    listener: TcpListener,
-    options: ServeOptions,
-    stop: impl Future<Output = ()> + Send,
-) -> io::Result<()> {
-    let (close, closing) = watch::channel(false);
-    let tls = options.tls.clone();
-    let scans = options.scans.clone();
-    let positions = Arc::new(Positions::default());
-    backend.subscribe(Arc::new(Noting(Arc::downgrade(&positions))));
-    let owner = Arc::new(Owner {
-        backend,
-        instance: options.random.next_u64(),
-        running: Arc::new(Semaphore::new(options.running_max)),
-        acting: Arc::new(Semaphore::new(options.running_max)),
-        received: Arc::new(Semaphore::new(RECEIVED_KIB_MAX)),
-        appends: Appends::default(),
-        positions,
-        closing: closing.clone(),
-        options,
-    });
-    let service = FlightServiceServer::new(Service(owner))
-        .max_decoding_message_size(MESSAGE_BYTES_MAX)
-        .max_encoding_message_size(MESSAGE_BYTES_MAX);
-    let mut ended = closing.clone();
-    let ended = async move { drop(ended.wait_for(|closing| *closing).await) };
-    let router = Server::builder()
-        .initial_stream_window_size(WINDOW_BYTES)
-        .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
-        .max_concurrent_streams(STREAMS_MAX)
-        .http2_keepalive_interval(Some(SILENCE))
-        .http2_keepalive_timeout(Some(SILENCE))
-        .add_service(service);
-    let server = async move {
-        match tls {
-            Some(tls) => router.serve_with_incoming_shutdown(tls::incoming(listener, tls), ended).await,
-            None => {
-                router.serve_with_incoming_shutdown(TcpIncoming::from(listener).with_nodelay(Some(true)), ended).await
-            }
-        }
-    };
-    let mut server = std::pin::pin!(server);
-    tokio::select! {
-        served = &mut server => {
-            close.send_replace(true);
-            return served.map_err(io::Error::other);
-        }
-        () = drained(scans, stop) => drop(close.send(true)),
-    }
-    // Streams that never end by themselves see `closing`; what still runs after the grace is cut.
-    match tokio::time::timeout(GRACE, server).await {
-        Ok(served) => served.map_err(io::Error::other),
-        Err(_) => Ok(()),
-    }
-}
-
-/// Resolves at the stop, of a scan server once what it has started has ended. Gateways ask others meanwhile.
-async fn drained(scans: Option<Arc<ScanTurns>>, stop: impl Future<Output = ()>) {
-    stop.await;
-    if let Some(scans) = scans {
-        scans.drain();
-        // What is cut after that goes on elsewhere, from the last row that arrived.
-        drop(tokio::time::timeout(DRAIN, scans.ended()).await);
     }
 }

@@ -1,9 +1,9 @@
 //! The calls of Arrow Flight that are served.
 
-use super::{Owner, acts, answers, appends};
+use super::{Owner, Served, acts, answers, appends};
 use crate::wire::answer::{Meta, Reply};
 use crate::wire::call::{Call, Do, Get};
-use crate::wire::{OWNER_HEADER, SCAN_SERVER, fault::Fault};
+use crate::wire::{GROUP_HEADER, OWNER_HEADER, REFUSED_HEADER, SCAN_SERVER, fault::Fault};
 use arrow_flight::flight_service_server::FlightService;
 use arrow_flight::{
     Action, ActionType, Criteria, Empty, FlightData, FlightDescriptor, FlightInfo, HandshakeRequest, HandshakeResponse,
@@ -21,18 +21,28 @@ use tonic::{Request, Response, Status, Streaming};
 /// Messages of an answer that wait to be sent: one is encoded while another is on its way.
 const AHEAD: usize = 2;
 
-pub(super) struct Service(pub(super) Arc<Owner>);
+pub(super) struct Service(pub(super) Arc<Served>);
 
 type Messages<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
 impl Service {
+    /// Who answers a call: the owner of the group that it names.
+    fn owner<T>(&self, request: &Request<T>) -> Result<Arc<Owner>, Status> {
+        let asked = request.metadata().get(GROUP_HEADER).and_then(|value| value.to_str().ok());
+        let group =
+            asked.map_or(Ok(0), str::parse).map_err(|_| Status::invalid_argument("a group without a number"))?;
+        self.0.of(group).ok_or_else(|| refused("the server that was asked does not own these data at present"))
+    }
+}
+
+impl Owner {
     /// A response that says who answers.
     fn response<T>(&self, body: T) -> Response<T> {
         let mut response = Response::new(body);
         // A scan server has no epoch: it cannot be taken for the owner.
-        let text = match self.0.options.scans {
-            Some(_) => format!("{SCAN_SERVER}-{:016x}", self.0.instance),
-            None => format!("{}-{:016x}", self.0.options.epoch, self.0.instance),
+        let text = match self.options.scans {
+            Some(_) => format!("{SCAN_SERVER}-{:016x}", self.instance),
+            None => format!("{}-{:016x}", self.options.epoch, self.instance),
         };
         if let Ok(value) = MetadataValue::try_from(text) {
             response.metadata_mut().insert(OWNER_HEADER, value);
@@ -45,13 +55,13 @@ impl Service {
     fn open<T>(&self, request: &Request<T>) -> Result<(), Status> {
         let asked = request.metadata().get(OWNER_HEADER).and_then(|value| value.to_str().ok());
         let asked = asked.and_then(|text| u64::from_str_radix(text, 16).ok());
-        if let (Some(asked), Some(own)) = (asked, self.0.options.process)
+        if let (Some(asked), Some(own)) = (asked, self.options.process)
             && asked != own
         {
-            return Err(Status::unavailable("another process was asked: the one here owns other data"));
+            return Err(refused("another process was asked: the one here owns other data"));
         }
-        match *self.0.closing.borrow() {
-            true => Err(Status::unavailable("the owner of the data is stopping")),
+        match *self.closing.borrow() {
+            true => Err(refused("the owner of the data is stopping")),
             false => Ok(()),
         }
     }
@@ -61,11 +71,18 @@ impl Service {
     /// the check is enough: until then nothing was acknowledged elsewhere, and the call had begun.
     fn owns<T>(&self, request: &Request<T>) -> Result<(), Status> {
         self.open(request)?;
-        match (self.0.options.owns)() {
+        match (self.options.owns)() {
             true => Ok(()),
-            false => Err(Status::unavailable("the lease on the data has ended here")),
+            false => Err(refused("the lease on the data has ended here")),
         }
     }
+}
+
+/// A call that was refused before anything of it was looked at: it can be made elsewhere.
+fn refused(why: &'static str) -> Status {
+    let mut status = Status::unavailable(why);
+    status.metadata_mut().insert(REFUSED_HEADER, MetadataValue::from_static("1"));
+    status
 }
 
 /// All of an answer that is known already.
@@ -88,29 +105,32 @@ impl FlightService for Service {
     type ListActionsStream = Messages<ActionType>;
 
     async fn do_get(&self, request: Request<Ticket>) -> Result<Response<Self::DoGetStream>, Status> {
-        self.owns(&request)?;
+        let owner = self.owner(&request)?;
+        owner.owns(&request)?;
         let call = match Call::<Get>::from_json(&request.into_inner().ticket) {
             Ok(call) => call,
-            Err(fault) => return Ok(self.response(all(vec![Meta::fault(fault).alone()]))),
+            Err(fault) => return Ok(owner.response(all(vec![Meta::fault(fault).alone()]))),
         };
         let (out, mut messages) = mpsc::channel(AHEAD);
-        tokio::spawn(answers::answer(self.0.clone(), call, out));
-        Ok(self.response(Box::pin(stream::poll_fn(move |cx| messages.poll_recv(cx)))))
+        tokio::spawn(answers::answer(owner.clone(), call, out));
+        Ok(owner.response(Box::pin(stream::poll_fn(move |cx| messages.poll_recv(cx)))))
     }
 
     async fn do_put(&self, request: Request<Streaming<FlightData>>) -> Result<Response<Self::DoPutStream>, Status> {
-        self.open(&request)?;
-        let done = appends::put(&self.0, request.into_inner()).await?;
-        Ok(self.response(all(vec![PutResult { app_metadata: Reply::to_bytes(done) }])))
+        let owner = self.owner(&request)?;
+        owner.open(&request)?;
+        let done = appends::put(&owner, request.into_inner()).await?;
+        Ok(owner.response(all(vec![PutResult { app_metadata: Reply::to_bytes(done) }])))
     }
 
     async fn do_action(&self, request: Request<Action>) -> Result<Response<Self::DoActionStream>, Status> {
-        self.owns(&request)?;
+        let owner = self.owner(&request)?;
+        owner.owns(&request)?;
         let bodies: Vec<Bytes> = match Call::<Do>::from_json(&request.into_inner().body) {
-            Ok(call) => acts::act(&self.0, call).await,
+            Ok(call) => acts::act(&owner, call).await,
             Err(fault) => vec![Reply::<()>::to_bytes(Err::<(), Fault>(fault))],
         };
-        Ok(self.response(all(bodies.into_iter().map(|body| arrow_flight::Result { body }).collect())))
+        Ok(owner.response(all(bodies.into_iter().map(|body| arrow_flight::Result { body }).collect())))
     }
 
     async fn handshake(

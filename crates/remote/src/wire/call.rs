@@ -1,6 +1,8 @@
 //! Calls: JSON in tickets, actions and descriptors.
 //!
-//! Members that a reader does not know are refused, as is another version: a condition left out would give a wrong answer.
+//! What is asked must be understood whole: members of it that a reader does not know are refused, as is a later version, since a condition left
+//! out would give a wrong answer. Beside what is asked, a call may carry hints, such as its place in a trace; unknown ones are left out. A program
+//! that adds to what can be asked writes its calls of that kind with a later version, and only once all processes read it (`policy::level`).
 
 use super::described::Place;
 use super::fault::Fault;
@@ -13,12 +15,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::time::Duration;
 
-/// Version of calls that is written and read.
+/// Version of calls that is written, and the latest that is read.
 pub(crate) const VERSION: u32 = 1;
 
 /// A call with what every call carries.
 #[derive(Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct Call<T> {
     version: u32,
     /// The time that is left: a time span, since clocks of two servers differ.
@@ -49,9 +50,9 @@ impl<T: DeserializeOwned> Call<T> {
         }
         let malformed = |e: serde_json::Error| Fault::internal(format!("a call is malformed: {e}"));
         let Head { version } = serde_json::from_slice(bytes).map_err(malformed)?;
-        if version != VERSION {
+        if !(1..=VERSION).contains(&version) {
             let detail = "the servers must be of versions that go together";
-            return Err(Fault::internal(format!("a call of version {version}, expected {VERSION}: {detail}")));
+            return Err(Fault::internal(format!("a call of version {version}, expected {VERSION} at most: {detail}")));
         }
         serde_json::from_slice(bytes).map_err(malformed)
     }
@@ -65,6 +66,7 @@ impl<T> Call<T> {
 
 /// The snapshot that a question reads.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct WireAt {
     seq: Option<Positions>,
     history: bool,
@@ -84,6 +86,7 @@ impl From<WireAt> for At {
 
 /// A circle, and which of the events in it.
 #[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct WireNear {
     lon: f64,
     lat: f64,
@@ -108,6 +111,7 @@ impl From<WireNear> for Near {
 
 /// A question as the module `query::wire` writes it, of a snapshot.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Asked {
     pub(crate) place: Place,
     pub(crate) at: WireAt,
@@ -127,7 +131,7 @@ impl Asked {
 
 /// What `DoGet` answers.
 #[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum Get {
     /// Rows of a question for items.
     Rows(Asked),
@@ -161,7 +165,7 @@ pub(crate) enum Get {
 
 /// What `DoAction` does.
 #[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum Do {
     /// Says what the server is.
     Hello,
@@ -189,6 +193,11 @@ pub(crate) enum Do {
         settings: Settings,
     },
     Remove {
+        tenant: String,
+        name: String,
+    },
+    /// Takes up what the first partition of a collection says.
+    Adopt {
         tenant: String,
         name: String,
     },
@@ -240,6 +249,7 @@ pub(crate) enum Do {
 
 /// What `DoPut` writes: the batches that follow are one batch of events.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Put {
     pub(crate) place: Place,
     pub(crate) key: Option<String>,

@@ -23,6 +23,7 @@ mod shared {
 
 /// Names one collection, or a partition of it: another of its name was made at another time.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Place {
     pub(crate) tenant: String,
     pub(crate) name: String,
@@ -73,7 +74,7 @@ impl Description {
             oldest: collection.oldest().map(|seq| seq.0),
             room: collection.has_room(),
             // Each partition says the same. One that does not answer says nothing now.
-            imported: collection.part(0).ok().flatten().and_then(|part| part.imported()),
+            imported: collection.part(partition.unwrap_or(0).into()).ok().flatten().and_then(|part| part.imported()),
             room_wait_us: u64::try_from(collection.room_wait().as_micros()).unwrap_or(u64::MAX),
         }
     }

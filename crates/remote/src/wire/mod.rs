@@ -6,6 +6,8 @@ pub(crate) mod decode;
 pub(crate) mod described;
 pub(crate) mod encode;
 pub(crate) mod fault;
+#[cfg(test)]
+mod golden;
 pub(crate) mod rows;
 
 /// Target size of a message: small enough that a slow reader holds little, large enough that its head costs nothing.
@@ -14,5 +16,9 @@ pub(crate) const PIECE_BYTES: usize = 256 << 10;
 pub(crate) const MESSAGE_BYTES_MAX: usize = 256 << 20;
 /// Header of each response: epoch and instance of the owner that answers. Of a call: the process that its caller takes for the owner.
 pub(crate) const OWNER_HEADER: &str = "meridian-owner";
+/// Header of a call: the group of partitions whose owner is asked; none: the first.
+pub(crate) const GROUP_HEADER: &str = "meridian-group";
 /// What a scan server has in that header in the place of an epoch.
 pub(crate) const SCAN_SERVER: &str = "scan";
+/// Says in the status of a call that nothing of it was done.
+pub(crate) const REFUSED_HEADER: &str = "meridian-refused";

@@ -157,7 +157,7 @@ fn a_process_that_owns_other_data_is_not_taken_for_the_owner() {
     let (theirs, ours) = world.collection("ships", IdRole::Given);
     let at = |process| {
         let address = world.owner.as_ref().unwrap().address.to_string();
-        world.address.send_replace(Some(OwnerAt { address, process: Some(process) }));
+        world.address.send_replace(Some(OwnerAt { address, process: Some(process), leaves: false }));
     };
     at(PROCESS + 1);
     assert!(ours.write(Write::new(ships(&ours.schema(), &fleet(3)))).is_err());

@@ -4,7 +4,7 @@
 
 use super::log::BucketLog;
 use super::storage::BucketStorage;
-use super::{Bucket, ControlPlane, OWNER, ReadOnly, Survey, Terms, check_whole, kind};
+use super::{Bucket, ControlPlane, ReadOnly, Survey, check_whole, groups_of, kind, terms_of};
 use crate::error::{Problem, StoreError};
 use crate::options::{Options, PARTITIONS_MAX};
 use crate::seams::{MemoryDisk, Registry, Seams, Storage};
@@ -36,7 +36,7 @@ pub struct Checked {
     pub logs: bool,
 }
 
-/// Reads manifests, segments, logs, records, audit lines, the owner's lease and pins of a bucket, and verifies every checksum and tree. Takes
+/// Reads manifests, segments, logs, records, audit lines, the owners' leases and pins of a bucket, and verifies every checksum and tree. Takes
 /// as long as reading the bucket takes.
 ///
 /// # Errors
@@ -50,7 +50,7 @@ pub fn check(bucket: &Arc<dyn Bucket>, seams: &Seams) -> Result<Checked, StoreEr
     let logs = kind::said(bucket.as_ref())?.0 == SharedLog::Bucket.kind();
     let all = storage.collections()?;
     // A mistake in the address must not pass for a sound bucket.
-    if all.is_empty() && matches!(Terms::new(bucket, OWNER).newest(), Ok(None)) {
+    if all.is_empty() && matches!(groups_of(bucket.as_ref()), Ok(None)) {
         let detail = "there are no collections, and no owner ever was there: expected the bucket of a cluster";
         return Err(Invalid::new(detail).into());
     }
@@ -136,7 +136,13 @@ fn check_shared(bucket: &Arc<dyn Bucket>, seams: &Seams) -> Result<Vec<StoreErro
             Err(error) => found.push(error),
         }
     }
-    found.extend(Terms::new(bucket, OWNER).newest().err());
+    match groups_of(bucket.as_ref()) {
+        Ok(groups) => {
+            let terms = groups.into_iter().flat_map(|groups| terms_of(bucket, groups));
+            found.extend(terms.filter_map(|terms| terms.newest().err()));
+        }
+        Err(error) => found.push(error),
+    }
     found.extend(Survey::new(bucket, seams).readers()?.into_iter().filter_map(|reader| reader.uses.err()));
     Ok(found)
 }

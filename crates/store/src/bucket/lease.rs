@@ -17,7 +17,7 @@ use std::time::Duration;
 const MAGIC: &[u8; 8] = b"MRDNLEAS";
 const VERSION: u32 = 1;
 /// Name of the lease of the process that writes.
-pub(crate) const OWNER: &str = "owner";
+pub const OWNER: &str = "owner";
 /// How many terms stay: a reader of the chain needs the newest alone.
 const KEPT: u64 = 8;
 /// How often a look is repeated while others write.
@@ -173,7 +173,19 @@ impl Lease {
         ttl: Duration,
         seams: &Seams,
     ) -> Lease {
-        let candidate = Candidate::new(node, seams.random.next_u64(), address, ttl);
+        Lease::of_process(bucket, name, (node, seams.random.next_u64()), address, ttl, seams)
+    }
+
+    /// The same of a process with this number, which is random: it has the same one in all its leases.
+    pub fn of_process(
+        bucket: &Arc<dyn Bucket>,
+        name: &str,
+        (node, process): (impl Into<String>, u64),
+        address: impl Into<String>,
+        ttl: Duration,
+        seams: &Seams,
+    ) -> Lease {
+        let candidate = Candidate::new(node, process, address, ttl);
         Lease {
             terms: Terms::new(bucket, name),
             clock: seams.clock.clone(),
@@ -194,6 +206,11 @@ impl Lease {
     fn statement(&self, epoch: u64) -> Option<Complete> {
         let says = self.says.lock().0.clone();
         says.filter(|(of, _)| *of == epoch).and_then(|(_, says)| says())
+    }
+
+    /// Says how many candidates are to come before this one, from now on.
+    pub fn ranks(&self, rank: usize) {
+        self.state.lock().candidate.ranks(u32::try_from(rank).unwrap_or(u32::MAX));
     }
 
     /// Takes the lease, renews it or looks who has it, whichever is due. A caller repeats it after the time that it gives.
@@ -242,6 +259,41 @@ impl Lease {
     pub fn epoch(&self) -> Option<u64> {
         let now = self.now();
         self.state.lock().candidate.held(now).map(|term| term.epoch)
+    }
+
+    /// The number of this process, by which terms name it.
+    pub fn process(&self) -> u64 {
+        self.state.lock().candidate.process()
+    }
+
+    /// Whether this process has the lease from a holder that passed it to this one.
+    pub fn has_inherited(&self) -> bool {
+        self.state.lock().candidate.has_inherited()
+    }
+
+    /// Lets this process take the lease no more, or again. What it holds it keeps.
+    pub fn withdraw(&self, withdrawn: bool) {
+        self.state.lock().candidate.withdraw(withdrawn);
+    }
+
+    /// Whether it takes the lease no more.
+    pub fn has_withdrawn(&self) -> bool {
+        self.state.lock().candidate.has_withdrawn()
+    }
+
+    /// Says to which process the lease is about to pass, so that this one looks often, and others let it take the lease. `None`: to nobody, after
+    /// all. Gives whether this process holds it.
+    ///
+    /// # Errors
+    /// What the bucket said.
+    pub fn name_heir(&self, heir: Option<u64>) -> Result<bool, StoreError> {
+        let _turning = self.turning.lock();
+        self.state.lock().candidate.name_heir(heir);
+        let Some(term) = self.term() else { return Ok(false) };
+        let number = self.state.lock().number;
+        let now = self.now();
+        let next = Term { complete: self.statement(term.epoch), ..term.for_heir(heir) };
+        self.write(number + 1, next, now)
     }
 
     /// Gives the lease up, so that the next candidate need not wait. Not holding it is well.
@@ -398,6 +450,26 @@ mod tests {
             assert_eq!((term.epoch, term.complete), (3, None));
             pass(&[&one], 1.0);
         }
+    }
+
+    #[test]
+    fn a_lease_passes_to_the_process_that_its_holder_named() {
+        let bucket = MemoryBucket::new();
+        let (one, two, three) = (node(&bucket, 1), node(&bucket, 2), node(&bucket, 3));
+        assert!(matches!(one.lease.turn().unwrap(), Standing::Owner(_)));
+        assert!(!two.lease.name_heir(Some(two.lease.process())).unwrap(), "it does not hold the lease");
+        assert!(one.lease.name_heir(Some(three.lease.process())).unwrap() && one.lease.holds());
+        // Renewed, it says so still.
+        pass(&[&one], 1.0);
+        assert!(matches!(one.lease.turn().unwrap(), Standing::Owner(_)));
+        assert!(matches!(three.lease.turn().unwrap(), Standing::Other(Some(_), after) if after == TTL / 120));
+        one.lease.withdraw(true);
+        one.lease.resign().unwrap();
+        for other in [&one, &two] {
+            assert!(matches!(other.lease.turn().unwrap(), Standing::Other(None, _)));
+        }
+        assert!(matches!(three.lease.turn().unwrap(), Standing::Owner(_)));
+        assert_eq!(three.lease.term().unwrap().heir, None);
     }
 
     #[test]

@@ -5,8 +5,9 @@
 //!
 //! What is called next, and what an answer means, is decided in `model::policy::owner`, which the explorer of that crate's tests runs as well.
 //! The files here execute its steps: `create.rs` finds out what came of a create, `log.rs` and `catalog.rs` are chains of such creates.
-//! `objects.rs` holds segments, `lease.rs` says who may try to be the owner, `pins.rs` what readers use, `peers.rs` what servers need, and `storage.rs` puts a store
-//! together. `ahead.rs` reads a chain some objects at a time, `patches.rs` has what was rebuilt, and `memory.rs` is a bucket that fails
+//! `objects.rs` holds segments, `lease.rs` says who may try to be the owner, `groups.rs` of what, `pins.rs` what readers use, `peers.rs` what servers need, and `storage.rs` puts a store
+//! together. `roll.rs` says which processes there are, `orders.rs` what an operator wants of one, and `levels.rs` which forms all of them read
+//! (`next.rs`: a bucket as the next version would write it). `ahead.rs` reads a chain some objects at a time, `patches.rs` has what was rebuilt, and `memory.rs` is a bucket that fails
 //! on purpose.
 //!
 //! Records and the audit log (`control.rs`) are chains to which every process appends (`chain.rs`).
@@ -25,6 +26,10 @@
 //! | `pins/{reader}/{number}` | what a reader uses, and where it answers gateways |
 //! | `peers/{server}/{number}` | what a server tells the others, for as long as it runs |
 //! | `restoring`, `restoring-empty` | that a restore is at work, of which backup, and that it began with an empty bucket |
+//! | `groups` | into how many groups of partitions the bucket is divided, each with an owner |
+//! | `nodes/{process}/{number}` | what a process is, for as long as it runs |
+//! | `orders/{process}/{number}` | what a process is to do |
+//! | `levels/{level}` | that forms of this level are written |
 //! | `log` | that the log of the collections is not in the bucket, where it is, and the bucket's id there |
 
 mod ahead;
@@ -33,37 +38,47 @@ pub(crate) mod chain;
 mod check;
 mod control;
 mod create;
+mod groups;
 mod kind;
 mod lease;
+mod levels;
 mod log;
 mod memory;
+mod next;
 mod objects;
+mod orders;
 mod patches;
 mod peers;
 mod pins;
 mod read_only;
 mod records;
 pub(crate) mod restoring;
+mod roll;
 mod scan_servers;
 mod storage;
 mod survey;
 
 pub use check::{Checked, check};
 pub use control::{ControlPlane, InFolder, Moved};
+pub use groups::{decide_groups, groups_of, lease_of, terms_of};
 pub use kind::{expect_log, expect_streams};
-pub use lease::{Lease, Standing, Statement, Terms};
+pub use lease::{Lease, OWNER, Standing, Statement, Terms};
+pub use levels::Levels;
 pub use memory::{BucketFault, MemoryBucket};
 pub use meridian_model::policy::lease::Term;
+pub use next::NextLevel;
+pub use orders::{Done, Order, Orders, What};
 pub use peers::{Peers, SERVER_HELD};
 pub use records::SharedRecords;
 pub use restoring::check_whole;
+pub use roll::{Condition, Node, OnRoll, Roll};
 pub use scan_servers::{ScanServer, ScanServers, Serves};
 pub use storage::BucketStorage;
-pub use survey::{Flushed, PIN_HELD, PinUse, ReaderPin, ServerSaid, Survey, Surveyed, Tail};
+pub use survey::{Flushed, GroupOwner, PIN_HELD, PinUse, ReaderPin, ServerSaid, Survey, Surveyed, Tail};
 
 pub(crate) use check::renewing;
+pub(crate) use groups::said as said_groups;
 pub(crate) use kind::check_log;
-pub(crate) use lease::OWNER;
 pub(crate) use pins::{Announcement, InUse, Pin, TTL as PIN_TTL};
 pub(crate) use read_only::ReadOnly;
 

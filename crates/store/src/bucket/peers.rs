@@ -1,6 +1,7 @@
-//! What the servers of a cluster tell each other, again and again, while they run.
+//! What the processes of a cluster tell each other, again and again, while they run: what servers need of quotas (`peers/`), and what each
+//! process is (`nodes/`, see `roll.rs`).
 //!
-//! A server has one object. It creates the next one, `peers/{server}/{number}`, and deletes the one before. Others list them, and count a server
+//! A process has one object. It creates the next one, `peers/{server}/{number}`, and deletes the one before. Others list them, and count a server
 //! for as long as its number grows, by their own clock: no clocks are compared. What is said is a hint: nothing that is stored depends on it.
 
 use super::Bucket;
@@ -18,10 +19,10 @@ use std::time::Duration;
 const MAGIC: &[u8; 8] = b"MRDNPEER";
 const VERSION: u32 = 1;
 pub(super) const FOLDER: &str = "peers/";
-/// For how long a server counts whose number does not grow, in microseconds.
-const TTL_US: i64 = 5_000_000;
-/// When what such a server left is removed, in microseconds.
-const LEFT_US: i64 = 60_000_000;
+/// For how long a server counts whose number does not grow.
+const TTL: Duration = Duration::from_secs(5);
+/// What such a server left is removed after so many times that.
+const LEFT: i64 = 12;
 /// Most numbers of its own objects that a server remembers to delete.
 const OLD_MAX: usize = 64;
 /// How long a server may be silent that says nothing of quotas, by the bucket's clock: it says that it is there in a quarter of this.
@@ -34,6 +35,9 @@ const SERVERS_MAX: usize = 1_000;
 pub struct Peers {
     bucket: Arc<dyn Bucket>,
     clock: Arc<dyn Clock>,
+    folder: &'static str,
+    /// For how long one counts whose number does not grow, in microseconds.
+    ttl_us: i64,
     /// Random: no other start of a process has it.
     server: String,
     state: Mutex<State>,
@@ -59,8 +63,19 @@ struct Other {
 impl Peers {
     /// A server that has said nothing yet.
     pub fn new(bucket: Arc<dyn Bucket>, seams: &Seams) -> Peers {
-        let server = format!("{:016x}", seams.random.next_u64());
-        Peers { bucket, clock: seams.clock.clone(), server, state: Mutex::default() }
+        Peers::within(FOLDER, TTL, bucket, seams, seams.random.next_u64())
+    }
+
+    /// The same in another folder. `ttl`: for how long one counts that says nothing; `process` is random.
+    pub(super) fn within(
+        folder: &'static str,
+        ttl: Duration,
+        bucket: Arc<dyn Bucket>,
+        seams: &Seams,
+        process: u64,
+    ) -> Peers {
+        let (server, ttl_us) = (format!("{process:016x}"), i64::try_from(ttl.as_micros()).unwrap_or(i64::MAX / LEFT));
+        Peers { bucket, clock: seams.clock.clone(), folder, ttl_us, server, state: Mutex::default() }
     }
 
     /// Tells the others this, and gives what each of them says. One whose object does not read says nothing, and is there. Call it again
@@ -69,28 +84,21 @@ impl Peers {
     /// # Errors
     /// What the bucket said.
     pub fn tell(&self, said: &[u8]) -> Result<Vec<Vec<u8>>, StoreError> {
-        let mut state = self.state.lock();
-        self.create_next(&mut state, said)?;
-        self.look(&mut state)?;
-        let now = self.clock.elapsed();
-        let live = state.others.values().filter(|other| now - other.since <= TTL_US);
-        Ok(live.map(|other| other.said.clone()).collect())
+        self.say(said)?;
+        self.hear()
     }
 
-    /// Writes this for any process that reads it, and reads nothing: two calls of the bucket, whatever the number of servers.
+    /// Writes this for any process that reads it, and reads nothing: two calls of the bucket, whatever the number of servers. Gives the number
+    /// under which it did.
     ///
     /// # Errors
     /// What the bucket said.
-    pub fn say(&self, said: &[u8]) -> Result<(), StoreError> {
-        self.create_next(&mut self.state.lock(), said)
-    }
-
-    /// Creates this server's next object, and deletes those before.
-    fn create_next(&self, state: &mut State, said: &[u8]) -> Result<(), StoreError> {
+    pub fn say(&self, said: &[u8]) -> Result<u64, StoreError> {
+        let mut state = self.state.lock();
         // Whatever becomes of it, no other object has the number.
         state.number += 1;
         let number = state.number;
-        let name = name_of(&self.server, number);
+        let name = self.name(&self.server, number);
         state.there.push(number);
         // Also while the bucket does not answer: those beyond are removed once this server is gone.
         let over = state.there.len().saturating_sub(OLD_MAX);
@@ -101,48 +109,56 @@ impl Peers {
             Err(failure) => return Err(StoreError::io("create", &self.path(&name))(failure.into_error())),
         }
         // One that cannot be deleted now is tried again.
-        state.there.retain(|old| *old == number || self.bucket.delete(&name_of(&self.server, *old)).is_err());
-        Ok(())
+        state.there.retain(|old| *old == number || self.bucket.delete(&self.name(&self.server, *old)).is_err());
+        Ok(number)
+    }
+
+    /// What each of the others says.
+    ///
+    /// # Errors
+    /// What the bucket said.
+    pub(super) fn hear(&self) -> Result<Vec<Vec<u8>>, StoreError> {
+        let mut state = self.state.lock();
+        self.look(&mut state)?;
+        let now = self.clock.elapsed();
+        let live = state.others.values().filter(|other| now - other.since <= self.ttl_us);
+        Ok(live.map(|other| other.said.clone()).collect())
     }
 
     /// Tells the others that this server is gone. One that stays counts for its time and no longer.
     pub fn leave(&self) {
         let there = std::mem::take(&mut self.state.lock().there);
         // The newest first: it is the one that counts. A bucket that does not answer is waited for once.
-        let _ = there.into_iter().rev().try_for_each(|number| self.bucket.delete(&name_of(&self.server, number)));
+        let _ = there.into_iter().rev().try_for_each(|number| self.bucket.delete(&self.name(&self.server, number)));
     }
 
     /// Reads what others say, and removes what those left that are gone.
     fn look(&self, state: &mut State) -> Result<(), StoreError> {
-        let names = self.bucket.list(FOLDER).map_err(StoreError::io("list", &self.path(FOLDER)))?;
-        let mut newest: BTreeMap<&str, u64> = BTreeMap::new();
-        for (server, number) in names.iter().filter_map(|name| parse(name)).filter(|(server, _)| *server != self.server)
-        {
-            let known = newest.entry(server).or_default();
-            *known = number.max(*known);
-        }
+        let names = self.bucket.list(self.folder).map_err(StoreError::io("list", &self.path(self.folder)))?;
+        let mut newest = newest(self.folder, &names);
+        newest.remove(&*self.server);
         let now = self.clock.elapsed();
         for (server, number) in newest.into_iter().take(SERVERS_MAX) {
             if state.others.get(server).is_some_and(|known| known.number == number) {
                 continue;
             }
-            let said = match read(self.bucket.as_ref(), server, number) {
-                Ok(said) => said,
+            let name = self.name(server, number);
+            let said = match self.bucket.get(&name) {
+                Ok(bytes) => unframe(&self.path(&name), MAGIC, VERSION, &bytes).map(<[u8]>::to_vec).unwrap_or_default(),
                 // Renewed since the listing: it is read the next time.
-                Err(StoreError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => Vec::new(),
-                Err(error @ StoreError::Io { .. }) => return Err(error),
-                Err(_) => Vec::new(),
+                Err(e) if e.kind() == ErrorKind::NotFound => Vec::new(),
+                Err(e) => return Err(StoreError::io("read", &self.path(&name))(e)),
             };
             state.others.insert(server.to_owned(), Other { number, since: now, said });
         }
-        let is_left = |other: &Other| now - other.since > LEFT_US;
+        let is_left = |other: &Other| now - other.since > self.ttl_us * LEFT;
         for name in &names {
-            if parse(name).and_then(|(server, _)| state.others.get(server)).is_some_and(is_left) {
+            if parse(self.folder, name).and_then(|(server, _)| state.others.get(server)).is_some_and(is_left) {
                 // What cannot be deleted now is met again.
                 let _ = self.bucket.delete(name);
             }
         }
-        let there: Vec<&str> = names.iter().filter_map(|name| Some(parse(name)?.0)).collect();
+        let there: Vec<&str> = names.iter().filter_map(|name| Some(parse(self.folder, name)?.0)).collect();
         // One that is not listed any more has left.
         state.others.retain(|server, other| !is_left(other) && there.contains(&server.as_str()));
         Ok(())
@@ -151,23 +167,42 @@ impl Peers {
     fn path(&self, name: &str) -> PathBuf {
         Path::new(&self.bucket.place()).join(name)
     }
+
+    fn name(&self, server: &str, number: u64) -> String {
+        name_of(self.folder, server, number)
+    }
 }
 
-/// What a server said under a number.
-pub(super) fn read(bucket: &dyn Bucket, server: &str, number: u64) -> Result<Vec<u8>, StoreError> {
-    let name = name_of(server, number);
-    let path = Path::new(&bucket.place()).join(&name);
-    let bytes = bucket.get(&name).map_err(StoreError::io("read", &path))?;
-    unframe(&path, MAGIC, VERSION, &bytes).map(<[u8]>::to_vec)
+pub(super) fn name_of(folder: &str, server: &str, number: u64) -> String {
+    format!("{folder}{server}/{number:016x}")
 }
 
-pub(super) fn name_of(server: &str, number: u64) -> String {
-    format!("{FOLDER}{server}/{number:016x}")
+/// What a process said under this name; `None`: it has said something else since.
+///
+/// # Errors
+/// What the bucket said, or that the object does not read.
+pub(super) fn read(bucket: &dyn Bucket, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
+    let path = Path::new(&bucket.place()).join(name);
+    match bucket.get(name) {
+        Ok(bytes) => Ok(Some(unframe(&path, MAGIC, VERSION, &bytes)?.to_vec())),
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
+        Err(e) => Err(StoreError::io("read", &path)(e)),
+    }
+}
+
+/// The newest number of each process among these names.
+pub(super) fn newest<'a>(folder: &str, names: &'a [String]) -> BTreeMap<&'a str, u64> {
+    let mut newest: BTreeMap<&str, u64> = BTreeMap::new();
+    for (server, number) in names.iter().filter_map(|name| parse(folder, name)) {
+        let known = newest.entry(server).or_default();
+        *known = number.max(*known);
+    }
+    newest
 }
 
 /// The server and the number in a name.
-pub(super) fn parse(name: &str) -> Option<(&str, u64)> {
-    let (server, number) = name.strip_prefix(FOLDER)?.split_once('/')?;
+pub(super) fn parse<'a>(folder: &str, name: &'a str) -> Option<(&'a str, u64)> {
+    let (server, number) = name.strip_prefix(folder)?.split_once('/')?;
     Some((server, u64::from_str_radix(number, 16).ok()?))
 }
 

@@ -2,7 +2,7 @@
 
 use super::create::{Created, create};
 use super::storage::COLLECTIONS;
-use super::{Bucket, control, peers, pins};
+use super::{Bucket, control, peers, pins, roll};
 use crate::error::StoreError;
 use crate::seams::Clock;
 use meridian_model::Invalid;
@@ -14,7 +14,8 @@ const NAME: &str = "restoring";
 /// Says that the bucket was empty when the restore began.
 const BEGUN: &str = "restoring-empty";
 /// What names begin with in a bucket that a cluster has used, or that a server reads: one that runs already would serve half a restore.
-const USED: [&str; 7] = [COLLECTIONS, control::RECORDS, "audit/", "leases/", "tenants/", pins::FOLDER, peers::FOLDER];
+const USED: [&str; 8] =
+    [COLLECTIONS, control::RECORDS, "audit/", "leases/", "tenants/", pins::FOLDER, peers::FOLDER, roll::FOLDER];
 
 fn path(bucket: &dyn Bucket) -> PathBuf {
     Path::new(&bucket.place()).join(NAME)

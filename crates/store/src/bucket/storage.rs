@@ -6,7 +6,7 @@ use super::log::{self, BucketLog};
 use super::objects::{BucketObjects, Grace};
 use super::patches::Patches;
 use super::pins::Pins;
-use super::{Bucket, OWNER, Terms};
+use super::{Bucket, Terms, lease_of};
 use crate::error::StoreError;
 use crate::extents::{ExtentStats, Extents};
 use crate::options::Options;
@@ -14,6 +14,7 @@ use crate::seams::{Disk, Objects, PartitionStorage, Registry, Seams, Storage, Wr
 use crate::store::Store;
 use crate::store::partitions::{self, number_of};
 use crate::stream::{SharedLog, StreamLog, name_of, prefix_of};
+use meridian_model::policy::groups::{Group, Groups};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::ErrorKind;
@@ -37,8 +38,8 @@ pub struct BucketStorage {
     seams: Seams,
     /// The data folder, which paths of partitions begin with.
     root: PathBuf,
-    /// The epoch that the lease has given to this process; 0: it has none.
-    term: u64,
+    /// The groups whose partitions this process may own, each with the epoch that the lease has given to it; 0: it has none.
+    groups: Vec<(Group, u64)>,
     log: SharedLog,
     /// The bucket's id in names of streams.
     id: String,
@@ -70,7 +71,7 @@ impl BucketStorage {
             bucket,
             seams,
             root: root.into(),
-            term,
+            groups: vec![(Group::ONLY, term)],
             log: SharedLog::Bucket,
             id: String::new(),
             pins,
@@ -107,6 +108,29 @@ impl BucketStorage {
         BucketStorage { alone: true, ..self }
     }
 
+    /// The same for the owner of a group.
+    #[must_use]
+    pub fn of_group(self, group: Group) -> BucketStorage {
+        let groups = self.groups.iter().map(|(_, term)| (group, *term)).collect();
+        BucketStorage { groups, ..self }
+    }
+
+    /// The same for the owner of all groups, in their order by the epochs of their leases.
+    #[must_use]
+    pub(crate) fn of_groups(self, groups: Groups, terms: &[u64]) -> BucketStorage {
+        BucketStorage { groups: groups.all().zip(terms.iter().copied()).collect(), ..self }
+    }
+
+    /// The epoch in which this process may write to the partition in a folder.
+    fn term(&self, dir: &Path) -> u64 {
+        let below: Vec<&str> = self.below(dir).iter().filter_map(|part| part.to_str()).collect();
+        let has = |group: Group| match below.as_slice() {
+            [.., tenant, name, partition] => number_of(partition).is_some_and(|number| group.has(tenant, name, number)),
+            _ => false,
+        };
+        self.groups.iter().find(|(group, _)| group.is_all() || has(*group)).map_or(0, |(_, term)| *term)
+    }
+
     /// The folder of a partition in the bucket, by its folder below the data folder.
     pub(crate) fn place_of(&self, dir: &Path) -> String {
         self.folder(dir, self.life(dir))
@@ -118,15 +142,16 @@ impl BucketStorage {
     }
 
     fn log(&self, dir: &Path, life: u64) -> Box<dyn WriteLog> {
+        let term = self.term(dir);
         match &self.log {
             SharedLog::Bucket => {
                 let folder = format!("{}/wal/", self.folder(dir, life));
                 let (clock, writer) = (self.seams.clock.clone(), self.seams.random.next_u64());
-                Box::new(BucketLog::new(self.bucket.clone(), clock, folder, writer, self.term))
+                Box::new(BucketLog::new(self.bucket.clone(), clock, folder, writer, term))
             }
             SharedLog::Streams { streams, accept_loss } => {
                 let prefix = prefix_of(&self.id, self.below(dir), life);
-                Box::new(StreamLog::new(streams.clone(), *accept_loss, &self.seams, prefix, self.term))
+                Box::new(StreamLog::new(streams.clone(), *accept_loss, &self.seams, prefix, term))
             }
         }
     }
@@ -271,9 +296,26 @@ impl Registry for BucketStorage {
         self.clear_partition(dir, life)
     }
 
+    fn has(&self, tenant: &str, name: &str, partition: u32) -> bool {
+        self.groups.iter().any(|(group, _)| group.has(tenant, name, partition))
+    }
+
+    fn find(&self, tenant: &str, name: &str) -> Result<bool, StoreError> {
+        let dir = Store::partition_dir(&self.root, tenant, name);
+        let known = self.lives.lock().get(collection_of(&dir)).copied();
+        let life = self.newest_life(tenant, name, known)?;
+        life.iter().for_each(|life| self.live(&dir, *life));
+        Ok(life.is_some())
+    }
+
     fn is_current(&self) -> Result<bool, StoreError> {
-        let newest = Terms::new(&self.bucket, OWNER).newest()?;
-        Ok(newest.is_none_or(|(_, term)| term.epoch <= self.term))
+        for (group, own) in &self.groups {
+            let newest = Terms::new(&self.bucket, &lease_of(*group)).newest()?;
+            if newest.is_some_and(|(_, term)| term.epoch > *own) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 }
 

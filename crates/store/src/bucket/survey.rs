@@ -3,12 +3,13 @@
 //! It is no snapshot: each object is read as it is then. So a count may be behind the manifest beside it by what an owner did meanwhile.
 
 use super::storage::{BucketStorage, COLLECTIONS};
-use super::{Bucket, OWNER, ReadOnly, Serves, Terms, kind, log, peers, pins};
+use super::{Bucket, OnRoll, ReadOnly, Roll, Serves, groups_of, kind, log, peers, pins, roll, said_groups, terms_of};
 use crate::error::StoreError;
 use crate::seams::{LogPlace, Registry, Seams, Storage};
 use crate::store::Store;
 use crate::stream::{SharedLog, Streams, prefix_of};
 use meridian_model::Positions;
+use meridian_model::policy::groups::{Group, Groups};
 use meridian_model::policy::lease::Term;
 use meridian_model::policy::owner::epoch_of;
 use std::collections::BTreeMap;
@@ -36,6 +37,15 @@ type Newest<T> = (String, Option<i64>, Result<T, StoreError>);
 pub struct Survey {
     bucket: Arc<dyn Bucket>,
     storage: BucketStorage,
+}
+
+/// Who owns a group of partitions.
+#[derive(Debug)]
+pub struct GroupOwner {
+    /// The group.
+    pub group: Group,
+    /// The newest term of its lease, and when that was written, by the bucket's clock; `None`: there never was one.
+    pub term: Option<(Term, Option<i64>)>,
 }
 
 /// A collection that was made and not dropped.
@@ -163,15 +173,18 @@ impl Survey {
         Ok(kind::said(self.bucket.as_ref())?.0)
     }
 
-    /// The newest term of the owner's lease, and when it was written, by the bucket's clock. Read it before the collections: then what it
-    /// says of them holds for the manifests that are found.
+    /// The lease of each group of partitions: one alone, unless the first owner decided otherwise. Read them before the collections: then what
+    /// they say of them holds for the manifests that are found.
     ///
     /// # Errors
-    /// As of [`Terms::newest`].
-    pub fn owner(&self) -> Result<Option<(Term, Option<i64>)>, StoreError> {
-        let terms = Terms::new(&self.bucket, OWNER);
-        let Some((number, term)) = terms.newest()? else { return Ok(None) };
-        Ok(Some((term, terms.written(number)?)))
+    /// As of [`super::Terms::newest`].
+    pub fn owners(&self) -> Result<Vec<GroupOwner>, StoreError> {
+        let groups = groups_of(self.bucket.as_ref())?.unwrap_or(Groups::ONE);
+        let one = |(group, terms): (Group, super::Terms)| {
+            let Some((number, term)) = terms.newest()? else { return Ok(GroupOwner { group, term: None }) };
+            Ok(GroupOwner { group, term: Some((term, terms.written(number)?)) })
+        };
+        groups.all().zip(terms_of(&self.bucket, groups)).map(one).collect()
     }
 
     /// All collections, by tenant and name. `log`: where their log is, if that is known.
@@ -227,18 +240,34 @@ impl Survey {
     /// # Errors
     /// [`StoreError::Io`] where the bucket does not answer. A damaged object says so in its [`ServerSaid::said`].
     pub fn servers(&self) -> Result<Vec<ServerSaid>, StoreError> {
-        let read = |server: &str, number| peers::read(self.bucket.as_ref(), server, number);
-        let found = self.newest_of_each(peers::FOLDER, peers::parse, peers::name_of, read)?;
+        let name_of = |server: &str, number| peers::name_of(peers::FOLDER, server, number);
+        let read = |server: &str, number| {
+            let name = name_of(server, number);
+            let gone = || self.failed("read", &name)(ErrorKind::NotFound.into());
+            peers::read(self.bucket.as_ref(), &name)?.ok_or_else(gone)
+        };
+        let found = self.newest_of_each(peers::FOLDER, |name| peers::parse(peers::FOLDER, name), name_of, read)?;
         Ok(found.into_iter().map(|(server, written, said)| ServerSaid { server, written, said }).collect())
     }
 
-    /// Whether nothing of a cluster is here: no owner ever was, and no collection, record or server is.
+    /// What each process says of itself on the roll.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] where the bucket does not answer. Damaged objects are left out.
+    pub fn nodes(&self) -> Result<Vec<OnRoll>, StoreError> {
+        Roll::read(self.bucket.as_ref(), None)
+    }
+
+    /// Whether nothing of a cluster is here: no owner ever was, and no collection, record or process is.
     ///
     /// # Errors
     /// [`StoreError::Io`] where the bucket does not answer.
     pub fn is_empty(&self) -> Result<bool, StoreError> {
         // What names a cluster first, so that one call is enough for most.
-        for folder in ["leases/", COLLECTIONS, "records/", peers::FOLDER, pins::FOLDER] {
+        if said_groups(self.bucket.as_ref())?.is_some() {
+            return Ok(false);
+        }
+        for folder in ["leases/", COLLECTIONS, "records/", roll::FOLDER, peers::FOLDER, pins::FOLDER] {
             if !self.bucket.list(folder).map_err(self.failed("list", folder))?.is_empty() {
                 return Ok(false);
             }

@@ -1,5 +1,6 @@
 //! Creates and opens partitions.
 
+use crate::bucket::Bucket;
 use crate::catalog::disk::MANIFEST;
 use crate::catalog::lineage::Lineage;
 use crate::catalog::manifest::Manifest;
@@ -7,6 +8,7 @@ use crate::collection::complete::Completeness;
 use crate::collection::shared::{Shared, State};
 use crate::collection::stats::Counters;
 use crate::error::{Problem, StoreError};
+use crate::extents::Extents;
 use crate::ingest::idempotency::IdempotencyKeys;
 use crate::ingest::listeners::Listeners;
 use crate::ingest::memory::WriteMemory;
@@ -23,6 +25,33 @@ use meridian_model::{Background, SeqLayout};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64};
 use std::sync::{Arc, OnceLock};
+
+/// Memory that all stores of a process share.
+#[derive(Debug, Clone)]
+pub struct Room {
+    pub(crate) cache: Arc<BlockCache>,
+    pub(crate) memory_all: Arc<WriteMemory>,
+    pub(crate) load: Arc<Load>,
+    /// What is kept of a bucket's objects, once the first store has opened.
+    extents: Arc<OnceLock<Arc<Extents>>>,
+}
+
+impl Room {
+    /// As much as these options give to a store.
+    pub fn of(options: &Options) -> Room {
+        Room {
+            cache: Arc::new(BlockCache::new(options.cache_bytes, options.tree_bytes.unwrap_or(0))),
+            memory_all: Arc::new(WriteMemory::new(options.memory_bytes)),
+            load: Arc::default(),
+            extents: Arc::default(),
+        }
+    }
+
+    /// The cache of a bucket's objects, of this many bytes at most; `None`: there is none. All stores of a room have one bucket.
+    pub(crate) fn extents(&self, bucket: &Arc<dyn Bucket>, bytes: u64) -> Option<Arc<Extents>> {
+        (bytes > 0).then(|| self.extents.get_or_init(|| Arc::new(Extents::new(bucket.clone(), bytes))).clone())
+    }
+}
 
 /// What all collections of a store share.
 #[derive(Debug, Clone)]
@@ -47,6 +76,11 @@ pub(crate) struct Common {
 }
 
 impl Common {
+    /// Whether this process may own a partition.
+    pub(crate) fn has(&self, tenant: &str, name: &str, partition: u32) -> bool {
+        self.storage.registry().is_none_or(|registry| registry.has(tenant, name, partition))
+    }
+
     /// The storage of the partition in a folder.
     pub(crate) fn storage_of(&self, dir: &Path) -> PartitionStorage {
         self.storage.partition(dir, self.options.log_file_bytes)

@@ -55,6 +55,16 @@ pub trait Registry {
     /// process may be making it.
     fn clear(&self, dir: &Path) -> Result<(), StoreError>;
 
+    /// Whether this process may own a partition: another one may have the rest of its collection.
+    fn has(&self, tenant: &str, name: &str, partition: u32) -> bool {
+        let _ = (tenant, name, partition);
+        true
+    }
+
+    /// Whether a collection of this name was made and not cleared; it may be dropped or only begun. From here on its partitions are the newest
+    /// of that name.
+    fn find(&self, tenant: &str, name: &str) -> Result<bool, StoreError>;
+
     /// Whether no other process has become the owner since the storage was opened, as far as is known.
     fn is_current(&self) -> Result<bool, StoreError> {
         Ok(true)

@@ -1,39 +1,50 @@
-//! Following the collections of an owner: what the owner says of them, and the pin that tells it what is read here.
+//! Following the collections of owners: what the owners say of them, and the pin that tells them what is read here.
 
-use crate::bucket::{Announcement, Bucket, BucketStorage, InUse, Pin, Terms};
+use crate::bucket::{Announcement, Bucket, BucketStorage, InUse, OWNER, Pin, Terms, said_groups, terms_of};
 use crate::collection::Collection;
 use crate::error::StoreError;
 use crate::seams::Seams;
 use meridian_model::Seq;
 use meridian_model::policy::complete::Complete;
+use meridian_model::policy::groups::Groups;
+use parking_lot::Mutex;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 /// What a store has that only reads.
 #[derive(Debug)]
 pub(crate) struct Following {
     storage: Arc<BucketStorage>,
-    terms: Terms,
-    /// Number of the newest term of the owner's lease that was seen.
-    term: AtomicU64,
+    bucket: Arc<dyn Bucket>,
+    owners: Mutex<Owners>,
     pin: Pin,
     /// How far the clocks of two machines may be apart, in microseconds.
     skew: i64,
 }
 
+/// The leases of all groups, once it is known how many there are.
+#[derive(Debug, Default)]
+struct Owners {
+    /// Each with the number of the newest term that was seen.
+    leases: Vec<(Terms, u64)>,
+}
+
+/// What the owner of each group has said last.
+#[derive(Debug, Default)]
+pub(crate) struct Statements(Vec<Option<Complete>>);
+
 impl Following {
-    /// `bucket`: the one that is read; the pin is the only thing that is written to it. `terms`: of the owner's lease.
+    /// `bucket`: the one that is read; the pin is the only thing that is written to it.
     pub(crate) fn new(
         bucket: Arc<dyn Bucket>,
         seams: &Seams,
         storage: Arc<BucketStorage>,
-        terms: Terms,
         skew: Duration,
     ) -> Following {
-        let pin = Pin::new(bucket, seams.clock.clone(), seams.random.next_u64());
+        let pin = Pin::new(bucket.clone(), seams.clock.clone(), seams.random.next_u64());
         let skew = i64::try_from(skew.as_micros()).unwrap_or(i64::MAX);
-        Following { storage, terms, term: AtomicU64::new(0), pin, skew }
+        Following { storage, bucket, owners: Mutex::default(), pin, skew }
     }
 
     /// Until when the pin holds, in microseconds of the clock's elapsed time.
@@ -41,20 +52,40 @@ impl Following {
         self.pin.until()
     }
 
-    /// What the owner has said last. Manifests that are read after this hold what it says.
+    /// What the owners have said last. Manifests that are read after this hold what it says.
     ///
     /// # Errors
-    /// If the owner's lease cannot be read, or is gone since: nothing else may be concluded from the bucket then.
-    pub(crate) fn statement(&self) -> Result<Option<Complete>, StoreError> {
-        // Relaxed: a hint where to read on.
-        let Some((number, term)) = self.terms.newest_from(self.term.load(Ordering::Relaxed))? else { return Ok(None) };
-        self.term.store(number, Ordering::Relaxed);
-        Ok(term.complete)
+    /// If a lease cannot be read, or is gone since: nothing else may be concluded from the bucket then.
+    pub(crate) fn statements(&self) -> Result<Statements, StoreError> {
+        let mut owners = self.owners.lock();
+        if owners.leases.is_empty() {
+            owners.leases = self.leases()?;
+        }
+        let newest = |(terms, known): &mut (Terms, u64)| {
+            let Some((number, term)) = terms.newest_from(*known)? else { return Ok(None) };
+            *known = number;
+            Ok(term.complete)
+        };
+        owners.leases.iter_mut().map(newest).collect::<Result<_, StoreError>>().map(Statements)
     }
 
-    /// Up to when a collection that was just taken up is complete, by a statement read before.
-    pub(crate) fn time_of(&self, said: &Complete, collection: &Collection) -> i64 {
-        said.time_of(collection.tenant(), collection.name()).saturating_sub(self.skew)
+    /// The leases; none while no owner was there yet.
+    fn leases(&self) -> Result<Vec<(Terms, u64)>, StoreError> {
+        let groups = match said_groups(self.bucket.as_ref())? {
+            Some(groups) => groups,
+            // A bucket from before says nothing.
+            None if Terms::new(&self.bucket, OWNER).newest()?.is_some() => Groups::ONE,
+            None => return Ok(Vec::new()),
+        };
+        Ok(terms_of(&self.bucket, groups).into_iter().map(|terms| (terms, 0)).collect())
+    }
+
+    /// Up to when a partition that was just taken up is complete, by statements read before; `None`: its owner has not said.
+    pub(crate) fn time_of(&self, said: &Statements, collection: &Collection) -> Option<i64> {
+        let groups = Groups::new(u16::try_from(said.0.len()).ok()?)?;
+        let (tenant, name) = (collection.tenant(), collection.name());
+        let of = said.0.get(usize::from(groups.of(tenant, name, collection.partition()).number()))?.as_ref()?;
+        Some(of.time_of(tenant, name).saturating_sub(self.skew))
     }
 
     /// Whether a pin was ever written.

@@ -41,6 +41,7 @@ impl Store {
             let detail = "a collection in a bucket is kept: leave the durability out";
             return Err(Invalid::field("durability", detail).into());
         }
+        inner.check_first(tenant, name)?;
         // Held throughout, so that of two creations of one name the second finds the first. Queries do not take it.
         let _changing = inner.changing.lock();
         inner.check_open()?;
@@ -84,6 +85,7 @@ impl Store {
     pub fn drop_collection(&self, tenant: &str, name: &str) -> Result<bool, StoreError> {
         let inner = &self.inner;
         inner.check_writable()?;
+        inner.check_first(tenant, name)?;
         let _changing = inner.changing.lock();
         inner.check_open()?;
         if let Some(damaged) = self.why_damaged(tenant, name) {
@@ -128,6 +130,6 @@ impl Store {
 }
 
 /// Those who hold the collection learn that it is gone, and not only closed here.
-fn mark_dropped(partitions: &[Arc<Collection>]) {
+pub(super) fn mark_dropped(partitions: &[Arc<Collection>]) {
     partitions.iter().for_each(|partition| partition.dropped.store(true, Ordering::Release));
 }

@@ -3,6 +3,7 @@
 //! Start here. `folder.rs` knows the layout of a data folder, `opening.rs` opens it, `damaged.rs` names collections
 //! that do not open, `retrying.rs` tries them again, `records.rs` keeps small things for others.
 
+mod adopting;
 pub(crate) mod candidate;
 mod closing;
 pub(crate) mod damaged;
@@ -22,10 +23,8 @@ mod threads;
 use crate::audit::{self, AuditLog};
 use crate::collection::{Collection, Wake};
 use crate::error::{Problem, StoreError};
-use crate::ingest::memory::WriteMemory;
 use crate::options::Options;
-use crate::part::cache::BlockCache;
-use crate::recovery::Common;
+use crate::recovery::{Common, Room};
 use crate::seams::{Disk, DiskLock, DiskStorage, MemoryDisk, Seams, Storage};
 use crate::store::damaged::Damaged;
 use crate::store::directory::Directory;
@@ -109,7 +108,8 @@ impl Store {
         seams: Seams,
         storage: impl FnOnce(Arc<dyn Disk>) -> Arc<dyn Storage>,
     ) -> Result<Store, StoreError> {
-        Store::open_as(options, seams, storage, Opening::All)
+        let room = Room::of(&options);
+        Store::open_as(options, seams, storage, &room, Opening::All)
     }
 
     /// The same, by what is opened.
@@ -117,6 +117,7 @@ impl Store {
         options: Options,
         mut seams: Seams,
         storage: impl FnOnce(Arc<dyn Disk>) -> Arc<dyn Storage>,
+        room: &Room,
         opening: Opening,
     ) -> Result<Store, StoreError> {
         if options.ephemeral {
@@ -147,10 +148,10 @@ impl Store {
         let common = Common {
             storage: storage(seams.disk.clone()),
             seams,
-            cache: Arc::new(BlockCache::new(options.cache_bytes, options.tree_bytes.unwrap_or(0))),
-            memory_all: Arc::new(WriteMemory::new(options.memory_bytes)),
+            cache: room.cache.clone(),
+            memory_all: room.memory_all.clone(),
             options: Arc::new(options),
-            load: Arc::default(),
+            load: room.load.clone(),
             listeners: Arc::default(),
             background: Arc::default(),
             outdated: Arc::default(),
@@ -182,12 +183,12 @@ impl Store {
         Ok(Store { inner, threads: Mutex::new(threads), lock: Mutex::new(Some(lock)) })
     }
 
-    /// The collection of this name; of several partitions, the first.
+    /// The collection of this name; of several partitions, the first that this store has.
     pub fn collection(&self, tenant: &str, name: &str) -> Option<Arc<Collection>> {
         self.partitions(tenant, name)?.first().cloned()
     }
 
-    /// The partitions of the collection of this name.
+    /// The partitions of the collection of this name that this store has: all of them, but for the owner of a group.
     pub fn partitions(&self, tenant: &str, name: &str) -> Option<Partitions> {
         self.inner.collections.get(tenant, name)
     }
@@ -347,7 +348,7 @@ impl Inner {
     fn all_records(&self) -> Vec<(String, Records)> {
         let disk = &self.common.seams.disk;
         let names = disk.list(&self.root).unwrap_or_default();
-        let other = ["tenants", "lost+found", audit::FOLDER];
+        let other = ["tenants", "lost+found", audit::FOLDER, shared::GROUPS];
         let folders = names.into_iter().filter(|name| !other.contains(&name.as_str()));
         let records = folders.filter(|name| disk.list(&self.root.join(name)).is_ok());
         // A removed folder may still have copies.

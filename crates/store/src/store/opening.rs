@@ -84,8 +84,10 @@ impl Inner {
         let dir = self.dir_of(tenant, name, 0);
         if let Some(registry) = self.common.storage.registry() {
             return match self.common.storage_of(&dir).catalog.newest()? {
-                Some(newest) => self.open_made(tenant, name, newest.manifest).map(Some),
-                None => registry.clear(&dir).map(|()| None),
+                Some(newest) => self.open_made(tenant, name, newest.manifest),
+                // The owner of the first partition clears all.
+                None if registry.has(tenant, name, 0) => registry.clear(&dir).map(|()| None),
+                None => Ok(None),
             };
         }
         let standing = match standing(disk, &dir)? {
@@ -102,20 +104,32 @@ impl Inner {
             // Never cleared: the files may be all that is left of acknowledged events.
             Standing::Lost(problem) => Err(StoreError::corrupt(&problem.path, problem.detail)),
             Standing::Made => match self.common.storage_of(&dir).catalog.newest()? {
-                Some(newest) => self.open_made(tenant, name, newest.manifest).map(Some),
+                Some(newest) => self.open_made(tenant, name, newest.manifest),
                 None => Err(StoreError::corrupt(&dir.join(MANIFEST), "it is missing")),
             },
         }
     }
 
-    fn open_made(&self, tenant: &str, name: &str, first: Manifest) -> Result<Partitions, StoreError> {
+    /// Opens the partitions that this process may own of a collection, by the newest manifest of the first; `None`: there are none.
+    pub(super) fn open_made(
+        &self,
+        tenant: &str,
+        name: &str,
+        first: Manifest,
+    ) -> Result<Option<Partitions>, StoreError> {
         let partitions = first.settings.partitions;
         if !(1..=PARTITIONS_MAX).contains(&partitions) {
             let path = self.dir_of(tenant, name, 0).join(MANIFEST);
             return Err(StoreError::corrupt(&path, format!("it says that there are {partitions} partitions")));
         }
-        let first = if first.making { self.complete_making(tenant, name, first)? } else { first };
-        self.open_partitions(tenant, name, &first)
+        let first = match first.making {
+            true if self.common.has(tenant, name, 0) => self.complete_making(tenant, name, first)?,
+            // The owner of the first partition does that, and this one's are taken up when they are asked for.
+            true => return Ok(None),
+            false => first,
+        };
+        let opened = self.open_partitions(tenant, name, &first)?;
+        Ok(Some(opened).filter(|opened| !opened.is_empty()))
     }
 
     /// An error if a collection whose first partition is not there has others: these may hold events.

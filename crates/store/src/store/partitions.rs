@@ -4,6 +4,9 @@
 //! has a manifest, the next one of the first partition says that the collection exists. A start that finds it being made makes what is
 //! missing: no write was acknowledged yet. A collection that exists lacks no partition, so one that is missing is damage. A drop begins
 //! with the first partition, whose mark is removed last.
+//!
+//! The partitions may have several owners (`model::policy::groups`). That of the first one makes and drops them all. The others take up what the
+//! first partition says (`adopting.rs`).
 
 use crate::catalog::disk::{DROPPED, MANIFEST};
 use crate::catalog::manifest::Manifest;
@@ -20,10 +23,10 @@ use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::Builder;
 
-/// All partitions of a collection, in their order.
+/// The partitions of a collection that a store has, in their order.
 pub type Partitions = Arc<[Arc<Collection>]>;
 
 /// The name of the folder of a partition.
@@ -108,19 +111,17 @@ impl Inner {
         }
     }
 
-    /// Opens all partitions of a collection that exists, by a manifest of the first.
+    /// Opens all partitions that this process may own of a collection that exists, by a manifest of the first.
     pub(super) fn open_partitions(&self, tenant: &str, name: &str, first: &Manifest) -> Result<Partitions, StoreError> {
         let partitions = u32::from(first.settings.partitions);
         let together = self.common.options.background && self.common.storage.is_shared();
-        let openers = if together { OPENERS.min(partitions as usize) } else { 1 };
-        let (next, opened) = (AtomicU32::new(0), Mutex::new(BTreeMap::new()));
+        let own: Vec<u32> = (0..partitions).filter(|partition| self.common.has(tenant, name, *partition)).collect();
+        let openers = if together { OPENERS.min(own.len()) } else { 1 };
+        let (next, opened) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
         let work = || {
             // Relaxed: each number is taken once, and nothing else depends on it.
             loop {
-                let partition = next.fetch_add(1, Ordering::Relaxed);
-                if partition >= partitions {
-                    return;
-                }
+                let Some(partition) = own.get(next.fetch_add(1, Ordering::Relaxed)).copied() else { return };
                 let result = self.open_partition(tenant, name, (partition, partitions));
                 opened.lock().insert(partition, result);
             }

@@ -1,12 +1,14 @@
 //! A store whose collections lie in a bucket: the owner's, and those of servers that only read.
 
-use crate::bucket::{Bucket, BucketStorage, OWNER, PIN_TTL, ReadOnly, Serves, Terms, check_log, check_whole};
+use crate::bucket::{
+    Bucket, BucketStorage, PIN_TTL, ReadOnly, Serves, Terms, check_log, check_whole, lease_of, terms_of,
+};
 use crate::collection::Collection;
 use crate::error::StoreError;
-use crate::extents::{ExtentStats, Extents};
+use crate::extents::ExtentStats;
 use crate::options::Options;
 use crate::part::opened::TreeStats;
-use crate::recovery;
+use crate::recovery::{self, Room};
 use crate::seams::{Disk, Seams, Storage};
 use crate::store::following::Following;
 use crate::store::partitions::{self, Partitions};
@@ -14,6 +16,7 @@ use crate::store::{Inner, Opening, Store};
 use crate::stream::SharedLog;
 use meridian_model::Invalid;
 use meridian_model::policy::complete::{Behind, Complete};
+use meridian_model::policy::groups::{Group, Groups};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,6 +24,8 @@ use std::sync::atomic::Ordering;
 
 /// Most bytes of log that an owner leaves unflushed in a collection: what the next one reads before it serves.
 const TAIL_BYTES: u64 = 64 << 20;
+/// Where in a data folder the folders of groups are, each with what belongs to one store. That of the first group is the data folder itself.
+pub(super) const GROUPS: &str = "groups";
 
 impl Store {
     /// Opens the collections in a bucket as their owner, in the place of the previous owner. That one's writes fail from here
@@ -40,18 +45,59 @@ impl Store {
     /// # Errors
     /// As of [`Store::open_shared`], and [`StoreError::Invalid`] where the log of these collections is another.
     pub fn open_shared_over(
+        options: Options,
+        seams: Seams,
+        bucket: Arc<dyn Bucket>,
+        log: SharedLog,
+    ) -> Result<Store, StoreError> {
+        let room = Room::of(&options);
+        Store::open_group(options, seams, bucket, log, Group::ONLY, &room)
+    }
+
+    /// The same of one group of the partitions, whose lease is [`lease_of`] it. A process that owns several opens a store for each, and gives
+    /// them one room. Partitions that are made later are taken up by [`Store::adopt`].
+    ///
+    /// # Errors
+    /// As of [`Store::open_shared_over`].
+    pub fn open_group(
         mut options: Options,
         seams: Seams,
         bucket: Arc<dyn Bucket>,
         log: SharedLog,
+        group: Group,
+        room: &Room,
     ) -> Result<Store, StoreError> {
         check(&options)?;
         check_whole(bucket.as_ref())?;
         let id = check_log(bucket.as_ref(), &seams, &log)?;
         options.log_bytes = options.log_bytes.min(TAIL_BYTES);
-        let term = Terms::new(&bucket, OWNER).newest()?.map_or(0, |(_, term)| term.epoch);
-        let storage = Arc::new(storage(&options, &seams, bucket, term).with_log(log, id));
-        Store::open_cached(options, seams, storage, Opening::All)
+        let term = epoch(&Terms::new(&bucket, &lease_of(group)))?;
+        if group.number() > 0 {
+            options.data = options.data.join(GROUPS).join(group.number().to_string());
+        }
+        let storage = storage(&options, &seams, bucket, term, room).with_log(log, id).of_group(group);
+        Store::open_cached(options, seams, Arc::new(storage), room, Opening::All)
+    }
+
+    /// The same of all groups at once, for a command that has taken the lease of each.
+    ///
+    /// # Errors
+    /// As of [`Store::open_shared_over`].
+    pub fn open_groups(
+        mut options: Options,
+        seams: Seams,
+        bucket: Arc<dyn Bucket>,
+        log: SharedLog,
+        groups: Groups,
+    ) -> Result<Store, StoreError> {
+        check(&options)?;
+        check_whole(bucket.as_ref())?;
+        let id = check_log(bucket.as_ref(), &seams, &log)?;
+        options.log_bytes = options.log_bytes.min(TAIL_BYTES);
+        let terms = terms_of(&bucket, groups).iter().map(epoch).collect::<Result<Vec<_>, _>>()?;
+        let room = Room::of(&options);
+        let storage = storage(&options, &seams, bucket, 0, &room).with_log(log, id).of_groups(groups, &terms);
+        Store::open_cached(options, seams, Arc::new(storage), &room, Opening::All)
     }
 
     /// Opens the collections in a bucket to read what the owner has flushed so far. [`Store::refresh`] loads what it flushes later; call it
@@ -80,16 +126,17 @@ impl Store {
     ) -> Result<Store, StoreError> {
         check(&options)?;
         check_whole(bucket.as_ref())?;
-        let storage = Arc::new(storage(&options, &seams, Arc::new(ReadOnly(bucket.clone())), 0));
-        let terms = Terms::new(&bucket, OWNER);
-        let following = Following::new(bucket, &seams, storage.clone(), terms, options.skew);
-        Store::open_cached(options, seams, storage, opening(following))
+        let room = Room::of(&options);
+        let storage = Arc::new(storage(&options, &seams, Arc::new(ReadOnly(bucket.clone())), 0, &room));
+        let following = Following::new(bucket, &seams, storage.clone(), options.skew);
+        Store::open_cached(options, seams, storage, &room, opening(following))
     }
 
     fn open_cached(
         options: Options,
         seams: Seams,
         storage: Arc<BucketStorage>,
+        room: &Room,
         opening: Opening,
     ) -> Result<Store, StoreError> {
         // Past the watcher: without room for extents a server answers as before, so its readiness does not depend on that.
@@ -99,7 +146,7 @@ impl Store {
             storage.keep_on_disk(&disk, &own);
             storage
         };
-        Store::open_as(options, seams, begin, opening)
+        Store::open_as(options, seams, begin, room, opening)
     }
 
     /// What is kept here of a bucket's objects; `None`: nothing is.
@@ -176,8 +223,8 @@ impl Store {
         self.inner.following.iter().for_each(Following::release);
     }
 
-    /// Up to when what is flushed here is complete: what an owner says to those who follow it, while it holds the lease
-    /// ([`crate::Lease::say`]). `None`: that is not known, as another process may have taken over, or the store is closing.
+    /// Up to when what is flushed here is complete: what an owner says of the partitions that it has to those who follow it, while it holds the
+    /// lease ([`crate::Lease::say`]). `None`: that is not known, as another process may have taken over, or the store is closing.
     pub fn complete(&self) -> Option<Complete> {
         let inner = &self.inner;
         // The time first: what was acknowledged before it is covered by the reads below.
@@ -227,11 +274,15 @@ fn check(options: &Options) -> Result<(), StoreError> {
     }
 }
 
-fn storage(options: &Options, seams: &Seams, bucket: Arc<dyn Bucket>, term: u64) -> BucketStorage {
+/// The epoch of the newest term of a lease; 0: there is none.
+fn epoch(terms: &Terms) -> Result<u64, StoreError> {
+    Ok(terms.newest()?.map_or(0, |(_, term)| term.epoch))
+}
+
+fn storage(options: &Options, seams: &Seams, bucket: Arc<dyn Bucket>, term: u64, room: &Room) -> BucketStorage {
     // A query that began just before an object was dropped, a page token that names a snapshot before that, and a reader whose pin ends.
     let grace = options.query_max + options.snapshot_memory + PIN_TTL;
-    let memory = options.extent_memory;
-    let extents = (memory > 0).then(|| Arc::new(Extents::new(bucket.clone(), memory)));
+    let extents = room.extents(&bucket, options.extent_memory);
     BucketStorage::new(bucket, seams.clone(), &options.data, term, grace).with_extents(extents)
 }
 
@@ -269,10 +320,13 @@ impl Inner {
         // Before the manifests are read: the statement holds for the manifests that are found then.
         // A lease that is gone means a bucket that is gone, for example a folder that is not mounted any more. Its collections
         // were not dropped, and stay as they were.
-        let said = self.following.as_ref().map(Following::statement).transpose()?.flatten();
+        let said = self.following.as_ref().map(Following::statements).transpose()?;
         let note = |collection: &Collection| {
-            let time =
-                self.following.as_ref().zip(said.as_ref()).map(|(following, said)| following.time_of(said, collection));
+            let time = self
+                .following
+                .as_ref()
+                .zip(said.as_ref())
+                .and_then(|(following, said)| following.time_of(said, collection));
             collection.shared.complete.note(collection.position(), time);
         };
         // Once there is a pin, between collections as well: loading one may take longer than the pin holds. After a

@@ -1,5 +1,6 @@
 //! Two registries over one vault, as two servers share records.
 
+use super::super::registry::{KINDS, record};
 use super::*;
 use std::collections::BTreeSet;
 
@@ -211,4 +212,41 @@ fn a_session_that_only_this_process_cannot_read_stays() {
         registry.tend_sessions(&LIMITS, NOW).unwrap();
         assert_eq!(vault.records.lock().contains_key("session-1"), is_shared);
     }
+}
+
+/// Adds a field to a record, as a newer program would.
+fn add_field(vault: &Memory, name: &str) {
+    let content = vault.records.lock().get(name).cloned().unwrap();
+    let mut record: serde_json::Value = serde_json::from_slice(&content).unwrap();
+    record["of_a_newer_program"] = serde_json::json!({"only": ["from here"]});
+    vault.put(name, &serde_json::to_vec(&record).unwrap());
+}
+
+#[test]
+fn a_record_of_a_newer_program_lets_nobody_in_is_kept_and_stops_nothing_else() {
+    let (vault, one) = shared();
+    let (token, text) = one.create_token(&reader(None, None), NOW).unwrap();
+    let (_, other) = one.create_token(&reader(None, None), NOW).unwrap();
+    let (login, password) = user(&one, None, "anna");
+    one.create_tenant(Tenant::new("other")).unwrap();
+    let (caller, before) = (one.caller(&text, NOW).unwrap(), one.password(Some(&login)));
+    let id = one.user(&login).unwrap().id.clone();
+    let names = [record(KINDS.token, &token.id), record(KINDS.user, &id), record(KINDS.tenant, "other")];
+    names.iter().for_each(|name| add_field(&vault, name));
+    one.follow().unwrap();
+    // It may be a limit: what works for it ends as well.
+    assert_eq!(one.caller(&text, NOW).unwrap_err(), Unknown::Credential);
+    assert!(caller.is_void(NOW) && one.password(Some(&login)) != before);
+    assert!(one.begin_session(&login, &password, &LIMITS, NOW).unwrap().is_none());
+    assert!(one.caller(&other, NOW).is_ok() && !one.is_empty());
+    // A change that is made here keeps what it does not know.
+    one.change_tenant("other", |tenant| {
+        tenant.weight = 7;
+        Ok(())
+    })
+    .unwrap();
+    let content = vault.records.lock().get(&names[2]).cloned().unwrap();
+    let content: serde_json::Value = serde_json::from_slice(&content).unwrap();
+    assert!(content["of_a_newer_program"].is_object() && content["weight"] == 7, "{content}");
+    assert_eq!(Registry::open(vault.clone()).unwrap().caller(&text, NOW).unwrap_err(), Unknown::Credential);
 }

@@ -1,7 +1,10 @@
-//! `meridian cluster`: a cluster for trial on this machine, and what a bucket says of any cluster.
+//! `meridian cluster`: a cluster for trial on this machine, and for any cluster by its bucket, what there is and orders to its processes.
 
+mod drain;
+mod handover;
 pub mod means;
 mod nodes;
+mod order;
 mod private;
 mod probe;
 mod status;
@@ -13,7 +16,7 @@ use clap::{Args, Subcommand};
 /// Folder of `meridian cluster up` where none is named.
 const FOLDER: &str = "./meridian-cluster";
 
-/// Start a cluster for trial on this machine, and look at one
+/// Start a cluster for trial on this machine, look at one, and change who owns its collections
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -22,6 +25,8 @@ Examples:
   meridian cluster status                                of the cluster in ./meridian-cluster
   meridian cluster status --bucket file:///srv/bucket    of any cluster over this bucket
   meridian cluster status --bucket file:///srv/bucket --json
+  meridian cluster handover                              another owner gets the collections
+  meridian cluster drain owner-1                         before it is stopped
 
 docs/cluster.md begins with the first of these.")]
 pub struct ClusterArgs {
@@ -33,6 +38,8 @@ pub struct ClusterArgs {
 enum Command {
     Up(up::UpArgs),
     Status(status::StatusArgs),
+    Handover(handover::HandoverArgs),
+    Drain(drain::DrainArgs),
 }
 
 /// Runs the command.
@@ -40,5 +47,7 @@ pub fn run(args: &ClusterArgs) -> Result<(), Failure> {
     match &args.command {
         Command::Up(args) => up::run(args),
         Command::Status(args) => status::run(args),
+        Command::Handover(args) => handover::run(args),
+        Command::Drain(args) => drain::run(args),
     }
 }

@@ -17,7 +17,9 @@ use meridian_store::seams::Seams;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use tokio::net::{TcpListener, UnixListener};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 /// The command that makes the first token, but for where.
@@ -94,12 +96,14 @@ pub(super) struct Source {
     /// The bucket that has the tokens, in a cluster.
     pub(super) bucket: Option<String>,
     /// The server's place in its cluster.
-    pub(super) member: Option<Membership>,
+    pub(super) among: Option<Among>,
+    /// Whether an operator has drained this server.
+    pub(super) drained: watch::Receiver<bool>,
 }
 
 /// A server among the others of its cluster.
 #[cfg_attr(not(feature = "cluster"), allow(dead_code, reason = "none is made"))]
-pub(super) struct Membership {
+pub(super) struct Among {
     /// `gateway` or `scan`.
     pub(super) role: &'static str,
     /// Its name.
@@ -122,7 +126,7 @@ pub(super) async fn serve(
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), Failure> {
     let Doors { certificates, listener, flight, monitors, address } = doors;
-    let Source { backend, place, folder, bucket, member } = source;
+    let Source { backend, place, folder, bucket, among, mut drained } = source;
     let hosts = Hosts::new(&config.server, address);
     let refused = |e: Fault| match e {
         // The error is in a file that the settings name.
@@ -141,13 +145,13 @@ pub(super) async fn serve(
     let (tracer, sender) = traces::start(&config.traces, seams)?;
     #[cfg(feature = "cluster")]
     let mut joins = None;
-    let (peers, said, member) = match member {
+    let (peers, said, member) = match among {
         None => (None, Said::default(), None),
-        Some(member) => {
-            let Membership { role, node, peers, looker, .. } = member;
+        Some(among) => {
+            let Among { role, node, peers, looker, .. } = among;
             #[cfg(feature = "cluster")]
             {
-                joins = member.joins;
+                joins = among.joins;
             }
             let said = Said {
                 role: Some(role.to_owned()),
@@ -236,6 +240,15 @@ pub(super) async fn serve(
     }
     #[cfg(not(feature = "cluster"))]
     let _ = said;
+    let ready = state.clone();
+    following.spawn(async move {
+        loop {
+            ready.drained.store(*drained.borrow_and_update(), Ordering::Relaxed);
+            if drained.changed().await.is_err() {
+                return;
+            }
+        }
+    });
     let monitoring = monitors.map(|listener| tokio::spawn(meridian_api::serve_monitors(listener, state.clone())));
     let listeners = Listeners { http: listener, flight: flight.map(|(listener, _)| listener), control };
     let served = meridian_api::serve(listeners, tls, state, stop).await;

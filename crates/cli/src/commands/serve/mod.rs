@@ -20,6 +20,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
 
 /// A process with less memory than this returns freed memory to the system at once.
 const LITTLE_MEMORY: u64 = 4 << 30;
@@ -214,7 +215,9 @@ async fn all(mut config: Config, stop: impl Future<Output = ()> + Send + 'static
         Some(folder) => format!("data in {}", folder.display()),
         None => "in memory, nothing survives this process".to_owned(),
     };
-    let source = Source { backend: Embedded::new(store.clone()), place, folder, bucket: None, member: None };
+    // Only a process of a cluster has anyone to take over from it.
+    let (_, drained) = watch::channel(false);
+    let source = Source { backend: Embedded::new(store.clone()), place, folder, bucket: None, among: None, drained };
     let served = http::serve(doors, config, source, &seams, stop).await;
     // Also after a failure: closing flushes the memory trees, so that the next start replays no log.
     let closed = tokio::task::spawn_blocking(move || store.close()).await;

@@ -9,8 +9,8 @@ mod via;
 pub(super) use asking::Asking;
 pub(super) use via::Via;
 
-use super::OwnerAt;
 use super::link::Link;
+use super::{OwnerAt, RemoteOptions};
 use meridian_backend::{Figure, FigureKind, Random};
 use meridian_model::policy::selector::{Fallback, Hedging, Profiles};
 use parking_lot::Mutex;
@@ -80,7 +80,7 @@ fn count(of: &AtomicU64) {
 }
 
 impl Scans {
-    pub(super) fn new(options: ScanOptions, random: Arc<dyn Random>) -> Scans {
+    fn new(options: ScanOptions, random: Arc<dyn Random>) -> Scans {
         let ScanOptions { servers, profiles, fallback, hedging } = options;
         Scans {
             servers,
@@ -93,6 +93,12 @@ impl Scans {
             begun: Instant::now(),
             counts: Counts::default(),
         }
+    }
+
+    /// What the options say of scan servers, which they do not say any more: all groups share it.
+    pub(super) fn take(options: &mut RemoteOptions) -> Option<Arc<Scans>> {
+        let (scans, random) = (options.scans.take()?, options.random.clone());
+        Some(Arc::new(Scans::new(scans, random)))
     }
 
     /// The time of courses.
@@ -129,7 +135,7 @@ impl Scans {
         }
         let there = self.servers.borrow().clone();
         links.retain(|process, _| there.iter().any(|server| server.process == *process));
-        let at = OwnerAt { address: server.address.clone(), process: Some(server.process) };
+        let at = OwnerAt { address: server.address.clone(), process: Some(server.process), leaves: false };
         let link = Arc::new(owner.to_scan_server(at));
         links.insert(server.process, link.clone());
         link

@@ -15,6 +15,7 @@ use crate::audit::AuditLog;
 use crate::bucket::{Bucket, BucketStorage, ControlPlane, check_log, restoring};
 use crate::error::StoreError;
 use crate::options::Options;
+use crate::recovery::Room;
 use crate::seams::{DiskStorage, MemoryDisk, Seams};
 use crate::store::folder::write_marker;
 use crate::store::records::Records;
@@ -78,7 +79,7 @@ impl Restore {
         let options = Options { background: false, ..options };
         let bare = |disk| Arc::new(DiskStorage(disk)) as Arc<dyn crate::seams::Storage>;
         // No server may open the folder before the marker is in it.
-        let store = Store::open_as(options.clone(), seams.clone(), bare, Opening::Restoring)?;
+        let store = Store::open_as(options.clone(), seams.clone(), bare, &Room::of(&options), Opening::Restoring)?;
         self.collections(&source, &store, progress)?;
         for (folder, name, content) in source.records(progress)? {
             Records::named(seams.disk.clone(), &root, &folder)?.put(&name, &content)?;
@@ -114,7 +115,8 @@ impl Restore {
         let id = check_log(bucket.as_ref(), seams, &log)?;
         let storage = BucketStorage::new(bucket.clone(), own.clone(), &options.data, 0, Duration::ZERO);
         let storage = Arc::new(storage.with_log(log, id).alone());
-        let store = Store::open_as(options, own, |_| storage, Opening::Restoring)?;
+        let room = Room::of(&options);
+        let store = Store::open_as(options, own, |_| storage, &room, Opening::Restoring)?;
         self.collections(&source, &store, progress)?;
         store.close()?;
         let control = ControlPlane::new(bucket.clone(), seams, u64::MAX);

@@ -6,6 +6,8 @@ mod equal;
 mod extents;
 mod follow;
 mod freshness;
+mod golden;
+mod groups;
 mod harm;
 mod pauses;
 mod records;

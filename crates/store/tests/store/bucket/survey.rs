@@ -19,7 +19,7 @@ fn a_look_finds_what_is_flushed_and_what_is_not_and_writes_nothing() {
     let shared: Arc<dyn Bucket> = Arc::new(bucket.clone());
     let survey = Survey::new(&shared, &seams());
     assert_eq!(survey.log().unwrap(), "bucket");
-    assert!(survey.owner().unwrap().is_none() && survey.readers().unwrap().is_empty());
+    assert!(survey.owners().unwrap().iter().all(|owner| owner.term.is_none()) && survey.readers().unwrap().is_empty());
     assert!(survey.collections(None).unwrap().is_empty());
 
     let first = Process::first(&bucket);

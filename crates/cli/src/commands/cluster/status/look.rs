@@ -8,7 +8,7 @@ use super::nodes_of;
 use crate::config::{Config, S3};
 use crate::failure::Failure;
 use crate::roles;
-use meridian_backend::cluster::{Looker, Owner};
+use meridian_backend::cluster::{Cluster, Looker};
 use meridian_store::StoreError;
 use meridian_store::seams::Seams;
 use std::path::PathBuf;
@@ -48,15 +48,16 @@ impl Look {
             None => None,
             Some(folder) => {
                 let nodes = nodes_of(folder)?.nodes;
-                Some(nodes.iter().map(|node| process(node, cluster.owner.as_ref())).collect())
+                Some(nodes.iter().map(|node| process(node, &cluster)).collect())
             }
         };
         Ok(Document { cluster, processes })
     }
 }
 
-fn process(node: &Node, owner: Option<&Owner>) -> Process {
-    let holds = owner.filter(|owner| owner.address == node.address).and_then(|owner| owner.reachable);
+fn process(node: &Node, cluster: &Cluster) -> Process {
+    let held = cluster.groups().filter_map(|(_, owner)| owner).filter(|owner| owner.address == node.address);
+    let holds = held.filter_map(|owner| owner.reachable).max();
     let (answers, ready, reason) = match (node.pid, node.role, holds) {
         (None, _, _) => (Some(false), None, None),
         (Some(_), Kind::Owner, Some(reachable)) => (Some(reachable), None, None),

@@ -99,7 +99,7 @@ pub(super) fn run(args: &StatusArgs) -> Result<(), Failure> {
 }
 
 /// The processes of a folder.
-fn nodes_of(folder: &Path) -> Result<Nodes, Failure> {
+pub(super) fn nodes_of(folder: &Path) -> Result<Nodes, Failure> {
     Nodes::read(folder)?.ok_or_else(|| {
         Failure::Usage(format!(
             "--dir {}: no cluster was started there by `meridian cluster up`; name it, or a bucket with --bucket file://DIR or s3://BUCKET/PREFIX",
@@ -109,7 +109,7 @@ fn nodes_of(folder: &Path) -> Result<Nodes, Failure> {
 }
 
 /// Settings that name the servers of a log in NATS.
-fn config_of(named: Option<&Path>, folder: Option<&Path>) -> Result<Option<Config>, Failure> {
+pub(super) fn config_of(named: Option<&Path>, folder: Option<&Path>) -> Result<Option<Config>, Failure> {
     match (named, folder) {
         (Some(file), _) => Config::read(file).map(Some),
         // As `meridian cluster up` has written them.

@@ -3,7 +3,7 @@
 use super::document::Document;
 use crate::table::Table;
 use crate::units;
-use meridian_backend::cluster::{Cluster, Lease, Owner, Scan, ServerLoad, span};
+use meridian_backend::cluster::{Cluster, Condition, Lease, Owner, Scan, ServerLoad, span};
 use std::io::{self, Write};
 
 /// Prints everything.
@@ -17,14 +17,17 @@ pub(super) fn print(found: &Document, out: &mut dyn Write) -> io::Result<()> {
     if cluster.empty {
         writeln!(out, "nothing of a cluster is in this bucket")?;
     } else {
-        writeln!(
-            out,
-            "{}",
-            cluster.owner.as_ref().map_or("no owner: no process has had the lease yet".to_owned(), owner)
-        )?;
+        for (group, of) in cluster.groups() {
+            let of = of.map_or("no owner: no process has had the lease yet".to_owned(), owner);
+            match group {
+                Some(group) => writeln!(out, "group {group}: {of}")?,
+                None => writeln!(out, "{of}")?,
+            }
+        }
         collections(cluster, &mut *out)?;
         readers(cluster, &mut *out)?;
         servers(cluster, &mut *out)?;
+        nodes(cluster, &mut *out)?;
     }
     processes(found, &mut *out)
 }
@@ -141,6 +144,33 @@ fn servers(found: &Cluster, out: &mut dyn Write) -> io::Result<()> {
                 format!("{}, busy {busy}, to the owner {fallback}", reads.questions)
             }),
             text(&one.error),
+        ]);
+    }
+    writeln!(out)?;
+    table.print(&mut { out })
+}
+
+fn nodes(found: &Cluster, out: &mut dyn Write) -> io::Result<()> {
+    if found.nodes.is_empty() {
+        return writeln!(out, "\nno processes: none says that it runs");
+    }
+    let mut table = Table::new(["node", "role", "address", "version", "level", "state", "said"]).whole_unless_shown();
+    for one in &found.nodes {
+        let state = match one.condition {
+            Condition::Serves if one.leases.is_empty() => "serves",
+            Condition::Serves => "owns",
+            Condition::StandsBy => "stands by",
+            Condition::Drained => "drained",
+            Condition::Other => "unknown",
+        };
+        table.push(vec![
+            one.node.clone(),
+            one.role.clone(),
+            one.address.clone(),
+            one.program.clone(),
+            one.level.to_string(),
+            state.to_owned(),
+            one.age_ms.map_or("some time ago".to_owned(), |age| format!("{} ago", span(age))),
         ]);
     }
     writeln!(out)?;

@@ -3,13 +3,13 @@
 //! States of a gateway: waiting, while another holds the lease; taking over, until it has opened the saved searches; running them, until the
 //! lease is lost. The lease decides who tries. That a former holder changes nothing is decided by the records (decision 056).
 
-use super::keeper::Keeper;
+use super::keeper::{Keeper, changed};
 use super::{Joins, SAVED, blocking};
 use crate::failure::Failure;
 use crate::output::say;
 use meridian_api::{AppState, Gateways, Runs};
-use meridian_store::Lease;
 use meridian_store::seams::Seams;
+use meridian_store::{Lease, Standing};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
@@ -31,7 +31,9 @@ impl Assignment {
         tasks: &mut JoinSet<()>,
     ) -> Assignment {
         let node = format!("{:016x}", joins.gateways.number());
-        let keeper = Keeper::start(SAVED, node, joins.lease, &joins.bucket, &joins.url, seams);
+        let mut keeper =
+            Keeper::new(SAVED, (node, seams.random.next_u64()), joins.lease, &joins.bucket, &joins.url, seams);
+        keeper.start();
         let lease = keeper.lease().clone();
         tasks.spawn(run(keeper, state.clone(), joins.gateways.clone()));
         Assignment(lease)
@@ -50,14 +52,18 @@ impl Assignment {
     }
 }
 
-async fn run(mut keeper: Keeper, state: AppState, gateways: Arc<Gateways>) {
+async fn run(keeper: Keeper, state: AppState, gateways: Arc<Gateways>) {
+    let mut standing = keeper.standing();
     loop {
         // The node's name is the gateway's number.
-        let other = keeper.other().and_then(|term| u64::from_str_radix(&term.node, 16).ok());
+        let other = match &*standing.borrow_and_update() {
+            Standing::Other(Some(term), _) => u64::from_str_radix(&term.node, 16).ok(),
+            _ => None,
+        };
         gateways.set_runs(other.map_or(Runs::Nobody, Runs::At));
         match keeper.epoch() {
             Some(epoch) => hold(&keeper, epoch, &state, &gateways).await,
-            None => keeper.changed().await,
+            None => changed(&mut standing).await,
         }
     }
 }

@@ -1,17 +1,20 @@
-//! `--role gateway`: the whole HTTP API, over the collections of the owner.
+//! `--role gateway`: the whole HTTP API, over the collections of the owners.
 
 use super::super::http::{self, Doors, Source};
 use super::assignment::own_url;
-use super::{Joins, OWNER, Opened, blocking, membership, servers};
+use super::{Joins, Opened, among, blocking, servers};
 use crate::certificates::Certificates;
-use crate::config::Config;
+use crate::config::{Config, Role};
 use crate::failure::Failure;
 use crate::output::say;
 use crate::roles;
 use meridian_api::{Gateways, advertised};
-use meridian_remote::{OwnerAt, RemoteBackend, RemoteOptions};
+use meridian_model::policy::groups::Groups;
+use meridian_remote::{GroupsBackend, OwnerAt, RemoteOptions};
+use meridian_store::bucket::{groups_of, terms_of};
 use meridian_store::seams::Seams;
-use meridian_store::{Bucket, ControlPlane, Terms};
+use meridian_store::{Bucket, ControlPlane, Term, Terms};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -33,35 +36,49 @@ pub(in super::super) async fn gateway(
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), Failure> {
     let certificates = roles::open(&config.cluster.tls, None)?;
-    let Opened { doors, seams, bucket } = Opened::open(&mut config).await?;
+    let Opened { doors, seams, bucket, member, drained, obeying } = Opened::open(&mut config, Role::Gateway).await?;
+    let stop = member.until(stop);
     let records = ControlPlane::new(bucket.clone(), &seams, config.store.audit_bytes);
     let tls = certificates.as_ref().map(Certificates::tls);
-    let mut member = membership("gateway", &config.cluster, &bucket, (&seams, tls)).await?;
-    member.joins = Some(join(&mut config, &doors, &bucket, &seams)?);
-    let (told, owner) = watch::channel(None);
+    let mut among = among("gateway", &config.cluster, &bucket, (&seams, tls)).await?;
+    among.joins = Some(join(&mut config, &doors, &bucket, &seams)?);
     let (scans_told, scans) = servers::options(&config.cluster.scan).await?;
+    let security = roles::security(&config.cluster.tls, certificates.as_ref());
     // Its tasks end with this function.
     let mut following = JoinSet::new();
     following.spawn(servers::find(bucket.clone(), seams.clone(), scans_told));
-    following.spawn(follow(bucket, told));
-    let security = roles::security(&config.cluster.tls, certificates.as_ref());
     roles::follow(certificates, &mut following)?;
     let options = RemoteOptions { security, scans: Some(scans), ..RemoteOptions::new(seams.random.clone()) };
-    let backend = RemoteBackend::connect(owner.clone(), records, options)
-        .map_err(|e| Failure::Refused(format!("cannot start threads: {e}")))?;
     let mut stop = Box::pin(stop);
+    let groups = tokio::select! {
+        groups = decided(&bucket) => groups?,
+        () = &mut stop => {
+            member.leave().await?;
+            say("stopped before there was an owner");
+            return Ok(());
+        }
+    };
+    let owners = follow_all(&bucket, groups, &mut following);
+    let backend = GroupsBackend::connect(owners.clone(), records, options)
+        .map_err(|e| Failure::Refused(format!("cannot start threads: {e}")))?;
     tokio::select! {
         reached = reach(&backend) => reached?,
         () = &mut stop => {
+            member.leave().await?;
             say("stopped before there was an owner");
             return Ok(());
         }
     }
-    let at = owner.borrow().as_ref().map(|owner| owner.address.clone()).unwrap_or_default();
-    let place = format!("collections of the owner at {at}, bucket {}", config.cluster.bucket);
-    let source =
-        Source { backend, place, folder: None, bucket: Some(config.cluster.bucket.clone()), member: Some(member) };
-    http::serve(doors, config, source, &seams, stop).await?;
+    let at = |owner: &watch::Receiver<Option<OwnerAt>>| owner.borrow().as_ref().map(|owner| owner.address.clone());
+    let at: BTreeSet<String> = owners.iter().filter_map(at).collect();
+    let (whose, at) = (if at.len() > 1 { "owners" } else { "owner" }, at.into_iter().collect::<Vec<_>>().join(", "));
+    let place = format!("collections of the {whose} at {at}, bucket {}", config.cluster.bucket);
+    let (bucket, among) = (Some(config.cluster.bucket.clone()), Some(among));
+    let source = Source { backend, place, folder: None, bucket, among, drained };
+    let served = http::serve(doors, config, source, &seams, stop).await;
+    drop(obeying);
+    member.leave().await?;
+    served?;
     say("stopped");
     Ok(())
 }
@@ -89,8 +106,25 @@ fn join(config: &mut Config, doors: &Doors, bucket: &Arc<dyn Bucket>, seams: &Se
     Ok(Joins { bucket: bucket.clone(), lease: config.cluster.lease, url, gateways })
 }
 
-/// Waits until there is an owner that answers: the first one moves records into the bucket, and saved searches ask what they have missed.
-async fn reach(backend: &Arc<RemoteBackend>) -> Result<(), Failure> {
+/// Waits until an owner has decided how many groups the bucket has.
+async fn decided(bucket: &Arc<dyn Bucket>) -> Result<Groups, Failure> {
+    let (begun, mut told) = (Instant::now(), false);
+    loop {
+        let read = bucket.clone();
+        match blocking("looking for owners", move || groups_of(read.as_ref())).await? {
+            Ok(Some(groups)) => return Ok(groups),
+            Ok(None) => {}
+            Err(error) => tracing::warn!(%error, "the groups of the bucket could not be read: trying again"),
+        }
+        if begun.elapsed() >= TELL && !std::mem::replace(&mut told, true) {
+            say("waiting for an owner: the bucket has had none yet");
+        }
+        tokio::time::sleep(RETRY).await;
+    }
+}
+
+/// Waits until each group has an owner that answers: the first one moves records into the bucket, and saved searches ask what they have missed.
+async fn reach(backend: &Arc<GroupsBackend>) -> Result<(), Failure> {
     let (begun, mut told) = (Instant::now(), String::new());
     loop {
         let asked = backend.clone();
@@ -104,12 +138,26 @@ async fn reach(backend: &Arc<RemoteBackend>) -> Result<(), Failure> {
     }
 }
 
-/// Keeps the address of the owner current. A bucket that does not answer changes nothing: the owner may well be there.
+/// Finds the owner of each group, in their order, by tasks of this set.
+pub(super) fn follow_all(
+    bucket: &Arc<dyn Bucket>,
+    groups: Groups,
+    following: &mut JoinSet<()>,
+) -> Vec<watch::Receiver<Option<OwnerAt>>> {
+    let one = |terms| {
+        let (told, owner) = watch::channel(None);
+        following.spawn(follow(terms, told));
+        owner
+    };
+    terms_of(bucket, groups).into_iter().map(one).collect()
+}
+
+/// Keeps the address of the owner of a group current. A bucket that does not answer changes nothing: the owner may well be there.
 ///
 /// A term counts once it was seen to follow another one, and while others follow it. In a copy of a bucket none follows, and the process that
 /// its newest term names owns the original.
-pub(super) async fn follow(bucket: Arc<dyn Bucket>, told: watch::Sender<Option<OwnerAt>>) {
-    let (terms, mut known) = (Arc::new(Terms::new(&bucket, OWNER)), 0);
+async fn follow(terms: Terms, told: watch::Sender<Option<OwnerAt>>) {
+    let (terms, mut known) = (Arc::new(terms), 0);
     let (mut is_first, mut renewed) = (true, None::<Instant>);
     loop {
         let looked = terms.clone();
@@ -121,8 +169,13 @@ pub(super) async fn follow(bucket: Arc<dyn Bucket>, told: watch::Sender<Option<O
                 }
                 is_first = false;
                 let lives = |ttl: Duration| renewed.is_some_and(|at| at.elapsed() < ttl * LAPSES);
-                let owner = newest.map(|(_, term)| term).filter(|term| !term.resigned && lives(term.ttl()));
-                let owner = owner.map(|term| OwnerAt { address: term.address, process: Some(term.process) });
+                // One that was given up for another process is that one's at any moment.
+                let counts = |term: &Term| (!term.resigned || term.heir.is_some()) && lives(term.ttl());
+                let owner = newest.map(|(_, term)| term).filter(counts).map(|term| OwnerAt {
+                    address: term.address,
+                    process: Some(term.process),
+                    leaves: term.heir.is_some(),
+                });
                 told.send_if_modified(|known| {
                     let changed = *known != owner;
                     *known = owner;

@@ -1,10 +1,10 @@
-//! Taking turns at the lease, for as long as an owner runs.
+//! Taking turns at a lease, for as long as a process would hold it.
 
 use super::blocking;
 use crate::failure::Failure;
 use meridian_remote::Owns;
 use meridian_store::seams::Seams;
-use meridian_store::{Bucket, Lease, Standing, Statement, Term};
+use meridian_store::{Bucket, Lease, Standing, Statement};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -13,28 +13,40 @@ use tokio::task::JoinSet;
 /// How long after a turn that failed the next one is tried.
 const RETRY: Duration = Duration::from_millis(250);
 
+/// How long before a lease passes on its heir is named: gateways and the heir look for that long at most. On top of one look of a candidate.
+const NOTICE: Duration = Duration::from_millis(200);
+/// Candidates look so many times in the length of a lease.
+const LOOKS: u32 = 12;
+
 /// Keeps the lease of a process that would hold it. Dropping it stops the renewals.
 pub(super) struct Keeper {
     lease: Arc<Lease>,
-    standing: watch::Receiver<Standing>,
-    _turns: JoinSet<()>,
+    standing: watch::Sender<Standing>,
+    /// From when its heir is named until the lease passes on.
+    notice: Duration,
+    turns: JoinSet<()>,
 }
 
 impl Keeper {
-    /// Begins to take turns at the lease `name`. `node`: name of this process. `ttl`: how long the lease holds without renewal. `address`: where
-    /// others reach this process.
-    pub(super) fn start(
+    /// Of the lease `name`; it takes no turns yet. `node` and `process`: name and number of this process. `ttl`: how long the lease holds without
+    /// renewal. `address`: where others reach this process.
+    pub(super) fn new(
         name: &str,
-        node: String,
+        (node, process): (String, u64),
         ttl: Duration,
         bucket: &Arc<dyn Bucket>,
         address: &str,
         seams: &Seams,
     ) -> Keeper {
-        let lease = Arc::new(Lease::new(bucket, name, node, address, ttl, seams));
-        let (told, standing) = watch::channel(Standing::Other(None, Duration::ZERO));
-        let (taking, mut turns) = (lease.clone(), JoinSet::new());
-        turns.spawn(async move {
+        let lease = Arc::new(Lease::of_process(bucket, name, (node, process), address, ttl, seams));
+        let standing = watch::Sender::new(Standing::Other(None, Duration::ZERO));
+        Keeper { lease, standing, notice: NOTICE + ttl / LOOKS, turns: JoinSet::new() }
+    }
+
+    /// Begins to take turns.
+    pub(super) fn start(&mut self) {
+        let (taking, told) = (self.lease.clone(), self.standing.clone());
+        self.turns.spawn(async move {
             loop {
                 let lease = taking.clone();
                 let after = match blocking("a turn at the lease", move || lease.turn()).await {
@@ -55,40 +67,28 @@ impl Keeper {
                 tokio::time::sleep(after).await;
             }
         });
-        Keeper { lease, standing, _turns: turns }
     }
 
     /// Waits until this process is the owner; returns the epoch of its term. `waits` is told of each other owner.
-    pub(super) async fn wait(&mut self, mut waits: impl FnMut(&str)) -> u64 {
-        let mut other = String::new();
+    pub(super) async fn wait(&self, mut waits: impl FnMut(&str)) -> u64 {
+        let (mut standing, mut other) = (self.standing.subscribe(), String::new());
         loop {
             if let Some(term) = self.lease.term() {
                 return term.epoch;
             }
-            if let Standing::Other(Some(term), _) = &*self.standing.borrow_and_update()
+            if let Standing::Other(Some(term), _) = &*standing.borrow_and_update()
                 && *other != term.node
             {
                 other.clone_from(&term.node);
                 waits(&format!("{} at {}", term.node, term.address));
             }
-            self.changed().await;
+            changed(&mut standing).await;
         }
     }
 
-    /// Completes after the next turn.
-    pub(super) async fn changed(&mut self) {
-        // The sender lives as long as this.
-        if self.standing.changed().await.is_err() {
-            std::future::pending::<()>().await;
-        }
-    }
-
-    /// The newest term of another process, as of the last turn.
-    pub(super) fn other(&self) -> Option<Term> {
-        match &*self.standing.borrow() {
-            Standing::Other(term, _) => term.clone(),
-            Standing::Owner(_) => None,
-        }
+    /// How the lease stands, as of each turn.
+    pub(super) fn standing(&self) -> watch::Receiver<Standing> {
+        self.standing.subscribe()
     }
 
     /// The epoch in which this process holds the lease now.
@@ -96,14 +96,38 @@ impl Keeper {
         self.lease.epoch()
     }
 
-    /// The lease, to be given up once this is dropped.
+    /// The lease, to be asked from elsewhere, and to be given up once this is dropped.
     pub(super) fn lease(&self) -> &Arc<Lease> {
         &self.lease
     }
 
-    /// The number of this process in the lease, while it holds it.
-    pub(super) fn process(&self) -> Option<u64> {
-        self.lease.term().map(|term| term.process)
+    /// Lets this process take the lease no more, or again. What it holds it keeps.
+    pub(super) fn withdraw(&self, withdrawn: bool) {
+        self.lease.withdraw(withdrawn);
+    }
+
+    /// Passes the lease on to another process that stands by. Gives whether it was held in this epoch until then. The heir and the gateways
+    /// hear of it first, while this process still owns.
+    pub(super) async fn pass_on(&self, epoch: u64, heir: u64) -> Result<bool, Failure> {
+        let passed = self.pass_on_now(epoch, heir).await;
+        // Of a lease that this process holds still, or takes again, nobody is the heir. Written by then, or with the next renewal.
+        let _ = self.name_heir(None).await;
+        passed
+    }
+
+    async fn pass_on_now(&self, epoch: u64, heir: u64) -> Result<bool, Failure> {
+        if !self.holds(epoch) || !self.name_heir(Some(heir)).await? {
+            return Ok(false);
+        }
+        tokio::time::sleep(self.notice).await;
+        let held = self.holds(epoch);
+        self.resign().await?;
+        Ok(held)
+    }
+
+    async fn name_heir(&self, heir: Option<u64>) -> Result<bool, Failure> {
+        let lease = self.lease.clone();
+        blocking("naming the next owner", move || lease.name_heir(heir)).await?.map_err(Failure::from)
     }
 
     /// Whether this process has held the lease since it took it in this epoch.
@@ -123,8 +147,22 @@ impl Keeper {
     }
 
     /// Gives the lease up, so that the next owner need not wait for its end.
-    pub(super) async fn resign(self) -> Result<(), Failure> {
+    pub(super) async fn resign(&self) -> Result<(), Failure> {
         let lease = self.lease.clone();
         blocking("giving up the lease", move || lease.resign()).await?.map_err(Failure::from)
+    }
+
+    /// The same at the end of this process, which takes no turns any more.
+    pub(super) async fn end(mut self) -> Result<(), Failure> {
+        self.turns.shutdown().await;
+        self.resign().await
+    }
+}
+
+/// Completes after the next turn that was not looked at yet.
+pub(super) async fn changed(standing: &mut watch::Receiver<Standing>) {
+    if standing.changed().await.is_err() {
+        // The keeper is gone, and with it the turns.
+        std::future::pending::<()>().await;
     }
 }

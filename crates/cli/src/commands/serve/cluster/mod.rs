@@ -1,12 +1,21 @@
-//! The roles of a cluster: owners that take turns, gateways over the owner, and servers that only read.
+//! The roles of a cluster: owners, each of some groups of the partitions, gateways over the owners, and servers that only read.
 //!
-//! They meet in the bucket alone. An owner's lease there names its address, and a scan server's pin its own: gateways look both up. Scan servers
-//! look for what the owner has flushed.
+//! They meet in the bucket alone. The lease of a group there names the address of its owner, and a scan server's pin its own: gateways look both
+//! up. Scan servers look for what owners have flushed.
+//!
+//! Of an owner, `owner.rs` runs the process, `group.rs` one of its groups, `keeper.rs` a lease, `door.rs` its port, `candidates.rs` ranks it
+//! among the others, and `handover.rs` passes a group on. Each process is on the roll (`member.rs`). Commands that work on a bucket are owners or
+//! gateways for a while (`visit.rs`).
 
 mod assignment;
+mod candidates;
+mod door;
 mod gateway;
+mod group;
+mod handover;
 mod keeper;
 mod log;
+mod member;
 mod memory;
 mod owner;
 mod records;
@@ -23,23 +32,25 @@ pub(super) use scan::scan;
 pub(super) use tell::tell;
 pub(crate) use visit::Visit;
 
-use super::http::{Doors, Membership};
+use super::http::{Among, Doors};
 use super::seams::seams;
 use crate::calls::calls;
 use crate::commands::cluster::means::Connects;
-use crate::config::{Cluster, Config};
+use crate::config::{Cluster, Config, Role};
 use crate::failure::Failure;
+use member::Member;
 use meridian_api::Gateways;
 use meridian_backend::cluster::Looker;
+use meridian_model::policy::level::LEVEL;
 use meridian_remote::RoleTls;
 use meridian_store::Bucket;
-use meridian_store::bucket::Peers;
+use meridian_store::bucket::{Condition, Levels, NextLevel, Peers};
 use meridian_store::seams::Seams;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
 
-/// Name of the lease of the process that writes.
-const OWNER: &str = "owner";
 /// Name of the lease of the gateway that runs the saved searches.
 const SAVED: &str = "saved";
 
@@ -58,26 +69,41 @@ struct Opened {
     doors: Doors,
     seams: Seams,
     bucket: Arc<dyn Bucket>,
+    member: Member,
+    /// Whether an operator has drained it.
+    drained: watch::Receiver<bool>,
+    /// Takes orders until it is dropped.
+    obeying: JoinSet<()>,
 }
 
 impl Opened {
     /// The doors first: a wrong address is reported before anything slow.
-    async fn open(config: &mut Config) -> Result<Opened, Failure> {
+    async fn open(config: &mut Config, role: Role) -> Result<Opened, Failure> {
         let doors = Doors::open(config).await?;
         let seams = seams()?;
         let bucket = open_bucket(&config.cluster, &seams).await?;
-        Ok(Opened { doors, seams, bucket })
+        let (address, process) = (doors.address().to_string(), seams.random.next_u64());
+        let member =
+            Member::join(&config.cluster, (role, Condition::Serves), address, process, &bucket, &seams).await?;
+        let (told, drained) = watch::channel(false);
+        let mut obeying = JoinSet::new();
+        obeying.spawn(member.obey(told));
+        Ok(Opened { doors, seams, bucket, member, drained, obeying })
     }
 }
 
-/// Opens the bucket that all processes of the cluster share.
+/// Opens the bucket that all processes of the cluster share, if this program reads what is in it.
 async fn open_bucket(cluster: &Cluster, seams: &Seams) -> Result<Arc<dyn Bucket>, Failure> {
-    let (address, s3, random) = (cluster.bucket.clone(), cluster.s3.options(), seams.random.clone());
+    let (address, s3, seams) = (cluster.bucket.clone(), cluster.s3.options(), seams.clone());
     let open = move || -> Result<Arc<dyn Bucket>, Failure> {
-        let bucket = meridian_bucket::open(&address, &s3, &calls()?, &random)?;
+        let opened = meridian_bucket::open(&address, &s3, &calls()?, &seams.random)?;
         // Half a restore must not be served, by any role.
-        meridian_store::bucket::check_whole(bucket.as_ref())?;
-        Ok(bucket)
+        meridian_store::bucket::check_whole(opened.as_ref())?;
+        let opened = if level() > LEVEL { NextLevel::over(opened) } else { opened };
+        match levels(&opened, &seams).check()? {
+            Ok(_) => Ok(opened),
+            Err(why) => Err(Failure::Usage(why)),
+        }
     };
     blocking("opening the bucket", open).await?.map_err(|failure| match failure {
         Failure::Usage(what) => Failure::Usage(format!("--bucket {}: {what}", cluster.bucket)),
@@ -85,26 +111,38 @@ async fn open_bucket(cluster: &Cluster, seams: &Seams) -> Result<Arc<dyn Bucket>
     })
 }
 
-/// The name of this process, in messages and statements.
-fn node_of(role: &str, cluster: &Cluster) -> String {
-    match cluster.node.as_str() {
-        "" => format!("{role}-{}", std::process::id()),
-        name => name.to_owned(),
-    }
-}
-
 /// The place of a server that answers clients among the others.
-async fn membership(
+async fn among(
     role: &'static str,
     cluster: &Cluster,
     bucket: &Arc<dyn Bucket>,
     (seams, tls): (&Seams, Option<RoleTls>),
-) -> Result<Membership, Failure> {
-    let node = node_of(role, cluster);
+) -> Result<Among, Failure> {
+    let node = name_of(cluster, role);
     let runtime = blocking("starting threads", calls).await??;
     let means = Arc::new(Connects { nats: Some(cluster.nats.clone()), tls, runtime });
     let looker = Looker::new(&cluster.bucket, bucket, seams, means);
-    Ok(Membership { role, node, peers: Arc::new(Peers::new(bucket.clone(), seams)), looker, joins: None })
+    Ok(Among { role, node, peers: Arc::new(Peers::new(bucket.clone(), seams)), looker, joins: None })
+}
+
+/// The level of a bucket, for this program.
+fn levels(bucket: &Arc<dyn Bucket>, seams: &Seams) -> Levels {
+    Levels::new(bucket.clone(), seams, level(), env!("CARGO_PKG_VERSION"))
+}
+
+/// The level of this program. A program with debug assertions passes for one of the next level where the environment says so, and writes fields
+/// that others do not know: for tests of two versions side by side.
+fn level() -> u32 {
+    let next = cfg!(debug_assertions) && std::env::var_os("MERIDIAN_TEST_NEXT_LEVEL").is_some();
+    LEVEL + u32::from(next)
+}
+
+/// The name of this process, of this role: in messages, in statements and for orders.
+fn name_of(cluster: &Cluster, role: &str) -> String {
+    match cluster.node.as_str() {
+        "" => format!("{role}-{}", std::process::id()),
+        name => name.to_owned(),
+    }
 }
 
 /// Runs what may block on a thread for it.

@@ -1,43 +1,30 @@
-//! `--role owner`: one process at a time has the collections of a bucket, and answers gateways.
+//! `--role owner`: a process that takes its groups of the partitions of a bucket, and answers gateways.
 //!
-//! States: waiting, while another process holds the lease; owning, once this one holds it and has opened the collections;
-//! waiting again, when the lease or a collection was lost. What a former owner holds in memory is dropped, not flushed: the next
-//! owner has read everything that was acknowledged.
+//! A bucket has one group, unless its first owner decided otherwise: then one process at a time has all collections, and the others stand by. Of
+//! several groups each process has its part (`candidates.rs`), and takes over those of processes that are gone.
 
 use super::super::seams::seams;
+use super::candidates::Candidates;
+use super::door::{self, Door};
+use super::group::{self, Process};
 use super::keeper::Keeper;
 use super::log::open_log;
+use super::member::Member;
 use super::memory::Pool;
-use super::{OWNER, blocking, node_of, open_bucket, records};
+use super::{blocking, name_of, open_bucket};
 use crate::certificates::Certificates;
-use crate::config::{Cluster, Config};
+use crate::config::{Cluster, Config, Role};
 use crate::failure::Failure;
 use crate::output::say;
 use crate::roles;
-use crate::units;
-use meridian_backend::Embedded;
-use meridian_query::{CancelFlag, Control};
-use meridian_remote::{RoleTls, ServeOptions};
+use meridian_remote::Served;
+use meridian_store::bucket::{Condition, lease_of};
 use meridian_store::seams::Seams;
-use meridian_store::{Bucket, Candidate, SharedLog, Store, StoreError, bucket};
-use std::convert::Infallible;
+use meridian_store::{Bucket, Candidate, Room, SharedLog, StoreError, bucket};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
-use std::time::Duration;
-use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-
-/// How often an owner looks whether it still is the owner.
-const LOOK: Duration = Duration::from_millis(100);
-/// How long after a failure to open the collections the next try comes, while the lease holds.
-pub(super) const RETRY: Duration = Duration::from_secs(1);
-
-/// Why owning ended.
-enum Ended {
-    Stopped,
-    Lost,
-}
 
 /// Runs an owner until `stop`.
 pub(in super::super) async fn owner(
@@ -46,13 +33,8 @@ pub(in super::super) async fn owner(
 ) -> Result<(), Failure> {
     let seams = seams()?;
     // The address first, so that a wrong one is reported before anything slow; the port stays this process's until its end.
-    let listen = |address: String| async move {
-        let listener = TcpListener::bind(&address).await;
-        listener.map_err(|e| Failure::Usage(format!("--flight {address}: cannot listen there: {e}")))
-    };
-    let mut listener = Some(listen(config.cluster.flight.clone()).await?);
-    let local = listener.as_ref().map(TcpListener::local_addr).transpose();
-    let address = local.ok().flatten().ok_or_else(|| Failure::Refused("no local address".to_owned()))?;
+    let door = Door::open(&config.cluster.flight).await?;
+    let address = door.address();
     let announced = announced(&config.cluster, address)?;
     config.cluster.tls.expect_protected("--flight", address)?;
     let host = announced.rsplit_once(':').map(|(host, _)| host);
@@ -63,16 +45,23 @@ pub(in super::super) async fn owner(
     roles::follow(certificates, &mut following)?;
     let bucket = open_bucket(&config.cluster, &seams).await?;
     check_kind(&config, &bucket).await?;
-    let mut log = open_log(&config.cluster).await?;
+    let log = open_log(&config.cluster).await?;
     // Until the end of this process.
     let _candidate = stand_by(&config, &bucket, &log, &seams).await?;
-    let (told, mut stopping) = watch::channel(false);
+    let (decided, clock, wanted) = (bucket.clone(), seams.clock.clone(), config.cluster.groups);
+    let decide = move || bucket::decide_groups(decided.as_ref(), clock.as_ref(), wanted);
+    let groups = blocking("reading the groups of the bucket", decide).await??;
+    let (number, condition) = (seams.random.next_u64(), (Role::Owner, Condition::StandsBy));
+    let member = Member::join(&config.cluster, condition, announced.clone(), number, &bucket, &seams).await?;
+    let member = Arc::new(member);
+    let stop = member.until(stop);
+    let (told, stopping) = watch::channel(false);
+    let told = Arc::new(told);
+    let stopped = told.clone();
     tokio::spawn(async move {
         stop.await;
-        told.send_replace(true);
+        stopped.send_replace(true);
     });
-    let node = node_of("owner", &config.cluster);
-    let mut keeper = Keeper::start(OWNER, node, config.cluster.lease, &bucket, &announced, &seams);
     let reached = if announced == address.to_string() { String::new() } else { format!(", reached by {announced}") };
     let over = if tls.is_some() { " over TLS" } else { "" };
     say(&format!(
@@ -80,56 +69,62 @@ pub(in super::super) async fn owner(
         env!("CARGO_PKG_VERSION"),
         config.cluster.bucket
     ));
-    loop {
-        if listener.is_none() {
-            // Where it is not to be had now, it is tried again at the takeover.
-            listener = listen(address.to_string()).await.ok();
-        }
-        let waited = tokio::select! {
-            epoch = keeper.wait(|other| say(&format!("waiting: the owner is {other}"))) => Some(epoch),
-            never = turn_away(listener.as_ref()) => match never {},
-            _ = stopping.wait_for(|stop| *stop) => None,
-        };
-        let Some(epoch) = waited else { break };
-        let taken = match listener.take() {
-            Some(listener) => listener,
-            None => match listen(address.to_string()).await {
-                Ok(listener) => listener,
-                Err(failure) => {
-                    keeper.resign().await?;
-                    return Err(failure);
-                }
-            },
-        };
-        let owned =
-            own(&config, &keeper, (&bucket, &mut log), epoch, (taken, tls.clone()), &seams, stopping.clone()).await;
-        if !matches!(owned, Ok(Ended::Stopped)) {
-            keeper.say(epoch, None);
-        }
-        match owned {
-            Ok(Ended::Stopped) => break,
-            Ok(Ended::Lost) => say("lost: another process may have taken over; what was acknowledged is in the bucket"),
-            // The lease goes back at once: another process may be able to open them.
-            Err(failure) => {
-                keeper.resign().await?;
-                return Err(failure);
+    let served = Arc::new(Served::default());
+    let process = Arc::new(Process {
+        room: Room::of(&config.store),
+        memory: Arc::new(Pool::new(config.server.query_bytes_total)),
+        served: served.clone(),
+        config,
+        bucket,
+        log,
+        seams,
+        stopping: stopping.clone(),
+        member: member.clone(),
+        number,
+        standing: watch::Sender::default(),
+    });
+    let mut candidates = Candidates::new(process.clone(), groups);
+    let mut tasks = JoinSet::new();
+    for group in groups.all() {
+        let cluster = &process.config.cluster;
+        let (name, node) = (lease_of(group), (name_of(cluster, "owner"), number));
+        let mut keeper = Keeper::new(&name, node, cluster.lease, &process.bucket, &announced, &process.seams);
+        let passes = candidates.keep(group, keeper.lease().clone());
+        keeper.start();
+        tasks.spawn(group::run(process.clone(), group, keeper, passes));
+    }
+    // Ends by itself only where the port is lost.
+    let mut door = tokio::spawn(door::keep((door, tls), served, stopping.clone()));
+    let mut placing = tokio::spawn(candidates.run());
+    let mut ended = Ok(());
+    let mut door_ended = false;
+    while !tasks.is_empty() {
+        let one = tokio::select! {
+            Some(one) = tasks.join_next() => one.map_err(gone),
+            lost = &mut door, if !door_ended => {
+                door_ended = true;
+                lost.map_err(gone)
             }
+        };
+        // One that fails ends all: the leases go back at once, as another process may be able to open the collections.
+        if let Err(failure) = one.and_then(|one| one) {
+            told.send_replace(true);
+            ended = ended.and(Err(failure));
         }
     }
-    keeper.resign().await?;
+    told.send_replace(true);
+    if !door_ended {
+        ended = ended.and((&mut door).await.map_err(gone).and_then(|closed| closed));
+    }
+    let _ = (&mut placing).await;
+    ended.and(member.leave().await)?;
     say("stopped; everything is in the bucket");
     Ok(())
 }
 
-/// Closes each connection at once while this process stands by: who asks for it learns that it is there, and is not left waiting.
-async fn turn_away(listener: Option<&TcpListener>) -> Infallible {
-    let Some(listener) = listener else { return std::future::pending().await };
-    loop {
-        if let Err(error) = listener.accept().await {
-            tracing::debug!(%error, "a connection was not taken");
-            tokio::time::sleep(LOOK).await;
-        }
-    }
+/// A part of this process that panicked.
+fn gone(error: tokio::task::JoinError) -> Failure {
+    Failure::Refused(format!("a part of this process failed: {error}"))
 }
 
 /// Checks that the collections have the log that this process would write. Before a connection to another one is tried.
@@ -201,107 +196,6 @@ fn is_host_and_port(address: &str) -> bool {
         }
     };
     is_port && is_host
-}
-
-/// Has the collections until `stopping`, or until they are lost.
-async fn own(
-    config: &Config,
-    keeper: &Keeper,
-    (bucket, log): (&Arc<dyn Bucket>, &mut SharedLog),
-    epoch: u64,
-    (listener, tls): (TcpListener, Option<RoleTls>),
-    seams: &Seams,
-    mut stopping: watch::Receiver<bool>,
-) -> Result<Ended, Failure> {
-    let Some(store) = open(config, keeper, epoch, (bucket, &*log), seams).await? else { return Ok(Ended::Lost) };
-    // A loss is given up once, and not what is found missing when this process takes over again.
-    log.opened();
-    // Before gateways can reach this process: they read the records once they do.
-    if !records::move_in(config, keeper, epoch, bucket, &store, seams).await? {
-        return Ok(Ended::Lost);
-    }
-    // Opening takes time: who lost the lease meanwhile must answer nothing, even with the lease back.
-    if !keeper.holds(epoch) {
-        return Ok(Ended::Lost);
-    }
-    // Weak: a renewal under way must not keep the data folder locked.
-    let asked = Arc::downgrade(&store);
-    keeper.say(epoch, Some(Arc::new(move || asked.upgrade()?.complete())));
-    for problem in store.problems() {
-        tracing::error!("{problem}");
-    }
-    let (clock, memory) = (seams.clock.clone(), Arc::new(Pool::new(config.server.query_bytes_total)));
-    let control = Arc::new(move |left: Duration, cancel: CancelFlag| {
-        Control::new(clock.clone(), left, cancel).sharing(memory.clone())
-    });
-    let options = ServeOptions {
-        owns: keeper.holding(epoch),
-        process: keeper.process(),
-        tls,
-        ..ServeOptions::new(epoch, control, seams.random.clone())
-    };
-    let collections = store.collections();
-    let events = collections.iter().map(|collection| collection.stats().events).sum();
-    let count = collections.iter().filter(|collection| collection.partition() == 0).count();
-    say(&format!("owns {count} collections, {} events; epoch {epoch}", units::count_text(events)));
-    drop(collections);
-    let until = async {
-        let lost = async {
-            while keeper.holds(epoch) && !store.is_outdated() {
-                tokio::time::sleep(LOOK).await;
-            }
-        };
-        tokio::select! {
-            _ = stopping.wait_for(|stop| *stop) => {}
-            () = lost => {}
-        }
-    };
-    let served = meridian_remote::serve(Embedded::new(store.clone()), listener, options, until).await;
-    let stopped = *stopping.borrow() && keeper.holds(epoch) && !store.is_outdated();
-    if stopped {
-        // Flushed while the lease still holds, so that the next owner replays no log.
-        let closed = blocking("closing the collections", move || {
-            for collection in store.collections() {
-                // An error shows again when the collection is closed.
-                let _ = collection.flush();
-            }
-            // What is true from here on, for readers: the lease is given up with it.
-            let last = store.complete();
-            store.close().map(|()| last)
-        });
-        let last = closed.await??;
-        keeper.say(epoch, Some(Arc::new(move || last.clone())));
-    }
-    served.map_err(|e| Failure::Refused(format!("answering gateways failed: {e}")))?;
-    Ok(if *stopping.borrow() { Ended::Stopped } else { Ended::Lost })
-}
-
-/// Opens the collections as their owner; `None` where the lease ended before.
-async fn open(
-    config: &Config,
-    keeper: &Keeper,
-    epoch: u64,
-    (bucket, log): (&Arc<dyn Bucket>, &SharedLog),
-    seams: &Seams,
-) -> Result<Option<Arc<Store>>, Failure> {
-    while keeper.holds(epoch) {
-        let (mut options, for_open, bucket, log) = (config.store.clone(), seams.clone(), bucket.clone(), log.clone());
-        options.staleness_max = Some(config.cluster.staleness_max);
-        options.query_max = config.server.timeout_max;
-        // In memory alone: merges read each segment once, and would only pass it through the disk.
-        options.extent_memory = config.cluster.cache.memory;
-        let opening = move || Store::open_shared_over(options, for_open, bucket, log);
-        match blocking("opening the collections", opening).await? {
-            Ok(store) => return Ok(Some(Arc::new(store))),
-            // The bucket may answer again while the lease holds.
-            Err(error @ (StoreError::Io { .. } | StoreError::Busy(_))) => {
-                tracing::warn!(%error, "the collections cannot be opened now: trying again");
-                tokio::time::sleep(RETRY).await;
-            }
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok(None)
 }
 
 #[cfg(test)]

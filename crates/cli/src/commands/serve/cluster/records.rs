@@ -1,8 +1,8 @@
 //! Records in the data folder of a process, from before there was a bucket or from an older version: those of an owner move into the bucket.
 
 use super::blocking;
+use super::group::RETRY;
 use super::keeper::Keeper;
-use super::owner::RETRY;
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::output::say;

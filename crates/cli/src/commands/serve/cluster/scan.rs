@@ -3,9 +3,9 @@
 use super::super::http::{self, Source};
 use super::memory::Pool;
 use super::owner::reached_by;
-use super::{Opened, blocking, membership, records};
+use super::{Opened, among, blocking, records};
 use crate::certificates::Certificates;
-use crate::config::{Config, Roles, Scan};
+use crate::config::{Config, Role, Roles, Scan};
 use crate::failure::Failure;
 use crate::output::say;
 use crate::roles;
@@ -30,7 +30,8 @@ pub(in super::super) async fn scan(
     mut config: Config,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), Failure> {
-    let Opened { doors, seams, bucket } = Opened::open(&mut config).await?;
+    let Opened { doors, seams, bucket, member, drained, obeying } = Opened::open(&mut config, Role::Scan).await?;
+    let stop = member.until(stop);
     let mut door = Door::open(&config.cluster.scan, &config.cluster.tls).await?;
     let host = door.as_ref().and_then(|door| door.address.rsplit_once(':')).map(|(host, _)| host.to_owned());
     let certificates = roles::open(&config.cluster.tls, host.as_deref())?;
@@ -42,7 +43,7 @@ pub(in super::super) async fn scan(
     // Its tasks end with this function.
     let mut following = JoinSet::new();
     roles::follow(certificates, &mut following)?;
-    let member = Some(membership("scan", &config.cluster, &bucket, (&seams, tls)).await?);
+    let among = Some(among("scan", &config.cluster, &bucket, (&seams, tls)).await?);
     // Gateways match, poll and send them. Here each event would be matched once more, and late.
     config.server.saved.enabled = false;
     config.store.skew = config.cluster.skew;
@@ -72,7 +73,7 @@ pub(in super::super) async fn scan(
     }
     // After the door: the next pin names its address.
     following.spawn(follow(store.clone()));
-    let source = Source { backend, place, folder, bucket: Some(config.cluster.bucket.clone()), member };
+    let source = Source { backend, place, folder, bucket: Some(config.cluster.bucket.clone()), among, drained };
     let mut clients = stopping;
     let until = async move { drop(clients.wait_for(|stop| *stop).await) };
     let served = http::serve(doors, config, source, &seams, until).await;
@@ -84,7 +85,9 @@ pub(in super::super) async fn scan(
         }
     }
     following.shutdown().await;
+    drop(obeying);
     let closed = blocking("closing", move || store.close()).await;
+    member.leave().await?;
     served?;
     closed??;
     say("stopped");

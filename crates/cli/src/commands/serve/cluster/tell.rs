@@ -79,7 +79,7 @@ fn turn(
     if limited.is_empty() && joins.is_none() {
         return match number {
             n if n % REMOVES == SPEAKS => peers.tell(&who().write()).map(drop),
-            n if n % SPEAKS == 0 => peers.say(&who().write()),
+            n if n % SPEAKS == 0 => peers.say(&who().write()).map(drop),
             _ => Ok(()),
         };
     }

@@ -1,67 +1,85 @@
-//! A command that works on a bucket: through the owner, as a gateway does, or as the owner where there is none.
+//! A command that works on a bucket: through the owners, as a gateway does, or as the owner of all groups where there is none.
 
-use super::gateway::follow;
+use super::gateway::follow_all;
 use super::keeper::Keeper;
 use super::log::open_log;
-use super::{OWNER, blocking, node_of, open_bucket};
+use super::{blocking, name_of, open_bucket};
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::roles;
 use meridian_backend::{Backend, Embedded};
-use meridian_remote::{RemoteBackend, RemoteOptions};
-use meridian_store::bucket::Survey;
+use meridian_model::policy::groups::Groups;
+use meridian_remote::{GroupsBackend, OwnerAt, RemoteOptions};
+use meridian_store::bucket::{Survey, decide_groups, groups_of, lease_of};
 use meridian_store::seams::{MemoryDisk, Seams};
-use meridian_store::{Bucket, ControlPlane, Options, Store, Terms};
+use meridian_store::{Bucket, ControlPlane, Options, Store};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 /// Where gateways would reach this process, which answers none.
 const NOWHERE: &str = "127.0.0.1:9";
+/// How many times the length of a lease owners have to take all groups, if some of them have owners.
+const OWNED_LEASES: u32 = 10;
 
 /// The collections and records of a bucket, for as long as a command works on them.
 pub(crate) struct Visit {
     backend: Arc<dyn Backend>,
-    /// The collections, and the lease, where this process is the owner.
-    owned: Option<(Arc<Store>, Keeper)>,
-    /// What follows the lease; it ends with this.
+    /// The collections, and the leases, where this process is the owner.
+    owned: Option<(Arc<Store>, Vec<Keeper>)>,
+    /// What follows the leases; it ends with this.
     _following: JoinSet<()>,
 }
 
 impl Visit {
-    /// Finds the owner of the bucket that the settings name, or becomes it. A new owner reads the log first.
+    /// Finds the owners of the bucket that the settings name, or becomes the owner of all groups. A new owner reads the log first.
     pub(crate) async fn begin(mut config: Config) -> Result<Visit, Failure> {
         let seams = Seams::real();
         let bucket = open_bucket(&config.cluster, &seams).await?;
-        config.cluster.log = log_of(&config, &bucket, &seams).await?;
+        let groups;
+        (config.cluster.log, groups) = kind_of(&config, &bucket, &seams).await?;
         // Servers decide how much of the audit log is kept.
         let records = ControlPlane::new(bucket.clone(), &seams, u64::MAX);
-        let (told, mut owner) = watch::channel(None);
         let mut following = JoinSet::new();
-        following.spawn(follow(bucket.clone(), told));
-        let node = node_of("owner", &config.cluster);
-        let mut keeper = Keeper::start(OWNER, node, config.cluster.lease, &bucket, NOWHERE, &seams);
-        // An owner renews its lease before this process could take it.
-        let there = tokio::select! {
-            epoch = keeper.wait(|_| ()) => Err(epoch),
-            found = owner.wait_for(Option::is_some) => Ok(found.is_ok()),
-        };
-        let Err(epoch) = there else {
-            drop(keeper);
+        let mut owners = follow_all(&bucket, groups, &mut following);
+        let (mut keepers, process) = (Vec::new(), seams.random.next_u64());
+        for group in groups.all() {
+            let node = (name_of(&config.cluster, "owner"), process);
+            let mut keeper = Keeper::new(&lease_of(group), node, config.cluster.lease, &bucket, NOWHERE, &seams);
+            // A group that is being passed on is for a process that serves it.
+            keeper.lease().ranks(usize::from(!group.is_all()));
+            keeper.start();
+            keepers.push(keeper);
+        }
+        let mut epochs = Vec::new();
+        for (keeper, owner) in keepers.iter().zip(&mut owners) {
+            // An owner renews its lease before this process could take it.
+            tokio::select! {
+                biased;
+                epoch = keeper.wait(|_| ()) => epochs.push(epoch),
+                _ = owner.wait_for(Option::is_some) => {}
+            }
+        }
+        if epochs.len() < keepers.len() {
+            // Owners are there: they take the others too.
+            end_all(keepers).await?;
+            owned(&mut owners, config.cluster.lease * OWNED_LEASES).await?;
             let certificates = roles::open(&config.cluster.tls, None)?;
             let security = roles::security(&config.cluster.tls, certificates.as_ref());
             let options = RemoteOptions { security, ..RemoteOptions::new(seams.random.clone()) };
-            let backend = RemoteBackend::connect(owner, records, options);
+            let backend = GroupsBackend::connect(owners, records, options);
             let backend = backend.map_err(|e| Failure::Refused(format!("cannot start threads: {e}")))?;
             return Ok(Visit { backend, owned: None, _following: following });
-        };
-        match own(&config, &keeper, epoch, bucket, &seams).await {
+        }
+        let held: Vec<(&Keeper, u64)> = keepers.iter().zip(epochs).collect();
+        match own(&config, groups, &held, bucket, &seams).await {
             Ok(store) => {
                 let backend = Embedded::with_records(store.clone(), records);
-                Ok(Visit { backend, owned: Some((store, keeper)), _following: following })
+                Ok(Visit { backend, owned: Some((store, keepers)), _following: following })
             }
             Err(failure) => {
-                keeper.resign().await?;
+                end_all(keepers).await?;
                 Err(failure)
             }
         }
@@ -76,50 +94,80 @@ impl Visit {
     pub(crate) async fn end(self) -> Result<(), Failure> {
         let Visit { backend, owned, .. } = self;
         drop(backend);
-        let Some((store, keeper)) = owned else { return Ok(()) };
+        let Some((store, keepers)) = owned else { return Ok(()) };
         let closed = blocking("closing the collections", move || store.close()).await;
-        // The lease goes back whatever came of it.
-        let resigned = keeper.resign().await;
+        // The leases go back whatever came of it.
+        let resigned = end_all(keepers).await;
         closed??;
         resigned
     }
 }
 
-/// Where the collections have their log. Refuses a bucket that no cluster has used: a mistake in the address must not make one of it.
-async fn log_of(config: &Config, bucket: &Arc<dyn Bucket>, seams: &Seams) -> Result<String, Failure> {
-    let (looked, seams) = (bucket.clone(), seams.clone());
+/// Gives all leases up that this process holds, and takes no turns any more.
+async fn end_all(keepers: Vec<Keeper>) -> Result<(), Failure> {
+    let mut ended = Ok(());
+    for keeper in keepers {
+        ended = ended.and(keeper.end().await);
+    }
+    ended
+}
+
+/// Waits until each group has an owner that answers gateways.
+async fn owned(owners: &mut [watch::Receiver<Option<OwnerAt>>], time: Duration) -> Result<(), Failure> {
+    let all = async {
+        for owner in owners.iter_mut() {
+            let serves = |at: &Option<OwnerAt>| at.as_ref().is_some_and(|at| at.address != NOWHERE);
+            // The sender lives as long as what follows the leases.
+            let _ = owner.wait_for(serves).await;
+        }
+    };
+    tokio::time::timeout(time, all).await.map_err(|_| {
+        Failure::Refused(
+            "some partitions have an owner, and others have none: start an owner, or stop all of them".to_owned(),
+        )
+    })
+}
+
+/// Where the collections have their log, and their groups. Refuses a bucket that no cluster has used: a mistake in the address must not make one of it.
+async fn kind_of(config: &Config, bucket: &Arc<dyn Bucket>, seams: &Seams) -> Result<(String, Groups), Failure> {
+    let (looked, seams, wanted) = (bucket.clone(), seams.clone(), config.cluster.groups);
     let look = move || {
         let survey = Survey::new(&looked, &seams);
-        let used = Terms::new(&looked, OWNER).newest()?.is_some() || !survey.collections(None)?.is_empty();
-        Ok::<_, Failure>((survey.log()?, used))
+        let groups = match groups_of(looked.as_ref())? {
+            Some(groups) => Some(groups),
+            None if survey.collections(None)?.is_empty() => None,
+            // It was restored: this process is its first owner.
+            None => Some(decide_groups(looked.as_ref(), seams.clock.as_ref(), wanted)?),
+        };
+        Ok::<_, Failure>((survey.log()?, groups))
     };
-    let (log, used) = blocking("looking at the bucket", look).await??;
+    let (log, groups) = blocking("looking at the bucket", look).await??;
     let address = &config.cluster.bucket;
-    if !used {
+    let Some(groups) = groups else {
         let what = "there are no collections, and no owner ever was there: expected the bucket of a cluster";
         return Err(Failure::Usage(format!("--bucket {address}: {what}")));
-    }
+    };
     if log == "nats" && config.cluster.nats.urls.is_empty() {
         let what = "the log of its collections is in NATS: expected --config with cluster.nats.urls";
         return Err(Failure::Usage(format!("--bucket {address}: {what}")));
     }
-    Ok(log)
+    Ok((log, groups))
 }
 
-/// Opens the collections as their owner.
+/// Opens the collections as the owner of all groups, by the leases and the epochs in which they were taken.
 async fn own(
     config: &Config,
-    keeper: &Keeper,
-    epoch: u64,
+    groups: Groups,
+    held: &[(&Keeper, u64)],
     bucket: Arc<dyn Bucket>,
     seams: &Seams,
 ) -> Result<Arc<Store>, Failure> {
     let log = open_log(&config.cluster).await?;
     // It needs a folder for its lock alone.
     let own = Seams { disk: Arc::new(MemoryDisk::new()), ..seams.clone() };
-    let open = move || Store::open_shared_over(Options::at("/of-this-command"), own, bucket, log);
+    let open = move || Store::open_groups(Options::at("/of-this-command"), own, bucket, log, groups);
     let store = Arc::new(blocking("opening the collections", open).await??);
-    match keeper.holds(epoch) {
+    match held.iter().all(|(keeper, epoch)| keeper.holds(*epoch)) {
         true => Ok(store),
         false => Err(Failure::Refused("another process has taken the collections over: try again".to_owned())),
     }

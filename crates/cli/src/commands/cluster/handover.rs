@@ -1,0 +1,116 @@
+//! `meridian cluster handover`: a lease passes from its holder to another owner that stands by.
+//!
+//! A lease covers the partitions of a group; of a bucket with one group that is all of them.
+
+use super::order::{BucketArgs, Cluster};
+use crate::config::Role;
+use crate::failure::Failure;
+use crate::output::say;
+use clap::Args;
+use meridian_model::policy::groups::{Group, Groups};
+use meridian_store::bucket::{Condition, Node, Survey, Surveyed, Terms, What, lease_of};
+
+/// Pass the collections from their owner to another one that stands by, without failed requests
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  meridian cluster handover                              of the cluster in ./meridian-cluster
+  meridian cluster handover quakes/0 --to owner-2
+  meridian cluster handover --bucket file:///srv/bucket
+
+The owner flushes first, and writes wait for the next owner for a fraction of a second. docs/cluster.md has more.")]
+pub(super) struct HandoverArgs {
+    /// A partition, as COLLECTION/PARTITION or TENANT/COLLECTION/PARTITION; all of its group pass on [default: all groups]
+    #[arg(value_name = "COLLECTION/PARTITION")]
+    partition: Option<String>,
+    /// Name of the next owner [default: the best that stands by]
+    #[arg(long, value_name = "NODE")]
+    to: Option<String>,
+    #[command(flatten)]
+    cluster: BucketArgs,
+}
+
+/// Runs the command.
+pub(super) fn run(args: &HandoverArgs) -> Result<(), Failure> {
+    let cluster = Cluster::open(&args.cluster)?;
+    let groups = match &args.partition {
+        Some(named) => vec![group_of(&cluster, named)?],
+        None => cluster.groups()?.all().collect(),
+    };
+    let to = match &args.to {
+        None => None,
+        Some(name) => {
+            let is = |node: &Node| {
+                // Of several groups one that has some takes more.
+                let is_ready = node.condition == Condition::StandsBy
+                    || node.condition == Condition::Serves && groups.iter().all(|group| !group.is_all());
+                node.node == *name && node.role == Role::Owner.to_string() && is_ready
+            };
+            Some(cluster.find(&format!("--to {name}"), is)?.node.process)
+        }
+    };
+    for group in groups {
+        let terms = Terms::new(&cluster.bucket, &lease_of(group));
+        let Some((known, term)) = terms.newest()?.filter(|(_, term)| !term.resigned) else {
+            let what = if group.is_all() { "the collections".to_owned() } else { format!("group {}", group.number()) };
+            return Err(Failure::Refused(format!("nobody owns {what} at present: nothing to hand over")));
+        };
+        if to == Some(term.process) && !group.is_all() {
+            say(&format!("{} owns group {} already", term.node, group.number()));
+            continue;
+        }
+        let holder = cluster.find(&term.node, |node| node.process == term.process)?;
+        say(&cluster.order(&holder, What::Handover { lease: lease_of(group), epoch: term.epoch, to })?);
+        follow(&cluster, group, &terms, (known, term.epoch))?;
+    }
+    Ok(())
+}
+
+/// Waits until another process holds the lease of a group than in this epoch, and says who.
+pub(super) fn follow(
+    cluster: &Cluster,
+    group: Group,
+    terms: &Terms,
+    (mut known, epoch): (u64, u64),
+) -> Result<(), Failure> {
+    let what = if group.is_all() { "the collections".to_owned() } else { format!("group {}", group.number()) };
+    let wait = cluster.wait();
+    loop {
+        if let Some((number, term)) = terms.newest_from(known)? {
+            known = number;
+            if term.epoch > epoch && !term.resigned {
+                say(&format!("{} owns {what}, at {}; epoch {}", term.node, term.address, term.epoch));
+                return Ok(());
+            }
+        }
+        if !wait.goes_on() {
+            let why = "the lease was given up, and no other owner has taken it yet: see `meridian cluster status`";
+            return Err(Failure::Refused(why.to_owned()));
+        }
+    }
+}
+
+/// The group of a partition that a user names.
+fn group_of(cluster: &Cluster, named: &str) -> Result<Group, Failure> {
+    let wrong = |why: String| Failure::Usage(format!("{named}: {why}"));
+    let parts = named.rsplit_once('/').and_then(|(name, number)| Some((name, number.parse::<u32>().ok()?)));
+    let (name, number) = parts.ok_or_else(|| wrong("expected COLLECTION/PARTITION, such as quakes/0".to_owned()))?;
+    let (tenant, name) = name.split_once('/').map_or((None, name), |(tenant, name)| (Some(tenant), name));
+    let all = Survey::new(&cluster.bucket, &cluster.seams).collections(None)?;
+    let is = |one: &&Surveyed| one.name == name && tenant.is_none_or(|tenant| one.tenant == tenant);
+    let found: Vec<&Surveyed> = all.iter().filter(is).collect();
+    let groups = cluster.groups()?;
+    match found.as_slice() {
+        [] => Err(wrong(format!("there is no collection {name}"))),
+        [one] if number as usize >= one.folders.len() => {
+            Err(wrong(format!("{name} has {} partitions, from 0", one.folders.len())))
+        }
+        // All of them have the same group where there is only one.
+        [one, rest @ ..] if rest.is_empty() || groups == Groups::ONE => Ok(groups.of(&one.tenant, name, number)),
+        several => {
+            let tenants: Vec<&str> = several.iter().map(|one| one.tenant.as_str()).collect();
+            let tenants = tenants.join(", ");
+            Err(wrong(format!("several tenants have a collection {name} ({tenants}): expected TENANT/{name}/{number}")))
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! An order to a process of a cluster, by way of its bucket, and what came of it.
+
+use super::FOLDER;
+use super::status::{config_of, nodes_of};
+use crate::args::bucket_exists;
+use crate::config::S3;
+use crate::failure::Failure;
+use clap::Args;
+use meridian_model::policy::groups::Groups;
+use meridian_store::bucket::{Node, OnRoll, Orders, Roll, What, groups_of};
+use meridian_store::seams::Seams;
+use meridian_store::{Bucket, StoreError};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::runtime::{Builder, Runtime};
+
+/// Interval at which the bucket is asked again.
+const LOOK: Duration = Duration::from_millis(100);
+/// How long a process may take to say something: several times what it does.
+const LIVES: Duration = Duration::from_secs(20);
+
+/// Which cluster.
+#[derive(Args, Debug)]
+pub(super) struct BucketArgs {
+    /// Bucket of the cluster: file://DIR or s3://BUCKET/PREFIX
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "dir")]
+    bucket: Option<String>,
+    /// Folder of `meridian cluster up` [default: ./meridian-cluster, without --bucket]
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// Settings of a process of the cluster, in TOML: they name the store of --bucket s3://…
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// How many seconds the process may take
+    #[arg(long, value_name = "SECONDS", default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    wait: u64,
+}
+
+/// A cluster whose processes get orders.
+pub(super) struct Cluster {
+    pub(super) bucket: Arc<dyn Bucket>,
+    pub(super) seams: Seams,
+    wait: Duration,
+    _runtime: Runtime,
+}
+
+/// A wait with an end.
+pub(super) struct Wait {
+    until: i64,
+    seams: Seams,
+}
+
+impl Wait {
+    /// Waits a moment; `false`: the time is over.
+    pub(super) fn goes_on(&self) -> bool {
+        self.seams.clock.sleep(LOOK);
+        self.seams.clock.elapsed() < self.until
+    }
+}
+
+impl Cluster {
+    /// Opens its bucket, which is there.
+    pub(super) fn open(args: &BucketArgs) -> Result<Cluster, Failure> {
+        let (address, folder) = match &args.bucket {
+            Some(bucket) => (bucket.clone(), None),
+            None => {
+                let folder = args.dir.clone().unwrap_or_else(|| PathBuf::from(FOLDER));
+                (nodes_of(&folder)?.bucket, Some(folder))
+            }
+        };
+        bucket_exists(&address)?;
+        let config = config_of(args.config.as_deref(), folder.as_deref())?;
+        let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build();
+        let runtime = runtime.map_err(|e| Failure::Refused(format!("cannot start threads: {e}")))?;
+        let s3 = config.map_or_else(S3::default, |config| config.cluster.s3).options();
+        let bucket = meridian_bucket::open_to_look(&address, &s3, runtime.handle()).map_err(|e| match e {
+            StoreError::Invalid(what) => Failure::Usage(format!("--bucket {address}: {what}")),
+            other => other.into(),
+        })?;
+        Ok(Cluster { bucket, seams: Seams::real(), wait: Duration::from_secs(args.wait), _runtime: runtime })
+    }
+
+    /// The groups of its partitions.
+    pub(super) fn groups(&self) -> Result<Groups, Failure> {
+        Ok(groups_of(self.bucket.as_ref())?.unwrap_or(Groups::ONE))
+    }
+
+    /// A wait of the time that the user allows.
+    pub(super) fn wait(&self) -> Wait {
+        self.wait_for(self.wait)
+    }
+
+    fn wait_for(&self, time: Duration) -> Wait {
+        let until = self.seams.clock.elapsed().saturating_add(i64::try_from(time.as_micros()).unwrap_or(i64::MAX));
+        Wait { until, seams: self.seams.clone() }
+    }
+
+    /// The process that `is` meant and lives: it has said something since this began. `name`: what the user calls it.
+    pub(super) fn find(&self, name: &str, is: impl Fn(&Node) -> bool) -> Result<OnRoll, Failure> {
+        let before = Roll::read(self.bucket.as_ref(), None)?;
+        if !before.iter().any(|one| is(&one.node)) {
+            let names: Vec<&str> = before.iter().map(|one| one.node.node.as_str()).collect();
+            let there = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+            return Err(Failure::Usage(format!("{name}: there is no such process in this cluster; there is {there}")));
+        }
+        let wait = self.wait_for(LIVES);
+        loop {
+            let now = Roll::read(self.bucket.as_ref(), None)?;
+            let said =
+                |one: &OnRoll| before.iter().find(|old| old.node.process == one.node.process).map(|old| old.said);
+            let mut living = now.into_iter().filter(|one| is(&one.node) && Some(one.said) > said(one));
+            match (living.next(), living.next()) {
+                (Some(one), None) => return Ok(one),
+                (Some(one), Some(other)) => {
+                    return Err(Failure::Usage(format!(
+                        "{name}: two processes have this name, at {} and {}: give each its own cluster.node",
+                        one.node.address, other.node.address
+                    )));
+                }
+                (None, _) if wait.goes_on() => {}
+                (None, _) => {
+                    let seconds = LIVES.as_secs();
+                    return Err(Failure::Refused(format!("{name} has said nothing for {seconds} s: is it running?")));
+                }
+            }
+        }
+    }
+
+    /// Gives an order to a process, and waits for what comes of it: a sentence.
+    pub(super) fn order(&self, to: &OnRoll, what: What) -> Result<String, Failure> {
+        let (name, process) = (&to.node.node, to.node.process);
+        let number = to.node.done.as_ref().map_or(0, |done| done.order) + 1;
+        let orders = Orders::new(self.bucket.clone(), &self.seams, process);
+        if !orders.give(number, what, to.said)? {
+            return Err(Failure::Refused(format!("{name} has another order to carry out: try again later")));
+        }
+        let wait = self.wait();
+        loop {
+            let said = Roll::read(self.bucket.as_ref(), Some(process))?;
+            let done = said.into_iter().find_map(|one| one.node.done).filter(|done| done.order >= number);
+            match done {
+                Some(done) if done.done => return Ok(done.text),
+                Some(done) => return Err(Failure::Refused(format!("{name}: {}", done.text))),
+                None if wait.goes_on() => {}
+                None => {
+                    orders.remove(number)?;
+                    return Err(Failure::Refused(format!(
+                        "{name} has not said what came of it: the order is withdrawn, unless it was begun (`meridian cluster status` shows \
+                         the owner; --wait SECONDS waits longer)"
+                    )));
+                }
+            }
+        }
+    }
+}

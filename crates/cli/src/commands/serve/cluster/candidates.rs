@@ -1,0 +1,144 @@
+//! A process among the candidates for the groups of a bucket: it ranks itself for each group, passes on those that another one should have, and
+//! carries out the orders of an operator. The rules are `model::policy::placement`; the roll (`member.rs`) says who the others are.
+//!
+//! Of a bucket with one group nothing is passed on but by an order: who has it keeps it.
+
+use super::group::Process;
+use super::handover::Pass;
+use meridian_model::policy::groups::{Group, Groups};
+use meridian_model::policy::placement::{Handovers, places};
+use meridian_store::Lease;
+use meridian_store::bucket::{What, lease_of};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+
+/// This process among the others.
+pub(super) struct Candidates {
+    process: Arc<Process>,
+    groups: Groups,
+    places: Vec<Vec<u64>>,
+    handovers: Handovers,
+    leases: Vec<Kept>,
+}
+
+/// The lease of a group, and where its holder hears that it is to be passed on.
+struct Kept {
+    group: Group,
+    lease: Arc<Lease>,
+    pass: mpsc::Sender<Pass>,
+}
+
+impl Kept {
+    /// Passes the lease on, if this process holds it; what was done, or why it was not.
+    async fn pass_on(&self, epoch: Option<u64>, to: Option<u64>) -> Result<String, String> {
+        let (done, outcome) = oneshot::channel();
+        let stops = || "it stops".to_owned();
+        self.pass.send(Pass { epoch, to, done }).await.map_err(|_| stops())?;
+        outcome.await.map_err(|_| stops())?
+    }
+}
+
+impl Candidates {
+    /// Of a process that is on the roll.
+    pub(super) fn new(process: Arc<Process>, groups: Groups) -> Candidates {
+        let places = places(groups, &process.member.owners());
+        Candidates { process, groups, places, handovers: Handovers::default(), leases: Vec::new() }
+    }
+
+    /// Ranks the candidate for a group by its lease from now on. Its holder is to carry out what is received.
+    pub(super) fn keep(&mut self, group: Group, lease: Arc<Lease>) -> mpsc::Receiver<Pass> {
+        lease.ranks(self.rank(group));
+        let (pass, passes) = mpsc::channel(1);
+        self.leases.push(Kept { group, lease, pass });
+        passes
+    }
+
+    /// How many candidates are to come before this one for a group.
+    fn rank(&self, group: Group) -> usize {
+        if group.is_all() {
+            return 0;
+        }
+        let order = self.places.get(usize::from(group.number()));
+        order.and_then(|order| order.iter().position(|process| *process == self.process.number)).unwrap_or(0)
+    }
+
+    /// Keeps ranks current, passes groups on and carries orders out, until the process stops.
+    pub(super) async fn run(mut self) {
+        let (process, mut stopping) = (self.process.clone(), self.process.stopping.clone());
+        let ttl = process.config.cluster.lease;
+        loop {
+            tokio::select! {
+                () = async { drop(stopping.wait_for(|stop| *stop).await) } => return,
+                (order, what) = process.member.ordered() => {
+                    let outcome = self.obey(what).await;
+                    process.member.done(order, outcome);
+                }
+                () = tokio::time::sleep(ttl / 3), if self.groups != Groups::ONE => {
+                    self.places = places(self.groups, &process.member.owners());
+                    self.leases.iter().for_each(|kept| kept.lease.ranks(self.rank(kept.group)));
+                    self.pass_on(ttl).await;
+                }
+            }
+        }
+    }
+
+    /// Passes the next group on, if one is due.
+    async fn pass_on(&mut self, ttl: Duration) {
+        let held = self.leases.iter().filter(|kept| kept.lease.holds());
+        let held: Vec<(u16, bool)> = held.map(|kept| (kept.group.number(), kept.lease.has_inherited())).collect();
+        self.handovers.note(self.process.number, &held, &self.places);
+        let held: Vec<u16> = held.into_iter().map(|(group, _)| group).collect();
+        let now = Duration::from_micros(u64::try_from(self.process.seams.clock.elapsed()).unwrap_or(0));
+        let Some(due) = self.handovers.due(self.process.number, &held, &self.places, ttl, now) else { return };
+        let first = self.places.get(usize::from(due)).and_then(|order| order.first()).copied();
+        if let Some(kept) = self.leases.iter().find(|kept| kept.group.number() == due)
+            && let Err(why) = kept.pass_on(None, first).await
+        {
+            tracing::info!("group {due} is not passed on now: {why}");
+        }
+    }
+
+    /// Carries out an order. Gives what was done, or why it was not.
+    async fn obey(&self, what: What) -> Result<String, String> {
+        match what {
+            What::Handover { lease, epoch, to } => {
+                match self.leases.iter().find(|kept| lease_of(kept.group) == lease) {
+                    Some(kept) => kept.pass_on(Some(epoch), to).await,
+                    None => Err(format!("it holds no lease {lease:?}")),
+                }
+            }
+            What::Drain => self.drain().await,
+            What::Undo => {
+                let was_drained = self.leases.iter().any(|kept| kept.lease.has_withdrawn());
+                self.withdraw(false);
+                self.process.drains(false);
+                Ok(if was_drained { "it takes leases again" } else { "it was not drained" }.to_owned())
+            }
+        }
+    }
+
+    /// Passes on all that this process holds. It stays the owner of everything where there is nobody for a part of it.
+    async fn drain(&self) -> Result<String, String> {
+        self.withdraw(true);
+        let mut passed = Vec::new();
+        for kept in self.leases.iter().filter(|kept| kept.lease.holds()) {
+            match kept.pass_on(None, None).await {
+                Ok(text) => passed.push(text),
+                Err(why) => {
+                    self.withdraw(false);
+                    return Err(why);
+                }
+            }
+        }
+        self.process.drains(true);
+        Ok(match passed.is_empty() {
+            true => "drained: it takes no lease until it starts again".to_owned(),
+            false => passed.join(", "),
+        })
+    }
+
+    fn withdraw(&self, withdrawn: bool) {
+        self.leases.iter().for_each(|kept| kept.lease.withdraw(withdrawn));
+    }
+}

@@ -1,0 +1,268 @@
+//! One group of the partitions, in a process that would own it.
+//!
+//! States: waiting, while another process holds the lease; owning, once this one holds it and has opened the partitions; waiting again, when the
+//! lease or a partition was lost, or the group was passed on. What a former owner holds in memory after a loss is dropped, not flushed: the next
+//! owner has read everything that was acknowledged.
+
+use super::handover::{Holder, Pass};
+use super::keeper::Keeper;
+use super::member::Member;
+use super::memory::Pool;
+use super::{blocking, records};
+use crate::config::Config;
+use crate::failure::Failure;
+use crate::output::say;
+use crate::units;
+use meridian_backend::Embedded;
+use meridian_model::policy::groups::Group;
+use meridian_query::{CancelFlag, Control};
+use meridian_remote::{ServeOptions, Served};
+use meridian_store::bucket::{Condition, lease_of};
+use meridian_store::seams::Seams;
+use meridian_store::{Bucket, Room, SharedLog, Store, StoreError};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{mpsc, watch};
+
+/// How often an owner looks whether it still is the owner.
+const LOOK: Duration = Duration::from_millis(100);
+/// How long after a failure to open the collections the next try comes, while the lease holds.
+pub(super) const RETRY: Duration = Duration::from_secs(1);
+
+/// What all groups of a process share.
+pub(super) struct Process {
+    pub(super) config: Config,
+    pub(super) bucket: Arc<dyn Bucket>,
+    pub(super) log: SharedLog,
+    pub(super) seams: Seams,
+    pub(super) room: Room,
+    pub(super) memory: Arc<Pool>,
+    pub(super) served: Arc<Served>,
+    /// True once the process stops.
+    pub(super) stopping: watch::Receiver<bool>,
+    pub(super) member: Arc<Member>,
+    /// Its number in all leases.
+    pub(super) number: u64,
+    pub(super) standing: watch::Sender<Standing>,
+}
+
+/// What a process says of itself on the roll.
+#[derive(Debug, Default)]
+pub(super) struct Standing {
+    /// Names of the leases that it holds, of groups that it serves.
+    leases: BTreeSet<String>,
+    is_drained: bool,
+}
+
+impl Process {
+    /// Says from now on whether it is drained.
+    pub(super) fn drains(&self, is_drained: bool) {
+        self.says(|standing| standing.is_drained = is_drained);
+    }
+
+    /// Says from now on whether it serves a group.
+    fn serves(&self, group: Group, is_served: bool) {
+        let lease = lease_of(group);
+        self.says(|standing| {
+            let _ = if is_served { standing.leases.insert(lease) } else { standing.leases.remove(&lease) };
+        });
+    }
+
+    fn says(&self, change: impl FnOnce(&mut Standing)) {
+        self.standing.send_modify(|standing| {
+            change(standing);
+            let condition = match (standing.is_drained, standing.leases.is_empty()) {
+                (true, _) => Condition::Drained,
+                (false, true) => Condition::StandsBy,
+                (false, false) => Condition::Serves,
+            };
+            // Within: the last change is said last.
+            self.member.is(condition, standing.leases.iter().cloned().collect());
+        });
+    }
+}
+
+/// Why owning ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ended {
+    Stopped,
+    /// The lease is another process's, by the will of this one.
+    Passed,
+    Lost,
+}
+
+/// Owns a group whenever the lease is this process's, until the process stops. `passes`: when it is to be passed on.
+pub(super) async fn run(
+    process: Arc<Process>,
+    group: Group,
+    keeper: Keeper,
+    mut passes: mpsc::Receiver<Pass>,
+) -> Result<(), Failure> {
+    let (mut log, mut stopping) = (process.log.clone(), process.stopping.clone());
+    // Of several groups the status says who has them.
+    let waits = |other: &str| {
+        if group.is_all() {
+            say(&format!("waiting: the owner is {other}"));
+        }
+    };
+    let of = if group.is_all() { String::new() } else { format!(" group {}", group.number()) };
+    loop {
+        let epoch = tokio::select! {
+            epoch = keeper.wait(waits) => epoch,
+            _ = stopping.wait_for(|stop| *stop) => break,
+            Some(pass) = passes.recv() => {
+                pass.refuse();
+                continue;
+            }
+        };
+        let owned = own(&process, group, &keeper, &mut log, epoch, &mut passes).await;
+        process.serves(group, false);
+        if !matches!(owned, Ok(Ended::Stopped)) {
+            keeper.say(epoch, None);
+        }
+        match owned {
+            Ok(Ended::Stopped) => break,
+            Ok(Ended::Passed) if *stopping.borrow() => break,
+            Ok(Ended::Passed) => {}
+            Ok(Ended::Lost) => {
+                say(&format!("lost{of}: another process may have taken over; what was acknowledged is in the bucket"));
+            }
+            // The lease goes back at once: another process may be able to open them.
+            Err(failure) => {
+                keeper.end().await?;
+                return Err(failure);
+            }
+        }
+    }
+    keeper.end().await
+}
+
+/// Has the partitions of a group until the process stops, the group is passed on, or they are lost.
+async fn own(
+    process: &Process,
+    group: Group,
+    keeper: &Keeper,
+    log: &mut SharedLog,
+    epoch: u64,
+    passes: &mut mpsc::Receiver<Pass>,
+) -> Result<Ended, Failure> {
+    let Process { config, bucket, seams, .. } = process;
+    let mut stopping = process.stopping.clone();
+    let Some(store) = open(process, group, keeper, epoch, log).await? else { return Ok(Ended::Lost) };
+    // A loss is given up once, and not what is found missing when this process takes over again.
+    log.opened();
+    // Before gateways can reach this process: they read the records once they do.
+    if group.number() == 0 && !records::move_in(config, keeper, epoch, bucket, &store, seams).await? {
+        return Ok(Ended::Lost);
+    }
+    // Opening takes time: who lost the lease meanwhile must answer nothing, even with the lease back.
+    if !keeper.holds(epoch) {
+        return Ok(Ended::Lost);
+    }
+    // Weak: a renewal under way must not keep the data folder locked.
+    let asked = Arc::downgrade(&store);
+    keeper.say(epoch, Some(Arc::new(move || asked.upgrade()?.complete())));
+    for problem in store.problems() {
+        tracing::error!("{problem}");
+    }
+    let (clock, memory) = (seams.clock.clone(), process.memory.clone());
+    let control = Arc::new(move |left: Duration, cancel: CancelFlag| {
+        Control::new(clock.clone(), left, cancel).sharing(memory.clone())
+    });
+    let options = ServeOptions {
+        owns: keeper.holding(epoch),
+        process: Some(process.number),
+        ..ServeOptions::new(epoch, control, seams.random.clone())
+    };
+    let mounted = process.served.mount(group.number(), Embedded::new(store.clone()), options);
+    say(&owns(group, &store, epoch));
+    process.serves(group, true);
+    let holder = Holder { process, group, keeper, store: &store, epoch };
+    let ended = loop {
+        let lost = async {
+            while keeper.holds(epoch) && !store.is_outdated() {
+                tokio::time::sleep(LOOK).await;
+            }
+        };
+        let pass = tokio::select! {
+            () = async { drop(stopping.wait_for(|stop| *stop).await) } => None,
+            Some(pass) = passes.recv() => Some(pass),
+            () = lost => break Ended::Lost,
+        };
+        let passed = match pass {
+            Some(pass) => holder.obey(pass).await,
+            None if holder.leave().await => true,
+            None => break Ended::Stopped,
+        };
+        if passed {
+            break Ended::Passed;
+        }
+    };
+    mounted.unmount().await;
+    if ended == Ended::Passed {
+        // Not flushed once more: the next owner has replayed what came since, and its log is fenced against this one.
+        blocking("closing the collections", move || drop(store)).await?;
+        return Ok(ended);
+    }
+    if ended == Ended::Lost || !keeper.holds(epoch) || store.is_outdated() {
+        return Ok(if *stopping.borrow() { Ended::Stopped } else { Ended::Lost });
+    }
+    // Flushed while the lease still holds, so that the next owner replays no log.
+    let closed = blocking("closing the collections", move || {
+        // An error shows again when the collection is closed.
+        store.collections().iter().for_each(|collection| drop(collection.flush()));
+        // What is true from here on, for readers: the lease is given up with it.
+        let last = store.complete();
+        store.close().map(|()| last)
+    });
+    let last = closed.await??;
+    keeper.say(epoch, Some(Arc::new(move || last.clone())));
+    Ok(ended)
+}
+
+/// What a new owner says.
+fn owns(group: Group, store: &Store, epoch: u64) -> String {
+    let collections = store.collections();
+    let events = units::count_text(collections.iter().map(|collection| collection.stats().events).sum());
+    match group.is_all() {
+        true => {
+            let count = collections.iter().filter(|collection| collection.partition() == 0).count();
+            format!("owns {count} collections, {events} events; epoch {epoch}")
+        }
+        false => {
+            let (number, of, count) = (group.number(), group.groups().count(), collections.len());
+            format!("owns group {number} of {of}: {count} partitions, {events} events; epoch {epoch}")
+        }
+    }
+}
+
+/// Opens the partitions as their owner; `None` where the lease ended before.
+async fn open(
+    process: &Process,
+    group: Group,
+    keeper: &Keeper,
+    epoch: u64,
+    log: &SharedLog,
+) -> Result<Option<Arc<Store>>, Failure> {
+    let Process { config, bucket, seams, room, .. } = process;
+    while keeper.holds(epoch) {
+        let (mut options, for_open, bucket, log) = (config.store.clone(), seams.clone(), bucket.clone(), log.clone());
+        options.staleness_max = Some(config.cluster.staleness_max);
+        options.query_max = config.server.timeout_max;
+        // In memory alone: merges read each segment once, and would only pass it through the disk. All groups share it.
+        options.extent_memory = config.cluster.cache.memory;
+        let room = room.clone();
+        let opening = move || Store::open_group(options, for_open, bucket, log, group, &room);
+        match blocking("opening the collections", opening).await? {
+            Ok(store) => return Ok(Some(Arc::new(store))),
+            // The bucket may answer again while the lease holds.
+            Err(error @ (StoreError::Io { .. } | StoreError::Busy(_))) => {
+                tracing::warn!(%error, "the collections cannot be opened now: trying again");
+                tokio::time::sleep(RETRY).await;
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,35 @@
+//! Which process a lease passes to when its holder gives it up on purpose.
+
+use std::cmp::Reverse;
+
+/// A process that is ready to take a lease.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Standby {
+    /// The number of the process.
+    pub process: u64,
+    /// Level of its program (`policy::level`).
+    pub level: u32,
+    /// How many leases it holds.
+    pub leases: usize,
+}
+
+/// The best one, if there is any: the newest program, as an upgrade that is under way must not turn back; then the one with the fewest leases.
+/// All choose the same one.
+pub fn heir(standbys: impl IntoIterator<Item = Standby>) -> Option<u64> {
+    let best = standbys.into_iter().min_by_key(|one| (Reverse(one.level), one.leases, one.process));
+    best.map(|one| one.process)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_program_with_the_fewest_leases_is_the_heir() {
+        let standby = |process, level, leases| Standby { process, level, leases };
+        assert_eq!(heir([]), None);
+        assert_eq!(heir([standby(7, 1, 0), standby(3, 1, 0)]), Some(3));
+        assert_eq!(heir([standby(7, 1, 0), standby(3, 1, 2)]), Some(7));
+        assert_eq!(heir([standby(7, 1, 0), standby(3, 2, 2)]), Some(3));
+    }
+}

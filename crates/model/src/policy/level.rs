@@ -1,0 +1,98 @@
+//! Which forms the processes of a cluster may write, so that programs of two versions can share a bucket.
+//!
+//! A program has a *level*: it reads and writes the forms of its level and of the one before. A bucket has a level too, and what its processes
+//! write has that one's form. The bucket's level rises by one when every process that lives has a higher one; from then on older programs are
+//! refused. So nothing is written that a live process cannot read.
+
+use std::time::Duration;
+
+/// Level of this program. It grows when a version adds a form: a field that must not be lost, an object, a call. A version that
+/// adds one reads it at once, and writes it once the bucket has the level.
+pub const LEVEL: u32 = 1;
+
+/// Why a program cannot work over a bucket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unfit {
+    /// The bucket has forms that it does not read.
+    TooOld,
+    /// It does not write the forms of the bucket any more.
+    TooNew,
+}
+
+/// Whether a program of the level `own` works over a bucket of this level.
+pub fn fits(bucket: u32, own: u32) -> Result<(), Unfit> {
+    match bucket {
+        _ if bucket > own => Err(Unfit::TooOld),
+        _ if bucket + 1 < own => Err(Unfit::TooNew),
+        _ => Ok(()),
+    }
+}
+
+/// Decides when the level of a bucket rises.
+///
+/// A process may have begun a moment ago, or be paused, and not be among those that are seen: the level rises only once all that were seen for
+/// some time have a higher one. A process that was not seen all that time finds the new level at its next look, and stops.
+#[derive(Debug, Clone, Default)]
+pub struct Raising {
+    /// The next level, and since when all have it.
+    since: Option<(u32, Duration)>,
+}
+
+impl Raising {
+    /// The level to write now, if so. `own`: that of this program; `others`: those of all other processes that live. `now` is of this process's
+    /// monotonic clock.
+    pub fn look(
+        &mut self,
+        bucket: u32,
+        own: u32,
+        others: impl IntoIterator<Item = u32>,
+        now: Duration,
+        grace: Duration,
+    ) -> Option<u32> {
+        let next = bucket + 1;
+        if own < next || others.into_iter().any(|level| level < next) {
+            self.since = None;
+            return None;
+        }
+        match self.since {
+            Some((level, since)) if level == next => (now >= since + grace).then_some(next),
+            _ => {
+                self.since = Some((next, now));
+                None
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GRACE: Duration = Duration::from_secs(16);
+
+    #[test]
+    fn a_program_works_over_its_level_and_the_one_before() {
+        assert_eq!([fits(1, 1), fits(1, 2), fits(2, 2)], [Ok(()); 3]);
+        assert_eq!((fits(2, 1), fits(1, 3)), (Err(Unfit::TooOld), Err(Unfit::TooNew)));
+    }
+
+    #[test]
+    fn a_level_rises_by_one_once_all_have_it_for_a_while() {
+        let mut raising = Raising::default();
+        let mut at = |seconds: u64, bucket: u32, others: &[u32]| {
+            raising.look(bucket, 3, others.iter().copied(), Duration::from_secs(seconds), GRACE)
+        };
+        assert_eq!(at(0, 1, &[3, 1]), None, "one is of the level before");
+        assert_eq!(at(60, 1, &[3, 2]), None);
+        assert_eq!(at(75, 1, &[3, 2]), None);
+        // One of the level before comes back: the time begins anew.
+        assert_eq!(at(76, 1, &[3, 1, 2]), None);
+        assert_eq!(at(77, 1, &[3, 2]), None);
+        assert_eq!(at(92, 1, &[3, 2]), None);
+        assert_eq!(at(93, 1, &[3, 2]), Some(2));
+        assert_eq!(at(94, 2, &[3, 2]), None, "one level at a time, and not above the least of all");
+        assert_eq!(at(200, 2, &[3]), None);
+        assert_eq!(at(216, 2, &[]), Some(3));
+        assert_eq!(at(300, 3, &[]), None, "not above its own");
+    }
+}

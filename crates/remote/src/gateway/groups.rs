@@ -1,0 +1,369 @@
+//! Collections whose partitions have several owners: each group of partitions has one, and a collection is put together from its partitions.
+//!
+//! The first partition decides whether there is a collection: its owner is asked at each request. It makes and drops the collection as a whole. The
+//! owners of the other partitions are told, and find out by themselves once they are asked for a partition that they do not know.
+//!
+//! While the owner of the first partition is away, what was known of its collections stands, so that writes to the other partitions go on.
+
+use super::backend::{FLUSH_MAX, RemoteBackend};
+use super::link::{Engine, Link, Patience, one};
+use super::remote::Remote;
+use super::scans::Scans;
+use super::{OwnerAt, RemoteOptions};
+use crate::wire::answer::Reply;
+use crate::wire::call::{Call, Do};
+use crate::wire::described::{Description, Place};
+use crate::wire::fault::{Fault, WireDamaged};
+use bytes::Bytes;
+use meridian_backend::cluster::ScanReads;
+use meridian_backend::{
+    AuditLog, Backend, Backup, BackupOf, Collection, CollectionStats, Damaged, Figure, Flusher, Part, Partitioned,
+    RecordSource, Records, Settings, StoreError,
+};
+use meridian_model::policy::groups::{Group, Groups};
+use meridian_model::{Background, Positions, Schema, Subscriber};
+use parking_lot::Mutex;
+use serde::de::DeserializeOwned;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+/// Most collections that are known.
+const KNOWN_MAX: usize = 4096;
+
+/// The backend of a gateway over the owners of all groups.
+#[derive(Debug)]
+pub struct GroupsBackend {
+    groups: Groups,
+    owners: Vec<Arc<RemoteBackend>>,
+    records: Arc<dyn RecordSource>,
+    known: Mutex<HashMap<(String, String), Known>>,
+}
+
+/// A collection, as it was put together last.
+#[derive(Debug, Clone)]
+struct Known {
+    first: Arc<Remote>,
+    whole: Arc<dyn Collection>,
+}
+
+impl GroupsBackend {
+    /// A backend over the owner of each group, in their order: as of [`RemoteBackend::connect`], which one group is alike.
+    ///
+    /// # Errors
+    /// The system's, where it gives no threads; an error of kind [`io::ErrorKind::InvalidInput`] of no groups, or of too many.
+    pub fn connect(
+        owners: Vec<watch::Receiver<Option<OwnerAt>>>,
+        records: Arc<dyn RecordSource>,
+        mut options: RemoteOptions,
+    ) -> io::Result<Arc<GroupsBackend>> {
+        let groups = u16::try_from(owners.len()).ok().and_then(Groups::new).ok_or(io::ErrorKind::InvalidInput)?;
+        let (engine, seed, scans) = (Engine::start()?, options.random.next_u64(), Scans::take(&mut options));
+        let one = |(group, owner): (Group, watch::Receiver<Option<OwnerAt>>)| {
+            let shared = (records.clone(), scans.clone());
+            RemoteBackend::over(engine.clone(), owner, (group.number(), seed), shared, options.clone())
+        };
+        let owners = groups.all().zip(owners).map(one).collect();
+        Ok(Arc::new(GroupsBackend { groups, owners, records, known: Mutex::default() }))
+    }
+
+    /// Whether the owner of each group can be asked now.
+    ///
+    /// # Errors
+    /// [`StoreError::Busy`] with a sentence where not.
+    pub fn reach(&self) -> Result<(), StoreError> {
+        self.owners.iter().try_for_each(|owner| owner.reach())
+    }
+
+    /// The only owner, where there are no groups.
+    fn only(&self) -> Option<&Arc<RemoteBackend>> {
+        self.owners.first().filter(|_| self.groups == Groups::ONE)
+    }
+
+    /// The owner of a partition.
+    fn owner(&self, tenant: &str, name: &str, partition: u32) -> &Arc<RemoteBackend> {
+        // One for each group.
+        &self.owners[usize::from(self.groups.of(tenant, name, partition).number())]
+    }
+
+    fn link(&self) -> &Arc<Link> {
+        &self.owners[0].shared.link
+    }
+
+    /// Asks these owners at the same time; the answers in their order.
+    fn ask(
+        &self,
+        owners: &[&Arc<RemoteBackend>],
+        patience: &Patience,
+        ask: impl Fn() -> Do,
+    ) -> Result<Vec<Result<Vec<Bytes>, Fault>>, Fault> {
+        let mut asked = Vec::new();
+        for owner in owners {
+            let (link, body) = (owner.shared.link.clone(), Call::of(ask(), patience.left()).to_json()?);
+            asked.push(self.link().spawn(async move { link.repeat(&body).await }));
+        }
+        self.link().wait(patience, async move {
+            let mut answers = Vec::new();
+            for answer in asked {
+                answers.push(answer.await.unwrap_or_else(|e| Err(Fault::internal(format!("a call failed: {e}")))));
+            }
+            Ok(answers)
+        })
+    }
+
+    /// What all owners list, together.
+    fn gather<T: DeserializeOwned>(&self, ask: impl Fn() -> Do) -> Result<Vec<T>, Fault> {
+        let owners: Vec<&Arc<RemoteBackend>> = self.owners.iter().collect();
+        let mut found = Vec::new();
+        for answer in self.ask(&owners, &self.link().patience(), ask)? {
+            for body in answer? {
+                found.push(Reply::read(&body)?);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Lets the owners of the other partitions take up what the first one says. One that is away does that once it is asked for a partition.
+    fn tell(&self, tenant: &str, name: &str) {
+        let first = self.groups.of(tenant, name, 0);
+        let others = self.groups.all().zip(&self.owners).filter(|(group, _)| *group != first);
+        let others: Vec<&Arc<RemoteBackend>> = others.map(|(_, owner)| owner).collect();
+        let patience = self.link().patience();
+        let told = self.ask(&others, &patience, || Do::Adopt { tenant: tenant.to_owned(), name: name.to_owned() });
+        for fault in told.unwrap_or_default().into_iter().filter_map(Result::err) {
+            tracing::debug!(?fault, %tenant, collection = name, "an owner was not told of a collection");
+        }
+    }
+
+    /// Puts a collection together, by what its first partition says.
+    fn whole(&self, found: Description, asked: Instant) -> Arc<dyn Collection> {
+        let place = Place { partition: Some(0), ..found.place };
+        let at = (place.tenant.clone(), place.name.clone());
+        let found = Description { place, ..found };
+        let owner = self.owner(&at.0, &at.1, 0);
+        let first = owner.remote(found.clone(), asked);
+        let known = self.known.lock().get(&at).filter(|known| Arc::ptr_eq(&known.first.mirror, &first.mirror)).cloned();
+        let whole = match known {
+            Some(known) => known.whole,
+            None => self.join(&found, first.clone()),
+        };
+        let mut known = self.known.lock();
+        // All are known again once they are asked for.
+        if known.len() >= KNOWN_MAX && !known.contains_key(&at) {
+            known.clear();
+        }
+        known.insert(at, Known { first, whole: whole.clone() });
+        whole
+    }
+
+    fn join(&self, found: &Description, first: Arc<Remote>) -> Arc<dyn Collection> {
+        let partitions = found.settings.partitions;
+        if partitions <= 1 {
+            return first;
+        }
+        let (tenant, name) = (&found.place.tenant, &found.place.name);
+        let other = |number: u16| {
+            let place = Place { partition: Some(number), ..found.place.clone() };
+            // Until its owner is asked, which it is as soon as somebody wants to know: its schema begins with that of the first.
+            let assumed = Description {
+                place,
+                stats: CollectionStats::default(),
+                position: Positions::one(0),
+                oldest: Positions::one(0),
+                room: true,
+                ..found.clone()
+            };
+            self.owner(tenant, name, number.into()).assume(assumed)
+        };
+        let others = (1..partitions).map(other);
+        let parts = std::iter::once(first).chain(others).map(|part| part as Arc<dyn Part>).collect();
+        Arc::new(Partitioned::new(parts))
+    }
+
+    /// What is known of a collection whose first partition cannot be asked.
+    fn known(&self, tenant: &str, name: &str) -> Option<Known> {
+        self.known.lock().get(&(tenant.to_owned(), name.to_owned())).cloned()
+    }
+
+    fn forget(&self, tenant: &str, name: &str) {
+        self.known.lock().remove(&(tenant.to_owned(), name.to_owned()));
+    }
+}
+
+impl Flusher for GroupsBackend {
+    fn all(&self) -> Result<Vec<(String, String)>, StoreError> {
+        // Each owner names those whose first partition it has, and refuses while it cannot open one of its partitions.
+        let mut all: Vec<(String, String)> = self.gather(|| Do::All).map_err(Fault::into_store)?;
+        all.sort();
+        Ok(all)
+    }
+
+    fn flush(&self, tenant: &str, name: &str) -> Result<Option<Positions>, StoreError> {
+        if let Some(only) = self.only() {
+            return only.flush(tenant, name);
+        }
+        let Some(found) = self.collection(tenant, name)? else { return Ok(None) };
+        let partitions = u32::from(found.settings().partitions);
+        if partitions > 1 {
+            self.tell(tenant, name);
+        }
+        let of = |partition: u32| usize::from(self.groups.of(tenant, name, partition).number());
+        let asked: BTreeSet<usize> = (0..partitions).map(of).collect();
+        let owners: Vec<&Arc<RemoteBackend>> = asked.iter().map(|group| &self.owners[*group]).collect();
+        let ask = || Do::Flush { tenant: tenant.to_owned(), name: name.to_owned() };
+        let answers = self.ask(&owners, &Patience::within(FLUSH_MAX), ask).map_err(Fault::into_store)?;
+        let mut flushed = BTreeMap::new();
+        for (group, answer) in asked.into_iter().zip(answers) {
+            let positions = answer.and_then(|bodies| one::<Option<Positions>>(&bodies)).map_err(Fault::into_store)?;
+            match positions {
+                Some(positions) => drop(flushed.insert(group, positions.as_slice().to_vec().into_iter())),
+                None if group == of(0) => return Ok(None),
+                None => return Err(StoreError::Busy(format!("an owner does not know {name} yet: try again"))),
+            }
+        }
+        // Each owner names those of its partitions in their order.
+        let next = |partition| flushed.get_mut(&of(partition)).and_then(Iterator::next);
+        let positions: Option<Positions> = (0..partitions).map(next).collect();
+        positions.map(Some).ok_or_else(|| {
+            StoreError::Busy(format!("the owners of {name} do not have all of its partitions yet: try again"))
+        })
+    }
+}
+
+impl Backend for GroupsBackend {
+    fn collection(&self, tenant: &str, name: &str) -> Result<Option<Arc<dyn Collection>>, StoreError> {
+        if let Some(only) = self.only() {
+            return only.collection(tenant, name);
+        }
+        let (asked, known) = (Instant::now(), self.known(tenant, name));
+        let found = match &known {
+            Some(known) if known.first.mirror.has_failed() => return Ok(Some(known.whole.clone())),
+            Some(known) => known.first.describe_newest(),
+            None => {
+                let (tenant, name, partition) = (tenant.to_owned(), name.to_owned(), Some(0));
+                let link = &self.owner(&tenant, &name, 0).shared.link;
+                link.value::<Option<Description>>(Do::Describe { tenant, name, partition }, &link.patience())
+            }
+        };
+        match (found, known) {
+            (Ok(Some(found)), _) => Ok(Some(self.whole(found, asked))),
+            (Ok(None), _) => {
+                self.forget(tenant, name);
+                Ok(None)
+            }
+            (Err(Fault::Unavailable(_) | Fault::Deadline), Some(known)) => Ok(Some(known.whole)),
+            (Err(fault), _) => Err(fault.into_store()),
+        }
+    }
+
+    fn list(&self, tenant: &str) -> Result<Vec<Arc<dyn Collection>>, StoreError> {
+        if let Some(only) = self.only() {
+            return only.list(tenant);
+        }
+        let asked = Instant::now();
+        let mut found: Vec<Description> =
+            self.gather(|| Do::List { tenant: tenant.to_owned() }).map_err(Fault::into_store)?;
+        found.sort_by(|a, b| a.place.name.cmp(&b.place.name));
+        Ok(found.into_iter().map(|found| self.whole(found, asked)).collect())
+    }
+
+    fn damaged(&self, tenant: &str) -> Result<Vec<Damaged>, StoreError> {
+        let found =
+            self.gather::<WireDamaged>(|| Do::Damaged { tenant: tenant.to_owned() }).map_err(Fault::into_store)?;
+        // Of a collection that several owners cannot open, what one of them says.
+        let by_name: BTreeMap<String, Damaged> =
+            found.into_iter().map(Damaged::from).map(|damaged| (damaged.name.clone(), damaged)).collect();
+        Ok(by_name.into_values().collect())
+    }
+
+    fn why_damaged(&self, tenant: &str, name: &str) -> Result<Option<Damaged>, StoreError> {
+        let ask = || Do::WhyDamaged { tenant: tenant.to_owned(), name: name.to_owned() };
+        let found = self.gather::<Option<WireDamaged>>(ask).map_err(Fault::into_store)?;
+        Ok(found.into_iter().flatten().next().map(Damaged::from))
+    }
+
+    fn create(
+        &self,
+        tenant: &str,
+        name: &str,
+        schema: Schema,
+        settings: Settings,
+    ) -> Result<Arc<dyn Collection>, StoreError> {
+        if let Some(only) = self.only() {
+            return only.create(tenant, name, schema, settings);
+        }
+        let asked = Instant::now();
+        let made = self.owner(tenant, name, 0).make(tenant, name, schema, settings).map_err(Fault::into_store)?;
+        if made.settings.partitions > 1 {
+            self.tell(tenant, name);
+        }
+        Ok(self.whole(made, asked))
+    }
+
+    fn remove(&self, tenant: &str, name: &str) -> Result<bool, StoreError> {
+        if let Some(only) = self.only() {
+            return only.remove(tenant, name);
+        }
+        // A damaged partition may still be put back: the owner of the first one does not know of it.
+        if let Some(damaged) = self.why_damaged(tenant, name)? {
+            return Err(StoreError::Damaged(Box::new(damaged)));
+        }
+        let removed = self.owner(tenant, name, 0).remove(tenant, name)?;
+        self.forget(tenant, name);
+        self.tell(tenant, name);
+        Ok(removed)
+    }
+
+    fn guarantee(&self, weights: &[(Arc<str>, u32)]) {
+        self.owners.iter().for_each(|owner| owner.guarantee(weights));
+    }
+
+    fn charge_to(&self, _: Arc<dyn Background>) {
+        // Maintenance runs at the owners, which charge their own tenants.
+    }
+
+    fn subscribe(&self, subscriber: Arc<dyn Subscriber>) {
+        let parts = self.groups != Groups::ONE;
+        self.owners.iter().for_each(|owner| owner.follow(subscriber.clone(), parts));
+    }
+
+    fn records(&self, kind: &'static str) -> Arc<dyn Records> {
+        self.owners[0].records(kind)
+    }
+
+    fn audit(&self) -> Arc<dyn AuditLog> {
+        self.owners[0].audit()
+    }
+
+    fn figures(&self) -> Vec<Figure> {
+        // Of all groups: they share what asks scan servers.
+        self.owners[0].figures()
+    }
+
+    fn scan_reads(&self) -> Option<ScanReads> {
+        self.owners[0].scan_reads()
+    }
+
+    fn backup(&self, what: &BackupOf<'_>, out: &mut dyn Write) -> Result<Backup, StoreError> {
+        self.records.backup(self, what, out)
+    }
+
+    fn is_ephemeral(&self) -> bool {
+        self.owners[0].is_ephemeral()
+    }
+
+    fn data_folder(&self) -> Option<&Path> {
+        None
+    }
+
+    fn met_full_disk(&self) -> bool {
+        self.owners.iter().any(|owner| owner.met_full_disk())
+    }
+
+    fn full_disk(&self) -> Option<PathBuf> {
+        self.owners.iter().find_map(|owner| owner.full_disk())
+    }
+}

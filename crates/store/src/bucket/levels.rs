@@ -1,0 +1,145 @@
+//! The level of a bucket: which forms its processes write (`model::policy::level`).
+//!
+//! An object `levels/{level}` each, from the second on. They are never deleted, so each level is found by its name and no listing is needed. A
+//! bucket without any has the first.
+
+use super::Bucket;
+use super::create::create;
+use crate::codec::{frame, unframe};
+use crate::error::StoreError;
+use crate::seams::Seams;
+use meridian_model::policy::level::{Unfit, fits};
+use serde::{Deserialize, Serialize};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+const MAGIC: &[u8; 8] = b"MRDNLEVL";
+const VERSION: u32 = 1;
+/// Level of a bucket that says nothing.
+const FIRST: u32 = 1;
+
+/// What stands in an object. Fields of newer programs are ignored.
+#[derive(Debug, Serialize, Deserialize)]
+struct Record {
+    level: u32,
+    /// Version of the first program that needs it, for messages.
+    program: String,
+    /// Random: no other process writes the same bytes.
+    id: u64,
+}
+
+/// The level of a bucket, as a process knows it.
+#[derive(Debug)]
+pub struct Levels {
+    bucket: Arc<dyn Bucket>,
+    seams: Seams,
+    /// The level of this program, and its version.
+    own: u32,
+    program: String,
+}
+
+impl Levels {
+    /// Of a program of the level `own`.
+    pub fn new(bucket: Arc<dyn Bucket>, seams: &Seams, own: u32, program: &str) -> Levels {
+        Levels { bucket, seams: seams.clone(), own, program: program.to_owned() }
+    }
+
+    /// The level of the bucket, up to one above that of this program.
+    ///
+    /// # Errors
+    /// What the bucket said.
+    pub fn now(&self) -> Result<u32, StoreError> {
+        // No listing, which may be behind: a process that is too old must find that out.
+        let mut level = FIRST;
+        while level <= self.own && self.exists(level + 1)? {
+            level += 1;
+        }
+        Ok(level)
+    }
+
+    /// The level of the bucket, if this program can work over it; otherwise why not, in a sentence.
+    ///
+    /// # Errors
+    /// What the bucket said.
+    pub fn check(&self) -> Result<Result<u32, String>, StoreError> {
+        let (level, own, program) = (self.now()?, self.own, &self.program);
+        Ok(match fits(level, own) {
+            Ok(()) => Ok(level),
+            Err(Unfit::TooOld) => {
+                let newer = self.program_of(level).unwrap_or_else(|_| "a newer version".to_owned());
+                Err(format!(
+                    "this bucket is at level {level}, and this program (Meridian {program}) reads up to level {own}: all processes were of \
+                     a newer version, so it has forms that an older one does not read: use Meridian {newer}, or a newer one"
+                ))
+            }
+            Err(Unfit::TooNew) => Err(format!(
+                "this bucket is at level {level}, and this program (Meridian {program}) writes levels {} and {own}: first run all of its \
+                 processes with the version between, until its level has risen",
+                own - 1
+            )),
+        })
+    }
+
+    /// Raises the level by one, to this one; another process may have done so.
+    ///
+    /// # Errors
+    /// What the bucket said.
+    pub fn raise(&self, level: u32) -> Result<(), StoreError> {
+        let (name, path) = self.name(level);
+        let record = Record { level, program: self.program.clone(), id: self.seams.random.next_u64() };
+        let json = serde_json::to_vec(&record).map_err(|e| StoreError::corrupt(&path, e.to_string()))?;
+        let created = create(self.bucket.as_ref(), self.seams.clock.as_ref(), &name, &frame(MAGIC, VERSION, &json));
+        created.map(drop).map_err(|failure| StoreError::io("create", &path)(failure.into_error()))
+    }
+
+    fn exists(&self, level: u32) -> Result<bool, StoreError> {
+        let (name, path) = self.name(level);
+        match self.bucket.len(&name) {
+            Ok(_) => Ok(true),
+            Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),
+            Err(e) => Err(StoreError::io("read", &path)(e)),
+        }
+    }
+
+    /// The version of the program that has raised the bucket to a level.
+    fn program_of(&self, level: u32) -> Result<String, StoreError> {
+        let (name, path) = self.name(level);
+        let bytes = self.bucket.get(&name).map_err(StoreError::io("read", &path))?;
+        let content = unframe(&path, MAGIC, VERSION, &bytes)?;
+        let record: Record = serde_json::from_slice(content).map_err(|e| StoreError::corrupt(&path, e.to_string()))?;
+        Ok(record.program)
+    }
+
+    fn name(&self, level: u32) -> (String, PathBuf) {
+        let name = format!("levels/{level:08x}");
+        let path = Path::new(&self.bucket.place()).join(&name);
+        (name, path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bucket::MemoryBucket;
+
+    #[test]
+    fn a_level_rises_and_older_programs_are_refused_in_a_sentence() {
+        let memory = MemoryBucket::new();
+        let levels = |own, program| Levels::new(Arc::new(memory.clone()), &Seams::real(), own, program);
+        let (old, new) = (levels(1, "0.1.0"), levels(2, "0.2.0"));
+        assert_eq!((old.check().unwrap(), new.check().unwrap()), (Ok(1), Ok(1)));
+        let why = levels(3, "0.3.0").check().unwrap().unwrap_err();
+        assert!(why.contains("level 1") && why.contains("levels 2 and 3"), "{why}");
+        // Two at once, and again: it is the same level.
+        memory.freeze_listings(true);
+        (0..2).for_each(|_| new.raise(2).unwrap());
+        assert_eq!(new.check().unwrap(), Ok(2));
+        let why = old.check().unwrap().unwrap_err();
+        assert!(why.contains("level 2") && why.contains("Meridian 0.2.0"), "{why}");
+        assert_eq!(levels(3, "0.3.0").check().unwrap(), Ok(2));
+        // A bucket that does not answer is not taken for one of the first level.
+        memory.cut(true);
+        assert!(old.check().is_err());
+    }
+}

@@ -1,0 +1,152 @@
+//! Orders of an operator to a process of the cluster: objects `orders/{process}/{number}` that the process finds when it next says what it is.
+//!
+//! An order is to one start of a process, so it cannot reach the next one. A process carries its orders out in turn, and asks for the next
+//! number alone. Whoever creates that number has given the order; another operator who tries it at the same time is told so. The outcome is on
+//! the roll (`roll.rs`). An order names how often its process had said what it is by then. If the process has done so much more often since, the
+//! order is too old: an operator gave it up long ago.
+
+use super::Bucket;
+use super::create::{Created, create};
+use crate::codec::{frame, unframe};
+use crate::error::StoreError;
+use crate::seams::Seams;
+use serde::{Deserialize, Serialize};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+const MAGIC: &[u8; 8] = b"MRDNORDR";
+const VERSION: u32 = 1;
+/// How often a process may have said what it is before an order to it is too old.
+const AGE_MAX: u64 = 16;
+
+/// What a process is to do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum What {
+    /// Pass a lease on.
+    Handover {
+        /// Name of the lease.
+        lease: String,
+        /// The epoch in which it holds it: later, the order means another term.
+        epoch: u64,
+        /// The process that gets it; `None`: the best.
+        to: Option<u64>,
+    },
+    /// Take no new work, and pass on all leases.
+    Drain,
+    /// Take work again.
+    Undo,
+}
+
+/// An order.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Order {
+    /// What is to be done.
+    pub what: What,
+    /// How often the process had said what it is when the order was given.
+    pub said: u64,
+    /// Random: no other order has the same bytes.
+    pub id: u64,
+}
+
+/// What came of an order.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Done {
+    /// Its number.
+    pub order: u64,
+    /// Whether it was carried out.
+    pub done: bool,
+    /// In a sentence: what was done, or why not.
+    pub text: String,
+}
+
+/// The orders to one process.
+#[derive(Debug)]
+pub struct Orders {
+    bucket: Arc<dyn Bucket>,
+    seams: Seams,
+    process: u64,
+}
+
+impl Orders {
+    /// To the process of this number.
+    pub fn new(bucket: Arc<dyn Bucket>, seams: &Seams, process: u64) -> Orders {
+        Orders { bucket, seams: seams.clone(), process }
+    }
+
+    /// Gives an order under a number, which is the one after the last that was carried out; `said`: how often the process has said what it is.
+    /// Gives whether it was given: otherwise another order has the number.
+    ///
+    /// # Errors
+    /// What the bucket said: the order may have been given then.
+    pub fn give(&self, number: u64, what: What, said: u64) -> Result<bool, StoreError> {
+        let (name, path) = self.name(number);
+        let order = Order { what, said, id: self.seams.random.next_u64() };
+        let json = serde_json::to_vec(&order).map_err(|e| StoreError::corrupt(&path, e.to_string()))?;
+        match create(self.bucket.as_ref(), self.seams.clock.as_ref(), &name, &frame(MAGIC, VERSION, &json)) {
+            Ok(created) => Ok(created == Created::Ours),
+            Err(failure) => Err(StoreError::io("create", &path)(failure.into_error())),
+        }
+    }
+
+    /// The order of a number, and whether it still counts for a process that has said so often what it is; `None` where there is none.
+    ///
+    /// # Errors
+    /// What the bucket said. An order that does not read is one of a newer program, or damaged.
+    pub fn get(&self, number: u64, said: u64) -> Result<Option<(Order, bool)>, StoreError> {
+        let (name, path) = self.name(number);
+        let bytes = match self.bucket.get(&name) {
+            Ok(bytes) => bytes,
+            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(e) => return Err(StoreError::io("read", &path)(e)),
+        };
+        let content = unframe(&path, MAGIC, VERSION, &bytes)?;
+        let order: Order = serde_json::from_slice(content)
+            .map_err(|e| StoreError::corrupt(&path, format!("it is no order that this program knows: {e}")))?;
+        let counts = said <= order.said.saturating_add(AGE_MAX);
+        Ok(Some((order, counts)))
+    }
+
+    /// Removes an order that was carried out, or that nobody waits for any more.
+    ///
+    /// # Errors
+    /// What the bucket said.
+    pub fn remove(&self, number: u64) -> Result<(), StoreError> {
+        let (name, path) = self.name(number);
+        self.bucket.delete(&name).map_err(StoreError::io("delete", &path))
+    }
+
+    fn name(&self, number: u64) -> (String, PathBuf) {
+        let name = format!("orders/{:016x}/{number:016x}", self.process);
+        let path = Path::new(&self.bucket.place()).join(&name);
+        (name, path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bucket::MemoryBucket;
+
+    #[test]
+    fn an_order_is_given_once_and_grows_old() {
+        let memory = MemoryBucket::new();
+        let bucket: Arc<dyn Bucket> = Arc::new(memory.clone());
+        let (one, other) = (Orders::new(bucket.clone(), &Seams::real(), 1), Orders::new(bucket, &Seams::real(), 2));
+        assert_eq!(one.get(1, 5).unwrap(), None);
+        assert!(one.give(1, What::Drain, 5).unwrap());
+        assert!(!one.give(1, What::Undo, 5).unwrap(), "the number is taken");
+        let (order, counts) = one.get(1, 5).unwrap().unwrap();
+        assert!(order.what == What::Drain && counts);
+        assert!(one.get(1, 5 + AGE_MAX).unwrap().unwrap().1);
+        assert!(!one.get(1, 6 + AGE_MAX).unwrap().unwrap().1, "it was given long ago");
+        assert_eq!(other.get(1, 5).unwrap(), None, "it is for one start of a process");
+        one.remove(1).unwrap();
+        assert!(memory.objects().is_empty());
+        // Of a newer program.
+        let newer = frame(MAGIC, VERSION, br#"{"what":{"dance":{}},"said":1,"id":1}"#);
+        memory.harm("orders/0000000000000001/0000000000000002", Some(newer));
+        assert!(matches!(one.get(2, 1), Err(StoreError::Corrupt { .. })));
+    }
+}

@@ -1,0 +1,185 @@
+//! The roll of a cluster: each process says again and again what it is, how it is, and which forms it reads.
+//!
+//! An object `nodes/{process}/{number}` each, as of `peers.rs`. From the roll an owner knows who stands by, and when all that live read the
+//! forms of the next level (`levels.rs`); a person learns which processes there are. An order to a process (`orders.rs`) is answered here.
+
+use super::Bucket;
+use super::orders::Done;
+use super::peers::{Peers, newest, read};
+use crate::error::StoreError;
+use crate::seams::Seams;
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub(super) const FOLDER: &str = "nodes/";
+
+/// How a process is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Condition {
+    /// It answers clients, or owns collections.
+    Serves,
+    /// It is ready to own collections, and holds no lease.
+    StandsBy,
+    /// It takes no new work, until it starts again.
+    Drained,
+    /// Of a newer program.
+    #[serde(other)]
+    Other,
+}
+
+/// What a process says of itself. Fields of newer programs are ignored.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Node {
+    /// Its name.
+    pub node: String,
+    /// Its role: `owner`, `gateway` or `scan`.
+    pub role: String,
+    /// The start of the process; an owner has it in its lease, too.
+    pub process: u64,
+    /// Version of its program.
+    pub program: String,
+    /// Level of its program (`model::policy::level`).
+    pub level: u32,
+    /// Where it is reached, by clients or by gateways.
+    pub address: String,
+    /// How it is.
+    pub condition: Condition,
+    /// Names of the leases that it holds.
+    #[serde(default)]
+    pub leases: Vec<String>,
+    /// The last order that it has carried out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub done: Option<Done>,
+}
+
+/// A process among the others of its cluster.
+#[derive(Debug)]
+pub struct Roll(Peers);
+
+impl Roll {
+    /// Of the process of this random number. `ttl`: for how long one counts that says nothing.
+    pub fn new(bucket: Arc<dyn Bucket>, seams: &Seams, process: u64, ttl: Duration) -> Roll {
+        Roll(Peers::within(FOLDER, ttl, bucket, seams, process))
+    }
+
+    /// Says what this process is, and gives how often it has.
+    ///
+    /// # Errors
+    /// What the bucket said.
+    pub fn say(&self, node: &Node) -> Result<u64, StoreError> {
+        // Texts, numbers and lists: it can be written.
+        self.0.say(&serde_json::to_vec(node).unwrap_or_default())
+    }
+
+    /// What the others say that live. `None`: one lives whose object does not read.
+    ///
+    /// # Errors
+    /// What the bucket said.
+    pub fn hear(&self) -> Result<Vec<Option<Node>>, StoreError> {
+        Ok(self.0.hear()?.iter().map(|said| serde_json::from_slice(said).ok()).collect())
+    }
+
+    /// Tells the others that this process is gone.
+    pub fn leave(&self) {
+        self.0.leave();
+    }
+
+    /// What all processes said last, whether they live or not; or that of this number.
+    ///
+    /// # Errors
+    /// What the bucket said. Objects that do not read are left out.
+    pub fn read(bucket: &dyn Bucket, process: Option<u64>) -> Result<Vec<OnRoll>, StoreError> {
+        let folder = process.map_or(FOLDER.to_owned(), |process| format!("{FOLDER}{process:016x}/"));
+        let names = bucket.list(&folder).map_err(StoreError::io("list", &Path::new(&bucket.place()).join(&folder)))?;
+        let mut all = Vec::new();
+        for (process, number) in newest(FOLDER, &names) {
+            // Renewed since the listing, perhaps twice.
+            for said in number..number + 3 {
+                let name = format!("{FOLDER}{process}/{said:016x}");
+                match read(bucket, &name) {
+                    Ok(Some(content)) => {
+                        if let Ok(node) = serde_json::from_slice(&content) {
+                            all.push(OnRoll { said, written: bucket.modified(&name).ok().flatten(), node });
+                        }
+                        break;
+                    }
+                    Ok(None) => {}
+                    Err(error @ (StoreError::Corrupt { .. } | StoreError::NewerFormat { .. })) => {
+                        tracing::warn!(%error, "what a process says of itself does not read");
+                        break;
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        Ok(all)
+    }
+}
+
+/// What a process said last.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OnRoll {
+    /// How often it has said something: that grows while it lives.
+    pub said: u64,
+    /// When it said so, by the bucket's clock, in microseconds since 1970; `None`: the bucket does not say.
+    pub written: Option<i64>,
+    /// What it said.
+    pub node: Node,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bucket::MemoryBucket;
+
+    fn node(process: u64) -> Node {
+        Node {
+            node: format!("n{process}"),
+            role: "owner".to_owned(),
+            process,
+            program: "0.0.0".to_owned(),
+            level: 1,
+            address: String::new(),
+            condition: Condition::StandsBy,
+            leases: Vec::new(),
+            done: None,
+        }
+    }
+
+    #[test]
+    fn processes_are_on_the_roll_while_they_live() {
+        let memory = MemoryBucket::new();
+        let bucket: Arc<dyn Bucket> = Arc::new(memory.clone());
+        let (seams, ttl) = (Seams::real(), Duration::from_secs(8));
+        let (one, two) = (Roll::new(bucket.clone(), &seams, 1, ttl), Roll::new(bucket.clone(), &seams, 2, ttl));
+        assert_eq!((one.say(&node(1)).unwrap(), one.say(&node(1)).unwrap()), (1, 2));
+        two.say(&node(2)).unwrap();
+        assert_eq!(one.hear().unwrap(), [Some(node(2))]);
+        let all = |process| {
+            let all = Roll::read(bucket.as_ref(), process).unwrap().into_iter();
+            all.map(|one| (one.said, one.node)).collect::<Vec<_>>()
+        };
+        assert_eq!(all(None), [(2, node(1)), (1, node(2))]);
+        assert_eq!(all(Some(2)), [(1, node(2))]);
+        two.leave();
+        assert!(one.hear().unwrap().is_empty());
+        // One that does not read is there.
+        two.say(&node(2)).unwrap();
+        let (name, _) = memory.objects().into_iter().find(|(name, _)| name.contains("/0000000000000002/")).unwrap();
+        memory.harm(&name, Some(b"damaged".to_vec()));
+        assert_eq!(one.hear().unwrap(), [None]);
+        assert_eq!(all(None), [(2, node(1))]);
+    }
+
+    #[test]
+    fn a_node_of_a_newer_program_reads() {
+        let mut newer = serde_json::to_value(node(7)).unwrap();
+        newer["condition"] = "asleep".into();
+        newer["unknown"] = 1.into();
+        let read: Node = serde_json::from_value(newer).unwrap();
+        assert_eq!(read, Node { condition: Condition::Other, ..node(7) });
+    }
+}
