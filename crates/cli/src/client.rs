@@ -194,6 +194,11 @@ impl Client {
         self.server.delete(path)
     }
 
+    /// Deletes the events that match, and returns the outcome as a JSON document.
+    pub fn delete_matching(&self, path: &[&str], parameters: &[Parameter]) -> Result<Value, Failure> {
+        self.server.delete_matching(path, parameters)
+    }
+
     /// Gets a resource as a stream of bytes.
     pub fn stream(&self, path: &[&str], parameters: &[Parameter]) -> Result<Box<dyn Read>, Failure> {
         Ok(Box::new(self.server.stream(path, parameters)?))

@@ -262,6 +262,15 @@ impl Server {
         Ok(response.status() != 404 && accept(response).map(|_| true)?)
     }
 
+    /// Deletes what matches, which may take long; returns the outcome as a JSON document.
+    pub fn delete_matching(&self, path: &[&str], parameters: &[Parameter]) -> Result<Value, Failure> {
+        let request = self.of_tenant(self.agent.delete(self.address(path, parameters)));
+        let request = request.config().timeout_per_read(Some(WORK_MAX)).build();
+        let body = read(accept(request.call().map_err(|e| self.unreachable(&e))?)?)?;
+        serde_json::from_slice(&body)
+            .map_err(|e| Failure::Refused(format!("{} answered with invalid JSON: {e}", self.base)))
+    }
+
     /// Posts a JSON document for work that may take long. Returns the answer as a stream of bytes.
     pub fn post_stream(&self, path: &[&str], document: &Value) -> Result<impl Read + use<>, Failure> {
         let request = self.agent.post(self.address(path, &[])).content_type("application/json");

@@ -31,8 +31,8 @@ mod upload;
 
 use clap::{Parser, Subcommand};
 use commands::{
-    aggregate, audit, backup, check, cluster, create, export, files, lab, provider, query, restore, search, serve,
-    tenant, token, user,
+    aggregate, audit, backup, check, cluster, completions, create, delete, describe, drop, export, files, lab, list,
+    manual, provider, query, restore, search, serve, tenant, token, user,
 };
 use std::process::ExitCode;
 
@@ -65,12 +65,16 @@ enum Command {
     Serve(serve::ServeArgs),
     Create(create::CreateArgs),
     Load(load::LoadArgs),
+    List(list::ListArgs),
+    Describe(describe::DescribeArgs),
     Query(query::QueryArgs),
     Search(search::SearchArgs),
     Provider(provider::ProviderArgs),
     Aggregate(aggregate::AggregateArgs),
     Export(export::ExportArgs),
     Files(files::FilesArgs),
+    Delete(delete::DeleteArgs),
+    Drop(drop::DropArgs),
     Check(check::CheckArgs),
     Cluster(cluster::ClusterArgs),
     Lab(lab::LabArgs),
@@ -80,6 +84,8 @@ enum Command {
     Tenant(tenant::TenantArgs),
     User(user::UserArgs),
     Audit(audit::AuditArgs),
+    Completions(completions::CompletionsArgs),
+    Manual(manual::ManualArgs),
 }
 
 fn main() -> ExitCode {
@@ -87,12 +93,16 @@ fn main() -> ExitCode {
         Command::Serve(args) => serve::run(&args),
         Command::Create(args) => create::run(&args),
         Command::Load(args) => load::run(&args),
+        Command::List(args) => list::run(&args),
+        Command::Describe(args) => describe::run(&args),
         Command::Query(args) => query::run(&args),
         Command::Search(args) => search::run(&args),
         Command::Provider(args) => provider::run(&args),
         Command::Aggregate(args) => aggregate::run(&args),
         Command::Export(args) => export::run(&args),
         Command::Files(args) => files::run(&args),
+        Command::Delete(args) => delete::run(&args),
+        Command::Drop(args) => drop::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Cluster(args) => cluster::run(&args),
         Command::Lab(args) => lab::run(&args),
@@ -102,6 +112,8 @@ fn main() -> ExitCode {
         Command::Tenant(args) => tenant::run(&args),
         Command::User(args) => user::run(&args),
         Command::Audit(args) => audit::run(&args),
+        Command::Completions(args) => completions::run(&args),
+        Command::Manual(args) => manual::run(&args),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -41,6 +41,12 @@ fn help_has_examples_for_every_command() {
         "cluster",
         "backup",
         "restore",
+        "list",
+        "describe",
+        "delete",
+        "drop",
+        "completions",
+        "manual",
     ] {
         let run = meridian(&[name, "--help"]).ended(0);
         assert!(run.out.contains("Examples:"), "{name}:\n{}", run.out);
@@ -49,6 +55,64 @@ fn help_has_examples_for_every_command() {
     assert!(meridian(&["--version"]).ended(0).out.starts_with("meridian "));
     meridian(&["no-such-command"]).ended(2);
     meridian(&[] as &[&str]).ended(2);
+}
+
+#[test]
+fn collections_are_listed_described_emptied_and_dropped_in_a_folder_and_on_a_server() {
+    for served in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        spots(folder.path());
+        let server = served.then(|| Server::start(folder.path()));
+        let place = server.as_ref().map_or(["--data", text(folder.path())], |server| ["--url", &server.url]);
+        let on = |args: &[&str]| meridian(&[args, &place].concat());
+
+        let listed = on(&["list"]).ended(0).out;
+        let row: Vec<&str> = listed.lines().nth(1).unwrap().split_whitespace().collect();
+        assert_eq!(row[..2], ["spots", "3"], "{listed}");
+        let times = ["2026-01-01T00:00:00Z", "2026-01-03T00:00:00Z", "history", "local"];
+        assert!(row.ends_with(&times), "{listed}");
+        let document: Value = serde_json::from_str(&on(&["list", "--json"]).ended(0).out).unwrap();
+        assert_eq!(document["collections"][0]["itemCount"], 3);
+
+        on(&["describe", "spots"]).ended(0).says(&["bbox        -74.0,40.71,13.4,52.52", "Point", "date-time"]);
+        let document: Value = serde_json::from_str(&on(&["describe", "spots", "--json"]).ended(0).out).unwrap();
+        assert_eq!(document["schema"]["properties"]["size"]["type"], "number");
+        on(&["describe", "nowhere"]).ended(3).says(&["nowhere"]);
+
+        // A forgotten condition must not empty a collection.
+        on(&["delete", "spots"]).ended(2).says(&["--filter TRUE"]);
+        on(&["delete", "spots", "--filter", "size > 2", "--dry-run"]).ended(0).says(&["2 events match"]);
+        on(&["delete", "spots", "--filter", "size > 3"]).ended(0).says(&["1 event deleted"]);
+        on(&["delete", "spots", "--filter", "size >"]).ended(2);
+        on(&["delete", "spots", "--filter", "size > 2", "--dry-run"]).ended(0).says(&["1 event matches"]);
+
+        on(&["drop", "spots"]).ended(3).says(&["2 events", "--yes"]);
+        on(&["describe", "spots"]).ended(0);
+        on(&["drop", "spots", "--yes"]).ended(0);
+        on(&["drop", "spots", "--yes"]).ended(3).says(&["spots"]);
+        on(&["list"]).ended(0).says(&["no collection"]);
+    }
+}
+
+#[test]
+fn completions_are_shell_scripts_and_every_command_has_a_manual_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("meridian.bash");
+    std::fs::write(&script, meridian(&["completions", "bash"]).ended(0).out).unwrap();
+    // What a shell offers after `meridian des` and Tab.
+    let line =
+        ". \"$0\"; COMP_WORDS=(meridian des); COMP_CWORD=1; _meridian meridian des meridian; echo \"${COMPREPLY[@]}\"";
+    let offered = std::process::Command::new("bash").args(["-c", line, text(&script)]).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&offered.stdout).trim(), "describe", "{offered:?}");
+
+    let pages = folder.path().join("man1");
+    meridian(&["manual", text(&pages)]).ended(0);
+    for (page, words) in
+        [("meridian", "search server"), ("meridian-load", "--invalid"), ("meridian-token-create", "--role")]
+    {
+        let page = std::fs::read_to_string(pages.join(format!("{page}.1"))).unwrap().replace('\\', "");
+        assert!(page.starts_with(".ie") && page.contains(words), "{page}");
+    }
 }
 
 #[test]

@@ -7,12 +7,18 @@ pub mod backup;
 pub mod check;
 #[cfg_attr(not(feature = "cluster"), path = "cluster_absent.rs")]
 pub mod cluster;
+pub mod completions;
 pub mod copied;
 pub mod create;
+pub mod delete;
+pub mod describe;
+pub mod drop;
 pub mod export;
 pub mod files;
 #[cfg_attr(not(feature = "lab"), path = "lab_absent.rs")]
 pub mod lab;
+pub mod list;
+pub mod manual;
 pub mod provider;
 pub mod query;
 pub mod restore;
