@@ -6,6 +6,7 @@
 
 mod equal;
 mod errors;
+mod groups;
 mod links;
 mod proxy;
 mod scans;
