@@ -143,6 +143,30 @@ fn a_server_of_another_number_is_not_asked_and_the_owner_answers_where_it_may() 
 }
 
 #[test]
+fn a_known_collection_stands_while_its_owner_is_silent() {
+    let backend = store();
+    let schema = schema_spec::parse(super::world::SHIPS).unwrap();
+    let made = backend.create(TENANT, "ships", schema, Settings::default()).unwrap();
+    let owner = Owner::serve(backend, 1);
+    let proxy = Proxy::to(owner.address);
+    let at = watch::channel(Some(proxy.address.to_string().into())).1;
+    let records = Arc::new(Store::open(Options::ephemeral(), Seams::real()).unwrap());
+    let (_told, scans) = options(Absent::Fail);
+    let options = RemoteOptions {
+        scans: Some(scans),
+        timeout: Duration::from_millis(500),
+        ..RemoteOptions::new(Seams::real().random)
+    };
+    let gateway = RemoteBackend::connect(at, records, options).unwrap();
+    assert!(gateway.collection(TENANT, "ships").unwrap().is_some());
+    proxy.swallow(true);
+    let known = gateway.collection(TENANT, "ships").unwrap().expect("it is known");
+    assert_eq!((known.created(), known.schema()), (made.created(), made.schema()));
+    // Of another nobody can say whether there is one.
+    assert!(gateway.collection(TENANT, "boats").is_err());
+}
+
+#[test]
 fn a_scan_waits_once_for_each_batch() {
     let backend = store();
     let schema = schema_spec::parse(super::world::SHIPS).unwrap();
