@@ -2,10 +2,10 @@
 
 use super::answer::{Answer, Message};
 use super::engine::Patience;
-use super::failed::{Failed, link_fault};
+use super::failed::{Failed, is_refused};
 use super::link::{Asked, Link};
 use super::retry::Retry;
-use crate::wire::answer::Reply;
+use crate::wire::answer::{Reply, WireWritten};
 use crate::wire::call::{Call, Do, Get};
 use crate::wire::fault::Fault;
 use arrow_flight::{Action, FlightData, PutResult, Ticket};
@@ -14,6 +14,7 @@ use futures_util::stream;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use std::sync::Arc;
 use std::time::Duration;
+use tonic::Status;
 
 /// How long an owner is waited for whose answer others can do without.
 pub(super) const SOON: Duration = Duration::from_secs(1);
@@ -23,7 +24,7 @@ impl Link {
     pub(super) async fn get(&self, ticket: Vec<u8>) -> Result<(Answer, Message), Fault> {
         let mut asked = self.connect()?;
         let request = asked.request(Ticket::new(ticket));
-        let response = asked.client.do_get(request).await.map_err(link_fault)?;
+        let response = asked.client.do_get(request).await.map_err(|status| self.broken(&asked, status))?;
         self.heard(&asked, response.metadata(), false)?;
         let mut answer = Answer::new(response.into_inner());
         let first = answer.next().await?;
@@ -55,7 +56,7 @@ impl Link {
 
     async fn action(&self, mut asked: Asked, body: Vec<u8>, of_change: bool) -> Result<Vec<Bytes>, Failed> {
         let request = asked.request(Action::new("meridian", body));
-        let response = asked.client.do_action(request).await.map_err(Failed::of)?;
+        let response = asked.client.do_action(request).await.map_err(|status| self.broken(&asked, status))?;
         self.heard(&asked, response.metadata(), of_change).map_err(Failed::after)?;
         let (mut stream, mut bodies) = (response.into_inner(), Vec::new());
         while let Some(result) = stream.message().await.map_err(Failed::of)? {
@@ -63,7 +64,10 @@ impl Link {
         }
         // The data was passed on meanwhile, and nothing was done.
         match bodies.first().map(|first| Reply::<IgnoredAny>::read(first)) {
-            Some(Err(fault)) if fault.is_of_the_link() => Err(Failed::before(fault)),
+            Some(Err(fault)) if fault.is_of_the_link() => {
+                self.refused(&asked);
+                Err(Failed::before(fault))
+            }
             _ => Ok(bodies),
         }
     }
@@ -130,13 +134,27 @@ impl Link {
     }
 
     /// Sends the messages of a write to an owner and returns its outcome.
-    pub(super) async fn put(&self, mut asked: Asked, messages: Vec<FlightData>) -> Result<Bytes, Failed> {
+    pub(super) async fn put(&self, mut asked: Asked, messages: Vec<FlightData>) -> Result<WireWritten, Failed> {
         let request = asked.request(stream::iter(messages));
-        let response = asked.client.do_put(request).await.map_err(Failed::of)?;
+        let response = asked.client.do_put(request).await.map_err(|status| self.broken(&asked, status))?;
         self.heard(&asked, response.metadata(), true).map_err(Failed::after)?;
         let first: Option<PutResult> = response.into_inner().message().await.map_err(Failed::of)?;
         let first = first.ok_or_else(|| Failed::after(Fault::internal("a write without an answer")))?;
-        Ok(first.app_metadata)
+        Reply::read(&first.app_metadata).map_err(|fault: Fault| {
+            // The data was passed on meanwhile: what was written counts for nothing, or is known by its key.
+            if fault.is_of_the_link() {
+                self.refused(&asked);
+            }
+            Failed::before(fault)
+        })
+    }
+
+    /// Why a call has no answer; a refusal is noted.
+    fn broken(&self, asked: &Asked, status: Status) -> Failed {
+        if is_refused(&status) {
+            self.refused(asked);
+        }
+        Failed::of(status)
     }
 }
 

@@ -21,7 +21,7 @@ impl Failed {
     }
 
     pub(super) fn of(status: Status) -> Failed {
-        let arrived = !is_unconnected(&status) && !status.metadata().contains_key(REFUSED_HEADER);
+        let arrived = !is_unconnected(&status) && !is_refused(&status);
         Failed { arrived, fault: link_fault(status) }
     }
 }
@@ -30,6 +30,11 @@ impl From<Failed> for Fault {
     fn from(failed: Failed) -> Fault {
         failed.fault
     }
+}
+
+/// Whether a server refused a call before it looked at it.
+pub(super) fn is_refused(status: &Status) -> bool {
+    status.metadata().contains_key(REFUSED_HEADER)
 }
 
 /// Whether a call failed before there was a connection.

@@ -1,7 +1,7 @@
 //! The connection to the owner of a group, or to a scan server, and who answers there.
 //!
 //! The owner that is asked is the one that its lease names at the time, and it counts once it has named itself: with its first answer over this
-//! connection. Until then it may still be opening what it took over.
+//! connection. Until then it may still be opening what it took over. One that refuses a call has to name itself anew, as the data may be another's.
 
 use super::engine::{Engine, Patience};
 use super::{OwnerAt, RemoteOptions};
@@ -55,7 +55,7 @@ impl From<&OwnerAt> for Peer {
 struct Connection {
     peer: Peer,
     client: Client,
-    /// Since when this process is asked.
+    /// Since when this process is asked, or refuses.
     since: Instant,
     /// The number of the server there, once it has named itself.
     instance: Option<u64>,
@@ -200,6 +200,14 @@ impl Link {
         };
         let Connection { client, instance, .. } = known.insert(connection).clone();
         Ok(Asked { client, instance, peer, group: self.group })
+    }
+
+    /// Notes that a process has refused a call, or no longer had the data in the middle of it.
+    pub(super) fn refused(&self, by: &Asked) {
+        let mut known = self.connection.lock();
+        if let Some(connection) = known.as_mut().filter(|known| known.peer == by.peer && known.instance.is_some()) {
+            (connection.instance, connection.since) = (None, Instant::now());
+        }
     }
 
     fn open(&self, address: &str) -> Result<Client, Fault> {

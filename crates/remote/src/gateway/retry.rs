@@ -5,6 +5,7 @@
 //! | none is known | it fails at once |
 //! | passes its data on | it waits for the next one, for 5 s at most |
 //! | has not named itself yet | it tries again for 5 s: the process may be opening what it took over |
+//! | has refused a call since | the same: another one is named within moments |
 //! | has answered before | it tries three times more, within half a second |
 //!
 //! Only a fault of the link is tried again. Of a call that may be made once alone, the caller says whether it may have arrived: then it is not made again.

@@ -315,3 +315,32 @@ fn an_answer_goes_on_when_its_group_is_passed_on_and_is_cut_when_it_is_lost_or_c
         assert!(matches!(error, Some(QueryError::Store(StoreError::Busy(_)))), "{error:?}");
     }
 }
+
+#[test]
+fn a_call_that_is_refused_waits_until_the_next_owner_is_named() {
+    let world = World::new();
+    let (_, ours) = world.collection("ships", IdRole::Given);
+    let batch = |n: usize| Write::new(ships(&ours.schema(), &fleet(n as u32 + 1)[n..]));
+    ours.write(batch(1)).unwrap();
+    let mut former = Owner::serve(world.embedded.clone(), 2);
+    world.address.send_replace(Some(former.address.to_string().into()));
+    let calls: [(u64, &dyn Fn()); 3] = [
+        (3, &|| assert!(ours.event("id1").unwrap().value.is_some())),
+        (4, &|| assert_eq!(ours.write(batch(2)).unwrap().written, 1)),
+        (5, &|| assert_eq!(ours.delete(&["id1".to_owned()]).unwrap().deleted, 1)),
+    ];
+    for (epoch, call) in calls {
+        // It has answered, and its lease passes on; the gateway has not heard of that.
+        world.remote.reach().unwrap();
+        let next = Owner::serve(world.embedded.clone(), epoch);
+        former.owns.store(false, Ordering::Relaxed);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(Duration::from_secs(1));
+                world.address.send_replace(Some(next.address.to_string().into()));
+            });
+            call();
+        });
+        former = next;
+    }
+}

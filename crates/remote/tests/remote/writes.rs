@@ -119,9 +119,9 @@ fn a_keyed_batch_that_a_takeover_cuts_is_written_whole_by_the_next_owner() {
     // One partition refuses its share, as one does that another process has taken over.
     let taken = batch.iter().find(|ship| partition(ship.id) == 1).unwrap().clone();
     theirs.write(Write::new(ships(&theirs.schema(), std::slice::from_ref(&taken)))).unwrap();
+    let write = Write::new(ships(&ours.schema(), &batch)).with_key("key");
     let former = world.owner.as_ref().unwrap();
     former.owns.store(false, Ordering::Relaxed);
-    let write = Write::new(ships(&ours.schema(), &batch)).with_key("key");
     let at = OwnerAt { address: former.address.to_string(), process: None, leaves: true };
     world.address.send_replace(Some(at));
     let writer = ours.clone();
@@ -144,7 +144,8 @@ fn without_a_key_the_answer_says_how_much_of_a_batch_is_stored() {
     let batch = fleet(20);
     let taken = batch.iter().find(|ship| partition_of(format!("id{}", ship.id).as_bytes(), 2) == 1).unwrap().clone();
     theirs.write(Write::new(ships(&theirs.schema(), &[taken]))).unwrap();
+    let write = Write::new(ships(&ours.schema(), &batch));
     world.owner.as_ref().unwrap().owns.store(false, Ordering::Relaxed);
-    let error = ours.write(Write::new(ships(&ours.schema(), &batch))).unwrap_err();
+    let error = ours.write(write).unwrap_err();
     assert!(matches!(error, WriteError::Partly { stored, .. } if stored + 1 == count(&*theirs)), "{error:?}");
 }
