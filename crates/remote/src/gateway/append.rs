@@ -122,8 +122,10 @@ async fn attempt(link: &Link, put: &mut Put, messages: &[FlightData], left: Dura
     if let Some(first) = messages.first_mut() {
         first.flight_descriptor = Some(FlightDescriptor::new_cmd(command));
     }
-    let sent = tokio::time::timeout(left + GRACE, link.put(asked, messages)).await;
-    sent.unwrap_or_else(|_| Err(Failed::after(unanswered())))
+    match tokio::time::timeout(left + GRACE, link.put(asked, messages)).await {
+        Ok(outcome) => outcome,
+        Err(_) => Err(Failed::after(unanswered())),
+    }
 }
 
 fn unanswered() -> Fault {
