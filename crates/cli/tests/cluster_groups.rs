@@ -1,7 +1,7 @@
 //! A cluster whose partitions have several owners, as real processes: they divide the groups, write at once, take over from one that is killed, and
 //! pass some on to one that comes later.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on ends")]
 
 mod common;
 
