@@ -71,7 +71,7 @@ fn owners_are_killed_and_the_store_starts_again_and_nothing_acknowledged_is_lost
             stop.store(true, Ordering::Relaxed);
         });
         owner = next.unwrap_or(owner);
-        answered(&gateway, "/collections/events");
+        answered(&gateway, "/collections/events/items?limit=1");
         batches.check(&gateway, how);
         batches.resend(&gateway.url);
         batches.check(&gateway, &format!("{how}, sent again"));

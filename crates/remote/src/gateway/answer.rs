@@ -1,6 +1,8 @@
 //! An answer of the owner, message by message.
 
-use super::link::{Link, Patience, link_fault};
+use super::engine::Patience;
+use super::failed::link_fault;
+use super::link::Link;
 use crate::wire::answer::Meta;
 use crate::wire::decode::{Decoder, Whole};
 use crate::wire::fault::Fault;

@@ -1,9 +1,11 @@
 //! Writes, sent until their outcome is known or cannot be known.
 
-use super::link::{Failed, Link};
+use super::failed::Failed;
+use super::link::Link;
 use super::mirror::Mirror;
-use crate::wire::answer::{Meta, Reply, WireWritten};
-use crate::wire::call::{Call, Do, Put};
+use super::retry::Retry;
+use crate::wire::answer::{Meta, WireWritten};
+use crate::wire::call::{Call, Put};
 use crate::wire::encode::Encoder;
 use crate::wire::fault::Fault;
 use crate::wire::rows::batch_to_arrow;
@@ -18,10 +20,8 @@ use tokio::time::Instant;
 
 /// How much longer than its deadline an outcome is waited for.
 const GRACE: Duration = Duration::from_secs(1);
-/// Pause before a write is sent again.
+/// Pause before a write is sent again whose outcome only an answer tells.
 const PAUSE: Duration = Duration::from_millis(50);
-/// For how long a write is sent to no avail while none may have arrived: an owner passes its data on within this.
-const WAIT: Duration = Duration::from_secs(2);
 
 /// Numbers the writes of this gateway.
 #[derive(Debug)]
@@ -81,54 +81,53 @@ pub(super) fn append(
     }))
 }
 
-/// Sends a write with its number, again where the link fails.
+/// Sends a write with its number, again where the link fails. Where an attempt may have arrived, only an answer tells: until then it is asked for.
 async fn send(link: &Link, put: Put, messages: Vec<FlightData>, deadline: Instant) -> Result<WireWritten, Fault> {
-    let mut put = put;
-    let mut last = Fault::Deadline;
-    let mut begun = Instant::now();
+    let (mut put, mut retry, mut last) = (put, Retry::default(), Fault::Deadline);
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
-        // Where an attempt may have arrived, only an answer tells; until then it is asked for.
-        if left.is_zero() || put.sent_to.is_none() && begun.elapsed() >= WAIT {
+        if left.is_zero() {
             return Err(match put.sent_to {
                 Some(_) => Fault::Unknown("the owner of the data went away before it answered".to_owned()),
                 None => last,
             });
         }
-        // The attempt names its server, which is then the only one that may have written it if no answer comes.
-        put.to = match link.instance() {
-            Some(instance) => instance,
-            None => {
-                link.act(Do::Hello).await?;
-                link.instance().unwrap_or_default()
-            }
+        let failed = match attempt(link, &mut put, &messages, left).await {
+            Ok(outcome) => return Ok(outcome),
+            Err(failed) => failed,
         };
-        let command = Call::of(put.clone(), left).to_json()?;
-        let mut attempt = messages.clone();
-        if let Some(first) = attempt.first_mut() {
-            first.flight_descriptor = Some(FlightDescriptor::new_cmd(command));
+        if !failed.fault.is_of_the_link() {
+            return Err(failed.fault);
         }
-        match tokio::time::timeout(left + GRACE, link.put(attempt)).await {
-            Ok(Ok(body)) => match Reply::read(&body) {
-                // It has passed the data on, and wrote nothing.
-                Err(fault) if fault.is_of_the_link() => last = fault,
-                outcome => return outcome,
-            },
-            Ok(Err(Failed { fault, arrived })) if fault.is_of_the_link() => {
-                if arrived {
-                    put.sent_to.get_or_insert(put.to);
-                }
-                last = fault;
-            }
-            Ok(Err(Failed { fault, .. })) => return Err(fault),
-            Err(_) => {
-                put.sent_to.get_or_insert(put.to);
-            }
+        if failed.arrived {
+            put.sent_to.get_or_insert(put.to);
         }
-        // The next owner is asked at once, as often as the one before, and names itself first: the whole write would be sent in vain.
-        match link.has_passed().await {
-            true => (begun, _) = (Instant::now(), link.act(Do::Hello).await),
-            false => tokio::time::sleep(PAUSE).await,
+        last = failed.fault.clone();
+        let left = deadline.saturating_duration_since(Instant::now());
+        match tokio::time::timeout(left, retry.after(link, failed.fault)).await {
+            Ok(Err(_)) if put.sent_to.is_some() => tokio::time::sleep(PAUSE).await,
+            Ok(Err(fault)) => return Err(fault),
+            Ok(Ok(())) | Err(_) => {}
         }
     }
+}
+
+/// Sends a write once. The attempt names its server, which is then the only one that may have written it if no answer comes.
+async fn attempt(link: &Link, put: &mut Put, messages: &[FlightData], left: Duration) -> Result<WireWritten, Failed> {
+    let named = tokio::time::timeout(left, link.named()).await;
+    let (asked, instance) = named.unwrap_or_else(|_| Err(unanswered())).map_err(Failed::before)?;
+    put.to = instance;
+    let command = Call::of(put.clone(), left).to_json().map_err(Failed::before)?;
+    let mut messages = messages.to_vec();
+    if let Some(first) = messages.first_mut() {
+        first.flight_descriptor = Some(FlightDescriptor::new_cmd(command));
+    }
+    match tokio::time::timeout(left + GRACE, link.put(asked, messages)).await {
+        Ok(outcome) => outcome,
+        Err(_) => Err(Failed::after(unanswered())),
+    }
+}
+
+fn unanswered() -> Fault {
+    Fault::Unavailable("the owner of the data did not answer in time: try again".to_owned())
 }

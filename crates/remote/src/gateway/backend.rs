@@ -1,7 +1,8 @@
 //! All collections that the owner has.
 
 use super::append::Producer;
-use super::link::{Engine, Link, Patience};
+use super::engine::{Engine, Patience};
+use super::link::Link;
 use super::mirror::Known;
 use super::remote::{Remote, Shared};
 use super::scans::Scans;
@@ -164,16 +165,20 @@ impl Flusher for RemoteBackend {
 
 impl Backend for RemoteBackend {
     fn collection(&self, tenant: &str, name: &str) -> Result<Option<Arc<dyn Collection>>, StoreError> {
-        let ask = Do::Describe { tenant: tenant.to_owned(), name: name.to_owned(), partition: None };
         let asked = Instant::now();
-        let found = match self.value::<Option<Description>>(ask) {
-            // Scan servers answer for what is known, while nobody can say whether it is still so.
-            Err(fault) if fault.is_of_the_link() && self.shared.scans.is_some() => {
-                let known = self.known.get(tenant, name).ok_or_else(|| fault.into_store())?;
-                return Ok(Some(Arc::new(Remote { shared: self.shared.clone(), mirror: known })));
+        let found = match self.known.get(tenant, name).map(|mirror| Remote { shared: self.shared.clone(), mirror }) {
+            None => {
+                let ask = Do::Describe { tenant: tenant.to_owned(), name: name.to_owned(), partition: None };
+                self.value::<Option<Description>>(ask)
             }
-            found => found.map_err(Fault::into_store)?,
+            Some(known) if known.mirror.has_failed() => return Ok(Some(Arc::new(known))),
+            Some(known) => match known.describe_newest() {
+                // What is known stands while nobody can say whether it is still so: scan servers answer for it.
+                Err(fault) if fault.is_of_absence() => return Ok(Some(Arc::new(known))),
+                found => found,
+            },
         };
+        let found = found.map_err(Fault::into_store)?;
         if self.shared.scans.is_some() {
             let mirror = found.as_ref().map(|found| self.shared.mirrors.put(found.clone(), asked));
             self.known.note(tenant, name, mirror);

@@ -1,7 +1,7 @@
 //! A collection that the owner has.
 
 use super::append;
-use super::link::Patience;
+use super::engine::Patience;
 use super::part::RemotePartRows;
 use super::prior::RemotePriorEvents;
 use super::remote::Remote;
@@ -223,7 +223,7 @@ impl Collection for Remote {
     }
 
     fn partial(&self, at: At, question: &Question, control: &Control) -> Result<Read<Partial>, QueryError> {
-        if let Some(parts) = self.in_parts(&at) {
+        if let Some(parts) = self.in_unknown_parts(&at) {
             return parts.partial(at, question, control);
         }
         let mut scan = observe::stage(Stage::Scan);
@@ -235,7 +235,7 @@ impl Collection for Remote {
     }
 
     fn explain(&self, at: At, question: &Items, control: &Control) -> Result<Read<Explanation>, QueryError> {
-        if let Some(parts) = self.in_parts(&at) {
+        if let Some(parts) = self.in_unknown_parts(&at) {
             return parts.explain(at, question, control);
         }
         let ask = || {

@@ -6,7 +6,9 @@
 //! While the owner of the first partition is away, what was known of its collections stands, so that writes to the other partitions go on.
 
 use super::backend::{FLUSH_MAX, RemoteBackend};
-use super::link::{Engine, Link, Patience, one};
+use super::calls::{SOON, one};
+use super::engine::{Engine, Patience};
+use super::link::Link;
 use super::remote::Remote;
 use super::scans::Scans;
 use super::{OwnerAt, RemoteOptions};
@@ -28,6 +30,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -93,19 +96,20 @@ impl GroupsBackend {
         &self.owners[0].shared.link
     }
 
-    /// Asks these owners at the same time; the answers in their order.
+    /// Asks these owners at the same time, each for so long at most; the answers in their order.
     fn ask(
         &self,
         owners: &[&Arc<RemoteBackend>],
-        patience: &Patience,
+        time: Duration,
         ask: impl Fn() -> Do,
     ) -> Result<Vec<Result<Vec<Bytes>, Fault>>, Fault> {
         let mut asked = Vec::new();
         for owner in owners {
-            let (link, body) = (owner.shared.link.clone(), Call::of(ask(), patience.left()).to_json()?);
-            asked.push(self.link().spawn(async move { link.repeat(&body).await }));
+            let (link, body) = (owner.shared.link.clone(), Call::of(ask(), time).to_json()?);
+            let asking = async move { tokio::time::timeout(time, link.repeat(&body)).await };
+            asked.push(self.link().spawn(async move { asking.await.unwrap_or(Err(Fault::Deadline)) }));
         }
-        self.link().wait(patience, async move {
+        self.link().wait(&Patience::within(time), async move {
             let mut answers = Vec::new();
             for answer in asked {
                 answers.push(answer.await.unwrap_or_else(|e| Err(Fault::internal(format!("a call failed: {e}")))));
@@ -118,7 +122,7 @@ impl GroupsBackend {
     fn gather<T: DeserializeOwned>(&self, ask: impl Fn() -> Do) -> Result<Vec<T>, Fault> {
         let owners: Vec<&Arc<RemoteBackend>> = self.owners.iter().collect();
         let mut found = Vec::new();
-        for answer in self.ask(&owners, &self.link().patience(), ask)? {
+        for answer in self.ask(&owners, self.link().options.timeout, ask)? {
             for body in answer? {
                 found.push(Reply::read(&body)?);
             }
@@ -131,11 +135,25 @@ impl GroupsBackend {
         let first = self.groups.of(tenant, name, 0);
         let others = self.groups.all().zip(&self.owners).filter(|(group, _)| *group != first);
         let others: Vec<&Arc<RemoteBackend>> = others.map(|(_, owner)| owner).collect();
-        let patience = self.link().patience();
-        let told = self.ask(&others, &patience, || Do::Adopt { tenant: tenant.to_owned(), name: name.to_owned() });
+        let told = self.ask(&others, SOON, || Do::Adopt { tenant: tenant.to_owned(), name: name.to_owned() });
         for fault in told.unwrap_or_default().into_iter().filter_map(Result::err) {
             tracing::debug!(?fault, %tenant, collection = name, "an owner was not told of a collection");
         }
+    }
+
+    /// Damage that an owner has found in a partition. One that does not answer soon has opened none of those that it took over.
+    fn found_damaged(&self, tenant: &str, name: &str) -> Result<Option<Damaged>, Fault> {
+        let owners: Vec<&Arc<RemoteBackend>> = self.owners.iter().collect();
+        let ask = || Do::WhyDamaged { tenant: tenant.to_owned(), name: name.to_owned() };
+        for answer in self.ask(&owners, SOON, ask)? {
+            match answer.and_then(|bodies| one::<Option<WireDamaged>>(&bodies)) {
+                Ok(None) => {}
+                Ok(Some(damaged)) => return Ok(Some(damaged.into())),
+                Err(fault) if fault.is_of_absence() => {}
+                Err(fault) => return Err(fault),
+            }
+        }
+        Ok(None)
     }
 
     /// Puts a collection together, by what its first partition says.
@@ -214,7 +232,7 @@ impl Flusher for GroupsBackend {
         let asked: BTreeSet<usize> = (0..partitions).map(of).collect();
         let owners: Vec<&Arc<RemoteBackend>> = asked.iter().map(|group| &self.owners[*group]).collect();
         let ask = || Do::Flush { tenant: tenant.to_owned(), name: name.to_owned() };
-        let answers = self.ask(&owners, &Patience::within(FLUSH_MAX), ask).map_err(Fault::into_store)?;
+        let answers = self.ask(&owners, FLUSH_MAX, ask).map_err(Fault::into_store)?;
         let mut flushed = BTreeMap::new();
         for (group, answer) in asked.into_iter().zip(answers) {
             let positions = answer.and_then(|bodies| one::<Option<Positions>>(&bodies)).map_err(Fault::into_store)?;
@@ -254,7 +272,7 @@ impl Backend for GroupsBackend {
                 self.forget(tenant, name);
                 Ok(None)
             }
-            (Err(Fault::Unavailable(_) | Fault::Deadline), Some(known)) => Ok(Some(known.whole)),
+            (Err(fault), Some(known)) if fault.is_of_absence() => Ok(Some(known.whole)),
             (Err(fault), _) => Err(fault.into_store()),
         }
     }
@@ -280,9 +298,8 @@ impl Backend for GroupsBackend {
     }
 
     fn why_damaged(&self, tenant: &str, name: &str) -> Result<Option<Damaged>, StoreError> {
-        let ask = || Do::WhyDamaged { tenant: tenant.to_owned(), name: name.to_owned() };
-        let found = self.gather::<Option<WireDamaged>>(ask).map_err(Fault::into_store)?;
-        Ok(found.into_iter().flatten().next().map(Damaged::from))
+        // Of a collection that is not there: whose first partition is damaged. The owners of others need not be there.
+        self.owner(tenant, name, 0).why_damaged(tenant, name)
     }
 
     fn create(
@@ -308,7 +325,7 @@ impl Backend for GroupsBackend {
             return only.remove(tenant, name);
         }
         // A damaged partition may still be put back: the owner of the first one does not know of it.
-        if let Some(damaged) = self.why_damaged(tenant, name)? {
+        if let Some(damaged) = self.found_damaged(tenant, name).map_err(Fault::into_store)? {
             return Err(StoreError::Damaged(Box::new(damaged)));
         }
         let removed = self.owner(tenant, name, 0).remove(tenant, name)?;

@@ -59,7 +59,7 @@ impl Mirror {
         self.state.lock().failed.is_some_and(|failed| failed.elapsed() < FAILED)
     }
 
-    /// The partitions, as far as questions to them need to know: the schema that they are bound to, and their places.
+    /// The partitions of a whole collection, as far as questions to them need to know: the schema that they are bound to, and their places.
     pub(super) fn parts(&self) -> Vec<Arc<Mirror>> {
         let (description, asked) = {
             let state = self.state.lock();
@@ -74,7 +74,7 @@ impl Mirror {
                 state: Mutex::new(State { description, asked, failed: None, written: None, position }),
             })
         };
-        (0..self.place.partition.map_or(description.position.len(), |_| 1)).map(part).collect()
+        (0..description.position.len()).map(part).collect()
     }
 
     /// The newest positions known.

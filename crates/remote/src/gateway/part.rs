@@ -1,7 +1,8 @@
 //! Rows of one partition as a blocking iterator, each with its cursor, for a merge with those of the others.
 
 use super::answer::{Answer, Message};
-use super::link::{Patience, WINDOW_BYTES};
+use super::engine::Patience;
+use super::link::WINDOW_BYTES;
 use super::remote::question_json;
 use super::rows::{head, query_error};
 use super::scans::Via;

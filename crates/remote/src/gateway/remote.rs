@@ -3,7 +3,8 @@
 use super::answer::{Answer, Message};
 use super::append::Producer;
 use super::changes::{RemoteChanges, schema_of};
-use super::link::{Link, Patience};
+use super::engine::Patience;
+use super::link::Link;
 use super::mirror::{Mirror, Mirrors};
 use super::rows::head;
 use super::scans::{Asking, Scans, Via};
@@ -19,10 +20,7 @@ use meridian_query::wire::Question;
 use serde_json::Value;
 use std::fmt;
 use std::sync::Arc;
-use tokio::time::{Duration, Instant};
-
-/// How long the owner of a partition is waited for where what is known of it will do.
-const SOON: Duration = Duration::from_secs(1);
+use tokio::time::Instant;
 
 /// What all collections of a gateway share.
 pub(super) struct Shared {
@@ -59,14 +57,9 @@ impl Remote {
             return known;
         }
         let asked = Instant::now();
-        let place = &self.mirror.place;
-        let found = match place.partition {
-            None => self.describe(place),
-            // The other partitions go on while the owner of one is away: nobody waits for it longer than this.
-            Some(_) => self.describe_now(),
-        };
-        match found {
-            Ok(Some(found)) => {
+        // While the owner is away what is known will do, and the question itself waits.
+        match self.describe_newest() {
+            Ok(Some(found)) if found.place == self.mirror.place => {
                 self.shared.mirrors.put(found, asked);
                 self.mirror.last().0
             }
@@ -74,17 +67,12 @@ impl Remote {
         }
     }
 
-    /// What the owner says of this partition, if it says that soon; `None`: it is gone.
-    fn describe_now(&self) -> Result<Option<Description>, Fault> {
-        Ok(self.describe_newest()?.filter(|found| found.place == self.mirror.place))
-    }
-
-    /// The same of the newest collection of its name.
+    /// What the owner says of the newest collection or partition of this name, if it says that soon; `None`: there is none.
     pub(super) fn describe_newest(&self) -> Result<Option<Description>, Fault> {
         let place = &self.mirror.place;
         let (tenant, name) = (place.tenant.clone(), place.name.clone());
         let describe = Do::Describe { tenant, name, partition: place.partition };
-        let found = self.link().value_now(describe, &Patience::within(SOON));
+        let found = self.link().value_now(describe);
         if found.is_err() {
             self.mirror.failed();
         }
@@ -130,14 +118,22 @@ impl Remote {
         via.begin((asked, make), &Patience::of(control))
     }
 
-    /// The collection put together from its partitions, where these are to be asked one by one.
+    /// The collection put together from its partitions, where these are to be asked one by one: of a partition that is one alone.
     pub(super) fn in_parts(&self, at: &At) -> Option<Partitioned> {
-        if at.eventual.is_none() || self.shared.scans.is_none() || self.mirror.place.partition.is_some() {
+        if at.eventual.is_none() || self.shared.scans.is_none() {
             return None;
         }
-        let parts = self.mirror.parts().into_iter();
+        let parts = match self.mirror.place.partition {
+            None => self.mirror.parts(),
+            Some(_) => vec![self.mirror.clone()],
+        };
         let part = |mirror| Arc::new(Remote { shared: self.shared.clone(), mirror }) as Arc<dyn Part>;
-        Some(Partitioned::new(parts.map(part).collect()))
+        Some(Partitioned::new(parts.into_iter().map(part).collect()))
+    }
+
+    /// The same of a collection whose partitions this gateway does not know one by one.
+    pub(super) fn in_unknown_parts(&self, at: &At) -> Option<Partitioned> {
+        self.in_parts(at).filter(|_| self.mirror.place.partition.is_none())
     }
 
     pub(super) fn ask(&self, get: Get, patience: &Patience) -> Result<(Answer, Message), Fault> {

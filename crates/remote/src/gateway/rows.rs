@@ -1,7 +1,8 @@
 //! Rows of the owner as a blocking iterator.
 
 use super::answer::{Answer, Message};
-use super::link::{Link, Patience, WINDOW_BYTES};
+use super::engine::Patience;
+use super::link::{Link, WINDOW_BYTES};
 use crate::wire::answer::RowsSoFar;
 use crate::wire::fault::Fault;
 use crate::wire::rows::Events;

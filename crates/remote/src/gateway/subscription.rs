@@ -14,9 +14,10 @@ use crate::wire::fault::Fault;
 use crate::wire::rows::Events;
 use meridian_model::{Batch, Schema, Seq, SeqLayout, Seqs, Subscriber, WrittenBatch};
 use parking_lot::Mutex;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::time::MissedTickBehavior;
 
 /// Events whose numbers are listed at a time.
 const EVENTS_MAX: usize = 1 << 16;
@@ -24,6 +25,8 @@ const EVENTS_MAX: usize = 1 << 16;
 const READ_BYTES: usize = 256 << 10;
 /// Pause after the connection broke.
 const PAUSE: Duration = Duration::from_millis(100);
+/// Pause before a collection is read again that was not to be read for the moment.
+const BUSY: Duration = Duration::from_millis(500);
 /// Time for reads of changes: what a whole catch-up may take.
 const LEFT: Duration = Duration::from_secs(3600);
 
@@ -57,7 +60,8 @@ impl Subscription {
 /// `parts`: it has some partitions of a collection only, each of which is followed as a collection of its own.
 pub(super) async fn follow(link: Arc<Link>, mirrors: Arc<Mirrors>, subscription: Arc<Subscription>, parts: bool) {
     let mut owner = link.owner();
-    let mut follower = Follower { link, mirrors, subscription, parts, known: HashMap::new(), began: false };
+    let mut follower =
+        Follower { link, mirrors, subscription, parts, known: HashMap::new(), busy: HashSet::new(), began: false };
     // Ends when nobody can name an owner any more.
     while owner.wait_for(Option::is_some).await.is_ok() {
         let followed = tokio::select! {
@@ -118,6 +122,8 @@ struct Follower {
     parts: bool,
     /// By collection or partition: what was passed on.
     known: HashMap<Place, Known>,
+    /// What was not to be read for the moment: it is read again soon, and holds nothing else up.
+    busy: HashSet<Place>,
     /// Whether `known` is of an earlier connection.
     began: bool,
 }
@@ -148,7 +154,19 @@ impl Follower {
         for place in known {
             self.pass_on(&place).await?;
         }
-        while let Some(message) = positions.next().await? {
+        let mut again = tokio::time::interval(BUSY);
+        again.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            let message = tokio::select! {
+                message = positions.next() => message?,
+                _ = again.tick(), if !self.busy.is_empty() => {
+                    for place in std::mem::take(&mut self.busy) {
+                        self.pass_on(&place).await?;
+                    }
+                    continue;
+                }
+            };
+            let Some(message) = message else { return Ok(()) };
             for moved in message.meta.moved {
                 let ((place, at), position) = (self.place_of(&moved), moved.position);
                 if let Some(mirror) = self.mirrors.get(&place) {
@@ -166,7 +184,6 @@ impl Follower {
                 }
             }
         }
-        Ok(())
     }
 
     /// What is followed for a partition that has moved, and which of the partitions in it that is.
@@ -178,8 +195,18 @@ impl Follower {
         }
     }
 
-    /// Passes on what a place has beyond what is known.
+    /// Passes on what a place has beyond what is known, now or once it can be read.
     async fn pass_on(&mut self, place: &Place) -> Result<(), Fault> {
+        match self.read_on(place).await {
+            Err(Fault::Busy(_)) => {
+                self.busy.insert(place.clone());
+                Ok(())
+            }
+            read => read,
+        }
+    }
+
+    async fn read_on(&mut self, place: &Place) -> Result<(), Fault> {
         let mut schema: Option<Arc<Schema>> = None;
         loop {
             let Some(known) = self.known.get(place).cloned() else { return Ok(()) };

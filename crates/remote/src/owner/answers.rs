@@ -7,7 +7,7 @@
 use super::collected::Collected;
 use super::seat::{self, Bound, Seat};
 use super::streams::{self, AllChanges, AllRows, PartRows};
-use super::{Owner, positions};
+use super::{Closing, Owner, positions};
 use crate::wire::answer::Meta;
 use crate::wire::call::{Asked, Call, Get};
 use crate::wire::described::{Place, WireHead};
@@ -35,6 +35,8 @@ pub(super) async fn answer(owner: Arc<Owner>, call: Call<Get>, out: Out) {
     let left = call.left();
     let control = (owner.options.control)(left, cancel.clone());
     let mut closing = owner.closing.clone();
+    // One that never ends by itself ends with the first word of it.
+    let is_endless = matches!(call.ask, Get::Positions);
     let (current, _span) = owner.span(call.trace.as_deref(), "answer");
     let work = observe::within(current, run(&owner, call.ask, &control, &out));
     let done = tokio::select! {
@@ -43,7 +45,7 @@ pub(super) async fn answer(owner: Arc<Owner>, call: Call<Get>, out: Out) {
             cancel.cancel();
             return;
         }
-        _ = closing.wait_for(|closing| *closing) => {
+        _ = closing.wait_for(|closing| *closing == Closing::Cut || is_endless && *closing != Closing::Open) => {
             cancel.cancel();
             Err(Fault::Unavailable("the owner of the data is stopping".to_owned()))
         }
@@ -68,7 +70,7 @@ async fn run(owner: &Arc<Owner>, ask: Get, control: &Control, out: &Out) -> Resu
             let (Bound { collection, at, question, control: bounded }, mut seat) =
                 seat::take(owner, &asked, control).await?;
             let items = streams::items(question)?;
-            let rows = seat.step(owner, control, move || collection.items(at, &items, &bounded)).await??;
+            let rows = seat.open(owner, control, move || collection.items(at, &items, &bounded)).await??;
             return streams::stream((owner, seat), Box::new(AllRows(rows)), control, out).await;
         }
         Get::PartRows(asked) => {
@@ -76,7 +78,7 @@ async fn run(owner: &Arc<Owner>, ask: Get, control: &Control, out: &Out) -> Resu
             let part = owner.part(&asked.place, asked.place.partition.unwrap_or(0))?;
             let items = streams::items(question)?;
             let order = items.order.clone();
-            let (head, rows) = seat.step(owner, control, move || part.rows(at, &items, &bounded)).await??;
+            let (head, rows) = seat.open(owner, control, move || part.rows(at, &items, &bounded)).await??;
             return streams::stream((owner, seat), Box::new(PartRows { head, rows, order }), control, out).await;
         }
         Get::After { place, after, max, step_bytes } => {

@@ -202,6 +202,7 @@ async fn write(owner: &Owner, put: Put, columns: &RecordBatch, deadline: Instant
     let collection = owner.collection(&put.place)?;
     let batch = whole_batch_from_arrow(columns, &collection.schema())?;
     let bytes = batch.bytes();
+    let is_keyed = put.key.is_some();
     let write = Write { batch, key: put.key, on_conflict: put.on_conflict.into(), deadline: None };
     match append(collection, write, bytes, deadline).await? {
         // Refused by what is here, where another owner may have changed it since, or because another has taken over. Nothing is stored.
@@ -212,6 +213,12 @@ async fn write(owner: &Owner, put: Put, columns: &RecordBatch, deadline: Instant
             | WriteError::Busy(_)
             | WriteError::Closed),
         ) => {
+            owner.still()?;
+            Err(error.into())
+        }
+        // Some partitions have taken their share, and another owner has the others by now. It knows by the key which ones; without one the
+        // shares that are stored would be stored again.
+        Err(error @ (WriteError::Partly { .. } | WriteError::Unknown(_))) if is_keyed => {
             owner.still()?;
             Err(error.into())
         }

@@ -106,8 +106,18 @@ struct Owner {
     received: Arc<Semaphore>,
     appends: Appends,
     positions: Arc<Positions>,
-    /// True once the server stops.
-    closing: watch::Receiver<bool>,
+    closing: watch::Receiver<Closing>,
+}
+
+/// How far a group is from being served no more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Closing {
+    /// It is served.
+    Open,
+    /// Another process has it, by the will of this one. Nothing begins; answers that have begun go on.
+    Passed,
+    /// Answers end.
+    Cut,
 }
 
 impl Owner {
@@ -181,7 +191,7 @@ impl Owner {
     /// Whether what was just found absent is. A store that closes lets go of its collections, and a former owner has none that were made
     /// since: in both cases the next owner is to be asked.
     fn still(&self) -> Result<(), Fault> {
-        match !*self.closing.borrow() && (self.options.owns)() {
+        match *self.closing.borrow() == Closing::Open && (self.options.owns)() {
             true => Ok(()),
             false => Err(Fault::Unavailable("the server that was asked no longer owns the data: try again".to_owned())),
         }

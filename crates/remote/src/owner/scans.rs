@@ -32,6 +32,7 @@ pub struct ScanTurns {
     begun: Instant,
     answered_busy: AtomicU64,
     begun_scans: AtomicU64,
+    given: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -57,6 +58,7 @@ impl ScanTurns {
             begun: Instant::now(),
             answered_busy: AtomicU64::new(0),
             begun_scans: AtomicU64::new(0),
+            given: AtomicU64::new(0),
         })
     }
 
@@ -75,6 +77,11 @@ impl ScanTurns {
     /// Scans that have started so far.
     pub fn begun(&self) -> u64 {
         self.begun_scans.load(Ordering::Relaxed)
+    }
+
+    /// Turns that scans had so far: one for each batch.
+    pub fn given(&self) -> u64 {
+        self.given.load(Ordering::Relaxed)
     }
 
     /// From now on nothing starts: what waits or comes is answered busy.
@@ -158,6 +165,7 @@ impl ScanTurns {
                 Turn::Work(scan) => (scan, true),
                 Turn::Busy(scan) => (scan, false),
             };
+            self.given.fetch_add(u64::from(works), Ordering::Relaxed);
             // A call that is dropped meanwhile leaves by itself.
             state.waits.remove(&scan).map(|wait| wait.send(works));
         }

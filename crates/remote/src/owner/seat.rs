@@ -31,7 +31,7 @@ pub(super) enum Seat {
     Slots,
     /// A turn of a scan that has started.
     Scan(Arc<Scan>),
-    /// One whose first step is still to come: it has its place already.
+    /// The same while it has its place already: its first batch is still to come.
     NewScan(Arc<Scan>),
 }
 
@@ -104,6 +104,20 @@ impl Drop for Resting {
 }
 
 impl Seat {
+    /// Runs what comes before the first batch on a thread that may block. A scan keeps its place for that batch: it waits once for each, and not
+    /// for its plan.
+    pub(super) async fn open<T: Send + 'static>(
+        &mut self,
+        owner: &Owner,
+        control: &Control,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Fault> {
+        let Seat::NewScan(scan) = self else { return self.step(owner, control, work).await };
+        let scan = scan.clone();
+        // The place is the scan's until the work ends, also where the caller goes away before.
+        run(move || (work(), drop(scan)).0).await
+    }
+
     /// Runs a step of a question on a thread that may block, when it is its turn.
     pub(super) async fn step<T: Send + 'static>(
         &mut self,
@@ -120,12 +134,17 @@ impl Seat {
             }
         };
         *self = Seat::Scan(scan.clone());
-        let current = observe::current();
-        let done = tokio::task::spawn_blocking(move || {
-            // The place is the scan's until its work ends, also where the caller goes away before.
+        run(move || {
+            // The same here.
             let _resting = Resting(scan);
-            current.run(work)
-        });
-        done.await.map_err(|e| Fault::internal(format!("the scan server failed: {e}")))
+            work()
+        })
+        .await
     }
+}
+
+async fn run<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Fault> {
+    let current = observe::current();
+    let done = tokio::task::spawn_blocking(move || current.run(work));
+    done.await.map_err(|e| Fault::internal(format!("the scan server failed: {e}")))
 }

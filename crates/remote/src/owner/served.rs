@@ -3,7 +3,7 @@
 use super::positions::{Noting, Positions};
 use super::scans::ScanTurns;
 use super::service::Service;
-use super::{Appends, Owner, RECEIVED_KIB_MAX, ServeOptions};
+use super::{Appends, Closing, Owner, RECEIVED_KIB_MAX, ServeOptions};
 use crate::tls::{self, RoleTls};
 use crate::wire::MESSAGE_BYTES_MAX;
 use arrow_flight::flight_service_server::FlightServiceServer;
@@ -36,18 +36,25 @@ const STREAMS_MAX: u32 = 4096;
 
 /// The groups that a process serves, by number.
 #[derive(Default)]
-pub struct Served(watch::Sender<BTreeMap<u16, Arc<Owner>>>);
+pub struct Served(watch::Sender<Groups>);
+
+#[derive(Default)]
+struct Groups {
+    owners: BTreeMap<u16, Arc<Owner>>,
+    /// Groups that were passed on, some of whose answers still go on.
+    ending: usize,
+}
 
 impl fmt::Debug for Served {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.0.borrow().keys()).finish()
+        f.debug_list().entries(self.0.borrow().owners.keys()).finish()
     }
 }
 
 impl Served {
     /// Serves a group by a backend that has its partitions, until what is returned is dropped.
     pub fn mount(self: &Arc<Self>, group: u16, backend: Arc<dyn Backend>, options: ServeOptions) -> Mounted {
-        let (close, closing) = watch::channel(false);
+        let (close, closing) = watch::channel(Closing::Open);
         let positions = Arc::new(Positions::default());
         backend.subscribe(Arc::new(Noting(Arc::downgrade(&positions))));
         let owner = Arc::new(Owner {
@@ -61,24 +68,24 @@ impl Served {
             closing,
             options,
         });
-        self.0.send_modify(|groups| drop(groups.insert(group, owner.clone())));
+        self.0.send_modify(|groups| drop(groups.owners.insert(group, owner.clone())));
         Mounted { served: self.clone(), group, owner, close }
     }
 
     /// The owner of a group.
     pub(super) fn of(&self, group: u16) -> Option<Arc<Owner>> {
-        self.0.borrow().get(&group).cloned()
+        self.0.borrow().owners.get(&group).cloned()
     }
 
     /// Waits until a group is served.
     pub async fn any(&self) {
         // The sender is this.
-        drop(self.0.subscribe().wait_for(|groups| !groups.is_empty()).await);
+        drop(self.0.subscribe().wait_for(|groups| !groups.owners.is_empty()).await);
     }
 
-    /// Waits until no group is served.
+    /// Waits until no group is served, and no answer goes on.
     pub async fn none(&self) {
-        drop(self.0.subscribe().wait_for(BTreeMap::is_empty).await);
+        drop(self.0.subscribe().wait_for(|groups| groups.owners.is_empty() && groups.ending == 0).await);
     }
 }
 
@@ -87,7 +94,7 @@ pub struct Mounted {
     served: Arc<Served>,
     group: u16,
     owner: Arc<Owner>,
-    close: watch::Sender<bool>,
+    close: watch::Sender<Closing>,
 }
 
 impl fmt::Debug for Mounted {
@@ -97,9 +104,27 @@ impl fmt::Debug for Mounted {
 }
 
 impl Mounted {
-    /// Takes no more calls for the group, and gives running ones some time to end.
+    /// Takes no more calls for the group, cuts the answers that have begun, and gives what else runs some time to end.
     pub async fn unmount(self) {
-        self.close();
+        self.close(Closing::Cut);
+        self.ended().await;
+    }
+
+    /// Takes no more calls for the group, which another process has by the will of this one. Answers that have begun go on until they end, for 5 s
+    /// at most, or until `back`: then this process has the group again, and needs what they hold.
+    pub async fn pass_on(self, back: impl Future<Output = ()>) {
+        self.served.0.send_modify(|groups| groups.ending += 1);
+        let _ending = Ending(self.served.clone());
+        self.close(Closing::Passed);
+        tokio::select! {
+            () = self.ended() => {}
+            () = back => {}
+        }
+        self.unmount().await;
+    }
+
+    /// Waits until no call runs, for a while.
+    async fn ended(&self) {
         let begun = Instant::now();
         // Each call holds it. Streams that never end by themselves see that it closes.
         while Arc::strong_count(&self.owner) > 1 && begun.elapsed() < GRACE {
@@ -107,15 +132,24 @@ impl Mounted {
         }
     }
 
-    fn close(&self) {
-        self.close.send_replace(true);
-        self.served.0.send_modify(|groups| groups.retain(|_, owner| !Arc::ptr_eq(owner, &self.owner)));
+    fn close(&self, closing: Closing) {
+        self.close.send_replace(closing);
+        self.served.0.send_modify(|groups| groups.owners.retain(|_, owner| !Arc::ptr_eq(owner, &self.owner)));
     }
 }
 
 impl Drop for Mounted {
     fn drop(&mut self) {
-        self.close();
+        self.close(Closing::Cut);
+    }
+}
+
+/// A group that was passed on, until its answers have ended.
+struct Ending(Arc<Served>);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.0.0.send_modify(|groups| groups.ending -= 1);
     }
 }
 
@@ -134,7 +168,7 @@ pub async fn serve(
     let mounted = served.mount(0, backend, options);
     let stopped = async {
         drained(scans, stop).await;
-        mounted.close();
+        mounted.close(Closing::Cut);
     };
     serve_groups(served.clone(), (listener, tls), stopped).await
 }

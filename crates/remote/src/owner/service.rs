@@ -1,6 +1,6 @@
 //! The calls of Arrow Flight that are served.
 
-use super::{Owner, Served, acts, answers, appends};
+use super::{Closing, Owner, Served, acts, answers, appends};
 use crate::wire::answer::{Meta, Reply};
 use crate::wire::call::{Call, Do, Get};
 use crate::wire::{GROUP_HEADER, OWNER_HEADER, REFUSED_HEADER, SCAN_SERVER, fault::Fault};
@@ -61,8 +61,8 @@ impl Owner {
             return Err(refused("another process was asked: the one here owns other data"));
         }
         match *self.closing.borrow() {
-            true => Err(refused("the owner of the data is stopping")),
-            false => Ok(()),
+            Closing::Open => Ok(()),
+            Closing::Passed | Closing::Cut => Err(refused("the owner of the data is stopping")),
         }
     }
 

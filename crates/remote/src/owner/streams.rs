@@ -18,6 +18,11 @@ use meridian_query::wire::Question;
 use meridian_query::{Control, Hits, Items, Order};
 use std::sync::Arc;
 
+/// Rows after which a turn ends.
+const TURN_ROWS: usize = 512;
+/// The same in messages, whose rows may be large.
+const TURN_MESSAGES: usize = 4;
+
 /// The fault of a question or an answer that cannot be read or written.
 pub(super) fn wire_fault(error: WireError) -> Fault {
     match error {
@@ -39,8 +44,8 @@ pub(super) trait Steps: Send {
     /// What it begins with.
     fn head(&self) -> Meta;
 
-    /// The messages of the next batch; `None` at the end. Blocks.
-    fn next(&mut self, encoder: &mut Encoder) -> Result<Option<Vec<FlightData>>, Fault>;
+    /// The messages of the next batch, and its rows; `None` at the end. Blocks.
+    fn next(&mut self, encoder: &mut Encoder) -> Result<Option<(Vec<FlightData>, usize)>, Fault>;
 
     /// What it ends with.
     fn end(&self) -> Meta;
@@ -49,7 +54,25 @@ pub(super) trait Steps: Send {
     fn park(&mut self);
 }
 
-/// Sends an answer, a step for each batch.
+/// What one turn gives.
+struct Given {
+    messages: Vec<FlightData>,
+    /// Whether the answer has ended with it.
+    is_end: bool,
+}
+
+/// Takes the batches of one turn: so many rows that it was worth the wait, or the end, which a small answer reaches at once.
+fn take(steps: &mut dyn Steps, encoder: &mut Encoder) -> Result<Given, Fault> {
+    let (mut all, mut taken) = (Vec::new(), 0);
+    while taken < TURN_ROWS && all.len() < TURN_MESSAGES {
+        let Some((messages, rows)) = steps.next(encoder)? else { return Ok(Given { messages: all, is_end: true }) };
+        all.extend(messages);
+        taken += rows;
+    }
+    Ok(Given { messages: all, is_end: false })
+}
+
+/// Sends an answer, turn by turn.
 pub(super) async fn stream(
     (owner, mut seat): (&Owner, Seat),
     mut steps: Box<dyn Steps>,
@@ -65,17 +88,16 @@ pub(super) async fn stream(
             drop(out.reserve().await);
         }
         let step = seat.step(owner, control, move || {
-            let messages = steps.next(&mut encoder);
-            (steps, encoder, messages)
+            let given = take(&mut *steps, &mut encoder);
+            (steps, encoder, given)
         });
-        let messages;
-        (steps, encoder, messages) = step.await?;
-        match messages? {
-            Some(messages) => send(out, messages).await,
-            None => {
-                send(out, [steps.end().alone()]).await;
-                return Ok(());
-            }
+        let given;
+        (steps, encoder, given) = step.await?;
+        let Given { messages, is_end } = given?;
+        send(out, messages).await;
+        if is_end {
+            send(out, [steps.end().alone()]).await;
+            return Ok(());
         }
     }
 }
@@ -95,11 +117,12 @@ impl Steps for AllRows {
         Meta { head: Some(WireHead::from(self.0.head())), rows: Some(self.so_far()), ..Meta::default() }
     }
 
-    fn next(&mut self, encoder: &mut Encoder) -> Result<Option<Vec<FlightData>>, Fault> {
+    fn next(&mut self, encoder: &mut Encoder) -> Result<Option<(Vec<FlightData>, usize)>, Fault> {
         let Some(hits) = self.0.next() else { return Ok(None) };
         let Hits { batch, seqs, distances } = hits?;
         let columns = Events { batch, seqs, distances }.to_arrow()?;
-        encoder.encode(&columns, &Meta { rows: Some(self.so_far()), ..Meta::default() }).map(Some)
+        let messages = encoder.encode(&columns, &Meta { rows: Some(self.so_far()), ..Meta::default() })?;
+        Ok(Some((messages, columns.num_rows())))
     }
 
     fn end(&self) -> Meta {
@@ -131,10 +154,11 @@ impl Steps for PartRows {
         Meta { head: Some(WireHead::from(&self.head)), rows: Some(self.so_far()), ..Meta::default() }
     }
 
-    fn next(&mut self, encoder: &mut Encoder) -> Result<Option<Vec<FlightData>>, Fault> {
+    fn next(&mut self, encoder: &mut Encoder) -> Result<Option<(Vec<FlightData>, usize)>, Fault> {
         let Some(rows) = self.rows.next().transpose()? else { return Ok(None) };
         let columns = rows.to_arrow(&self.order).map_err(wire_fault)?;
-        encoder.encode(&columns, &Meta { rows: Some(self.so_far()), ..Meta::default() }).map(Some)
+        let messages = encoder.encode(&columns, &Meta { rows: Some(self.so_far()), ..Meta::default() })?;
+        Ok(Some((messages, columns.num_rows())))
     }
 
     fn end(&self) -> Meta {
@@ -165,7 +189,7 @@ impl Steps for AllChanges {
         Meta { changes: Some(head), ..Meta::default() }
     }
 
-    fn next(&mut self, encoder: &mut Encoder) -> Result<Option<Vec<FlightData>>, Fault> {
+    fn next(&mut self, encoder: &mut Encoder) -> Result<Option<(Vec<FlightData>, usize)>, Fault> {
         let Some((batch, seqs)) = self.changes.read()? else { return Ok(None) };
         let mut messages = Vec::new();
         if self.schema.as_ref().is_none_or(|sent| sent != batch.schema()) {
@@ -175,7 +199,7 @@ impl Steps for AllChanges {
         }
         let columns = Events { batch, seqs, distances: None }.to_arrow()?;
         messages.extend(encoder.encode(&columns, &Meta::default())?);
-        Ok(Some(messages))
+        Ok(Some((messages, columns.num_rows())))
     }
 
     fn end(&self) -> Meta {

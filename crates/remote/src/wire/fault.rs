@@ -216,6 +216,11 @@ impl Fault {
         matches!(self, Fault::Unavailable(_) | Fault::Fenced(_))
     }
 
+    /// Whether nobody has answered: the owner is away, or slow.
+    pub(crate) fn is_of_absence(&self) -> bool {
+        self.is_of_the_link() || matches!(self, Fault::Deadline)
+    }
+
     /// Whether the server that was asked cannot read what it needs, and another one may: its way to the bucket is cut, it is of an older
     /// version, or it has just met damage that it works around from its next look at the manifest on.
     pub(crate) fn is_of_the_reader(&self) -> bool {

@@ -7,6 +7,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::path::Path;
 
+#[allow(clippy::disallowed_methods, reason = "the test reads a file of the repository")]
 fn fixture(version: u32) -> Value {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
     serde_json::from_slice(&std::fs::read(folder.join(format!("wire-{version}.json"))).unwrap()).unwrap()

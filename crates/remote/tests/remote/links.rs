@@ -1,12 +1,12 @@
 //! The owner moves, goes away, and is told when the caller has.
 
 use super::proxy::Proxy;
-use super::world::{Owner, PATIENCE, PROCESS, TENANT, World, control, fleet, gateway, ships, store};
+use super::world::{Group, Owner, PATIENCE, PROCESS, TENANT, World, control, fleet, gateway, ships, store};
 use meridian_backend::{At, Backend, Collection, Rows, StoreError, Write, WriteError};
 use meridian_model::IdRole;
 use meridian_observe::{Current, EndedSpan, Figures, Kind, Sampling, SpanSink, Tracer};
 use meridian_query::{CancelFlag, Control, Items, QueryError};
-use meridian_remote::OwnerAt;
+use meridian_remote::{Mounted, OwnerAt};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -245,4 +245,102 @@ fn what_the_owner_does_is_a_part_of_the_callers_trace() {
     at_owner.0.lock().clear();
     remote.list(TENANT).unwrap();
     assert!(at_owner.0.lock().is_empty());
+}
+
+#[test]
+fn calls_wait_for_a_process_that_opens_what_it_took_over() {
+    let world = World::new();
+    let (theirs, ours) = world.collection("ships", IdRole::Given);
+    ours.write(Write::new(ships(&ours.schema(), &fleet(3)))).unwrap();
+    let taking_over = |leaves: bool, serve: &dyn Fn() -> Owner| {
+        let at = world.address.borrow().clone().unwrap();
+        world.address.send_replace(Some(OwnerAt { leaves, ..at }));
+        let next = serve();
+        world.address.send_replace(Some(next.address.to_string().into()));
+        next
+    };
+    // Each of these is the first call to a process that serves nothing for a second.
+    let embedded = world.embedded.clone();
+    let opening = |epoch| {
+        let embedded = embedded.clone();
+        move || Owner::opening(embedded.clone(), epoch, Duration::from_secs(1))
+    };
+    let _second = taking_over(true, &opening(2));
+    assert!(ours.event("id1").unwrap().value.is_some());
+    let _third = taking_over(true, &opening(3));
+    ours.write(Write::new(ships(&ours.schema(), &fleet(4)[3..]))).unwrap();
+    // What is done once alone is not sent to it before it has named itself.
+    let _fourth = taking_over(true, &opening(4));
+    assert_eq!(ours.delete(&["id1".to_owned()]).unwrap().deleted, 1);
+    let _fifth = taking_over(false, &opening(5));
+    assert!(world.remote.create(TENANT, "boats", (*ours.schema()).clone(), Default::default()).is_ok());
+    assert_eq!(theirs.stats().events, 3);
+}
+
+/// Reads a large answer, whose group ends in a way once it has begun; its events, and its error.
+fn read_across<F: Future<Output = ()> + Send + 'static>(way: impl FnOnce(Mounted) -> F) -> (usize, Option<QueryError>) {
+    let world = World::new();
+    large(&world);
+    let mut former = Group::serve(world.embedded.clone(), 0, 2);
+    let (address, remote) = gateway(Some(former.address));
+    let ours = remote.collection(TENANT, "ships").unwrap().unwrap();
+    let mut rows = begin(&*ours, &control(PATIENCE));
+    let mut events = rows.next().unwrap().unwrap().batch.rows();
+    former.end(way);
+    let next = Owner::serve(world.embedded.clone(), 3);
+    address.send_replace(Some(next.address.to_string().into()));
+    // What begins now is answered by the next owner.
+    assert!(ours.event("id1").unwrap().value.is_some());
+    let mut error = None;
+    for hits in rows.by_ref() {
+        match hits {
+            Ok(hits) => events += hits.batch.rows(),
+            Err(e) => error = Some(e),
+        }
+    }
+    (events, error)
+}
+
+#[test]
+fn an_answer_goes_on_when_its_group_is_passed_on_and_is_cut_when_it_is_lost_or_comes_back() {
+    let (events, error) = read_across(|mounted| mounted.pass_on(std::future::pending()));
+    assert!(error.is_none(), "{error:?}");
+    assert_eq!(events, MANY as usize);
+    for is_lost in [true, false] {
+        let way = |mounted: Mounted| async move {
+            if is_lost { mounted.unmount().await } else { mounted.pass_on(std::future::ready(())).await }
+        };
+        let (events, error) = read_across(way);
+        assert!(events < MANY as usize, "lost: {is_lost}");
+        assert!(matches!(error, Some(QueryError::Store(StoreError::Busy(_)))), "{error:?}");
+    }
+}
+
+#[test]
+fn a_call_that_is_refused_waits_until_the_next_owner_is_named() {
+    let world = World::new();
+    let (_, ours) = world.collection("ships", IdRole::Given);
+    let batch = |n: usize| Write::new(ships(&ours.schema(), &fleet(n as u32 + 1)[n..]));
+    ours.write(batch(1)).unwrap();
+    let mut former = Owner::serve(world.embedded.clone(), 2);
+    world.address.send_replace(Some(former.address.to_string().into()));
+    let calls: [(u64, &dyn Fn()); 3] = [
+        (3, &|| assert!(ours.event("id1").unwrap().value.is_some())),
+        (4, &|| assert_eq!(ours.write(batch(2)).unwrap().written, 1)),
+        (5, &|| assert_eq!(ours.delete(&["id1".to_owned()]).unwrap().deleted, 1)),
+    ];
+    for (epoch, call) in calls {
+        // It has answered, and its lease passes on; the gateway has not heard of that.
+        world.remote.reach().unwrap();
+        let next = Owner::serve(world.embedded.clone(), epoch);
+        former.owns.store(false, Ordering::Relaxed);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(Duration::from_secs(1));
+                world.address.send_replace(Some(next.address.to_string().into()));
+            });
+            call();
+        });
+        former = next;
+    }
 }

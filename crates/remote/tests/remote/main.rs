@@ -6,8 +6,10 @@
 
 mod equal;
 mod errors;
+mod groups;
 mod links;
 mod proxy;
+mod reluctant;
 mod scans;
 mod subscribers;
 mod world;

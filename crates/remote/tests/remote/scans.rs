@@ -17,14 +17,14 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 const MANY: u32 = 60_000;
-const LIMITS: Limits = Limits { places: 4, started: 64, waiting: 64 };
+pub const LIMITS: Limits = Limits { places: 4, started: 64, waiting: 64 };
 
-fn at(process: u64, address: SocketAddr) -> ScanAt {
+pub fn at(process: u64, address: SocketAddr) -> ScanAt {
     ScanAt { process, address: address.to_string(), group: "default".to_owned() }
 }
 
-/// A gateway over an owner, and the list of its scan servers.
-fn gateway(owner: &Owner, rule: Absent) -> (watch::Sender<Arc<[ScanAt]>>, Arc<RemoteBackend>) {
+/// How a gateway asks scan servers, and the list of them.
+pub fn options(rule: Absent) -> (watch::Sender<Arc<[ScanAt]>>, ScanOptions) {
     let (told, servers) = watch::channel(Arc::from(Vec::new()));
     let plans = r#"[{"servers": "100%", "busyTimeout": "5s"}]"#;
     let profiles = format!(r#"[{{"isDefault": true, "timeToWaitForScanServers": "0s", "attemptPlans": {plans}}}]"#);
@@ -34,18 +34,29 @@ fn gateway(owner: &Owner, rule: Absent) -> (watch::Sender<Arc<[ScanAt]>>, Arc<Re
         fallback: Fallback::new(rule, 1.0, 1000.0).unwrap(),
         hedging: Hedging::new(Duration::from_secs(60), 0.0, 1.0).unwrap(),
     };
+    (told, scans)
+}
+
+/// A gateway over an owner, and the list of its scan servers.
+fn gateway(owner: &Owner, rule: Absent) -> (watch::Sender<Arc<[ScanAt]>>, Arc<RemoteBackend>) {
+    let (told, scans) = options(rule);
     let owner = watch::channel(Some(owner.address.to_string().into())).1;
     let records = Arc::new(Store::open(Options::ephemeral(), Seams::real()).unwrap());
     let options = RemoteOptions { scans: Some(scans), ..RemoteOptions::new(Seams::real().random) };
     (told, RemoteBackend::connect(owner, records, options).unwrap())
 }
 
-fn eventual() -> At {
+pub fn eventual() -> At {
     At { eventual: Some(Eventual::default()), ..At::newest() }
 }
 
 /// The numbers of all rows of an answer, and where its next page begins; `after_first` is called once it has begun.
-fn rows(collection: &dyn Collection, at: At, items: &Items, after_first: impl FnOnce()) -> (Vec<u64>, Option<Cursor>) {
+pub fn rows(
+    collection: &dyn Collection,
+    at: At,
+    items: &Items,
+    after_first: impl FnOnce(),
+) -> (Vec<u64>, Option<Cursor>) {
     let mut rows = collection.items(at, items, &control(PATIENCE)).unwrap();
     let mut found: Vec<u64> = rows.next().unwrap().unwrap().seqs.iter().map(|seq| seq.0).collect();
     after_first();
@@ -129,6 +140,52 @@ fn a_server_of_another_number_is_not_asked_and_the_owner_answers_where_it_may() 
     let ours = falls_back.collection(TENANT, "ships").unwrap().unwrap();
     assert_eq!(count(&*ours).unwrap(), Some(0));
     assert!(falls_back.figures().iter().any(|one| one.name == "meridian_scan_fallbacks_total" && one.value == 1));
+}
+
+#[test]
+fn a_known_collection_stands_while_its_owner_is_silent() {
+    let backend = store();
+    let schema = schema_spec::parse(super::world::SHIPS).unwrap();
+    let made = backend.create(TENANT, "ships", schema, Settings::default()).unwrap();
+    let owner = Owner::serve(backend, 1);
+    let proxy = Proxy::to(owner.address);
+    let at = watch::channel(Some(proxy.address.to_string().into())).1;
+    let records = Arc::new(Store::open(Options::ephemeral(), Seams::real()).unwrap());
+    let (_told, scans) = options(Absent::Fail);
+    let options = RemoteOptions {
+        scans: Some(scans),
+        timeout: Duration::from_millis(500),
+        ..RemoteOptions::new(Seams::real().random)
+    };
+    let gateway = RemoteBackend::connect(at, records, options).unwrap();
+    assert!(gateway.collection(TENANT, "ships").unwrap().is_some());
+    proxy.swallow(true);
+    let known = gateway.collection(TENANT, "ships").unwrap().expect("it is known");
+    assert_eq!((known.created(), known.schema()), (made.created(), made.schema()));
+    // Of another nobody can say whether there is one.
+    assert!(gateway.collection(TENANT, "boats").is_err());
+}
+
+#[test]
+fn a_scan_waits_once_for_each_batch() {
+    let backend = store();
+    let schema = schema_spec::parse(super::world::SHIPS).unwrap();
+    let theirs = backend.create(TENANT, "ships", schema.clone(), Settings::default()).unwrap();
+    theirs.write(Write::new(ships(&theirs.schema(), &fleet(300)))).unwrap();
+    let (owner, turns) = (Owner::serve(backend.clone(), 1), ScanTurns::new(LIMITS));
+    let server = Owner::scan(backend, 11, turns.clone());
+    let (told, gateway) = gateway(&owner, Absent::Fail);
+    told.send_replace(Arc::from(vec![at(11, server.address)]));
+    let ours = gateway.collection(TENANT, "ships").unwrap().unwrap();
+    let all = Items::all(&schema);
+    // Neither its plan nor its end has a turn of its own.
+    assert_eq!(rows(&*ours, eventual(), &all, || ()).0.len(), 300);
+    assert_eq!(turns.given(), 1);
+    let batch = || Write::new(ships(&theirs.schema(), &fleet(4096)));
+    theirs.write(batch()).unwrap();
+    let before = turns.given();
+    assert_eq!(rows(&*ours, eventual(), &all, || ()).0.len(), 4396);
+    assert!(turns.given() > before + 1, "a large answer lets others have the place");
 }
 
 #[test]

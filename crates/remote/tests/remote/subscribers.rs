@@ -1,11 +1,13 @@
 //! Subscribers of a gateway get the owner's writes, once and in order.
 
 use super::proxy::Proxy;
-use super::world::{PATIENCE, Ship, TENANT, World, fleet, gateway, ships};
-use meridian_backend::{Backend, Collection, Write};
-use meridian_model::{IdRole, Seq, Subscriber, WrittenBatch};
+use super::reluctant::{BUSY, Reluctant};
+use super::world::{Owner, PATIENCE, SHIPS, Ship, TENANT, World, fleet, gateway, ships, store};
+use meridian_backend::{Backend, Collection, Settings, Write};
+use meridian_model::{IdRole, Schema, Seq, Subscriber, WrittenBatch, schema_spec};
 use parking_lot::Mutex;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 #[derive(Debug, Default)]
@@ -86,4 +88,42 @@ fn each_write_once_and_in_order_though_the_connection_breaks() {
     write(&later, 0);
     assert_eq!(listener.upto("id0").iter().filter(|(name, ..)| name == "later").count(), 1);
     assert!(remote.collection(TENANT, "later").unwrap().is_some());
+}
+
+#[test]
+fn a_collection_that_is_busy_holds_no_other_up_and_is_heard_later() {
+    let backend = Arc::new(Reluctant { backend: store(), is_busy: AtomicBool::new(false) });
+    let owner = Owner::serve(backend.clone(), 1);
+    let (_address, remote) = gateway(Some(owner.address));
+    let others: Vec<String> = (0..16).map(|n| format!("other{n}")).collect();
+    let schema = Schema { id: IdRole::Given, ..schema_spec::parse(SHIPS).unwrap() };
+    let make = |name: &str| backend.create(TENANT, name, schema.clone(), Settings::default()).unwrap();
+    let busy = make(BUSY);
+    let others: Vec<Arc<dyn Collection>> = others.iter().map(|name| make(name)).collect();
+    let listener = Arc::new(Listener::default());
+    remote.subscribe(listener.clone());
+    let mut first = 0;
+    while listener.0.lock().is_empty() {
+        first += 1;
+        write(&busy, first);
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    others.iter().for_each(|other| write(other, 0));
+    let heard = |name: &str, id: &str| listener.0.lock().iter().any(|(of, _, other)| of == name && other == id);
+    let until = |name: &str, id: &str| {
+        let began = std::time::Instant::now();
+        while !heard(name, id) {
+            assert!(began.elapsed() < PATIENCE, "{id} of {name} never came");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    };
+    others.iter().for_each(|other| until(other.name(), "id0"));
+    backend.is_busy.store(true, Ordering::Relaxed);
+    write(&busy, 1000);
+    others.iter().for_each(|other| write(other, 1));
+    others.iter().for_each(|other| until(other.name(), "id1"));
+    assert!(!heard(BUSY, "id1000"));
+    backend.is_busy.store(false, Ordering::Relaxed);
+    // Without another write.
+    until(BUSY, "id1000");
 }

@@ -5,7 +5,9 @@ use meridian_model::builder::Value;
 use meridian_model::{Batch, BatchBuilder, IdRole, Schema, schema_spec};
 use meridian_observe::Tracer;
 use meridian_query::{CancelFlag, Control};
-use meridian_remote::{OwnerAt, RemoteBackend, RemoteOptions, ScanTurns, ServeOptions, serve};
+use meridian_remote::{
+    Mounted, OwnerAt, RemoteBackend, RemoteOptions, ScanTurns, ServeOptions, Served, serve, serve_groups,
+};
 use meridian_store::{Options, Settings, Store};
 use parking_lot::Mutex;
 use std::net::SocketAddr;
@@ -13,6 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
+use tokio::runtime::Runtime;
 use tokio::sync::{oneshot, watch};
 
 /// Max wait for anything: a test that hangs should report where.
@@ -38,15 +41,21 @@ impl Owner {
     }
 
     pub fn traced(backend: Arc<dyn Backend>, epoch: u64, tracer: Tracer) -> Owner {
-        Owner::with(backend, |options| ServeOptions { tracer, epoch, ..options })
+        Owner::with(backend, Duration::ZERO, |options| ServeOptions { tracer, epoch, ..options })
+    }
+
+    /// One that closes each connection for so long, as a process does that opens what it took over.
+    pub fn opening(backend: Arc<dyn Backend>, epoch: u64, time: Duration) -> Owner {
+        Owner::with(backend, time, |options| ServeOptions { epoch, ..options })
     }
 
     /// A scan server of this number.
     pub fn scan(backend: Arc<dyn Backend>, process: u64, scans: Arc<ScanTurns>) -> Owner {
-        Owner::with(backend, |options| ServeOptions { process: Some(process), scans: Some(scans), ..options })
+        let scan = |options| ServeOptions { process: Some(process), scans: Some(scans), ..options };
+        Owner::with(backend, Duration::ZERO, scan)
     }
 
-    fn with(backend: Arc<dyn Backend>, change: impl FnOnce(ServeOptions) -> ServeOptions) -> Owner {
+    fn with(backend: Arc<dyn Backend>, opening: Duration, change: impl FnOnce(ServeOptions) -> ServeOptions) -> Owner {
         let (stop, stopped) = oneshot::channel::<()>();
         let (told, address) = std::sync::mpsc::channel();
         let (seams, flags) = (Seams::real(), Arc::<Mutex<Vec<CancelFlag>>>::default());
@@ -67,6 +76,12 @@ impl Owner {
             runtime.block_on(async move {
                 let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
                 told.send(listener.local_addr().unwrap()).unwrap();
+                let turns_away = async {
+                    while let Ok(connection) = listener.accept().await {
+                        drop(connection);
+                    }
+                };
+                drop(tokio::time::timeout(opening, turns_away).await);
                 serve(backend, listener, options, async move { drop(stopped.await) }).await.unwrap();
             });
         });
@@ -79,6 +94,41 @@ impl Drop for Owner {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
             drop(thread.join());
+        }
+    }
+}
+
+/// A group of partitions that a process serves, and may pass on.
+pub struct Group {
+    pub address: SocketAddr,
+    mounted: Option<Mounted>,
+    runtime: Option<Runtime>,
+}
+
+impl Group {
+    pub fn serve(backend: Arc<dyn Backend>, number: u16, epoch: u64) -> Group {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
+        let address = listener.local_addr().unwrap();
+        let seams = Seams::real();
+        let clock = seams.clock.clone();
+        let control = Arc::new(move |left, cancel: CancelFlag| Control::new(clock.clone(), left, cancel));
+        let served = Arc::new(Served::default());
+        let mounted = served.mount(number, backend, ServeOptions::new(epoch, control, seams.random));
+        runtime.spawn(serve_groups(served, (listener, None), std::future::pending()));
+        Group { address, mounted: Some(mounted), runtime: Some(runtime) }
+    }
+
+    /// Ends it in a way, which goes on meanwhile.
+    pub fn end<F: Future<Output = ()> + Send + 'static>(&mut self, way: impl FnOnce(Mounted) -> F) {
+        self.runtime.as_ref().unwrap().spawn(way(self.mounted.take().unwrap()));
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
         }
     }
 }

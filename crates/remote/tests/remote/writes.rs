@@ -4,8 +4,10 @@ use super::proxy::Proxy;
 use super::world::{Owner, PATIENCE, TENANT, World, control, fleet, gateway, ships};
 use meridian_backend::{At, Backend, Collection, Write, WriteError};
 use meridian_model::filter::Predicate;
-use meridian_model::{IdRole, Positions};
+use meridian_model::{IdRole, Positions, partition_of};
+use meridian_remote::OwnerAt;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 fn count(collection: &dyn Collection) -> u64 {
@@ -106,4 +108,44 @@ fn a_write_that_reaches_a_former_owner_is_not_written_there() {
     let error = runtime.block_on(append.unwrap()).unwrap_err();
     assert!(matches!(error, WriteError::Unknown(_) | WriteError::Busy(_)), "{error:?}");
     assert_eq!(count(&*theirs), 1);
+}
+
+#[test]
+fn a_keyed_batch_that_a_takeover_cuts_is_written_whole_by_the_next_owner() {
+    let world = World::new();
+    let (theirs, ours) = world.partitioned("ships", IdRole::Given, 2);
+    let batch = fleet(20);
+    let partition = |id: u32| partition_of(format!("id{id}").as_bytes(), 2);
+    // One partition refuses its share, as one does that another process has taken over.
+    let taken = batch.iter().find(|ship| partition(ship.id) == 1).unwrap().clone();
+    theirs.write(Write::new(ships(&theirs.schema(), std::slice::from_ref(&taken)))).unwrap();
+    let write = Write::new(ships(&ours.schema(), &batch)).with_key("key");
+    let former = world.owner.as_ref().unwrap();
+    former.owns.store(false, Ordering::Relaxed);
+    let at = OwnerAt { address: former.address.to_string(), process: None, leaves: true };
+    world.address.send_replace(Some(at));
+    let writer = ours.clone();
+    let writing = std::thread::spawn(move || writer.write(write));
+    let first = batch.iter().filter(|ship| partition(ship.id) == 0).count() as u64;
+    until(|| count(&*theirs) == first + 1);
+    // The next owner takes it.
+    theirs.delete(&[format!("id{}", taken.id)]).unwrap();
+    let successor = Owner::serve(world.embedded.clone(), 2);
+    world.address.send_replace(Some(successor.address.to_string().into()));
+    let written = writing.join().unwrap().unwrap();
+    assert_eq!((written.written as u64, written.duplicates as u64), (20 - first, first));
+    assert_eq!(count(&*theirs), 20);
+}
+
+#[test]
+fn without_a_key_the_answer_says_how_much_of_a_batch_is_stored() {
+    let world = World::new();
+    let (theirs, ours) = world.partitioned("ships", IdRole::Given, 2);
+    let batch = fleet(20);
+    let taken = batch.iter().find(|ship| partition_of(format!("id{}", ship.id).as_bytes(), 2) == 1).unwrap().clone();
+    theirs.write(Write::new(ships(&theirs.schema(), &[taken]))).unwrap();
+    let write = Write::new(ships(&ours.schema(), &batch));
+    world.owner.as_ref().unwrap().owns.store(false, Ordering::Relaxed);
+    let error = ours.write(write).unwrap_err();
+    assert!(matches!(error, WriteError::Partly { stored, .. } if stored + 1 == count(&*theirs)), "{error:?}");
 }

@@ -1,7 +1,8 @@
 //! Who answers a question: the owner, or scan servers one after the other.
 
 use super::super::answer::{Answer, Message};
-use super::super::link::{Link, Patience};
+use super::super::engine::Patience;
+use super::super::link::Link;
 use super::Asking;
 use crate::wire::call::{Asked, Get};
 use crate::wire::fault::Fault;

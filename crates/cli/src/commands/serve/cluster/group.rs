@@ -199,12 +199,18 @@ async fn own(
             break Ended::Passed;
         }
     };
-    mounted.unmount().await;
     if ended == Ended::Passed {
+        // Answers that have begun go on for a while, unless this process has the group again before.
+        process.serves(group, false);
+        let back = async {
+            keeper.wait(|_| ()).await;
+        };
+        mounted.pass_on(back).await;
         // Not flushed once more: the next owner has replayed what came since, and its log is fenced against this one.
         blocking("closing the collections", move || drop(store)).await?;
         return Ok(ended);
     }
+    mounted.unmount().await;
     if ended == Ended::Lost || !keeper.holds(epoch) || store.is_outdated() {
         return Ok(if *stopping.borrow() { Ended::Stopped } else { Ended::Lost });
     }

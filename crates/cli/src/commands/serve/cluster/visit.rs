@@ -54,11 +54,12 @@ impl Visit {
         }
         let mut epochs = Vec::new();
         for (keeper, owner) in keepers.iter().zip(&mut owners) {
-            // An owner renews its lease before this process could take it.
+            // An owner renews its lease before this process could take it. A term of this process is in the bucket a moment before it knows.
+            let is_other = |at: &Option<OwnerAt>| at.as_ref().is_some_and(|at| at.process != Some(process));
             tokio::select! {
                 biased;
                 epoch = keeper.wait(|_| ()) => epochs.push(epoch),
-                _ = owner.wait_for(Option::is_some) => {}
+                _ = owner.wait_for(is_other) => {}
             }
         }
         if epochs.len() < keepers.len() {

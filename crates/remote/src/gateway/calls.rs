@@ -1,0 +1,164 @@
+//! The calls to the owner: what begins an answer, what is done, and what is written.
+
+use super::answer::{Answer, Message};
+use super::engine::Patience;
+use super::failed::{Failed, is_refused};
+use super::link::{Asked, Link};
+use super::retry::Retry;
+use crate::wire::answer::{Reply, WireWritten};
+use crate::wire::call::{Call, Do, Get};
+use crate::wire::fault::Fault;
+use arrow_flight::{Action, FlightData, PutResult, Ticket};
+use bytes::Bytes;
+use futures_util::stream;
+use serde::de::{DeserializeOwned, IgnoredAny};
+use std::sync::Arc;
+use std::time::Duration;
+use tonic::Status;
+
+/// How long an owner is waited for whose answer others can do without.
+pub(super) const SOON: Duration = Duration::from_secs(1);
+
+impl Link {
+    /// Begins an answer: its first message has arrived.
+    pub(super) async fn get(&self, ticket: Vec<u8>) -> Result<(Answer, Message), Fault> {
+        let mut asked = self.connect()?;
+        let request = asked.request(Ticket::new(ticket));
+        let response = asked.client.do_get(request).await.map_err(|status| self.broken(&asked, status))?;
+        self.heard(&asked, response.metadata(), false)?;
+        let mut answer = Answer::new(response.into_inner());
+        let first = answer.next().await?;
+        let first = first.ok_or_else(|| Fault::internal("an answer without a message"))?;
+        Ok((answer, first))
+    }
+
+    /// Asks and waits for the first message; again if the link was at fault.
+    pub(super) fn ask(self: &Arc<Self>, get: Get, patience: &Patience) -> Result<(Answer, Message), Fault> {
+        let ticket = Call::of(get, patience.left()).to_json()?;
+        let link = self.clone();
+        self.wait(patience, async move { link.again(|| link.get(ticket.clone())).await })
+    }
+
+    /// The connection to an owner that has named itself, and its number. What may be done once alone goes only there: a process that stands by
+    /// closes its connections, and of a call under way on one nobody knows whether it arrived.
+    pub(super) async fn named(&self) -> Result<(Asked, u64), Fault> {
+        let asked = self.connect()?;
+        if let Some(instance) = asked.instance {
+            return Ok((asked, instance));
+        }
+        self.action_now(Call::of(Do::Hello, self.options.timeout).to_json()?).await?;
+        // Another one may be the owner by now.
+        let asked = self.connect()?;
+        let instance = asked.instance;
+        let changes = || Fault::Unavailable("the owner of the data changes: try again".to_owned());
+        instance.map(|instance| (asked, instance)).ok_or_else(changes)
+    }
+
+    async fn action(&self, mut asked: Asked, body: Vec<u8>, of_change: bool) -> Result<Vec<Bytes>, Failed> {
+        let request = asked.request(Action::new("meridian", body));
+        let response = asked.client.do_action(request).await.map_err(|status| self.broken(&asked, status))?;
+        self.heard(&asked, response.metadata(), of_change).map_err(Failed::after)?;
+        let (mut stream, mut bodies) = (response.into_inner(), Vec::new());
+        while let Some(result) = stream.message().await.map_err(Failed::of)? {
+            bodies.push(result.body);
+        }
+        // The data was passed on meanwhile, and nothing was done.
+        match bodies.first().map(|first| Reply::<IgnoredAny>::read(first)) {
+            Some(Err(fault)) if fault.is_of_the_link() => {
+                self.refused(&asked);
+                Err(Failed::before(fault))
+            }
+            _ => Ok(bodies),
+        }
+    }
+
+    /// Does something once: again only while it cannot have arrived.
+    async fn action_once(&self, body: Vec<u8>) -> Result<Vec<Bytes>, Fault> {
+        let mut retry = Retry::default();
+        loop {
+            let done = match self.named().await {
+                Ok((asked, _)) => self.action(asked, body.clone(), true).await,
+                Err(fault) => Err(Failed::before(fault)),
+            };
+            match done {
+                Ok(bodies) => return Ok(bodies),
+                Err(Failed { fault: Fault::Unavailable(why), arrived: true }) => {
+                    return Err(Fault::Unavailable(format!("whether it was done is not known: {why}")));
+                }
+                Err(Failed { fault, arrived: true }) => return Err(fault),
+                Err(Failed { fault, arrived: false }) => retry.after(self, fault).await?,
+            }
+        }
+    }
+
+    async fn action_now(&self, body: Vec<u8>) -> Result<Vec<Bytes>, Fault> {
+        Ok(self.action(self.connect()?, body, false).await?)
+    }
+
+    /// Does something that may be done twice.
+    pub(super) async fn act(&self, ask: Do) -> Result<Vec<Bytes>, Fault> {
+        self.repeat(&Call::of(ask, self.options.timeout).to_json()?).await
+    }
+
+    /// The same by its call.
+    pub(super) async fn repeat(&self, body: &[u8]) -> Result<Vec<Bytes>, Fault> {
+        self.again(|| self.action_now(body.to_vec())).await
+    }
+
+    /// Does something that may be done twice, and returns the messages of the answer.
+    pub(super) fn repeatable(self: &Arc<Self>, ask: Do, patience: &Patience) -> Result<Vec<Bytes>, Fault> {
+        let body = Call::of(ask, patience.left()).to_json()?;
+        let link = self.clone();
+        self.wait(patience, async move { link.repeat(&body).await })
+    }
+
+    /// The value of something that may be asked twice.
+    pub(super) fn value<T: DeserializeOwned>(self: &Arc<Self>, ask: Do, patience: &Patience) -> Result<T, Fault> {
+        one(&self.repeatable(ask, patience)?)
+    }
+
+    /// The value of something that may be asked twice, asked once and waited for [`SOON`]: for callers that can do without it.
+    pub(super) fn value_now<T: DeserializeOwned>(self: &Arc<Self>, ask: Do) -> Result<T, Fault> {
+        let body = Call::of(ask, SOON).to_json()?;
+        let link = self.clone();
+        let asking =
+            async move { tokio::time::timeout(SOON, link.action_now(body)).await.unwrap_or(Err(Fault::Deadline)) };
+        one(&self.wait(&Patience::within(SOON), asking)?)
+    }
+
+    /// Does something once. Where the link fails in the middle, whether it was done is not known, and the fault says so.
+    pub(super) fn once<T: DeserializeOwned>(self: &Arc<Self>, ask: Do, patience: &Patience) -> Result<T, Fault> {
+        let body = Call::of(ask, patience.left()).to_json()?;
+        let link = self.clone();
+        one(&self.wait(patience, async move { link.action_once(body).await })?)
+    }
+
+    /// Sends the messages of a write to an owner and returns its outcome.
+    pub(super) async fn put(&self, mut asked: Asked, messages: Vec<FlightData>) -> Result<WireWritten, Failed> {
+        let request = asked.request(stream::iter(messages));
+        let response = asked.client.do_put(request).await.map_err(|status| self.broken(&asked, status))?;
+        self.heard(&asked, response.metadata(), true).map_err(Failed::after)?;
+        let first: Option<PutResult> = response.into_inner().message().await.map_err(Failed::of)?;
+        let first = first.ok_or_else(|| Failed::after(Fault::internal("a write without an answer")))?;
+        Reply::read(&first.app_metadata).map_err(|fault: Fault| {
+            // The data was passed on meanwhile: what was written counts for nothing, or is known by its key.
+            if fault.is_of_the_link() {
+                self.refused(&asked);
+            }
+            Failed::before(fault)
+        })
+    }
+
+    /// Why a call has no answer; a refusal is noted.
+    fn broken(&self, asked: &Asked, status: Status) -> Failed {
+        if is_refused(&status) {
+            self.refused(asked);
+        }
+        Failed::of(status)
+    }
+}
+
+/// The value of an act.
+pub(super) fn one<T: DeserializeOwned>(bodies: &[Bytes]) -> Result<T, Fault> {
+    Reply::read(bodies.first().ok_or_else(|| Fault::internal("an act without an answer"))?)
+}

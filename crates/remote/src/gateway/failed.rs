@@ -1,0 +1,67 @@
+//! Why a call has no answer, and whether it may have arrived.
+
+use crate::tls;
+use crate::wire::REFUSED_HEADER;
+use crate::wire::fault::Fault;
+use tonic::{Code, Status};
+
+/// Why a call has no answer, and whether it may have arrived.
+pub(super) struct Failed {
+    pub(super) fault: Fault,
+    pub(super) arrived: bool,
+}
+
+impl Failed {
+    pub(super) fn before(fault: Fault) -> Failed {
+        Failed { fault, arrived: false }
+    }
+
+    pub(super) fn after(fault: Fault) -> Failed {
+        Failed { fault, arrived: true }
+    }
+
+    pub(super) fn of(status: Status) -> Failed {
+        let arrived = !is_unconnected(&status) && !is_refused(&status);
+        Failed { arrived, fault: link_fault(status) }
+    }
+}
+
+impl From<Failed> for Fault {
+    fn from(failed: Failed) -> Fault {
+        failed.fault
+    }
+}
+
+/// Whether a server refused a call before it looked at it.
+pub(super) fn is_refused(status: &Status) -> bool {
+    status.metadata().contains_key(REFUSED_HEADER)
+}
+
+/// Whether a call failed before there was a connection.
+fn is_unconnected(status: &Status) -> bool {
+    let mut cause = std::error::Error::source(status);
+    while let Some(error) = cause {
+        if error.is::<tonic::ConnectError>() {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
+}
+
+/// The fault of a call that the connection ended. What the owner has to say it says in messages.
+pub(super) fn link_fault(status: Status) -> Fault {
+    match status.code() {
+        Code::DeadlineExceeded => Fault::Deadline,
+        Code::OutOfRange | Code::ResourceExhausted | Code::Unimplemented | Code::InvalidArgument => {
+            Fault::internal(format!("the owner of the data refused a call: {}", status.message()))
+        }
+        _ => {
+            tracing::debug!(%status, "a call to the owner broke off");
+            Fault::Unavailable(match tls::refusal_of(&status) {
+                Some(why) => format!("the server that has the data cannot be reached: {why}"),
+                None => "the server that has the data cannot be reached: try again".to_owned(),
+            })
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! When a call is made again: one rule for reads, writes and acts.
+//!
+//! | the owner | what a failed call does |
+//! |---|---|
+//! | none is known | it fails at once |
+//! | passes its data on | it waits for the next one, for 5 s at most |
+//! | has not named itself yet | it tries again for 5 s: the process may be opening what it took over |
+//! | has refused a call since | the same: another one is named within moments |
+//! | has answered before | it tries three times more, within half a second |
+//!
+//! Only a fault of the link is tried again. Of a call that may be made once alone, the caller says whether it may have arrived: then it is not made again.
+
+use super::link::{Link, Standing};
+use crate::wire::fault::Fault;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Pauses before a call is made again to a process that has answered before.
+const PAUSES: [Duration; 3] = [Duration::from_millis(20), Duration::from_millis(100), Duration::from_millis(400)];
+/// How long a call waits for the next owner, and then for that one to open what it took over.
+const CHANGE: Duration = Duration::from_secs(5);
+/// Interval of calls to a process that has not named itself.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// The tries of one call.
+#[derive(Debug, Default)]
+pub(super) struct Retry {
+    /// Tries at a process that has answered before.
+    tries: usize,
+    /// Since when the one that is asked has not named itself.
+    opens: Option<Instant>,
+}
+
+impl Retry {
+    /// Waits until a call can be made again that failed.
+    ///
+    /// # Errors
+    /// The fault, where it is not to be made again.
+    pub(super) async fn after(&mut self, link: &Link, fault: Fault) -> Result<(), Fault> {
+        if !fault.is_of_the_link() {
+            return Err(fault);
+        }
+        match link.standing() {
+            Standing::Absent => Err(fault),
+            Standing::Leaves => {
+                let mut owner = link.owner();
+                let next = owner.wait_for(|owner| owner.as_ref().is_none_or(|owner| !owner.leaves));
+                let next = tokio::time::timeout(CHANGE, next).await;
+                *self = Retry::default();
+                if matches!(next, Ok(Ok(owner)) if owner.is_some()) { Ok(()) } else { Err(fault) }
+            }
+            Standing::Opens(since) if self.opens.get_or_insert(since).elapsed() < CHANGE => {
+                tokio::time::sleep(LOOK).await;
+                Ok(())
+            }
+            Standing::Opens(_) | Standing::Serves => {
+                let Some(pause) = PAUSES.get(self.tries) else { return Err(fault) };
+                self.tries += 1;
+                tokio::time::sleep(*pause).await;
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Link {
+    /// Makes a call that may be made twice, again while it fails and there is hope.
+    pub(super) async fn again<T, F: Future<Output = Result<T, Fault>>>(
+        &self,
+        mut call: impl FnMut() -> F,
+    ) -> Result<T, Fault> {
+        let mut retry = Retry::default();
+        loop {
+            match call().await {
+                Ok(answer) => return Ok(answer),
+                Err(fault) => retry.after(self, fault).await?,
+            }
+        }
+    }
+}
