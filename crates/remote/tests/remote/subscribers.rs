@@ -1,7 +1,7 @@
 //! Subscribers of a gateway get the owner's writes, once and in order.
 
 use super::proxy::Proxy;
-use super::world::{PATIENCE, Ship, TENANT, World, fleet, gateway, ships};
+use super::world::{Owner, PATIENCE, Ship, TENANT, World, fleet, gateway, ships};
 use meridian_backend::{Backend, Collection, Write};
 use meridian_model::{IdRole, Seq, Subscriber, WrittenBatch};
 use parking_lot::Mutex;
@@ -86,4 +86,39 @@ fn each_write_once_and_in_order_though_the_connection_breaks() {
     write(&later, 0);
     assert_eq!(listener.upto("id0").iter().filter(|(name, ..)| name == "later").count(), 1);
     assert!(remote.collection(TENANT, "later").unwrap().is_some());
+}
+
+#[test]
+fn what_the_owner_before_took_while_nobody_listened_is_heard_from_the_next_one() {
+    let world = World::new();
+    let ((idle, _), (other, _)) = (world.collection("idle", IdRole::Given), world.collection("other", IdRole::Given));
+    write(&idle, 0);
+    // One that begins now is told where the idle collection is.
+    let (address, remote) = gateway(Some(world.owner.as_ref().unwrap().address));
+    let listener = Arc::new(Listener::default());
+    remote.subscribe(listener.clone());
+    let mut n = 0;
+    while listener.0.lock().is_empty() {
+        n += 1;
+        write(&other, n);
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    address.send_replace(None);
+    write(&idle, 101);
+    let (made, _) = world.collection("made", IdRole::Given);
+    write(&made, 102);
+    let next = Owner::serve(world.embedded.clone(), 2);
+    address.send_replace(Some(next.address.to_string().into()));
+    let began = std::time::Instant::now();
+    loop {
+        let heard = listener.0.lock().clone();
+        let of = |name: &str| -> Vec<String> {
+            heard.iter().filter(|(of, ..)| of == name).map(|(_, _, id)| id.clone()).collect()
+        };
+        if [of("idle"), of("made")] == [["id101"], ["id102"]] {
+            break;
+        }
+        assert!(began.elapsed() < PATIENCE, "{heard:?}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
