@@ -153,9 +153,9 @@ mod tests {
         assert_eq!(at(1, &[(0, true), (1, false)], 1_000), None);
         assert_eq!(at(3, &[(0, true), (1, false)], 1_001), None, "another one is first, and new");
         assert_eq!(at(3, &[(0, true), (1, false)], 1_010), Some(0));
-        assert_eq!(at(3, &[(1, false)], 2_000), None);
-        assert_eq!(at(3, &[(0, false), (1, false)], 2_010), None, "it was passed on of late");
-        assert_eq!(at(3, &[(0, false), (1, false)], 9_000), Some(0), "nobody has passed it: it was free");
+        assert_eq!(at(3, &[(1, false)], 1_020), None);
+        assert_eq!(at(3, &[(0, false), (1, false)], 1_033), None, "it was passed on of late");
+        assert_eq!(at(3, &[(0, false), (1, false)], 1_034), Some(0), "nobody has passed it: it was free");
     }
 
     proptest! {
