@@ -25,6 +25,8 @@ type operation struct {
 	Outcome string `json:"outcome"`
 	// Of a deletion that is ok: whether there was something to delete.
 	Found *bool `json:"found"`
+	// Of unknown outcome, and counted with those that are like it.
+	isCredit bool
 }
 
 // readHistory reads a line for each operation, and checks what the model relies on.
@@ -75,12 +77,17 @@ func (o operation) check() error {
 }
 
 // byKey is what has to be checked of each key, as operations that the checker takes.
+//
+// An operation of unknown outcome may take effect at any time after its call. Each that stays one doubles what the checker tries, so those
+// that are like one another are counted instead:
+//   - A put whose value nobody has found shows in one way alone: a deletion that comes next finds something. Which of these puts that was makes
+//     no difference. Anywhere else it can be left out, as the next write hides it.
+//   - A deletion shows in one way alone: what comes next finds nothing.
+//
+// So each is a credit from the moment of its call on, and what could not have been seen without one takes it (model.go). A credit stays good. So
+// nothing is lost by giving it at once: the order has to have what ended before that call in front of it, and that is all that the call asks.
 func byKey(all []operation) map[string][]porcupine.Operation {
-	// What was found of a put: one of unknown outcome whose value nobody has found can be left out, unless a deletion that found
-	// something may have come next. Between it and the next write nothing was seen, so the operations have an order with it exactly
-	// if they have one without it. Each such put would double what the checker tries.
 	found := map[string]map[uint64]bool{}
-	deleted := map[string]int64{}
 	clients := 0
 	for _, one := range all {
 		if one.Op == "get" && one.Outcome == "ok" && one.Value != nil {
@@ -88,9 +95,6 @@ func byKey(all []operation) map[string][]porcupine.Operation {
 				found[one.Key] = map[uint64]bool{}
 			}
 			found[one.Key][*one.Value] = true
-		}
-		if one.Op == "delete" && one.Outcome == "ok" && *one.Found {
-			deleted[one.Key] = max(deleted[one.Key], one.Return)
 		}
 		clients = max(clients, one.Client+1)
 	}
@@ -101,13 +105,16 @@ func byKey(all []operation) map[string][]porcupine.Operation {
 		case one.Outcome == "fail", one.Outcome == "unknown" && one.Op == "get":
 			continue
 		case one.Outcome == "unknown":
-			if one.Op == "put" && !found[one.Key][*one.Value] && deleted[one.Key] <= one.Call {
-				continue
-			}
-			// It never returns, and its client goes on as another.
-			next.Return = math.MaxInt64
+			// Its client goes on as another.
 			next.ClientId = clients
 			clients++
+			if one.Op == "put" && found[one.Key][*one.Value] {
+				// It never returns.
+				next.Return = math.MaxInt64
+				break
+			}
+			one.isCredit = true
+			next.Input, next.Output, next.Return = one, one, one.Call
 		}
 		keys[one.Key] = append(keys[one.Key], next)
 	}

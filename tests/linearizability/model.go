@@ -9,22 +9,54 @@ import (
 // absent is the state of a register that holds nothing. Values that are put are not negative.
 const absent int64 = -1
 
+// state is what a register holds, and what operations of unknown outcome may have done to it (byKey).
+type state struct {
+	held int64
+	// Puts that may have come before a deletion, and deletions that may have come before what finds nothing.
+	puts, deletions int
+}
+
+// emptied is the state once nothing was found: by what came before, or by a deletion of unknown outcome.
+func (s state) emptied() (bool, state) {
+	if s.held == absent {
+		return true, s
+	}
+	s.held = absent
+	s.deletions--
+	return s.deletions >= 0, s
+}
+
+// deleted is the state once a deletion has found something: what came before, or a put of unknown outcome.
+func (s state) deleted() (bool, state) {
+	if s.held != absent {
+		s.held = absent
+		return true, s
+	}
+	s.puts--
+	return s.puts >= 0, s
+}
+
 // register is one event under its id: put replaces it or creates it, delete removes it, get shows it.
 var register = porcupine.Model{
-	Init: func() interface{} { return absent },
-	Step: func(state, input, _ interface{}) (bool, interface{}) {
-		held, one := state.(int64), input.(operation)
-		switch one.Op {
-		case "put":
-			return true, int64(*one.Value)
-		case "delete":
-			// Whether there was something to delete is an observation too.
-			if one.Outcome == "ok" && *one.Found != (held != absent) {
-				return false, held
-			}
-			return true, absent
+	Init: func() interface{} { return state{held: absent} },
+	Step: func(before, input, _ interface{}) (bool, interface{}) {
+		now, one := before.(state), input.(operation)
+		switch {
+		case one.isCredit && one.Op == "put":
+			now.puts++
+			return true, now
+		case one.isCredit:
+			now.deletions++
+			return true, now
+		case one.Op == "put":
+			now.held = int64(*one.Value)
+			return true, now
+		case one.Op == "get" && one.Value != nil:
+			return now.held == int64(*one.Value), now
+		case one.Op == "get", !*one.Found:
+			return step(now.emptied())
 		default:
-			return held == value(one), held
+			return step(now.deleted())
 		}
 	},
 	DescribeOperation: func(input, _ interface{}) string {
@@ -40,8 +72,10 @@ var register = porcupine.Model{
 			return "get: " + show(value(one))
 		}
 	},
-	DescribeState: func(state interface{}) string { return show(state.(int64)) },
+	DescribeState: func(of interface{}) string { return show(of.(state).held) },
 }
+
+func step(possible bool, next state) (bool, interface{}) { return possible, next }
 
 // value is what a get has shown.
 func value(one operation) int64 {

@@ -1,9 +1,10 @@
 //! The ledger of a tenant: its weight and quotas, and what it uses.
 
+use crate::accounts::{Accounts, of_whole};
 use crate::pace::Pace;
 use meridian_model::policy::admission::Refusal;
 use meridian_model::policy::part::{Division, Needs};
-use meridian_model::policy::quota::{Balances, Exceeded, Quota, Quotas};
+use meridian_model::policy::quota::{Exceeded, Quota, Quotas};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -37,42 +38,6 @@ pub struct Ledger {
     refused: [AtomicU64; Quota::ALL.len()],
     /// Refusals of the gate since the start, by [`Refusal`].
     turned_away: [AtomicU64; Refusal::ALL.len()],
-}
-
-#[derive(Debug, Default)]
-struct Accounts {
-    /// As they are set.
-    whole: Quotas,
-    /// The part of them that this server has.
-    quotas: Quotas,
-    division: Division,
-    balances: Balances,
-    /// What was spent and refused when needs were said last, by [`Quota`].
-    told: [u64; Quota::ALL.len()],
-}
-
-impl Accounts {
-    /// The quotas or their division have changed.
-    fn divide(&mut self, now: Duration) {
-        // The old quotas apply up to now.
-        self.balances.settle(&self.quotas, now);
-        let mut quotas = self.whole.clone();
-        for (quota, limit) in self.whole.iter() {
-            // A part is above zero where the whole is, and so is no rate that is refused.
-            let _ = quotas.set(quota, Some(self.division.part(quota, limit)));
-        }
-        self.quotas = quotas;
-    }
-
-    /// The limit of a quota at this server, and at all together.
-    fn limits(&self, quota: Quota) -> Option<(u64, u64)> {
-        self.quotas.limit(quota).zip(self.whole.limit(quota))
-    }
-}
-
-/// A refusal by the part of a quota that this server has, with the whole.
-fn of_whole(exceeded: Exceeded, whole: &Quotas) -> Exceeded {
-    Exceeded { whole: whole.limit(exceeded.quota).unwrap_or(exceeded.limit), ..exceeded }
 }
 
 impl Ledger {
@@ -354,93 +319,4 @@ impl Drop for Held {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn ledger(limits: &[(Quota, u64)]) -> Arc<Ledger> {
-        let (ledger, mut quotas) = (Arc::new(Ledger::new("harbour")), Quotas::default());
-        for (quota, limit) in limits {
-            quotas.set(*quota, Some(*limit)).unwrap();
-        }
-        ledger.set(2, &quotas);
-        ledger
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn requests_are_admitted_at_their_rate() {
-        let ledger = ledger(&[(Quota::RequestsPerSecond, 3)]);
-        for _ in 0..3 {
-            ledger.enter(&[]).unwrap();
-        }
-        let refused = ledger.enter(&[]).unwrap_err();
-        assert_eq!((refused.quota, ledger.refused(Quota::RequestsPerSecond)), (Quota::RequestsPerSecond, 1));
-        tokio::time::advance(refused.wait.unwrap()).await;
-        ledger.enter(&[]).unwrap();
-        ledger.enter(&[]).unwrap_err();
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_debt_refuses_only_what_it_concerns() {
-        let ledger = ledger(&[(Quota::EventsPerSecond, 100), (Quota::ScannedBytesPerSecond, 10)]);
-        ledger.charge(Quota::EventsPerSecond, 400);
-        ledger.enter(&[Quota::ScannedBytesPerSecond]).unwrap();
-        ledger.charge(Quota::ScannedBytesPerSecond, 100);
-        // Of two debts, the one that lasts longer.
-        let both = [Quota::EventsPerSecond, Quota::ScannedBytesPerSecond];
-        assert_eq!(ledger.enter(&both).unwrap_err().quota, Quota::ScannedBytesPerSecond);
-        assert_eq!(ledger.enter(&both[..1]).unwrap_err().quota, Quota::EventsPerSecond);
-        tokio::time::advance(Duration::from_secs(4)).await;
-        ledger.enter(&both[..1]).unwrap();
-        ledger.enter(&both).unwrap_err();
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_server_has_a_part_by_what_it_needs() {
-        let ledger = ledger(&[(Quota::RequestsPerSecond, 80), (Quota::Searches, 8), (Quota::StoredBytes, 100)]);
-        for _ in 0..60 {
-            ledger.enter(&[]).unwrap();
-        }
-        let (_one, _two) = (ledger.hold(Quota::Searches).unwrap(), ledger.hold(Quota::Searches).unwrap());
-        let mine = ledger.needs();
-        let need = |needs: &Needs| {
-            (needs.of(Quota::RequestsPerSecond), needs.of(Quota::Searches), needs.of(Quota::StoredBytes))
-        };
-        assert_eq!(need(&mine), (60, 2, 0));
-        let mut other = Needs::default();
-        other.add(Quota::RequestsPerSecond, 20);
-        ledger.divide(Division::among(&mine, [Some(&other)]));
-        let limits = [Quota::RequestsPerSecond, Quota::Searches, Quota::StoredBytes].map(|quota| ledger.limit(quota));
-        assert_eq!(limits, [Some(55), Some(7), Some(100)]);
-        // More than its part was used: the rest is refused, and needed all the same.
-        let refused = ledger.enter(&[]).unwrap_err();
-        assert_eq!((refused.limit, refused.whole), (55, 80));
-        let said = refused.to_string();
-        assert!(said.contains("part of 55") && said.contains("of 80"), "{said}");
-        assert_eq!(need(&ledger.needs()), (1, 2, 0), "since the last time");
-        // A change of the quota is divided as well, and alone the server has all of it.
-        let mut quotas = Quotas::default();
-        quotas.set(Quota::RequestsPerSecond, Some(800)).unwrap();
-        ledger.set(1, &quotas);
-        assert_eq!(ledger.limit(Quota::RequestsPerSecond), Some(550));
-        ledger.divide(Division::default());
-        assert_eq!((ledger.limit(Quota::RequestsPerSecond), ledger.limit(Quota::Searches)), (Some(800), None));
-    }
-
-    #[tokio::test]
-    async fn places_at_a_time_come_back_and_a_lifted_quota_admits_all() {
-        let ledger = ledger(&[(Quota::ConcurrentRequests, 2), (Quota::Searches, 0), (Quota::StoredBytes, 10)]);
-        let first = ledger.enter(&[]).unwrap();
-        let _second = ledger.enter(&[]).unwrap();
-        assert_eq!(ledger.enter(&[]).unwrap_err().wait, None);
-        drop(first);
-        let _third = ledger.enter(&[]).unwrap();
-        ledger.enter(&[]).unwrap_err();
-        assert_eq!(ledger.hold(Quota::Searches).unwrap_err().limit, 0);
-        ledger.within(Quota::StoredBytes, || 9).unwrap();
-        ledger.within(Quota::StoredBytes, || 10).unwrap_err();
-        ledger.set(1, &Quotas::default());
-        ledger.enter(&[]).unwrap();
-        ledger.hold(Quota::Searches).unwrap();
-        ledger.within(Quota::StoredBytes, || unreachable!("nobody asks")).unwrap();
-    }
-}
+mod tests;

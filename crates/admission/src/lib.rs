@@ -5,6 +5,7 @@
 //! all holders of one purpose have together: bodies, responses, packets. The crate knows neither HTTP nor collections;
 //! callers map a refusal to an error of their own.
 
+mod accounts;
 mod bytes;
 pub mod gate;
 pub mod identity;

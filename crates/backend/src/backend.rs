@@ -36,6 +36,23 @@ pub enum FigureKind {
 /// Gives numbers for monitors.
 pub type Figures = Arc<dyn Fn() -> Vec<Figure> + Send + Sync>;
 
+/// A partition that a process has, and its position.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Held {
+    /// Tenant of the collection.
+    pub tenant: Arc<str>,
+    /// Its name.
+    pub collection: Arc<str>,
+    /// When it was made, in microseconds since 1970.
+    pub made: i64,
+    /// Which of its partitions.
+    pub partition: usize,
+    /// How many it has.
+    pub partitions: u16,
+    /// The position of its last write.
+    pub position: u64,
+}
+
 /// The collections of a server, by tenant and name.
 pub trait Backend: Flusher + Debug + Send + Sync {
     /// The collection of this name; `None` where there is none or it is damaged. Returns at once.
@@ -88,6 +105,11 @@ pub trait Backend: Flusher + Debug + Send + Sync {
 
     /// Notifies a subscriber of every write from now on, in any collection.
     fn subscribe(&self, subscriber: Arc<dyn Subscriber>);
+
+    /// The partitions that this process has itself. Returns at once.
+    fn held(&self) -> Vec<Held> {
+        Vec::new()
+    }
 
     /// The small records of one kind, stored beside the collections; there may be none yet.
     fn records(&self, kind: &'static str) -> Arc<dyn Records>;

@@ -29,7 +29,7 @@ mod view;
 mod written;
 
 pub use audit::AuditLog;
-pub use backend::{Backend, Figure, FigureKind, Figures};
+pub use backend::{Backend, Figure, FigureKind, Figures, Held};
 pub use collection::{Append, Collection, DeleteFault, PartialDelete};
 pub use embedded::Embedded;
 pub use partitioned::{Part, Partitioned};

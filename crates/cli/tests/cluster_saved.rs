@@ -39,10 +39,16 @@ impl Two {
 /// Writes an event.
 #[track_caller]
 fn write(server: &Server, title: &str) {
+    write_to(server, "news", title);
+}
+
+#[track_caller]
+fn write_to(server: &Server, collection: &str, title: &str) {
     let event = json!({"type": "Feature", "geometry": {"type": "Point", "coordinates": [4.8, 45.7]},
         "properties": {"title": title}});
     let body = event.to_string();
-    let (status, said) = server.post("/collections/news/items", "application/geo+json", None, body.as_bytes()).unwrap();
+    let path = format!("/collections/{collection}/items");
+    let (status, said) = server.post(&path, "application/geo+json", None, body.as_bytes()).unwrap();
     assert_eq!(status, 201, "{said}");
 }
 
@@ -151,6 +157,41 @@ fn a_webhook_gets_each_event_once_and_all_of_them_after_its_gateway_is_killed() 
     // A gateway that joins answers for what the other one runs.
     let third = cluster.server("gateway");
     assert_eq!(serde_json::from_str::<Value>(&answered(&third, &format!("/saved-searches/{id}"))).unwrap()["id"], id);
+}
+
+/// Eight groups, and two gateways of which the first runs the saved searches. That one is told of writes late: it is paused while
+/// partitions that nobody has written to get their first events, collections are made, and all owners are killed.
+#[test]
+fn what_is_written_between_two_owners_is_found() {
+    // The lease outlasts the pause, so that the same gateway runs them afterwards.
+    let settings = "lease = \"6s\"\ngroups = 8\n[search]\nwebhook_private = true\n";
+    let cluster = Cluster::with("bucket", |_| settings.to_owned());
+    let mut owners = ["o0", "o1", "o2"].map(|name| cluster.owner(name));
+    let holder = cluster.server("gateway");
+    let schema = "title:String,*geom:Point:srid=4326";
+    let make = |server: &Server, name: &str| {
+        meridian(&["create", name, "--schema", schema, "--partitions", "8", "--url", &server.url]).ended(0);
+    };
+    make(&holder, "news");
+    holder.said(RUNS);
+    let other = cluster.server("gateway");
+    let hook = receiver();
+    save(&holder, Some(&hook));
+    // From here on it is told of what is written.
+    make(&holder, "begun");
+    write_to(&other, "begun", "flood begun");
+    until_received(&hook, &["flood begun".to_owned()]);
+    send(holder.pid(), "STOP");
+    let news = titles("news", 24);
+    news.iter().for_each(|title| write(&other, title));
+    make(&other, "made");
+    let made = titles("made", 8);
+    made.iter().for_each(|title| write_to(&other, "made", title));
+    owners.iter().for_each(|owner| owner.signal("KILL"));
+    send(holder.pid(), "CONT");
+    owners.iter_mut().for_each(|owner| assert_eq!(owner.ends(), None));
+    let _next = ["o3", "o4", "o5"].map(|name| cluster.owner(name));
+    until_received(&hook, &[news, made].concat());
 }
 
 #[test]

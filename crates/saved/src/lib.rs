@@ -30,6 +30,7 @@ mod matcher;
 mod opening;
 mod places;
 mod poll;
+mod progress;
 mod recovery;
 mod registry;
 mod retention;

@@ -1,11 +1,11 @@
 //! Opens saved searches: in a process that has them to itself, or in the one of a cluster that has claimed them.
 
 use super::assigned::{Feed, Holds, Parts};
-use super::checkpoint::Progress;
 use super::claim::Claim;
 use super::event_queue::EventQueue;
 use super::fences::TenantFences;
 use super::poll::PollSchedule;
+use super::progress::Progress;
 use super::registry::{RECORDS, Registry, SavedSearches};
 use super::retention::PacketRetention;
 use super::settings::SavedSettings;

@@ -3,7 +3,7 @@
 
 use super::assigned::Holds;
 use super::catch_up::CatchUp;
-use super::checkpoint::{self, Positions, Progress};
+use super::checkpoint::Positions;
 use super::clean_state::{self, CleanState, SearchState};
 use super::dead_letters::WebhookState;
 use super::definition::Definition;
@@ -14,6 +14,7 @@ use super::index::Common;
 use super::ledgers::{Ledgers, ledger_of};
 use super::matcher::{MatchIndex, listen};
 use super::poll::{self, PollSchedule};
+use super::progress::{self, Progress};
 use super::retention::PacketRetention;
 use super::search::{Counts, Polled, SavedSearch};
 use super::settings::SavedSettings;
@@ -212,7 +213,7 @@ impl SavedSearches {
         registry.tasks.push(tokio::spawn(supervise("poller", move || poll::run(polling.clone()))).abort_handle());
         registry
             .tasks
-            .push(tokio::spawn(supervise("checkpoint", move || checkpoint::keep(keeping.clone()))).abort_handle());
+            .push(tokio::spawn(supervise("checkpoint", move || progress::keep(keeping.clone()))).abort_handle());
         if self.records.is_shared() {
             let following = self.clone();
             registry

@@ -2,7 +2,8 @@
 
 use super::jwt::{Issuers, Verified};
 use super::registry::State;
-use super::sessions::{Record, micros, new_secret};
+use super::session::{Record, micros};
+use super::sessions::new_secret;
 use super::{Caller, DEFAULT_TENANT, Fault, Identity, Registry, Session, SessionLimits, Unknown, secret, token};
 use meridian_model::policy::access::{Grant, Pattern, Role};
 use serde::{Deserialize, Serialize};

@@ -4,7 +4,7 @@
 //! records at a start, are taken up in the same way. Where another process was first, its change is taken up and one's own is made anew.
 
 use super::registry::{Fault, KINDS, Registry, State, read, record};
-use super::sessions::Session;
+use super::session::Session;
 use super::{Caller, DEFAULT_TENANT, Login, Tenant, Token, User};
 use crate::ledger::Ledger;
 use meridian_model::RecordChange;

@@ -10,16 +10,15 @@
 use super::federated::Federated;
 use super::jwt::Issuers;
 use super::registry::{Fault, KINDS, Registry, State, Unknown, read, record};
-use super::secret::{self, Digest, Parts};
-use super::{Caller, Identity, Login, PasswordDigest, User};
+use super::secret::{self, Parts};
+use super::session::{Record, Session, SessionLimits, micros};
+use super::{Identity, Login, PasswordDigest, User};
 use crate::ledger::Ledger;
 use meridian_model::{Invalid, RecordChange};
 use parking_lot::{Mutex, RwLock};
-use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::Duration;
+use std::sync::atomic::Ordering;
 
 /// Prefix of the text of a session.
 const PREFIX: &str = "mrs_";
@@ -37,100 +36,6 @@ const TENDED: i64 = 60_000_000;
 const TOGETHER_MAX: usize = 256;
 /// Up to so many changes, users are found by going through all of them: a map of them costs more.
 const FEW: usize = 8;
-
-/// How long sessions last.
-#[derive(Debug, Clone, Copy)]
-pub struct SessionLimits {
-    /// Without a request.
-    pub idle: Duration,
-    /// In all.
-    pub lifetime: Duration,
-}
-
-impl Default for SessionLimits {
-    fn default() -> SessionLimits {
-        SessionLimits { idle: Duration::from_secs(12 * 3600), lifetime: Duration::from_secs(7 * 86_400) }
-    }
-}
-
-/// A session, as its record has it.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Record {
-    pub id: String,
-    /// The id of its user; the name of an issuer's user, `jwt:ISSUER:SUBJECT`.
-    pub user: String,
-    /// The stamp that its user had at the start; that of the issuer's rules.
-    pub stamp: String,
-    /// When it began, was last used (as recorded), and ends at the latest, in microseconds since 1970.
-    pub created: i64,
-    pub seen: i64,
-    pub expires: i64,
-    /// SHA-256 of its secret, in hexadecimal.
-    pub digest: String,
-    /// What an issuer's user may do.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub federated: Option<Federated>,
-}
-
-impl Record {
-    pub fn written(&self) -> Result<Vec<u8>, Fault> {
-        serde_json::to_vec(self).map_err(|e| Fault::Vault(e.to_string()))
-    }
-}
-
-/// A session in memory.
-#[derive(Debug)]
-pub struct Session {
-    record: Record,
-    /// What its user signed in with; none for a user of an issuer.
-    login: Option<Login>,
-    digest: Digest,
-    caller: Caller,
-    /// When it was last used, in microseconds since 1970.
-    seen: AtomicI64,
-    /// The same as recorded.
-    recorded: AtomicI64,
-}
-
-impl Session {
-    /// A session as of its record; `None` where that has no digest of a secret.
-    pub(super) fn new(record: Record, login: Option<Login>, caller: Identity) -> Option<Session> {
-        let digest = secret::digest(&record.digest)?;
-        let (seen, recorded) = (record.seen.into(), record.seen.into());
-        Some(Session { login, digest, caller: Arc::new(caller), seen, recorded, record })
-    }
-
-    /// The user's identity.
-    pub fn caller(&self) -> &Caller {
-        &self.caller
-    }
-
-    /// What its user signed in with; none for a user of an issuer.
-    pub fn login(&self) -> Option<&Login> {
-        self.login.as_ref()
-    }
-
-    /// Names its user: what the user signed in with, or `jwt:ISSUER:SUBJECT`.
-    pub fn user(&self) -> &str {
-        self.caller.user().unwrap_or_default()
-    }
-
-    /// When it ends at the latest, in microseconds since 1970.
-    pub fn expires(&self) -> i64 {
-        self.record.expires
-    }
-
-    /// Its id, which names its record.
-    pub(super) fn id(&self) -> &str {
-        &self.record.id
-    }
-
-    fn is_over(&self, limits: &SessionLimits, now: i64) -> bool {
-        let idle = now.saturating_sub(self.seen.load(Ordering::Relaxed));
-        self.caller.is_void(now) || idle >= micros(limits.idle)
-    }
-}
 
 /// All sessions by id. Requests only read the map.
 #[derive(Default)]
@@ -430,8 +335,4 @@ pub(super) fn new_secret() -> Result<secret::Made, Fault> {
 /// text.
 pub fn derived(text: &str, purpose: &str) -> Option<String> {
     Parts::read(PREFIX, text).map(|parts| parts.derive(purpose))
-}
-
-pub(super) fn micros(length: Duration) -> i64 {
-    i64::try_from(length.as_micros()).unwrap_or(i64::MAX)
 }

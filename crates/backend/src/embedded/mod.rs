@@ -5,7 +5,7 @@ mod commit;
 mod rows;
 
 use crate::audit::AuditLog;
-use crate::backend::{Backend, Figure, Figures};
+use crate::backend::{Backend, Figure, Figures, Held};
 use crate::collection::Collection;
 use crate::partitioned::{Part, Partitioned};
 use crate::records::{BackupOf, RecordSource, Records};
@@ -127,6 +127,18 @@ impl Backend for Embedded {
 
     fn subscribe(&self, subscriber: Arc<dyn Subscriber>) {
         self.store.subscribe(subscriber);
+    }
+
+    fn held(&self) -> Vec<Held> {
+        let held = |one: &Arc<meridian_store::Collection>| Held {
+            tenant: one.tenant().into(),
+            collection: one.name().into(),
+            made: one.created(),
+            partition: one.partition() as usize,
+            partitions: one.settings().partitions,
+            position: one.position(),
+        };
+        self.store.collections().iter().map(held).collect()
     }
 
     fn records(&self, kind: &'static str) -> Arc<dyn Records> {

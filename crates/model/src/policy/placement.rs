@@ -116,8 +116,8 @@ impl Handovers {
         };
         let group = held.iter().copied().find(is_due)?;
         let (to, _) = self.first.get(&group)?;
-        let made = self.made.entry((group, *to)).or_insert((now, 0));
-        *made = (now, made.1 + 1);
+        let again = self.made.get(&(group, *to)).map_or(0, |(_, times)| times + 1);
+        self.made.insert((group, *to), (now, again));
         self.last = Some(now);
         Some(group)
     }
@@ -153,9 +153,9 @@ mod tests {
         assert_eq!(at(1, &[(0, true), (1, false)], 1_000), None);
         assert_eq!(at(3, &[(0, true), (1, false)], 1_001), None, "another one is first, and new");
         assert_eq!(at(3, &[(0, true), (1, false)], 1_010), Some(0));
-        assert_eq!(at(3, &[(1, false)], 2_000), None);
-        assert_eq!(at(3, &[(0, false), (1, false)], 2_010), None, "it was passed on of late");
-        assert_eq!(at(3, &[(0, false), (1, false)], 9_000), Some(0), "nobody has passed it: it was free");
+        assert_eq!(at(3, &[(1, false)], 1_020), None);
+        assert_eq!(at(3, &[(0, false), (1, false)], 1_033), None, "it was passed on of late");
+        assert_eq!(at(3, &[(0, false), (1, false)], 1_034), Some(0), "nobody has passed it: it was free");
     }
 
     proptest! {
@@ -222,8 +222,10 @@ mod tests {
         let (first, other) = (order[0][0], order[0][1]);
         let mut memory = Handovers::default();
         // The other one always gets it back.
-        let offers = (0..4_000u32).filter(|n| memory.due(other, &[0], &order, TTL, TTL * *n / 2).is_some()).count();
-        assert!((2..=9).contains(&offers), "{offers} offers");
+        let offers: Vec<u32> =
+            (0..4_000u32).filter(|n| memory.due(other, &[0], &order, TTL, TTL * *n).is_some()).collect();
+        let pauses: Vec<u32> = offers.windows(2).map(|two| two[1] - two[0]).collect();
+        assert_eq!((offers[0], &pauses[..]), (2, &[8, 16, 32, 64, 128, 256, 512, 1_024, 1_024][..]), "in leases");
         assert_eq!(memory.due(first, &[0], &order, TTL, TTL * 9_999), None, "it is the first itself");
     }
 

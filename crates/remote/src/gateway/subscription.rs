@@ -140,18 +140,24 @@ impl Follower {
         if self.subscription.listening().is_empty() {
             (self.known, self.began) = (HashMap::new(), false);
         }
+        // Places that may have more than what was passed on, among them those that are not named: they are gone, or cannot be opened now.
+        let mut behind: HashSet<Place> = self.known.keys().cloned().collect();
+        let mut read = HashSet::new();
         for moved in first.meta.moved {
             // Of a collection that the earlier connection did not name, all writes came after it.
             let upto = if self.began { moved.since } else { moved.position };
             let (place, at) = self.place_of(&moved);
             let nothing = Known::none(&place, moved.partitions);
-            if let Some(known) = self.known.entry(place).or_insert(nothing).of(at) {
-                known.get_or_insert(Seq::end_of(upto));
+            let known = self.known.entry(place.clone()).or_insert(nothing).of(at);
+            let passed_on = known.map(|known| known.get_or_insert(Seq::end_of(upto)).position());
+            behind.remove(&place);
+            if passed_on.is_some_and(|position| position < moved.position) {
+                read.insert(place);
             }
         }
         self.began = true;
-        let known: Vec<Place> = self.known.keys().cloned().collect();
-        for place in known {
+        behind.extend(read);
+        for place in behind {
             self.pass_on(&place).await?;
         }
         let mut again = tokio::time::interval(BUSY);

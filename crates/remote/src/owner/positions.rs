@@ -1,11 +1,16 @@
 //! Positions of collections, as their writes move them: what the gateways' subscribers start from.
 //!
+//! Partitions that have not moved are named too. So a reader that was told by the owner before knows which partitions there were, and where
+//! each was: one that it does not know was made since, and all of its writes are new. Without them, what the owner before took while no reader was
+//! connected would be missed in a partition that had not moved until then.
+//!
 //! A reader gets the newest position of each collection that moved since its last message, however many writes that were:
 //! what is kept is bounded by the number of collections, and a slow reader delays nobody.
 
 use super::answers::Out;
 use crate::wire::answer::{Meta, Moved};
 use crate::wire::fault::Fault;
+use meridian_backend::Held;
 use meridian_model::{Subscriber, WrittenBatch};
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -38,7 +43,7 @@ struct Move {
     partitions: u16,
     /// Where to.
     position: u64,
-    /// The position before the first move that was noted.
+    /// The position before the first move that was noted; 0 of one that was there before.
     since: u64,
 }
 
@@ -60,6 +65,19 @@ impl Subscriber for Noting {
 }
 
 impl Positions {
+    /// Notes where partitions are before any of them moves.
+    pub(super) fn begin(&self, held: Vec<Held>) {
+        let mut state = self.state.lock();
+        for Held { tenant, collection, made, partition, partitions, position } in held {
+            state.moves += 1;
+            let there = Move { number: state.moves, partitions, position, since: 0 };
+            // A write that was noted meanwhile is newer.
+            let known = state.last.entry((tenant, collection, made, partition)).or_insert(there);
+            known.since = 0;
+        }
+        self.moves.send_replace(state.moves);
+    }
+
     fn note(&self, written: WrittenBatch) {
         let mut state = self.state.lock();
         state.moves += 1;
@@ -92,7 +110,7 @@ impl Positions {
     }
 }
 
-/// Sends positions until the caller goes away: first of all collections that have moved, then of each as it moves.
+/// Sends positions until the caller goes away: first of all collections, then of each as it moves.
 pub(super) async fn send(positions: &Arc<Positions>, out: &Out) -> Result<(), Fault> {
     let mut moves = positions.moves.subscribe();
     let mut after = 0;

@@ -57,6 +57,8 @@ impl Served {
         let (close, closing) = watch::channel(Closing::Open);
         let positions = Arc::new(Positions::default());
         backend.subscribe(Arc::new(Noting(Arc::downgrade(&positions))));
+        // After that: no write comes between the two.
+        positions.begin(backend.held());
         let owner = Arc::new(Owner {
             backend,
             instance: options.random.next_u64(),

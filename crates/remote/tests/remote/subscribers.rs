@@ -127,3 +127,38 @@ fn a_collection_that_is_busy_holds_no_other_up_and_is_heard_later() {
     // Without another write.
     until(BUSY, "id1000");
 }
+
+#[test]
+fn what_the_owner_before_took_while_nobody_listened_is_heard_from_the_next_one() {
+    let world = World::new();
+    let ((idle, _), (other, _)) = (world.collection("idle", IdRole::Given), world.collection("other", IdRole::Given));
+    write(&idle, 0);
+    // One that begins now is told where the idle collection is.
+    let (address, remote) = gateway(Some(world.owner.as_ref().unwrap().address));
+    let listener = Arc::new(Listener::default());
+    remote.subscribe(listener.clone());
+    let mut n = 0;
+    while listener.0.lock().is_empty() {
+        n += 1;
+        write(&other, n);
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    address.send_replace(None);
+    write(&idle, 101);
+    let (made, _) = world.collection("made", IdRole::Given);
+    write(&made, 102);
+    let next = Owner::serve(world.embedded.clone(), 2);
+    address.send_replace(Some(next.address.to_string().into()));
+    let began = std::time::Instant::now();
+    loop {
+        let heard = listener.0.lock().clone();
+        let of = |name: &str| -> Vec<String> {
+            heard.iter().filter(|(of, ..)| of == name).map(|(_, _, id)| id.clone()).collect()
+        };
+        if [of("idle"), of("made")] == [["id101"], ["id102"]] {
+            break;
+        }
+        assert!(began.elapsed() < PATIENCE, "{heard:?}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}

@@ -253,6 +253,16 @@ impl BucketCatalog {
     }
 }
 
+/// Whether an object with this magic number is one of a catalog, and where in its content a manifest begins.
+pub(super) fn manifest_in(magic: &[u8; 8], content: &[u8]) -> Option<usize> {
+    let mut reader = Reader::new(content);
+    let mut head = || -> Result<(), String> {
+        let (_, _, _) = (reader.u64()?, reader.u64()?, reader.u8()?);
+        (0..reader.u32()?).try_for_each(|_| reader.u64().map(drop))
+    };
+    (magic == MAGIC && head().is_ok()).then(|| content.len() - reader.left())
+}
+
 /// The number of the manifest that a receipt is for; `None`: it is none.
 fn receipt_of(name: &str) -> Option<u64> {
     u64::from_str_radix(name.rsplit('/').next()?.strip_prefix(RECEIPT)?, 16).ok()

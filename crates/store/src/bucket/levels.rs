@@ -1,10 +1,10 @@
 //! The level of a bucket: which forms its processes write (`model::policy::level`).
 //!
 //! An object `levels/{level}` each, from the second on. They are never deleted, so each level is found by its name and no listing is needed. A
-//! bucket without any has the first.
+//! bucket without any has the first; one that nobody has used begins at the level of its first program.
 
-use super::Bucket;
 use super::create::create;
+use super::{Bucket, Survey};
 use crate::codec::{frame, unframe};
 use crate::error::StoreError;
 use crate::seams::Seams;
@@ -73,6 +73,11 @@ impl Levels {
                      a newer version, so it has forms that an older one does not read: use Meridian {newer}, or a newer one"
                 ))
             }
+            // Nothing is written yet: it begins with the forms of this program.
+            Err(Unfit::TooNew) if Survey::new(&self.bucket, &self.seams).is_empty()? => {
+                (level + 1..=own).try_for_each(|next| self.raise(next))?;
+                Ok(own)
+            }
             Err(Unfit::TooNew) => Err(format!(
                 "this bucket is at level {level}, and this program (Meridian {program}) writes levels {} and {own}: first run all of its \
                  processes with the version between, until its level has risen",
@@ -127,6 +132,7 @@ mod tests {
     fn a_level_rises_and_older_programs_are_refused_in_a_sentence() {
         let memory = MemoryBucket::new();
         let levels = |own, program| Levels::new(Arc::new(memory.clone()), &Seams::real(), own, program);
+        memory.put("leases/owner/0000000000000001", b"").unwrap();
         let (old, new) = (levels(1, "0.1.0"), levels(2, "0.2.0"));
         assert_eq!((old.check().unwrap(), new.check().unwrap()), (Ok(1), Ok(1)));
         let why = levels(3, "0.3.0").check().unwrap().unwrap_err();
@@ -138,6 +144,12 @@ mod tests {
         let why = old.check().unwrap().unwrap_err();
         assert!(why.contains("level 2") && why.contains("Meridian 0.2.0"), "{why}");
         assert_eq!(levels(3, "0.3.0").check().unwrap(), Ok(2));
+        // One that nobody has used begins at the level of its first program.
+        memory.heal();
+        for (name, _) in memory.objects() {
+            memory.delete(&name).unwrap();
+        }
+        assert_eq!((levels(4, "0.4.0").check().unwrap(), levels(3, "0.3.0").now().unwrap()), (Ok(4), 4));
         // A bucket that does not answer is not taken for one of the first level.
         memory.cut(true);
         assert!(old.check().is_err());

@@ -57,12 +57,13 @@ mod roll;
 mod scan_servers;
 mod storage;
 mod survey;
+mod terms;
 
 pub use check::{Checked, check};
 pub use control::{ControlPlane, InFolder, Moved};
 pub use groups::{decide_groups, groups_of, lease_of, terms_of};
 pub use kind::{expect_log, expect_streams};
-pub use lease::{Lease, OWNER, Standing, Statement, Terms};
+pub use lease::{Lease, OWNER, Standing, Statement};
 pub use levels::Levels;
 pub use memory::{BucketFault, MemoryBucket};
 pub use meridian_model::policy::lease::Term;
@@ -75,6 +76,7 @@ pub use roll::{Condition, Node, OnRoll, Roll};
 pub use scan_servers::{ScanServer, ScanServers, Serves};
 pub use storage::BucketStorage;
 pub use survey::{Flushed, GroupOwner, PIN_HELD, PinUse, ReaderPin, ServerSaid, Survey, Surveyed, Tail};
+pub use terms::Terms;
 
 pub(crate) use check::renewing;
 pub(crate) use groups::said as said_groups;

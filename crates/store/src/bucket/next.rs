@@ -3,6 +3,7 @@
 //! What is written as JSON in a frame gets a field that nobody knows, and states the next level: terms of leases, manifests, pins, the roll,
 //! orders and levels. Records, audit log, log and segments have other forms, and stay as they are.
 
+use super::catalog::manifest_in;
 use super::{Bucket, Put, Span, Upload};
 use crate::codec::{FRAME_BYTES, frame};
 use meridian_model::policy::level::LEVEL;
@@ -29,6 +30,10 @@ fn newer(bytes: &[u8]) -> Option<Vec<u8>> {
     let (head, content) = bytes.split_at_checked(FRAME_BYTES)?;
     let magic: &[u8; 8] = head.get(..8)?.try_into().ok().filter(|magic: &&[u8; 8]| magic.starts_with(OURS))?;
     let version = u32::from_le_bytes(head.get(8..12)?.try_into().ok()?);
+    if let Some(at) = manifest_in(magic, content) {
+        let (head, manifest) = content.split_at_checked(at)?;
+        return Some(frame(magic, version, &[head, &newer(manifest)?].concat()));
+    }
     let mut value: Value = serde_json::from_slice(content).ok()?;
     // What servers need of quotas: its names are those of tenants.
     if magic == b"MRDNPEER" && value.get("process").is_none() {
@@ -112,7 +117,17 @@ mod tests {
         let pins = newer(&frame(b"MRDNPINS", 1, br#"[{"folder":"f"}]"#)).unwrap();
         let content = unframe(Path::new("o"), b"MRDNPINS", 1, &pins).unwrap();
         assert!(serde_json::from_slice::<Value>(content).unwrap()[0]["of_the_next_level"].is_object());
-        for other in [&b"nats abcd2345"[..], b"", &frame(b"MRDNLINK", 1, &[0, 1, 2])] {
+        // A manifest has numbers in front of it.
+        let head = [&[1; 8][..], &[2; 8], &[1], &2u32.to_le_bytes(), &[3; 16]].concat();
+        let manifest = [&head[..], &frame(b"MRDNMANI", 1, br#"{"tenant":"t"}"#)].concat();
+        let written = newer(&frame(b"MRDNCATB", 1, &manifest)).unwrap();
+        let content = unframe(Path::new("o"), b"MRDNCATB", 1, &written).unwrap();
+        let (kept, manifest) = content.split_at(head.len());
+        let json = unframe(Path::new("o"), b"MRDNMANI", 1, manifest).unwrap();
+        let value: Value = serde_json::from_slice(json).unwrap();
+        assert!(kept == head && value["tenant"] == "t" && value["of_the_next_level"].is_object());
+        // The end of a collection has none.
+        for other in [&frame(b"MRDNCATB", 1, &head)[..], b"nats abcd2345", b"", &frame(b"MRDNLINK", 1, &[0, 1, 2])] {
             assert!(newer(other).is_none());
         }
     }

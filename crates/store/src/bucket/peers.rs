@@ -27,6 +27,8 @@ const LEFT: i64 = 12;
 const OLD_MAX: usize = 64;
 /// How long a server may be silent that says nothing of quotas, by the bucket's clock: it says that it is there in a quarter of this.
 pub const SERVER_HELD: Duration = Duration::from_secs(60);
+/// Numbers that are tried of an object that was renewed since it was listed.
+const TRIES: u64 = 3;
 /// Most servers that count: what names more is no cluster of ours.
 const SERVERS_MAX: usize = 1_000;
 
@@ -139,15 +141,17 @@ impl Peers {
         newest.remove(&*self.server);
         let now = self.clock.elapsed();
         for (server, number) in newest.into_iter().take(SERVERS_MAX) {
-            if state.others.get(server).is_some_and(|known| known.number == number) {
+            // Its numbers only grow: a listing that is behind says nothing new.
+            let known = state.others.get(server);
+            if known.is_some_and(|known| known.number >= number) {
                 continue;
             }
-            let name = self.name(server, number);
-            let said = match self.bucket.get(&name) {
-                Ok(bytes) => unframe(&self.path(&name), MAGIC, VERSION, &bytes).map(<[u8]>::to_vec).unwrap_or_default(),
-                // Renewed since the listing: it is read the next time.
-                Err(e) if e.kind() == ErrorKind::NotFound => Vec::new(),
-                Err(e) => return Err(StoreError::io("read", &self.path(&name))(e)),
+            let (number, said) = match read_newest(self.bucket.as_ref(), self.folder, server, number) {
+                Ok(Some(found)) => found,
+                // It left since the listing, or goes on too fast: what it said before counts until the next time.
+                Ok(None) => (number, known.map(|known| known.said.clone()).unwrap_or_default()),
+                Err(StoreError::Corrupt { .. } | StoreError::NewerFormat { .. }) => (number, Vec::new()),
+                Err(error) => return Err(error),
             };
             state.others.insert(server.to_owned(), Other { number, since: now, said });
         }
@@ -175,6 +179,25 @@ impl Peers {
 
 pub(super) fn name_of(folder: &str, server: &str, number: u64) -> String {
     format!("{folder}{server}/{number:016x}")
+}
+
+/// What a process said last, and its number: the one that was listed, or one of the next, as a process that has renewed what it says since the
+/// listing has deleted that one. `None`: it is gone, or goes on faster than it can be read.
+///
+/// # Errors
+/// What the bucket said, or that the object does not read.
+pub(super) fn read_newest(
+    bucket: &dyn Bucket,
+    folder: &str,
+    process: &str,
+    listed: u64,
+) -> Result<Option<(u64, Vec<u8>)>, StoreError> {
+    for number in listed..listed + TRIES {
+        if let Some(said) = read(bucket, &name_of(folder, process, number))? {
+            return Ok(Some((number, said)));
+        }
+    }
+    Ok(None)
 }
 
 /// What a process said under this name; `None`: it has said something else since.
@@ -255,6 +278,29 @@ mod tests {
         three.leave();
         one.leave();
         assert!(bucket.objects().is_empty());
+    }
+
+    #[test]
+    fn one_that_renews_what_it_says_while_it_is_listed_is_heard() {
+        let bucket = MemoryBucket::new();
+        let ((one, clock), (two, _)) = (peer(&bucket, 1), peer(&bucket, 2));
+        said(&two, "2a");
+        bucket.freeze_listings(true);
+        two.say(b"2b").unwrap();
+        assert_eq!(said(&one, "1a"), ["2b"]);
+        // The same listing does not show that it lives.
+        two.say(b"2c").unwrap();
+        clock.advance(5 * SECOND + 1);
+        assert!(said(&one, "1b").is_empty());
+        bucket.freeze_listings(false);
+        assert_eq!(said(&one, "1c"), ["2c"]);
+        // It goes on faster than it can be read.
+        two.say(b"2d").unwrap();
+        bucket.freeze_listings(true);
+        (0..TRIES).for_each(|_| assert!(two.say(b"2e").is_ok()));
+        assert_eq!(said(&one, "1d"), ["2c"], "it is there");
+        bucket.freeze_listings(false);
+        assert_eq!(said(&one, "1e"), ["2e"]);
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 use super::Bucket;
 use super::orders::Done;
-use super::peers::{Peers, newest, read};
+use super::peers::{Peers, name_of, newest, read_newest};
 use crate::error::StoreError;
 use crate::seams::Seams;
 use serde::{Deserialize, Serialize};
@@ -96,23 +96,18 @@ impl Roll {
         let names = bucket.list(&folder).map_err(StoreError::io("list", &Path::new(&bucket.place()).join(&folder)))?;
         let mut all = Vec::new();
         for (process, number) in newest(FOLDER, &names) {
-            // Renewed since the listing, perhaps twice.
-            for said in number..number + 3 {
-                let name = format!("{FOLDER}{process}/{said:016x}");
-                match read(bucket, &name) {
-                    Ok(Some(content)) => {
-                        if let Ok(node) = serde_json::from_slice(&content) {
-                            all.push(OnRoll { said, written: bucket.modified(&name).ok().flatten(), node });
-                        }
-                        break;
+            match read_newest(bucket, FOLDER, process, number) {
+                Ok(Some((said, content))) => {
+                    if let Ok(node) = serde_json::from_slice(&content) {
+                        let written = bucket.modified(&name_of(FOLDER, process, said)).ok().flatten();
+                        all.push(OnRoll { said, written, node });
                     }
-                    Ok(None) => {}
-                    Err(error @ (StoreError::Corrupt { .. } | StoreError::NewerFormat { .. })) => {
-                        tracing::warn!(%error, "what a process says of itself does not read");
-                        break;
-                    }
-                    Err(error) => return Err(error),
                 }
+                Ok(None) => {}
+                Err(error @ (StoreError::Corrupt { .. } | StoreError::NewerFormat { .. })) => {
+                    tracing::warn!(%error, "what a process says of itself does not read");
+                }
+                Err(error) => return Err(error),
             }
         }
         Ok(all)
@@ -164,6 +159,11 @@ mod tests {
         };
         assert_eq!(all(None), [(2, node(1)), (1, node(2))]);
         assert_eq!(all(Some(2)), [(1, node(2))]);
+        // Renewed between the listing and the read, it is found.
+        memory.freeze_listings(true);
+        two.say(&node(2)).unwrap();
+        assert_eq!((one.hear().unwrap(), all(Some(2))), (vec![Some(node(2))], vec![(2, node(2))]));
+        memory.freeze_listings(false);
         two.leave();
         assert!(one.hear().unwrap().is_empty());
         // One that does not read is there.

@@ -98,6 +98,13 @@ impl Shared {
     }
 }
 
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // Of a partition that was never closed too, such as one whose collection could not be opened as a whole.
+        self.memory_all.change(&self.tenant, self.memory.swap(0, Ordering::AcqRel), 0);
+    }
+}
+
 /// The parts of which their snapshot sees rows.
 pub(crate) fn seen_of(views: &Arc<[PartView]>) -> Arc<[PartView]> {
     let gone = |v: &PartView| v.dead.all_dead(v.part.rows, v.seq);

@@ -196,8 +196,7 @@ impl Collection {
         drop(self.memory_lane.lock());
         drop(self.segment_lane.lock());
         // Given back, or the sum over all collections would count a dropped collection for ever.
-        let memory = self.shared.memory.swap(0, Ordering::AcqRel);
-        self.shared.memory_all.change(&self.shared.tenant, -memory);
+        self.shared.memory_all.change(&self.shared.tenant, self.shared.memory.swap(0, Ordering::AcqRel), 0);
         self.remove_obsolete();
         // Events that were not flushed are in the log. Its seal records that none is missing.
         let sealed = if settle { self.core.lock().log.as_mut().map_or(Ok(()), |log| log.seal()) } else { Ok(()) };

@@ -7,41 +7,59 @@ use std::sync::Arc;
 /// Bytes of memory trees, by tenant. Each tenant is guaranteed a part, so the writes of one never wait for the
 /// flushes of another.
 #[derive(Debug)]
-pub(crate) struct WriteMemory(Mutex<Pool<Arc<str>>>);
+pub(crate) struct WriteMemory(Mutex<State>);
+
+#[derive(Debug)]
+struct State {
+    pool: Pool<Arc<str>>,
+    /// How many collections hold some. Two changes of one may be noted in another order than they were made.
+    holders: i64,
+}
 
 impl WriteMemory {
     /// An empty budget of this many bytes.
     pub(crate) fn new(limit: u64) -> WriteMemory {
-        WriteMemory(Mutex::new(Pool::new(usize::try_from(limit).unwrap_or(usize::MAX))))
+        let pool = Pool::new(usize::try_from(limit).unwrap_or(usize::MAX));
+        WriteMemory(Mutex::new(State { pool, holders: 0 }))
     }
 
     /// Guarantees each tenant a part by its weight.
     pub(crate) fn guarantee(&self, weights: impl IntoIterator<Item = (Arc<str>, u32)>) {
-        self.0.lock().guarantee(weights);
+        self.0.lock().pool.guarantee(weights);
     }
 
     /// Bytes of all tenants.
     pub(crate) fn bytes(&self) -> u64 {
-        self.0.lock().held() as u64
+        self.0.lock().pool.held() as u64
+    }
+
+    /// Whether a collection that holds this much holds at least its equal part. One of them always does, whichever store has it.
+    pub(crate) fn is_large(&self, bytes: u64) -> bool {
+        let state = self.0.lock();
+        bytes > 0 && bytes.saturating_mul(state.holders.max(1).unsigned_abs()) >= state.pool.held() as u64
     }
 
     /// Whether a tenant's next write need not wait. A write is accepted whole once there is any room, so it may
     /// exceed the limit.
     pub(crate) fn has_room(&self, tenant: &str) -> bool {
-        let pool = self.0.lock();
+        let pool = &self.0.lock().pool;
         // A tenant's own part is available even while others exceed theirs.
         let within = pool.held() <= pool.limit() && pool.fits(tenant, usize::from(pool.held() < pool.limit()));
         within || pool.kept_free_for(tenant) > 0
     }
 
-    /// Notes that the trees of a collection changed by this many bytes.
-    pub(crate) fn change(&self, tenant: &Arc<str>, bytes: i64) {
-        let mut pool = self.0.lock();
-        let amount = usize::try_from(bytes.unsigned_abs()).unwrap_or(usize::MAX);
-        match bytes > 0 {
+    /// Notes that the trees of a collection had so many bytes, and have so many now.
+    pub(crate) fn change(&self, tenant: &Arc<str>, before: i64, after: i64) {
+        if before == after {
+            return;
+        }
+        let mut state = self.0.lock();
+        state.holders += i64::from(before == 0) - i64::from(after == 0);
+        let amount = usize::try_from(after.abs_diff(before)).unwrap_or(usize::MAX);
+        match after > before {
             // Forced, since the bytes exist already: writers waited before, by `has_room`.
-            true => pool.force(tenant.clone(), amount),
-            false => pool.give_back(tenant.clone(), amount),
+            true => state.pool.force(tenant.clone(), amount),
+            false => state.pool.give_back(tenant.clone(), amount),
         }
     }
 }
@@ -54,22 +72,30 @@ mod tests {
     fn a_tenant_that_fills_the_memory_waits_alone() {
         let memory = WriteMemory::new(1_000);
         let (a, b): (Arc<str>, Arc<str>) = ("a".into(), "b".into());
-        memory.change(&a, 1_000);
+        memory.change(&a, 0, 1_000);
         assert!(memory.has_room("a") && memory.has_room("b"), "full, and not beyond");
-        memory.change(&a, 1);
+        memory.change(&a, 1_000, 1_001);
         assert!(!memory.has_room("a") && !memory.has_room("b"), "without a guarantee both wait");
-        memory.change(&a, -1_001);
+        memory.change(&a, 1_001, 0);
         memory.guarantee([(a.clone(), 1), (b.clone(), 1)]);
-        memory.change(&a, 749);
+        memory.change(&a, 0, 749);
         assert!(memory.has_room("a"));
-        memory.change(&a, 1);
+        memory.change(&a, 749, 750);
         assert!(!memory.has_room("a") && memory.has_room("b"), "a quarter is kept free for the other");
-        memory.change(&b, 200);
+        memory.change(&b, 0, 200);
         assert!(memory.has_room("b") && !memory.has_room("a") && memory.bytes() == 950);
-        memory.change(&a, 500);
+        memory.change(&a, 750, 1_250);
         assert!(memory.has_room("b"), "whatever one large write of another took");
-        memory.change(&a, -500);
-        memory.change(&a, -1);
+        memory.change(&a, 1_250, 749);
         assert!(memory.has_room("a"));
+    }
+
+    #[test]
+    fn a_collection_is_large_beside_the_others_that_hold_something() {
+        let (memory, tenant): (_, Arc<str>) = (WriteMemory::new(1_000), "a".into());
+        [600, 10, 20].into_iter().for_each(|bytes| memory.change(&tenant, 0, bytes));
+        assert_eq!([600, 210, 209, 0].map(|bytes| memory.is_large(bytes)), [true, true, false, false]);
+        memory.change(&tenant, 600, 0);
+        assert_eq!([20, 15, 10].map(|bytes| memory.is_large(bytes)), [true, true, false], "the other two have 30");
     }
 }

@@ -4,6 +4,7 @@ use crate::bucket::Bucket;
 use crate::catalog::disk::MANIFEST;
 use crate::catalog::lineage::Lineage;
 use crate::catalog::manifest::Manifest;
+use crate::collection::Wake;
 use crate::collection::complete::Completeness;
 use crate::collection::shared::{Shared, State};
 use crate::collection::stats::Counters;
@@ -32,6 +33,8 @@ pub struct Room {
     pub(crate) cache: Arc<BlockCache>,
     pub(crate) memory_all: Arc<WriteMemory>,
     pub(crate) load: Arc<Load>,
+    /// One store makes room in memory for another.
+    pub(crate) wake: Arc<Wake>,
     /// What is kept of a bucket's objects, once the first store has opened.
     extents: Arc<OnceLock<Arc<Extents>>>,
 }
@@ -43,6 +46,7 @@ impl Room {
             cache: Arc::new(BlockCache::new(options.cache_bytes, options.tree_bytes.unwrap_or(0))),
             memory_all: Arc::new(WriteMemory::new(options.memory_bytes)),
             load: Arc::default(),
+            wake: Arc::default(),
             extents: Arc::default(),
         }
     }

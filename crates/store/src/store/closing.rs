@@ -14,6 +14,14 @@ impl Store {
         result
     }
 
+    /// Ends the threads and releases the folder, and flushes nothing: another process has the collections by now. Reads go on over the snapshots
+    /// that they have. So the folder can be opened again while such a read holds this.
+    pub fn abandon(&self) {
+        // What failed was not to be kept.
+        let _ = self.shut(false);
+        self.lock.lock().take();
+    }
+
     fn shut(&self, flush: bool) -> Result<(), StoreError> {
         // First: the threads must not start another job on a collection that is being closed.
         self.inner.closed.store(true, Ordering::Release);

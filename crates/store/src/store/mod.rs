@@ -169,7 +169,7 @@ impl Store {
             problems,
             mended: Mended::default(),
             audit,
-            wake: Arc::default(),
+            wake: room.wake.clone(),
             following,
             closed: AtomicBool::new(false),
             bare,

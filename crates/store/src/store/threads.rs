@@ -55,14 +55,16 @@ impl Inner {
         let memory = |c: &Arc<Collection>| c.shared.memory.load(Ordering::Acquire);
         // Largest first: one large flush frees more memory per file and sync than many small ones.
         collections.sort_by_key(|c| std::cmp::Reverse(memory(c)));
-        // If all together exceed the limit, the largest is flushed first, even if it is small.
-        let all = self.common.memory_all.bytes();
-        // The pressure is that of all collections: one of them alone need not be over any limit.
-        let mut short = all > self.common.options.memory_bytes / 2;
+        // If all together exceed the limit, the largest is flushed first, even if it is small: one of them alone need not be over any limit.
+        let all = &self.common.memory_all;
+        let mut short = all.bytes() > self.common.options.memory_bytes / 2;
+        let full = all.bytes() >= self.common.options.memory_bytes;
         let mut worked = false;
         for collection in collections {
-            // Only one forced flush a pass: it may be enough, and the next pass measures again.
-            let flush = std::mem::take(&mut short) && memory(&collection) > 0;
+            // Only one forced flush a pass: it may be enough, and the next pass measures again. None where the large ones are another store's that
+            // shares the memory, until there is no room at all: that one may be unable to.
+            let bytes = u64::try_from(memory(&collection)).unwrap_or(0);
+            let flush = std::mem::take(&mut short) && (all.is_large(bytes) || full && bytes > 0);
             // Retention before the flush, so that expired events are not written to a segment first.
             worked |= self.attempt(&collection, "retention", || collection.maintain_retention());
             worked |= self.attempt(&collection, "flush", || collection.maintain_memory(flush));

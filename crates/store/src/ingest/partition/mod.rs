@@ -179,7 +179,7 @@ impl Partition {
         let memory: i64 = self.entries.iter().filter(|e| e.part.run().is_some()).map(|e| e.part.bytes() as i64).sum();
         // Both sums before the state: a writer that sees the new state must not find the room of the old one.
         let before = self.shared.memory.swap(memory, Ordering::AcqRel);
-        self.shared.memory_all.change(&self.shared.tenant, memory - before);
+        self.shared.memory_all.change(&self.shared.tenant, before, memory);
         self.shared.state.store(Arc::new(State {
             position: self.position,
             context: self.context.clone(),

@@ -73,13 +73,13 @@ fn a_command_owns_all_groups_for_a_while() {
     assert_eq!((visit.problems(), visit.partitions("t", "c").unwrap().len()), (vec![], usize::from(PARTITIONS)));
     for number in numbers() {
         let own = visit.partition("t", "c", number).unwrap();
-        assert_eq!(count(&own), 1, "partition {number}");
+        assert_eq!(count(&own), 3, "partition {number}");
         assert_eq!(write(&own, 2), Fate::Stored);
         assert_ne!(write(&partition(&former, number), 3), Fate::Stored, "partition {number}");
     }
     visit.close().unwrap();
     let next: Vec<Store> = groups().all().map(|group| open(&bucket, group)).collect();
-    numbers().for_each(|number| assert_eq!(count(&partition(&next, number)), 2, "partition {number}"));
+    numbers().for_each(|number| assert_eq!(count(&partition(&next, number)), 6, "partition {number}"));
 }
 
 #[test]
@@ -231,4 +231,41 @@ fn each_owner_says_what_its_group_is_complete_to() {
             false => assert!(taken >= made, "partition {}", one.partition()),
         }
     }
+}
+
+#[test]
+fn memory_of_partitions_whose_collection_is_not_opened_is_given_back() {
+    let bucket = bucket();
+    let stores = owners(&bucket);
+    // The first and the last partition are in one group, and hold what was not flushed.
+    let (group, last) = (group_of(0), u32::from(PARTITIONS) - 1);
+    assert_eq!(group, group_of(last));
+    [0, last].into_iter().for_each(|number| assert_eq!(write(&partition(&stores, number), 1), Fate::Stored));
+    drop(stores);
+    let manifests = |(name, _): &&(String, usize)| name.contains(&format!("/p{last}/")) && name.contains("/manifests/");
+    for (name, _) in bucket.objects().iter().filter(manifests) {
+        bucket.harm(name, Some(b"damaged".to_vec()));
+    }
+    let next = open(&bucket, group);
+    assert!(next.why_damaged("t", "c").is_some() && next.collections().is_empty());
+    assert_eq!(next.memory().1, 0);
+}
+
+#[test]
+fn a_folder_is_free_once_its_store_is_left_though_a_read_goes_on() {
+    let (bucket, own) = (bucket(), seams());
+    let group = group_of(0);
+    let store = Arc::new(open_with(&bucket, group, own.clone()).unwrap());
+    store.create("t", "c", schema(IdRole::Given), Settings::default()).unwrap();
+    let collection = store.partition("t", "c", 0).unwrap();
+    assert_eq!(write(&collection, 1), Fate::Stored);
+    // A read has the store, and a snapshot.
+    let (reading, snapshot) = (store.clone(), collection.snapshot());
+    assert!(matches!(open_with(&bucket, group, own.clone()), Err(StoreError::InUse { .. })));
+    store.abandon();
+    let next = open_with(&bucket, group, own).unwrap();
+    assert_eq!(count(&next.partition("t", "c", 0).unwrap()), 3, "it was not flushed, and is in the log");
+    assert_eq!((readable(&snapshot).0.len(), write(&collection, 2)), (3, Fate::Refused));
+    drop(reading);
+    assert_eq!(write(&next.partition("t", "c", 0).unwrap(), 3), Fate::Stored, "the end of the read takes nothing");
 }

@@ -1,11 +1,14 @@
 //! `meridian cluster up`: a whole cluster on this machine, for trial and for tests, as long as this runs.
 //!
-//! `plan.rs` decides who runs where and writes their settings, `process.rs` starts and stops one process, `supervise.rs` all of them.
+//! `plan.rs` decides who runs where and writes their settings, `ports.rs` chooses their ports, and `running.rs` waits for those of the last start.
+//! `process.rs` starts and stops one process, `supervise.rs` all of them.
 //! `server.rs` finds the NATS server, `authority.rs` makes certificates.
 
 mod authority;
 mod plan;
+mod ports;
 mod process;
+mod running;
 mod server;
 mod supervise;
 
@@ -24,7 +27,7 @@ Examples:
   meridian cluster up --nodes 3 --log nats --dir /srv/trial
   meridian cluster up --nodes 2 --tls
 
-Each node is an owner, a gateway and a scan server: processes of this program, on ports of 127.0.0.1 that the system chooses. One owner
+Each node is an owner, a gateway and a scan server: processes of this program, on free ports of 127.0.0.1. One owner
 writes, the others take its place when it ends. Everything is in the folder: the bucket, the logs, and cluster.json with
 addresses and process ids. The next start there has the same ports and the same data.
 

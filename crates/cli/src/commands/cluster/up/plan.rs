@@ -3,21 +3,15 @@
 use super::super::nodes::{Kind, Node, Nodes};
 use super::super::private;
 use super::authority::{self, Identity};
+use super::ports::Ports;
+use super::running::{self, lock_file};
 use super::{UpArgs, server};
 use crate::config::Config;
 use crate::failure::Failure;
-use crate::output::say;
-use std::fs::{File, OpenOptions, TryLockError};
-use std::io;
-use std::net::TcpListener;
+use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 use toml::{Table, Value};
 
-/// How long processes of a start that was killed may take to end: an owner flushes, the others end their requests.
-const LEFT_MAX: Duration = Duration::from_secs(60);
-/// Interval between two checks.
-const LEFT_LOOK: Duration = Duration::from_millis(100);
 /// Two servers of the log stop once one of them does, so fewer than three are one.
 const SERVERS_MIN: u8 = 3;
 /// The user of the log's servers.
@@ -80,8 +74,8 @@ impl Plan {
             }
         }
         let server = (servers > 0).then(|| server::find(args.nats_server.as_deref())).transpose()?;
-        wait_for_the_last(&running, before.as_ref(), &named, LEFT_MAX)?;
-        let mut ports = Ports { before: before.as_ref(), held: Vec::new() };
+        running::wait_for_the_last(&running, before.as_ref(), &named, running::LEFT_MAX)?;
+        let mut ports = Ports::new(before.as_ref());
         let mut nodes = Vec::new();
         for (role, count) in
             [(Kind::Gateway, args.nodes), (Kind::Owner, args.nodes), (Kind::Scan, args.nodes), (Kind::Log, servers)]
@@ -291,84 +285,11 @@ fn set(table: &mut Table, path: &[&str], value: Value) {
     }
 }
 
-/// Opens a file that is locked.
-fn lock_file(path: &Path) -> io::Result<File> {
-    private::open(path, OpenOptions::new().read(true).write(true).create(true).truncate(false))
-}
-
 /// A random password.
 fn password() -> Result<String, Failure> {
     let mut random = [0; 16];
     getrandom::fill(&mut random).map_err(|e| Failure::Refused(format!("the system gives no random numbers: {e}")))?;
     Ok(format!("{:032x}", u128::from_ne_bytes(random)))
-}
-
-/// Locks the file that processes inherit. Those of a start whose supervisor was killed end by themselves, and hold it, their ports and
-/// their folders until then. Their numbers tell nothing: others may have them by now.
-fn wait_for_the_last(running: &File, before: Option<&Nodes>, named: &Path, max: Duration) -> Result<(), Failure> {
-    let begun = Instant::now();
-    let mut told = false;
-    loop {
-        match running.try_lock() {
-            Ok(()) => return Ok(()),
-            Err(TryLockError::WouldBlock) => {}
-            Err(TryLockError::Error(e)) => {
-                let named = named.display();
-                return Err(Failure::Usage(format!("--dir {named}: its file running cannot be locked: {e}")));
-            }
-        }
-        if begun.elapsed() >= max {
-            let with_pid = |node: &Node| node.pid.map(|pid| format!("{} (pid {pid})", node.name));
-            let last: Vec<String> = before.iter().flat_map(|before| &before.nodes).filter_map(with_pid).collect();
-            let last = if last.is_empty() { String::new() } else { format!("; they were {}", last.join(", ")) };
-            return Err(Failure::Refused(format!(
-                "--dir {}: processes of the last start run yet: expected that they end{last}",
-                named.display()
-            )));
-        }
-        if !told {
-            say(&format!("waiting for processes of the last start, {} s at most", max.as_secs()));
-            told = true;
-        }
-        std::thread::sleep(LEFT_LOOK);
-    }
-}
-
-/// Ports: those of the last start where they are free, others as the system chooses.
-struct Ports<'a> {
-    before: Option<&'a Nodes>,
-    /// Bound until all are chosen: none is chosen twice.
-    held: Vec<TcpListener>,
-}
-
-impl Ports<'_> {
-    fn node(&mut self, folder: &Path, role: Kind, number: u8) -> Result<Node, Failure> {
-        let name = format!("{role}-{number}");
-        let before = self.before.and_then(|before| before.named(&name)).cloned();
-        let (before, monitor, routes) =
-            before.map_or((None, None, None), |node| (Some(node.address), node.monitor, node.routes));
-        let address = self.choose(&name, before)?;
-        let more = role == Kind::Log;
-        let monitor = more.then(|| self.choose(&name, monitor)).transpose()?;
-        let routes = more.then(|| self.choose(&name, routes)).transpose()?;
-        let log_file = folder.join("logs").join(format!("{name}.log"));
-        Ok(Node { name, role, pid: None, address, monitor, routes, log_file })
-    }
-
-    fn choose(&mut self, name: &str, before: Option<String>) -> Result<String, Failure> {
-        if let Some(listener) = before.as_ref().and_then(|before| TcpListener::bind(before).ok()) {
-            self.held.push(listener);
-            return Ok(before.unwrap_or_default());
-        }
-        let failed = |e: std::io::Error| Failure::Refused(format!("no port of 127.0.0.1 is free: {e}"));
-        let listener = TcpListener::bind("127.0.0.1:0").map_err(failed)?;
-        let address = listener.local_addr().map_err(failed)?.to_string();
-        self.held.push(listener);
-        if let Some(before) = before {
-            say(&format!("{name}: another program listens on {before}, so it is on {address} now"));
-        }
-        Ok(address)
-    }
 }
 
 #[cfg(test)]
@@ -391,45 +312,9 @@ mod tests {
     }
 
     #[test]
-    fn processes_of_the_last_start_are_awaited_and_named() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("running");
-        let wait = |max: u64| {
-            let node = Node {
-                name: "owner-1".to_owned(),
-                role: Kind::Owner,
-                pid: Some(7),
-                address: "127.0.0.1:1".to_owned(),
-                monitor: None,
-                routes: None,
-                log_file: PathBuf::from("x"),
-            };
-            let before =
-                Nodes { gateways: Vec::new(), bucket: String::new(), log: "bucket".to_owned(), nodes: vec![node] };
-            let file = lock_file(&path).unwrap();
-            wait_for_the_last(&file, Some(&before), folder.path(), Duration::from_millis(max))
-        };
-        let mut child = {
-            let held = lock_file(&path).unwrap();
-            held.try_lock().unwrap();
-            // As a process of the cluster inherits it.
-            std::process::Command::new("sleep").arg("60").stdin(held).spawn().unwrap()
-        };
-        let refused = wait(150).unwrap_err();
-        assert_eq!(refused.code(), 3);
-        assert!(
-            refused.to_string().contains("run yet") && refused.to_string().contains("owner-1 (pid 7)"),
-            "{refused}"
-        );
-        child.kill().unwrap();
-        child.wait().unwrap();
-        wait(60_000).unwrap();
-    }
-
-    #[test]
     fn servers_of_the_log_listen_on_this_machine_and_ask_for_the_password() {
         let folder = tempfile::tempdir().unwrap();
-        let mut ports = Ports { before: None, held: Vec::new() };
+        let mut ports = Ports::new(None);
         let nodes: Vec<Node> = (1..=3).map(|n| ports.node(folder.path(), Kind::Log, n).unwrap()).collect();
         drop(ports);
         let nodes = Nodes { gateways: Vec::new(), bucket: "file:///b".to_owned(), log: "nats".to_owned(), nodes };
@@ -469,20 +354,5 @@ mod tests {
         assert_eq!(table["cluster"]["tls"]["ca"].as_str().map(|ca| ca.ends_with("/tls/ca.pem")), Some(true));
         let urls = table["cluster"]["nats"]["urls"].to_string();
         assert!(urls.contains("tls://127.0.0.1:") && !urls.contains("nats://"), "{urls}");
-    }
-
-    #[test]
-    fn a_port_stays_unless_it_is_taken() {
-        let mut ports = Ports { before: None, held: Vec::new() };
-        let first = ports.node(Path::new("/f"), Kind::Log, 1).unwrap();
-        drop(ports);
-        let nodes =
-            Nodes { gateways: Vec::new(), bucket: String::new(), log: "nats".to_owned(), nodes: vec![first.clone()] };
-        let taken = TcpListener::bind(&first.address).unwrap();
-        let mut ports = Ports { before: Some(&nodes), held: Vec::new() };
-        let second = ports.node(Path::new("/f"), Kind::Log, 1).unwrap();
-        assert_ne!(second.address, first.address);
-        assert_eq!((second.monitor, second.routes), (first.monitor, first.routes));
-        drop(taken);
     }
 }

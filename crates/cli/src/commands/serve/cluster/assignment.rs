@@ -42,6 +42,8 @@ impl Assignment {
     /// Gives the lease up, so that the next gateway need not wait for its end. Call it once the tasks have ended, and the saved searches are
     /// stopped.
     pub(in super::super) async fn leave(self) {
+        // A turn that has begun goes on.
+        self.0.withdraw(true);
         match blocking("giving up the saved searches", move || self.0.resign()).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => {

@@ -206,13 +206,18 @@ async fn own(
             keeper.wait(|_| ()).await;
         };
         mounted.pass_on(back).await;
-        // Not flushed once more: the next owner has replayed what came since, and its log is fenced against this one.
-        blocking("closing the collections", move || drop(store)).await?;
-        return Ok(ended);
+    } else {
+        mounted.unmount().await;
     }
-    mounted.unmount().await;
-    if ended == Ended::Lost || !keeper.holds(epoch) || store.is_outdated() {
-        return Ok(if *stopping.borrow() { Ended::Stopped } else { Ended::Lost });
+    if ended != Ended::Stopped || !keeper.holds(epoch) || store.is_outdated() {
+        // Not flushed once more: the next owner has replayed what came since, and its log is fenced against this one. Not dropped alone: a long
+        // read would keep the folder, and this process may be the next owner.
+        blocking("leaving the collections", move || store.abandon()).await?;
+        return Ok(match ended {
+            Ended::Passed => ended,
+            _ if *stopping.borrow() => Ended::Stopped,
+            _ => Ended::Lost,
+        });
     }
     // Flushed while the lease still holds, so that the next owner replays no log.
     let closed = blocking("closing the collections", move || {

@@ -154,6 +154,8 @@ impl Keeper {
 
     /// The same at the end of this process, which takes no turns any more.
     pub(super) async fn end(mut self) -> Result<(), Failure> {
+        // A turn that has begun goes on: it must not take the lease once this process has given it up.
+        self.withdraw(true);
         self.turns.shutdown().await;
         self.resign().await
     }
@@ -164,5 +166,23 @@ pub(super) async fn changed(standing: &mut watch::Receiver<Standing>) {
     if standing.changed().await.is_err() {
         // The keeper is gone, and with it the turns.
         std::future::pending::<()>().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use meridian_store::bucket::MemoryBucket;
+
+    #[tokio::test]
+    async fn a_turn_that_comes_last_does_not_take_the_lease_of_a_process_that_ends() {
+        let bucket: Arc<dyn Bucket> = Arc::new(MemoryBucket::new());
+        let node = ("n1".to_owned(), 1);
+        let mut keeper = Keeper::new("owner", node, Duration::from_secs(3), &bucket, "host:1", &Seams::real());
+        keeper.start();
+        assert_eq!(keeper.wait(|_| ()).await, 1);
+        let lease = keeper.lease().clone();
+        keeper.end().await.unwrap();
+        assert!(matches!(lease.turn().unwrap(), Standing::Other(None, _)));
     }
 }

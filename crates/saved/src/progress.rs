@@ -1,0 +1,237 @@
+//! The progress of the matcher: in memory, and written as the checkpoint soon after a change.
+
+use super::checkpoint::{Checkpoint, LogPosition, Positions, RECORD, Waiting, earliest, positions_of, unopened_of};
+use super::matcher::Place;
+use super::registry::SavedSearches;
+use super::search::SavedSearch;
+use meridian_admission::identity::DEFAULT_TENANT;
+use meridian_backend::StoreError;
+use meridian_model::Invalid;
+use parking_lot::Mutex;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tokio::time::{Duration, Instant};
+
+/// Min time between two writes of it. They take at most one twentieth of the time.
+const EVERY: Duration = Duration::from_secs(1);
+const SHARE: u32 = 20;
+/// Saved searches removed at a time, while the matcher waits.
+const FORGOTTEN: usize = 256;
+
+/// The progress of the matcher, in memory.
+#[derive(Debug, Default)]
+pub(super) struct Progress {
+    state: Mutex<State>,
+    /// Whether the catch-up is done. Before that, and after the last write, the record on disk stays as it is.
+    caught_up: AtomicBool,
+    /// The bytes on disk.
+    written: Mutex<Vec<u8>>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// The last processed position of each collection, by tenant and name.
+    places: HashMap<Arc<str>, HashMap<Arc<str>, LogPosition>>,
+    /// Saved searches that may have unread packets, by number.
+    unread: HashMap<u64, Arc<SavedSearch>>,
+    /// The unread positions from before the start, until the catch-up is done.
+    waited: Waiting,
+}
+
+impl Progress {
+    /// Records that all writes up to these positions of the collection created at `made` were processed.
+    pub(super) fn mark_processed(&self, place: Place<'_>, made: i64, position: meridian_model::Positions) {
+        let mut state = self.state.lock();
+        let places = state.places.entry(place.tenant.clone()).or_default();
+        places.insert(place.collection.clone(), LogPosition { made, position });
+    }
+
+    /// The same of one partition.
+    pub(super) fn mark_partition(&self, place: Place<'_>, made: i64, partition: usize, position: u64) {
+        let mut state = self.state.lock();
+        let places = state.places.entry(place.tenant.clone()).or_default();
+        // Another collection of this name begins at 0.
+        let before = places.get(place.collection).filter(|before| before.made == made);
+        let position = before
+            .map_or_else(meridian_model::Positions::default, |before| before.position.clone())
+            .with(partition, position);
+        places.insert(place.collection.clone(), LogPosition { made, position });
+    }
+
+    /// Removes the positions of a tenant that is removed.
+    pub(super) fn forget_tenant(&self, tenant: &str) {
+        self.state.lock().places.remove(tenant);
+    }
+
+    /// Records that this saved search may have unread packets.
+    pub(super) fn unread(&self, search: &Arc<SavedSearch>) {
+        self.state.lock().unread.entry(search.number).or_insert_with(|| search.clone());
+    }
+
+    /// Removes those of these saved searches that still have no unread packets.
+    fn forget(&self, read: &[Arc<SavedSearch>]) {
+        // In chunks, as the matcher needs this lock for each event batch.
+        for some in read.chunks(FORGOTTEN) {
+            let mut state = self.state.lock();
+            for search in some.iter().filter(|search| search.untaken().is_empty()) {
+                state.unread.remove(&search.number);
+            }
+        }
+    }
+
+    /// Whether the catch-up is done, and no last write was made.
+    #[cfg(test)]
+    pub(super) fn is_caught_up(&self) -> bool {
+        self.caught_up.load(Ordering::Acquire)
+    }
+
+    /// Records that the catch-up is done.
+    pub(super) fn set_caught_up(&self) {
+        // From here on the packets of the catch-up are in `unread`, which has the same events.
+        self.state.lock().waited.clear();
+        self.caught_up.store(true, Ordering::Release);
+    }
+}
+
+impl SavedSearches {
+    /// Continues from the record, of which these are the bytes.
+    ///
+    /// # Errors
+    /// Those of [`Backend::list`] and [`Backend::damaged`].
+    pub(super) fn resume_at(&self, checkpoint: &Checkpoint, bytes: Vec<u8>) -> Result<(), StoreError> {
+        let of_default = (DEFAULT_TENANT, &checkpoint.collections);
+        let of_others = checkpoint.tenants.iter().map(|(tenant, places)| (tenant.as_str(), places));
+        for (tenant, places) in std::iter::once(of_default).chain(of_others) {
+            // Before the list, which has one that is opened meanwhile.
+            let unopened = unopened_of(self.backend.as_ref(), tenant)?;
+            let there = positions_of(self.backend.as_ref(), tenant)?;
+            for (name, LogPosition { made, position }) in places {
+                let position = match there.get(name) {
+                    // An ephemeral collection restarts at 0.
+                    Some(now) if now.made == *made => position.earlier(&now.position),
+                    // It goes on there once it can be opened.
+                    None if unopened.contains(name) => position.clone(),
+                    _ => continue,
+                };
+                let place = Place { tenant: &tenant.into(), collection: &name.as_str().into() };
+                self.progress.mark_processed(place, *made, position);
+            }
+        }
+        self.progress.state.lock().waited.clone_from(&checkpoint.waiting);
+        *self.progress.written.lock() = bytes;
+        Ok(())
+    }
+
+    /// Marks all existing events of a tenant as processed.
+    ///
+    /// # Errors
+    /// Those of [`Backend::list`].
+    pub(super) fn mark_all_processed(&self, tenant: &Arc<str>) -> Result<(), StoreError> {
+        for collection in self.backend.list(tenant)? {
+            let place = Place { tenant, collection: &collection.name().into() };
+            self.progress.mark_processed(place, collection.created(), collection.position());
+        }
+        Ok(())
+    }
+
+    /// Writes the checkpoint if it has changed, but not before the catch-up is done. The `last` write is that of a
+    /// clean stop, which also writes the unread packets. No write follows it.
+    pub(super) fn write_checkpoint(&self, last: bool) -> Result<(), StoreError> {
+        let mut written = self.progress.written.lock();
+        if !self.progress.caught_up.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        // After the last write the record is frozen: a later one would drop the flag that a clean state exists.
+        self.progress.caught_up.store(!last, Ordering::Release);
+        self.put_looked(&mut written, last)
+    }
+
+    /// Writes the checkpoint before the catch-up is done: what was unread before the start still is, and so are the
+    /// kept packets.
+    pub(super) fn write_waiting(&self) -> Result<(), StoreError> {
+        self.put_looked(&mut self.progress.written.lock(), false)
+    }
+
+    fn put_looked(&self, written: &mut Vec<u8>, kept: bool) -> Result<(), StoreError> {
+        let checkpoint = self.checkpoint(kept);
+        let nothing =
+            checkpoint.collections.is_empty() && checkpoint.tenants.is_empty() && checkpoint.waiting.is_empty();
+        if written.is_empty() && nothing && !kept {
+            return Ok(());
+        }
+        let bytes = serde_json::to_vec(&checkpoint).map_err(|e| Invalid::new(e.to_string()))?;
+        // An idle server writes nothing: the record changes only with events.
+        if *written != bytes {
+            self.records.put(RECORD, &bytes)?;
+            *written = bytes;
+        }
+        Ok(())
+    }
+
+    fn checkpoint(&self, kept: bool) -> Checkpoint {
+        // The matcher marks packets unread before it moves the position. Reading both under one lock keeps them
+        // consistent.
+        let state = self.progress.state.lock();
+        let (places, unread) = (state.places.clone(), state.unread.values().cloned().collect::<Vec<_>>());
+        let mut checkpoint = Checkpoint { waiting: state.waited.clone(), kept, ..Checkpoint::default() };
+        // There may be very many, and the matcher must not wait meanwhile.
+        drop(state);
+        let mut read = Vec::new();
+        for search in unread {
+            let waiting = search.behind();
+            if waiting.is_empty() {
+                read.push(search);
+            } else if !kept {
+                let of = checkpoint.waiting.entry(search.id.clone()).or_default();
+                for (name, unread) in waiting {
+                    of.entry(name).and_modify(|min| *min = earliest(min, &unread)).or_insert(unread);
+                }
+            }
+        }
+        self.progress.forget(&read);
+        // Positions of removed collections are dropped, or the record would grow with every collection ever made.
+        for (tenant, places) in places {
+            let there = positions_of(self.backend.as_ref(), &tenant).ok();
+            let lacks = |there: &Positions| places.keys().any(|name| !there.contains_key(&**name));
+            // One that cannot be opened now goes on where it was. They are asked for only where one is missing.
+            let unopened = match there.as_ref().is_some_and(lacks) {
+                true => unopened_of(self.backend.as_ref(), &tenant).ok(),
+                false => Some(BTreeSet::new()),
+            };
+            let there_still = |name: &str, place: &LogPosition| match (&there, &unopened) {
+                (Some(there), Some(unopened)) => match there.get(name) {
+                    Some(now) => now.made == place.made,
+                    None => unopened.contains(name),
+                },
+                // All are kept while the collections cannot be asked for.
+                _ => true,
+            };
+            let kept = places.iter().filter(|(name, place)| there_still(name, place));
+            let kept: Positions = kept.map(|(name, place)| (name.to_string(), place.clone())).collect();
+            if &*tenant == DEFAULT_TENANT {
+                checkpoint.collections = kept;
+            } else if !kept.is_empty() {
+                checkpoint.tenants.insert(tenant.to_string(), kept);
+            }
+        }
+        checkpoint
+    }
+}
+
+/// Writes the checkpoint regularly, until dropped.
+pub(super) async fn keep(saved: Arc<SavedSearches>) {
+    let (mut pause, mut failing) = (EVERY, false);
+    loop {
+        tokio::time::sleep(pause).await;
+        let (writing, begun) = (saved.clone(), Instant::now());
+        let written = tokio::task::spawn_blocking(move || writing.write_checkpoint(false)).await;
+        // A slow disk, or a hundred thousand saved searches, must not keep this task writing all the time.
+        pause = EVERY.max(begun.elapsed() * SHARE);
+        let failed = written.ok().and_then(Result::err);
+        if let Some(error) = failed.as_ref().filter(|_| !failing) {
+            tracing::error!(%error, "the checkpoint of saved searches cannot be written: more events are reported twice after a crash");
+        }
+        failing = failed.is_some();
+    }
+}
