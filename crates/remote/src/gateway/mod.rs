@@ -14,6 +14,7 @@ mod remote;
 mod rows;
 mod scans;
 mod subscription;
+mod uses;
 
 pub use backend::RemoteBackend;
 pub use groups::GroupsBackend;

@@ -7,12 +7,13 @@ use super::link::{Link, Patience};
 use super::mirror::{Mirror, Mirrors};
 use super::rows::head;
 use super::scans::{Asking, Scans, Via};
+use super::uses::{Shown, SnapshotUses};
 use crate::wire::call::{Asked, Do, Get};
 use crate::wire::described::{Description, Place};
 use crate::wire::fault::Fault;
 use crate::wire::rows::Events;
 use meridian_backend::{At, Changes, Eventual, Part, Partitioned, Read, RowSink, StoreError};
-use meridian_model::{IdRole, Layout, Schema};
+use meridian_model::{IdRole, Layout, Schema, Seq};
 use meridian_query::Control;
 use meridian_query::partial::{Partial, WireError};
 use meridian_query::wire::Question;
@@ -31,6 +32,8 @@ pub(super) struct Shared {
     pub(super) producer: Producer,
     /// What answers eventual reads, if anything but the owner does.
     pub(super) scans: Option<Arc<Scans>>,
+    /// Which snapshots these showed.
+    pub(super) uses: Arc<SnapshotUses>,
     /// Keys the numbers of objects.
     pub(super) seed: u64,
 }
@@ -138,6 +141,11 @@ impl Remote {
         let parts = self.mirror.parts().into_iter();
         let part = |mirror| Arc::new(Remote { shared: self.shared.clone(), mirror }) as Arc<dyn Part>;
         Some(Partitioned::new(parts.map(part).collect()))
+    }
+
+    /// A snapshot that was shown by another process than the owner.
+    pub(super) fn shown(&self, seq: Seq) -> Shown {
+        Shown { uses: self.shared.uses.clone(), place: self.mirror.place.clone(), seq }
     }
 
     pub(super) fn ask(&self, get: Get, patience: &Patience) -> Result<(Answer, Message), Fault> {
