@@ -23,9 +23,9 @@ const LOOK: i64 = 10 * SECOND;
 const TELL: i64 = SECOND / 2;
 /// After one process was killed no other kind is, until what the first one knew is known elsewhere.
 const APART: i64 = RENEW + LOOK + 2 * SECOND;
-/// Steps of a schedule: an hour.
-const STEPS: usize = 14_400;
-const SEEDS: u64 = 60;
+/// Steps of a schedule: two hours.
+const STEPS: usize = 28_800;
+const SEEDS: u64 = 100;
 
 /// A rule that is left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -140,7 +140,7 @@ impl World {
             broken: None,
         };
         world.take_over();
-        world.readers = vec![world.reader(), world.reader()];
+        world.readers = (0..3).map(|_| world.reader()).collect();
         world
     }
 
@@ -160,6 +160,10 @@ impl World {
         self.started += 1;
         let (name, horizon) = (format!("r{}", self.started), self.horizon(self.dropped));
         Reader { name, horizon, position: self.flushed, renewed: i64::MIN }
+    }
+
+    fn any_reader(&mut self) -> usize {
+        self.random.below(self.readers.len() as u64) as usize
     }
 
     /// What processes do by themselves.
@@ -212,17 +216,24 @@ impl World {
                 }
             }
             70..=109 => {
-                let at = self.random.below(2) as usize;
+                let at = self.any_reader();
                 let reader = &mut self.readers[at];
                 reader.position = self.flushed;
                 reader.horizon.follow(self.dropped);
             }
             110..=111 if self.tokens.len() < 8 => self.open_page(),
-            120 if self.random.one_in(4) => self.owner = None,
+            120 if self.random.one_in(20) => self.owner = None,
             121..=123 if self.owner.is_none() => self.take_over(),
-            124 if self.random.one_in(3) => self.kill_reader(),
+            124 if self.random.one_in(3) => {
+                let at = self.any_reader();
+                self.kill_reader(at);
+            }
             125 if self.random.one_in(3) => self.kill_gateway(),
-            126 if self.random.one_in(20) => self.unlisted = self.now + 1_200 * SECOND,
+            127 if self.readers.len() < 3 && self.random.one_in(8) => {
+                let reader = self.reader();
+                self.readers.push(reader);
+            }
+            126 if self.random.one_in(60) => self.unlisted = self.now + 900 * SECOND,
             _ => {}
         }
         let now = self.now;
@@ -241,7 +252,7 @@ impl World {
     }
 
     fn open_page(&mut self) {
-        let (at, direct) = (self.random.below(2) as usize, self.random.one_in(3));
+        let (at, direct) = (self.any_reader(), self.random.one_in(3));
         let seq = self.readers[at].position;
         self.readers[at].horizon.note(self.now, seq);
         self.note(seq, direct);
@@ -251,8 +262,8 @@ impl World {
 
     /// Asks for the next page of a token, if that is due.
     fn turn_page(&mut self, at: usize) {
-        let (now, reader) = (self.now, self.random.below(2) as usize);
-        let (token, reader) = (&mut self.tokens[at], &mut self.readers[reader]);
+        let (now, by) = (self.now, self.any_reader());
+        let (token, reader) = (&mut self.tokens[at], &mut self.readers[by]);
         let holds = reader.renewed > i64::MIN && now < reader.renewed + PIN.1;
         // One that is behind is busy, and one without a pin has just started: another one is asked.
         if now < token.due || token.seq > reader.position || !holds {
@@ -264,8 +275,17 @@ impl World {
         }
         token.used = now;
         let (seq, direct) = (token.seq, token.direct);
+        // After some pages a client has all that it wants.
+        if self.random.one_in(6) {
+            self.tokens[at].due = i64::MAX;
+            return;
+        }
         self.tokens[at].due = self.due();
         self.note(seq, direct);
+        if self.random.one_in(6) {
+            // Before its pin can say so.
+            self.kill_reader(by);
+        }
     }
 
     fn note(&mut self, seq: u64, direct: bool) {
@@ -277,12 +297,11 @@ impl World {
         }
     }
 
-    fn kill_reader(&mut self) {
+    fn kill_reader(&mut self, at: usize) {
         // What only this reader knows of a client without a gateway would be lost with it.
-        if self.now - self.killed.1 > APART && self.now - self.direct > APART {
+        if self.readers.len() > 1 && self.now - self.killed.1 > APART && self.now - self.direct > APART {
             self.killed.0 = self.now;
-            let at = self.random.below(2) as usize;
-            self.readers[at] = self.reader();
+            self.readers.remove(at);
         }
     }
 

@@ -340,14 +340,14 @@ impl Part for Remote {
         question: &Items,
         control: &Control,
     ) -> Result<(Head, Box<dyn RowStream + Send>), QueryError> {
-        let is_eventual = at.eventual.is_some();
+        let by_scan_servers = at.eventual.is_some() && self.shared.scans.is_some();
         let ask = || {
             let begun = self.begin(&at, &Question::Items(question.clone()), control, Get::PartRows)?;
             RemotePartRows::new(begun, (at, question), control, &self.known_schema())
         };
         let rows = ask().map_err(|fault| query_error(fault, control))?;
         let head = rows.head().clone();
-        let shown = is_eventual.then(|| self.shown(head.seq.at(0)));
+        let shown = by_scan_servers.then(|| self.shown(head.seq.at(0)));
         Ok((head, Box::new(rows.showing(shown))))
     }
 }

@@ -74,7 +74,7 @@ impl SnapshotUses {
                 match done {
                     Ok(()) => {}
                     // An owner of the version before does not know the call, and there is nothing to repeat.
-                    Err(fault @ Fault::Internal { .. }) => {
+                    Err(fault @ Fault::Internal(_)) => {
                         tracing::debug!(?fault, "the owner was not told which snapshots are in use");
                     }
                     Err(_) => {
