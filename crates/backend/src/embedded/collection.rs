@@ -291,6 +291,10 @@ impl Part for Local {
         self.collection.imported()
     }
 
+    fn note_use(&self, seq: Seq) {
+        self.collection.note_use(seq);
+    }
+
     fn count_between(&self, after: u64, upto: u64) -> Result<u64, StoreError> {
         Ok(self.collection.written_since(after, upto, 0)?.left_out())
     }

@@ -51,6 +51,9 @@ pub trait Part: Collection {
     /// Which of its events a restore has divided among another number of partitions, if one did.
     fn imported(&self) -> Option<Imported>;
 
+    /// Notes that another process shows this snapshot now: it stays for as long as a page token that names it, unless it is gone already.
+    fn note_use(&self, seq: Seq);
+
     /// How many events with numbers of positions after `after`, up to and including `upto`, there still are.
     fn count_between(&self, after: u64, upto: u64) -> Result<u64, StoreError>;
 }

@@ -13,6 +13,7 @@ pub struct Cluster {
     folder: TempDir,
     log: &'static str,
     bucket: String,
+    environment: Vec<(&'static str, &'static str)>,
 }
 
 impl Cluster {
@@ -32,9 +33,14 @@ impl Cluster {
     pub fn over(bucket: &str, log: &'static str, settings: impl FnOnce(&Path) -> String) -> Cluster {
         let folder = tempfile::tempdir().unwrap();
         let settings = settings(folder.path());
-        let cluster = Cluster { folder, log, bucket: bucket.to_owned() };
+        let cluster = Cluster { folder, log, bucket: bucket.to_owned(), environment: Vec::new() };
         cluster.set(&settings);
         cluster
+    }
+
+    /// A variable of the environment of processes that start from now on.
+    pub fn environment(&mut self, name: &'static str, value: &'static str) {
+        self.environment.push((name, value));
     }
 
     /// Other settings, for processes that start from now on.
@@ -64,7 +70,7 @@ impl Cluster {
     /// The same of a version, with this data folder.
     pub fn server_of(&self, version: Version, role: &str, data: &str) -> Server {
         let mut serve = command(&["serve", "--listen", "127.0.0.1:0"]);
-        serve.args(self.arguments(role, data)).envs(version.environment());
+        serve.args(self.arguments(role, data)).envs(version.environment()).envs(self.environment.iter().copied());
         Server::run(serve)
     }
 
@@ -76,7 +82,7 @@ impl Cluster {
     /// The same of a version.
     pub fn owner_of(&self, version: Version, name: &str) -> Owner {
         let mut serve = command(&["serve", "--flight", "127.0.0.1:0"]);
-        serve.envs(version.environment());
+        serve.envs(version.environment()).envs(self.environment.iter().copied());
         let log = std::fs::File::create(self.path(&format!("{name}.log"))).unwrap();
         let mut child = serve.args(self.arguments("owner", name)).stdout(Stdio::piped()).stderr(log).spawn().unwrap();
         let (tell, said) = channel();

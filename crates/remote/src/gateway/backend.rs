@@ -7,6 +7,7 @@ use super::mirror::Known;
 use super::remote::{Remote, Shared};
 use super::scans::Scans;
 use super::subscription::{self, Subscription};
+use super::uses::SnapshotUses;
 use super::{OwnerAt, RemoteOptions};
 use crate::wire::answer::{Hello, Reply};
 use crate::wire::call::Do;
@@ -41,6 +42,8 @@ pub struct RemoteBackend {
     pub(super) shared: Arc<Shared>,
     subscription: Arc<Subscription>,
     following: Mutex<Option<JoinHandle<()>>>,
+    /// Tells the owner which snapshots scan servers showed, where there are any.
+    telling: Option<JoinHandle<()>>,
     ephemeral: OnceLock<bool>,
     /// The collections that were asked for last.
     known: Known,
@@ -55,9 +58,7 @@ impl fmt::Debug for RemoteBackend {
 
 impl Drop for RemoteBackend {
     fn drop(&mut self) {
-        if let Some(following) = self.following.lock().take() {
-            following.abort();
-        }
+        self.following.lock().take().into_iter().chain(self.telling.take()).for_each(|task| task.abort());
     }
 }
 
@@ -86,12 +87,15 @@ impl RemoteBackend {
     ) -> Arc<RemoteBackend> {
         let producer = Producer::new(options.random.next_u64());
         let link = Arc::new(Link::new(engine, owner, group, options));
-        let shared = Arc::new(Shared { link, mirrors: Arc::default(), producer, scans, seed });
+        let uses = SnapshotUses::new();
+        let telling = scans.as_ref().map(|_| link.spawn(uses.clone().tell(link.clone())));
+        let shared = Arc::new(Shared { link, mirrors: Arc::default(), producer, scans, uses, seed });
         let subscription = Arc::default();
         Arc::new(RemoteBackend {
             shared,
             subscription,
             following: Mutex::default(),
+            telling,
             ephemeral: OnceLock::new(),
             known: Known::default(),
             records,

@@ -325,6 +325,10 @@ impl Part for Remote {
         self.now().imported.clone()
     }
 
+    fn note_use(&self, seq: Seq) {
+        self.shown(seq).note();
+    }
+
     fn count_between(&self, after: u64, upto: u64) -> Result<u64, StoreError> {
         let ask = Do::CountBetween { place: self.mirror.place.clone(), after, upto };
         self.link().value(ask, &self.link().patience()).map_err(Fault::into_store)
@@ -336,11 +340,14 @@ impl Part for Remote {
         question: &Items,
         control: &Control,
     ) -> Result<(Head, Box<dyn RowStream + Send>), QueryError> {
+        let by_scan_servers = at.eventual.is_some() && self.shared.scans.is_some();
         let ask = || {
             let begun = self.begin(&at, &Question::Items(question.clone()), control, Get::PartRows)?;
             RemotePartRows::new(begun, (at, question), control, &self.known_schema())
         };
         let rows = ask().map_err(|fault| query_error(fault, control))?;
-        Ok((rows.head().clone(), Box::new(rows)))
+        let head = rows.head().clone();
+        let shown = by_scan_servers.then(|| self.shown(head.seq.at(0)));
+        Ok((head, Box::new(rows.showing(shown))))
     }
 }

@@ -18,6 +18,7 @@ mod retry;
 mod rows;
 mod scans;
 mod subscription;
+mod uses;
 
 pub use backend::RemoteBackend;
 pub use groups::GroupsBackend;

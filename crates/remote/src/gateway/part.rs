@@ -6,6 +6,7 @@ use super::link::WINDOW_BYTES;
 use super::remote::question_json;
 use super::rows::{head, query_error};
 use super::scans::Via;
+use super::uses::Shown;
 use crate::wire::answer::RowsSoFar;
 use crate::wire::fault::Fault;
 use meridian_backend::measured::counts;
@@ -23,6 +24,8 @@ pub(super) struct RemotePartRows {
     running: Option<(Via, Answer)>,
     control: Control,
     head: Head,
+    /// Its snapshot, where the owner does not show it itself.
+    shown: Option<Shown>,
     /// The schema of the answer that runs: another server may have it with a field more.
     schema: Arc<Schema>,
     so_far: RowsSoFar,
@@ -56,12 +59,19 @@ impl RemotePartRows {
             // The server that continues reads the same snapshot.
             at: At { seq: Some(head.seq.clone()), ..at },
             head,
+            shown: None,
             question: question.clone(),
             arrived: 0,
             last: None,
             rest: None,
             batch_max: usize::MAX,
         })
+    }
+
+    /// The same rows, of a snapshot that its owner is told of: now, and as long as rows arrive.
+    pub(super) fn showing(self, shown: Option<Shown>) -> RemotePartRows {
+        shown.iter().for_each(Shown::note);
+        RemotePartRows { shown, ..self }
     }
 
     /// The snapshot of the partition.
@@ -83,6 +93,7 @@ impl RemotePartRows {
                     continue;
                 }
             };
+            self.shown.iter().for_each(Shown::note);
             let Some(Message { columns, meta }) = message else {
                 via.done();
                 return Ok(None);

@@ -8,12 +8,13 @@ use super::link::Link;
 use super::mirror::{Mirror, Mirrors};
 use super::rows::head;
 use super::scans::{Asking, Scans, Via};
+use super::uses::{Shown, SnapshotUses};
 use crate::wire::call::{Asked, Do, Get};
 use crate::wire::described::{Description, Place};
 use crate::wire::fault::Fault;
 use crate::wire::rows::Events;
 use meridian_backend::{At, Changes, Eventual, Part, Partitioned, Read, RowSink, StoreError};
-use meridian_model::{IdRole, Layout, Schema};
+use meridian_model::{IdRole, Layout, Schema, Seq};
 use meridian_query::Control;
 use meridian_query::partial::{Partial, WireError};
 use meridian_query::wire::Question;
@@ -29,6 +30,8 @@ pub(super) struct Shared {
     pub(super) producer: Producer,
     /// What answers eventual reads, if anything but the owner does.
     pub(super) scans: Option<Arc<Scans>>,
+    /// Which snapshots these showed.
+    pub(super) uses: Arc<SnapshotUses>,
     /// Keys the numbers of objects.
     pub(super) seed: u64,
 }
@@ -134,6 +137,11 @@ impl Remote {
     /// The same of a collection whose partitions this gateway does not know one by one.
     pub(super) fn in_unknown_parts(&self, at: &At) -> Option<Partitioned> {
         self.in_parts(at).filter(|_| self.mirror.place.partition.is_none())
+    }
+
+    /// A snapshot that was shown by another process than the owner.
+    pub(super) fn shown(&self, seq: Seq) -> Shown {
+        Shown { uses: self.shared.uses.clone(), place: self.mirror.place.clone(), seq }
     }
 
     pub(super) fn ask(&self, get: Get, patience: &Patience) -> Result<(Answer, Message), Fault> {

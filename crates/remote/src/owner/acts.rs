@@ -2,11 +2,12 @@
 
 use super::Owner;
 use crate::wire::answer::{Hello, Reply, WireDeleted, WireFiles};
-use crate::wire::call::{Call, Do};
+use crate::wire::call::{Call, Do, SnapshotUse};
 use crate::wire::described::{Description, Place};
 use crate::wire::fault::{Fault, WireDamaged, shown};
 use bytes::Bytes;
 use meridian_backend::{At, Collection, DeleteFault, StoreError};
+use meridian_model::Seq;
 use meridian_model::filter::Predicate;
 use meridian_observe as observe;
 use meridian_query::{CancelFlag, Control};
@@ -42,6 +43,8 @@ pub(super) async fn act(owner: &Arc<Owner>, call: Call<Do>) -> Vec<Bytes> {
             | Do::All
             | Do::Flush { .. }
             | Do::Files { .. }
+            // A former owner keeps nothing for the next one.
+            | Do::Used { .. }
     );
     let slots = match ask {
         Do::DeleteMatching { .. } | Do::Files { .. } | Do::Flush { .. } => &owner.running,
@@ -138,6 +141,16 @@ fn run(owner: &Owner, ask: Do, control: &Control) -> Vec<Bytes> {
         Do::Flush { tenant, name } => one(backend.flush(&tenant, &name).map_err(Fault::from)),
         Do::MetFullDisk => one(Ok(backend.met_full_disk())),
         Do::FullDisk => one(Ok(backend.full_disk().map(|path| shown(&path)))),
+        Do::Used { uses } => one(uses.into_iter().try_for_each(|used| note_use(owner, &used))),
+    }
+}
+
+/// Keeps a snapshot that a scan server showed. Of a collection that was dropped there is nothing to keep.
+fn note_use(owner: &Owner, used: &SnapshotUse) -> Result<(), Fault> {
+    let part = owner.part(&used.place, used.place.partition.unwrap_or(0));
+    match part.map(|part| part.note_use(Seq(used.seq))) {
+        Err(fault) if fault.is_of_the_link() => Err(fault),
+        _ => Ok(()),
     }
 }
 

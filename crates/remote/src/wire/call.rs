@@ -245,6 +245,18 @@ pub(crate) enum Do {
     },
     MetFullDisk,
     FullDisk,
+    /// Keeps snapshots that scan servers showed.
+    Used {
+        uses: Vec<SnapshotUse>,
+    },
+}
+
+/// A snapshot of a partition that was shown elsewhere.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SnapshotUse {
+    pub(crate) place: Place,
+    pub(crate) seq: u64,
 }
 
 /// What `DoPut` writes: the batches that follow are one batch of events.

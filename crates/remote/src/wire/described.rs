@@ -22,7 +22,7 @@ mod shared {
 }
 
 /// Names one collection, or a partition of it: another of its name was made at another time.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Place {
     pub(crate) tenant: String,

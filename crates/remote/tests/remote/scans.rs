@@ -5,15 +5,15 @@ use super::world::{Owner, PATIENCE, TENANT, control, fleet, ships, store};
 use meridian_backend::{At, Backend, Collection, Embedded, Eventual, Seams, Settings, Write};
 use meridian_model::policy::busy::Limits;
 use meridian_model::policy::selector::{Absent, Fallback, Hedging, Profiles};
-use meridian_model::{IdRole, Schema, schema_spec};
+use meridian_model::{IdRole, Schema, Seqs, schema_spec};
 use meridian_query::{Aggregate, Cursor, Function, Items, Order, SortKey};
 use meridian_remote::{RemoteBackend, RemoteOptions, ScanAt, ScanOptions, ScanTurns};
 use meridian_store::bucket::{Bucket, MemoryBucket};
-use meridian_store::seams::MemoryDisk;
+use meridian_store::seams::{ManualClock, MemoryDisk};
 use meridian_store::{Options, Store};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 const MANY: u32 = 60_000;
@@ -233,4 +233,53 @@ fn a_server_that_cannot_read_is_left_for_another() {
         assert_eq!(rows(&*ours, eventual(), &all, || ()), rows(&*theirs, At::newest(), &all, || ()));
     }
     assert!(failures() > 0, "the server that is cut off was never asked");
+}
+
+#[test]
+fn the_owner_keeps_a_snapshot_that_a_scan_server_showed() {
+    const SECOND: i64 = 1_000_000;
+    let options = || Options { background: false, tree_bytes: Some(1 << 20), ..Options::at("/data") };
+    let clock = Arc::new(ManualClock::new(0));
+    let seams = || Seams { disk: Arc::new(MemoryDisk::new()), clock: clock.clone(), ..Seams::real() };
+    let bucket = MemoryBucket::new();
+    let store = Arc::new(Store::open_shared(options(), seams(), Arc::new(bucket.clone())).unwrap());
+    let backend: Arc<dyn Backend> = Embedded::new(store.clone());
+    let schema = Schema { id: IdRole::Given, ..schema_spec::parse(super::world::SHIPS).unwrap() };
+    let theirs = backend.create(TENANT, "ships", schema.clone(), Settings::default()).unwrap();
+    theirs.write(Write::new(ships(&theirs.schema(), &fleet(500)))).unwrap();
+    let of_store = store.collection(TENANT, "ships").unwrap();
+    of_store.flush().unwrap();
+    // Nothing of the start is remembered any more, and the owner never hears of the pin of this reader.
+    clock.advance(1_000 * SECOND);
+    let reader = Store::open_read_only(options(), seams(), Arc::new(bucket)).unwrap();
+    let server = Owner::scan(Embedded::new(Arc::new(reader)), 11, ScanTurns::new(LIMITS));
+    let owner = Owner::serve(backend, 1);
+    let (told, gateway) = gateway(&owner, Absent::Fail);
+    told.send_replace(Arc::from(vec![at(11, server.address)]));
+    let ours = gateway.collection(TENANT, "ships").unwrap().unwrap();
+    let page = Items { limit: Some(10), ..Items::all(&schema) };
+    // Uses are told one call after the other: once a second one has begun, the first has ended.
+    for _ in 0..2 {
+        let before = owner.flags.lock().len();
+        let mut rows = ours.items(eventual(), &page, &control(PATIENCE)).unwrap();
+        assert_eq!(rows.by_ref().map(|hits| hits.unwrap().seqs.len()).sum::<usize>(), 10);
+        let begun = Instant::now();
+        while owner.flags.lock().len() == before {
+            assert!(begun.elapsed() < PATIENCE, "the owner is never told");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+    let shown = ours.items(eventual(), &page, &control(PATIENCE)).unwrap().head().seq.at(0);
+    let expected = rows(&*theirs, At { seq: Some(Seqs::one(shown)), ..At::newest() }, &page, || ());
+    let pass = |seconds: i64| {
+        clock.advance(seconds * SECOND);
+        theirs.delete(&["id1".to_owned(), format!("id{seconds}")]).unwrap();
+        of_store.flush().unwrap();
+        store.trim_serving();
+        of_store.maintain().unwrap();
+    };
+    pass(299);
+    assert_eq!(rows(&*theirs, At { seq: Some(Seqs::one(shown)), ..At::newest() }, &page, || ()), expected);
+    pass(400);
+    assert!(theirs.items(At { seq: Some(Seqs::one(shown)), ..At::newest() }, &page, &control(PATIENCE)).is_err());
 }

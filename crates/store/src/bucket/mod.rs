@@ -81,7 +81,7 @@ pub use terms::Terms;
 pub(crate) use check::renewing;
 pub(crate) use groups::said as said_groups;
 pub(crate) use kind::check_log;
-pub(crate) use pins::{Announcement, InUse, Pin, TTL as PIN_TTL};
+pub(crate) use pins::{Announcement, Pin, TTL as PIN_TTL};
 pub(crate) use read_only::ReadOnly;
 
 use std::io;

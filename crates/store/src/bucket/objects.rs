@@ -85,7 +85,8 @@ impl Grace {
                 waiting.pop_front_if(|waiting| waiting.due <= now)
             };
             let Some(due) = due else { break };
-            if self.pins.in_use(&due.folder).is_some_and(|(oldest, _)| oldest < due.version) {
+            let oldest = self.pins.in_use(&due.folder).and_then(|used| used.manifest);
+            if oldest.is_some_and(|oldest| oldest < due.version) {
                 pinned.push(due);
             } else if let Err(error) = self.bucket.delete(&due.name) {
                 // The next owner finds it as a leftover.

@@ -14,6 +14,7 @@ use super::create::{Created, create};
 use crate::codec::{frame, unframe};
 use crate::error::StoreError;
 use crate::seams::Clock;
+use meridian_model::policy::pins::{Board as Rule, InUse, Used};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
@@ -37,17 +38,6 @@ pub(super) const MARGIN_PART: i64 = 4;
 const LOOK_US: i64 = 10_000_000;
 /// Most numbers of earlier pins that a reader remembers to delete.
 const OLD_MAX: usize = 64;
-
-/// What a reader uses of one collection.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct InUse {
-    /// The partition's folder in the bucket.
-    pub(crate) folder: String,
-    /// Version of the oldest manifest of which an object is read.
-    pub(crate) manifest: u64,
-    /// Min sequence number of a snapshot that a request may name.
-    pub(crate) seq: u64,
-}
 
 /// What a pin holds. A reader that answers no gateways has the list alone.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -211,23 +201,16 @@ struct Board {
     next: i64,
     /// Whether they could be read last time.
     known: bool,
-    /// By the name of the reader.
-    readers: BTreeMap<String, Reader>,
-    /// By folder: the oldest manifest and the min sequence number in use.
-    in_use: HashMap<String, (u64, u64)>,
-}
-
-#[derive(Debug)]
-struct Reader {
-    number: u64,
-    /// When this number was first seen.
-    since: i64,
-    in_use: Vec<InUse>,
+    rule: Rule,
+    /// By folder.
+    in_use: HashMap<String, Used>,
 }
 
 impl Pins {
-    pub(crate) fn new(bucket: Arc<dyn Bucket>, clock: Arc<dyn Clock>) -> Pins {
-        let board = Board { next: i64::MIN, known: false, readers: BTreeMap::new(), in_use: HashMap::new() };
+    /// `tokens`: for how long the snapshots of a reader stay that is no more.
+    pub(crate) fn new(bucket: Arc<dyn Bucket>, clock: Arc<dyn Clock>, tokens: Duration) -> Pins {
+        let rule = Rule::new(ttl_us() + ttl_us() / MARGIN_PART, i64::try_from(tokens.as_micros()).unwrap_or(i64::MAX));
+        let board = Board { next: i64::MIN, known: false, rule, in_use: HashMap::new() };
         Pins { bucket, clock, board: Mutex::new(board) }
     }
 
@@ -248,9 +231,15 @@ impl Pins {
         board.known
     }
 
-    /// Of the partition in a folder: the oldest manifest that a reader uses, and the min sequence number.
-    pub(super) fn in_use(&self, folder: &str) -> Option<(u64, u64)> {
+    /// What readers use of the partition in a folder.
+    pub(super) fn in_use(&self, folder: &str) -> Option<Used> {
         self.board.lock().in_use.get(folder).copied()
+    }
+
+    /// The min sequence number of a snapshot that readers use of it. While the pins are not known that is any.
+    pub(super) fn min_seq(&self, folder: &str) -> Option<u64> {
+        let board = self.board.lock();
+        if board.known { board.in_use.get(folder).map(|used| used.seq) } else { Some(0) }
     }
 
     fn read_all(&self, board: &mut Board, now: i64) -> Result<(), StoreError> {
@@ -262,46 +251,31 @@ impl Pins {
             let known = newest.entry(reader).or_default();
             *known = number.max(*known);
         }
+        let rule = &mut board.rule;
         for (reader, number) in &newest {
-            let known = board.readers.get_mut(*reader);
-            if known.as_ref().is_some_and(|known| known.number == *number) {
+            if rule.has(reader, *number) {
                 continue;
             }
             match read(self.bucket.as_ref(), reader, *number) {
-                Ok(Said { in_use, .. }) => {
-                    let found = Reader { number: *number, since: now, in_use };
-                    board.readers.insert((*reader).to_owned(), found);
-                }
+                Ok(Said { in_use, .. }) => rule.take(reader, *number, in_use, now),
                 // Renewed since the listing, so its reader is there.
-                Err(StoreError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
-                    known.into_iter().for_each(|known| known.since = now);
-                }
-                // Its reader was there. What it said before counts on, but for its time only: no other may follow.
+                Err(StoreError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => rule.renew(reader, now),
+                // Its reader was there.
                 Err(error @ (StoreError::Corrupt { .. } | StoreError::NewerFormat { .. })) => {
                     tracing::warn!(%error, "a reader's pin does not read");
-                    let in_use = known.map_or_else(Vec::new, |known| std::mem::take(&mut known.in_use));
-                    board.readers.insert((*reader).to_owned(), Reader { number: *number, since: now, in_use });
+                    rule.take_unread(reader, *number, now);
                 }
                 Err(error) => return Err(error),
             }
         }
-        // A listing may be behind: one that it does not show counts for its time as well.
-        let alive = |reader: &Reader| now - reader.since <= ttl_us() + ttl_us() / MARGIN_PART;
-        let dead: Vec<String> =
-            board.readers.iter().filter(|(_, reader)| !alive(reader)).map(|(name, _)| name.clone()).collect();
         for (name, (reader, number)) in pins() {
-            let is_dead = dead.iter().any(|dead| dead == reader);
-            if is_dead || newest.get(reader).is_some_and(|newest| number < *newest) {
+            if !rule.counts(reader, now) || newest.get(reader).is_some_and(|newest| number < *newest) {
                 // What cannot be deleted now is met again at the next look.
                 let _ = self.bucket.delete(name);
             }
         }
-        dead.iter().for_each(|dead| drop(board.readers.remove(dead)));
-        board.in_use.clear();
-        for InUse { folder, manifest, seq } in board.readers.values().flat_map(|reader| &reader.in_use) {
-            let (oldest, min) = board.in_use.entry(folder.clone()).or_insert((*manifest, *seq));
-            (*oldest, *min) = ((*oldest).min(*manifest), (*min).min(*seq));
-        }
+        // A listing may be behind: one that it does not show counts for its time as well.
+        board.in_use = rule.in_use(now);
         Ok(())
     }
 }
@@ -339,6 +313,13 @@ mod tests {
         vec![InUse { folder: "f".to_owned(), manifest, seq }]
     }
 
+    /// For how long snapshots outlive their reader.
+    const TOKENS: Duration = Duration::from_secs(300);
+
+    fn of(pins: &Pins) -> Option<(Option<u64>, u64)> {
+        pins.in_use("f").map(|used| (used.manifest, used.seq))
+    }
+
     fn pins_of(bucket: &MemoryBucket) -> usize {
         bucket.objects().iter().filter(|(name, _)| name.starts_with(FOLDER)).count()
     }
@@ -347,7 +328,7 @@ mod tests {
     fn a_pin_counts_while_it_is_renewed_and_its_reader_stops_first() {
         let (bucket, clock, owners) = (MemoryBucket::new(), ManualClock::new(0), ManualClock::new(0));
         let (clock, owners) = (Arc::new(clock), Arc::new(owners));
-        let pins = Pins::new(Arc::new(bucket.clone()), owners.clone());
+        let pins = Pins::new(Arc::new(bucket.clone()), owners.clone(), TOKENS);
         let one = Pin::new(Arc::new(bucket.clone()), clock.clone(), 1);
         let two = Pin::new(Arc::new(bucket.clone()), clock.clone(), 2);
         let holds = |pin: &Pin| clock.elapsed() < pin.until().load(Ordering::Acquire);
@@ -361,26 +342,33 @@ mod tests {
         assert!(holds(&one));
         pass(10);
         assert!(pins.look());
-        assert_eq!(pins.in_use("f"), Some((7, 60)), "the min of all readers");
+        assert_eq!(of(&pins), Some((Some(7), 60)), "the min of all readers");
         assert_eq!(pins.in_use("g"), None);
         // Two goes on; one cannot be heard of any more.
         for _ in 0..20 {
             pass(5);
             two.renew(|| used(9, 60)).unwrap();
             assert!(pins.look());
-            assert!(!holds(&one) || pins.in_use("f") == Some((7, 60)), "the owner let go first");
+            assert!(!holds(&one) || of(&pins) == Some((Some(7), 60)), "the owner let go first");
         }
         assert!(!holds(&one));
-        assert_eq!(pins.in_use("f"), Some((9, 60)));
+        assert_eq!(of(&pins), Some((Some(9), 60)));
         assert_eq!(pins_of(&bucket), 1, "old pins go, and those of readers that are no more");
         two.release();
         assert_eq!(pins_of(&bucket), 0);
+        // What either showed stays for as long as a page token.
+        for passed in (0..40).map(|n| n * 10) {
+            assert!(pins.look());
+            let seq = (passed <= 375).then_some(60);
+            assert_eq!(pins.min_seq("f"), seq, "{passed} s after it left");
+            pass(10);
+        }
     }
 
     #[test]
     fn a_damaged_pin_counts_for_its_time_and_goes() {
         let (bucket, clock) = (MemoryBucket::new(), Arc::new(ManualClock::new(0)));
-        let pins = Pins::new(Arc::new(bucket.clone()), clock.clone());
+        let pins = Pins::new(Arc::new(bucket.clone()), clock.clone(), TOKENS);
         let pin = Pin::new(Arc::new(bucket.clone()), clock.clone(), 1);
         pin.renew(|| used(7, 70)).unwrap();
         assert!(pins.look());
@@ -390,8 +378,7 @@ mod tests {
         bucket.harm(&name, Some(b"damaged".to_vec()));
         for passed in 0..9 {
             assert!(pins.look());
-            let expected = (passed * 10 <= 75).then_some((7, 70));
-            assert_eq!(pins.in_use("f"), expected, "{passed}");
+            assert_eq!(of(&pins), Some(((passed * 10 <= 75).then_some(7), 70)), "{passed}");
             clock.advance(LOOK_US);
         }
         assert_eq!(pins_of(&bucket), 0);
@@ -414,9 +401,10 @@ mod tests {
     #[test]
     fn pins_that_cannot_be_read_are_not_taken_for_none() {
         let (bucket, clock) = (MemoryBucket::new(), Arc::new(ManualClock::new(0)));
-        let pins = Pins::new(Arc::new(bucket.clone()), clock.clone());
+        let pins = Pins::new(Arc::new(bucket.clone()), clock.clone(), TOKENS);
         bucket.cut(true);
         assert!(!pins.look() && !pins.look());
+        assert_eq!(pins.min_seq("f"), Some(0), "any snapshot may be in use");
         bucket.cut(false);
         clock.advance(LOOK_US);
         assert!(pins.look());
@@ -431,6 +419,6 @@ mod tests {
         pin.renew(|| used(8, 80)).unwrap();
         assert!(clock.elapsed() < pin.until().load(Ordering::Acquire));
         assert!(pins.look());
-        assert_eq!(pins.in_use("f"), Some((8, 80)));
+        assert_eq!(of(&pins), Some((Some(8), 70)), "what it showed before may be named yet");
     }
 }

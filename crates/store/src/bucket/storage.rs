@@ -65,7 +65,7 @@ impl BucketStorage {
         term: u64,
         grace: Duration,
     ) -> BucketStorage {
-        let pins = Arc::new(Pins::new(bucket.clone(), seams.clock.clone()));
+        let pins = Arc::new(Pins::new(bucket.clone(), seams.clock.clone(), grace));
         let grace = Arc::new(Grace::new(bucket.clone(), seams.clock.clone(), grace, pins.clone()));
         BucketStorage {
             bucket,
@@ -236,7 +236,7 @@ impl Storage for BucketStorage {
     }
 
     fn pinned(&self, dir: &Path) -> Option<u64> {
-        self.pins.in_use(&self.place_of(dir)).map(|(_, min)| min)
+        self.pins.min_seq(&self.place_of(dir))
     }
 }
 

@@ -12,6 +12,7 @@ use meridian_model::Positions;
 use meridian_model::policy::groups::{Group, Groups};
 use meridian_model::policy::lease::Term;
 use meridian_model::policy::owner::epoch_of;
+use meridian_model::policy::pins::InUse;
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::Path;
@@ -222,7 +223,7 @@ impl Survey {
     /// # Errors
     /// [`StoreError::Io`] where the bucket does not answer. A damaged pin says so in its [`ReaderPin::uses`].
     pub fn readers(&self) -> Result<Vec<ReaderPin>, StoreError> {
-        let one = |pins::InUse { folder, manifest, seq }| PinUse { folder, manifest, seq };
+        let one = |InUse { folder, manifest, seq }| PinUse { folder, manifest, seq };
         let read = |reader: &str, number| pins::read(self.bucket.as_ref(), reader, number);
         let found = self.newest_of_each(pins::FOLDER, pins::parse, pins::name_of, read)?;
         let pin = |(reader, written, read): Newest<pins::Said>| {

@@ -183,6 +183,13 @@ impl Collection {
         Ok(self.snapshot_of(&state, seq))
     }
 
+    /// Notes that another process shows the snapshot of this number now, so that it stays as long as one that was taken here. Returns `false` if
+    /// it is gone.
+    pub fn note_use(&self, seq: Seq) -> bool {
+        seq <= Seq::end_of(self.state().position)
+            && self.shared.horizon.take_again(self.shared.seams.clock.elapsed(), seq.0)
+    }
+
     fn snapshot_of(&self, state: &State, seq: Seq) -> Snapshot {
         // The newest snapshot is by far the most frequent: its filtered list of parts is computed once per write, not
         // per request.

@@ -245,6 +245,9 @@ pub(crate) fn prepare(common: &Common, dir: &Path, mut manifest: Manifest) -> Re
         keys: 0,
         depth: (0, 0),
     };
+    // Uses by other processes are heard of late: each has a quarter of the time for that.
+    let memory = common.options.snapshot_memory;
+    let memory = if common.storage.is_shared() { memory + memory / 4 } else { memory };
     let shared = Arc::new(Shared {
         seams: common.seams.clone(),
         objects: storage.objects,
@@ -253,7 +256,7 @@ pub(crate) fn prepare(common: &Common, dir: &Path, mut manifest: Manifest) -> Re
         options: common.options.clone(),
         cache: common.cache.clone(),
         counters,
-        horizon: Horizon::new(common.options.snapshot_memory, manifest.dropped_seq, elapsed),
+        horizon: Horizon::new(memory, manifest.dropped_seq, elapsed),
         state: ArcSwap::from_pointee(empty),
         next_file: AtomicU64::new(manifest.next_file),
         tenant: manifest.tenant.as_str().into(),

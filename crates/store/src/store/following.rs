@@ -1,12 +1,13 @@
 //! Following the collections of owners: what the owners say of them, and the pin that tells them what is read here.
 
-use crate::bucket::{Announcement, Bucket, BucketStorage, InUse, OWNER, Pin, Terms, said_groups, terms_of};
+use crate::bucket::{Announcement, Bucket, BucketStorage, OWNER, Pin, Terms, said_groups, terms_of};
 use crate::collection::Collection;
 use crate::error::StoreError;
 use crate::seams::Seams;
 use meridian_model::Seq;
 use meridian_model::policy::complete::Complete;
 use meridian_model::policy::groups::Groups;
+use meridian_model::policy::pins::InUse;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};

@@ -183,9 +183,10 @@ fn settings(args: &ServeArgs) -> Result<Config, Failure> {
     Ok(config)
 }
 
-async fn serve(config: Config) -> Result<(), Failure> {
+async fn serve(mut config: Config) -> Result<(), Failure> {
     // Before anything else: a signal that comes early must not find the default handler.
     let stop = stop_signal()?;
+    config.store.snapshot_memory = seams::snapshot_memory()?.unwrap_or(config.store.snapshot_memory);
     match config.role {
         Role::All => all(config, stop).await,
         #[cfg(feature = "cluster")]

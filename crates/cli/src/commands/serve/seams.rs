@@ -1,11 +1,28 @@
 //! Disk, clock and randomness of a server.
 
 use crate::failure::Failure;
+use crate::units;
 use meridian_store::seams::{Seams, SkewedClock};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Makes the clock wrong, for tests of clusters whose machines disagree: `AHEAD_MS,FASTER_PPM`, two numbers.
 const CLOCK: &str = "MERIDIAN_TEST_CLOCK";
+
+/// How long snapshots stay, shorter than settings allow: a length of time such as `8s`, for tests of page tokens. Of programs with debug assertions.
+const SNAPSHOT_MEMORY: &str = "MERIDIAN_TEST_SNAPSHOT_MEMORY";
+
+/// How long a test wants snapshots to stay, if it does.
+///
+/// # Errors
+/// The variable is not what it should be.
+pub(super) fn snapshot_memory() -> Result<Option<Duration>, Failure> {
+    let Some(text) = std::env::var_os(SNAPSHOT_MEMORY).filter(|_| cfg!(debug_assertions)) else { return Ok(None) };
+    let text = text.to_string_lossy();
+    let time = units::duration(&text).map_err(|e| Failure::Usage(format!("{SNAPSHOT_MEMORY} {text:?}: {e}")))?;
+    tracing::warn!(?time, "{SNAPSHOT_MEMORY}: page tokens of this process end early, for a test");
+    Ok(Some(time))
+}
 
 /// Those of the machine, unless a test makes its clock wrong.
 ///

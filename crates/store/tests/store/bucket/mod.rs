@@ -9,6 +9,7 @@ mod freshness;
 mod golden;
 mod groups;
 mod harm;
+mod pages;
 mod pauses;
 mod records;
 mod survey;

@@ -1,0 +1,139 @@
+//! How long what a reader in another process says of itself counts.
+//!
+//! A reader states, again and again and under a new number, what it uses of each partition. The writer cannot ask whether the reader is there. So a
+//! statement counts for a time from when it was first seen. The objects of the manifests that it names stay for that time. The snapshots that it names
+//! stay longer, as long as a page token that the reader may have given: another reader goes on with the token.
+
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, HashMap};
+
+/// What a reader uses of one partition.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InUse {
+    /// The partition's folder in the bucket.
+    pub folder: String,
+    /// Version of the oldest manifest of which an object is read.
+    pub manifest: u64,
+    /// Min sequence number of a snapshot that a request may name.
+    pub seq: u64,
+}
+
+/// What all readers together use of a partition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Used {
+    /// Version of the oldest manifest in use; `None`: no reader is there any more.
+    pub manifest: Option<u64>,
+    /// Min sequence number of a snapshot in use.
+    pub seq: u64,
+}
+
+/// The last statement of each reader. Times are in microseconds of the writer's monotonic clock.
+#[derive(Debug, Clone)]
+pub struct Board {
+    /// By the name of the reader.
+    readers: BTreeMap<String, Reader>,
+    counts_us: i64,
+    tokens_us: i64,
+}
+
+#[derive(Debug, Clone)]
+struct Reader {
+    number: u64,
+    /// When this number was first seen.
+    since: i64,
+    in_use: Vec<InUse>,
+}
+
+impl Board {
+    /// No readers yet. `counts_us`: for how long a statement counts; `tokens_us`: for how much longer the snapshots that it names stay.
+    pub fn new(counts_us: i64, tokens_us: i64) -> Board {
+        Board { readers: BTreeMap::new(), counts_us, tokens_us }
+    }
+
+    /// Whether this statement is known.
+    pub fn has(&self, reader: &str, number: u64) -> bool {
+        self.readers.get(reader).is_some_and(|known| known.number == number)
+    }
+
+    /// Takes up a statement.
+    pub fn take(&mut self, reader: &str, number: u64, in_use: Vec<InUse>, now: i64) {
+        self.readers.insert(reader.to_owned(), Reader { number, since: now, in_use });
+    }
+
+    /// A statement was replaced by a later one, which is not known yet: the reader is there, and what it said last counts on.
+    pub fn renew(&mut self, reader: &str, now: i64) {
+        if let Some(known) = self.readers.get_mut(reader) {
+            known.since = now;
+        }
+    }
+
+    /// A statement does not read. What the reader said before counts on, but for the time of this one only: no other may follow.
+    pub fn take_unread(&mut self, reader: &str, number: u64, now: i64) {
+        let before = self.readers.get_mut(reader).map(|known| std::mem::take(&mut known.in_use));
+        self.take(reader, number, before.unwrap_or_default(), now);
+    }
+
+    /// Whether the last statement of a reader counts.
+    pub fn counts(&self, reader: &str, now: i64) -> bool {
+        self.readers.get(reader).is_some_and(|known| now - known.since <= self.counts_us)
+    }
+
+    /// What all use, by folder. Forgets readers whose tokens have ended.
+    pub fn in_use(&mut self, now: i64) -> HashMap<String, Used> {
+        let (counts, stays) = (self.counts_us, self.counts_us.saturating_add(self.tokens_us));
+        self.readers.retain(|_, reader| now - reader.since <= stays);
+        let mut all: HashMap<String, Used> = HashMap::new();
+        for reader in self.readers.values() {
+            let is_there = now - reader.since <= counts;
+            for InUse { folder, manifest, seq } in &reader.in_use {
+                let used = all.entry(folder.clone()).or_insert(Used { manifest: None, seq: *seq });
+                used.seq = used.seq.min(*seq);
+                if is_there {
+                    used.manifest = Some(used.manifest.map_or(*manifest, |oldest| oldest.min(*manifest)));
+                }
+            }
+        }
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn uses(manifest: u64, seq: u64) -> Vec<InUse> {
+        vec![InUse { folder: "f".to_owned(), manifest, seq }]
+    }
+
+    #[test]
+    fn snapshots_of_a_reader_stay_longer_than_its_manifests() {
+        let mut board = Board::new(75, 300);
+        board.take("one", 1, uses(7, 70), 0);
+        board.take("two", 1, uses(9, 60), 50);
+        let of = |board: &mut Board, now| board.in_use(now).get("f").map(|used| (used.manifest, used.seq));
+        assert_eq!(of(&mut board, 75), Some((Some(7), 60)), "the min of all");
+        assert_eq!(of(&mut board, 76), Some((Some(9), 60)));
+        assert!(!board.counts("one", 76) && board.counts("two", 76));
+        assert_eq!(of(&mut board, 126), Some((None, 60)));
+        board.take("two", 2, uses(11, 80), 130);
+        assert_eq!(of(&mut board, 131), Some((Some(11), 70)));
+        assert_eq!(of(&mut board, 375), Some((None, 70)));
+        assert_eq!(of(&mut board, 376), Some((None, 80)));
+        assert_eq!(of(&mut board, 506), None);
+    }
+
+    #[test]
+    fn a_statement_that_does_not_read_keeps_the_one_before_for_its_time() {
+        let mut board = Board::new(75, 300);
+        board.take_unread("one", 3, 0);
+        assert!(board.has("one", 3) && board.in_use(0).is_empty());
+        board.take("one", 4, uses(7, 70), 10);
+        board.take_unread("one", 5, 50);
+        assert_eq!(board.in_use(125)["f"].manifest, Some(7));
+        board.renew("one", 125);
+        assert_eq!(board.in_use(200)["f"], Used { manifest: Some(7), seq: 70 });
+        assert_eq!(board.in_use(201)["f"], Used { manifest: None, seq: 70 });
+        board.renew("two", 201);
+        assert!(!board.has("two", 0));
+    }
+}
