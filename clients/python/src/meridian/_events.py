@@ -144,6 +144,8 @@ class Resumed(Generic[Item]):
 
     async def __anext__(self) -> Item:
         # A thread of its own: many streams at once must not take those of everything else.
+        if self._closed.is_set():
+            raise StopAsyncIteration
         if self._threads is None:
             self._threads = ThreadPoolExecutor(max_workers=1, thread_name_prefix="meridian")
         try:

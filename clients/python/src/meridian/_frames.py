@@ -87,12 +87,11 @@ def _of_geopandas(frame: Any) -> pa.Table:
         # GeoPandas keeps x (the longitude) first, whatever the order of the system's axes.
         frame = frame.to_crs("OGC:CRS84")
     name = frame.geometry.name
-    at = list(frame.columns).index(name)
-    table = pa.Table.from_pandas(frame.drop(columns=name), preserve_index=False)
-    field = pa.field(name, pa.binary(), metadata=GEOARROW)
     # An empty point has no place, as none has; its WKB would be refused.
     shapes = frame.geometry.where(~frame.geometry.is_empty, None).to_wkb()
-    return table.add_column(at, field, pa.array(shapes, type=pa.binary(), from_pandas=True))
+    table = pa.Table.from_pandas(extra("pandas").DataFrame(frame).assign(**{name: shapes}), preserve_index=False)
+    at = table.column_names.index(name)
+    return table.set_column(at, pa.field(name, pa.binary(), metadata=GEOARROW), table.column(at).cast(pa.binary()))
 
 
 def _regrouped(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.Table]:

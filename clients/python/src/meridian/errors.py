@@ -62,9 +62,9 @@ class Problem(MeridianError):
         self.line = details.get("line")
         self.details = details
         self.request_id = request_id
-        at = "".join(f"{name} {value}: " for name, value in [("line", self.line)] if value is not None)
-        field = f"{self.field}: " if self.field else ""
-        super().__init__(f"{status} {self.title}: {at}{field}{self.detail}")
+        # The sentence of a body's mistake begins with its line and field.
+        field = f"{self.field}: " if self.field and self.field not in self.detail else ""
+        super().__init__(f"{status} {self.title}: {field}{self.detail}")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (type(self), (self.status, dict(self.details), self.request_id))

@@ -45,6 +45,10 @@ class Stream(Resumed[Event]):
 class Packets(Resumed[Event]):
     """Packets of a search or a saved search, as docs/searches.md describes them."""
 
+    def __init__(self, http: Http, path: list[str], asked: dict[str, str], after: str | None, patience: float) -> None:
+        super().__init__(http, path, asked, after, patience)
+        self._connect()
+
     def _take(self, message: Message) -> Event | None:
         if not message.data:
             return None
