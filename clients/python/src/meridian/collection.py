@@ -193,6 +193,10 @@ class Collection:
             asked["properties"] = ",".join(properties)
         return Stream(self._http, self._path("stream"), asked, after, patience)
 
+    def show(self, **conditions: Unpack[Conditions]) -> Any:
+        """`query(**conditions).show()`."""
+        return self.query(**conditions).show()
+
     # Changes
 
     def append(self, data: Any, *, key: str | None = None, lenient: bool = False, progress: bool | None = None) -> Written:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -258,6 +258,16 @@ class Query:
             asked["simplify"] = repr(float(simplify))
         found: dict[str, Any] = self.collection._get("items", asked)
         return found
+
+    def show(self) -> Any:
+        """A map in a notebook, which asks the server again as it is moved. Needs the extra `notebook`."""
+        from ._map import show
+
+        return show(self)
+
+    def refined(self, *, limit: int | None = None, **conditions: Any) -> Query:
+        """The same query with these conditions in place of its own of the same names, and this limit if there is one."""
+        return replace(self, conditions={**self.conditions, **conditions}, limit=limit or self.limit)
 
     # Requests
 
