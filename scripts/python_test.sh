@@ -4,7 +4,7 @@
 set -euo pipefail
 source "$(dirname "$0")/program.sh"
 
-scripts/need.sh openssl=openssl zstd=zstd
+scripts/need.sh openssl=openssl zstd=zstd chromium=chromium
 python_tools python pyarrow==26.0.1 urllib3==2.8.0 pandas==3.1.1 geopandas==1.2.0 polars==2.1.0 anywidget==0.11.0 pytest==9.2.0 \
     mypy==2.4.1 hatchling==1.33.0 matplotlib==3.11.2 nbclient==0.11.0 ipykernel==7.4.0
 export PYTHONPATH=$PWD/clients/python/src PYTHONDONTWRITEBYTECODE=1
@@ -20,6 +20,7 @@ grep -q meridian/py.typed <<< "$(python3 -m zipfile -l "$folder"/wheel/meridian_
 load earthquakes data/usgs-earthquakes/earthquakes.csv.zst
 load ships data/us-ais-20220103/ais.csv.zst --object vessel
 load storms data/atlantic-storms/storms.csv.zst --track storm_id
+load countries data/natural-earth/countries_110m_pop.geojsonl.zst
 cp -r "$folder/data" "$folder/secured"
 source scripts/serve.sh
 export MERIDIAN_TEST_URL=$url

@@ -35,7 +35,7 @@ def connect(
 
     >>> db = meridian.connect(url)
     >>> [collection.name for collection in db.collections()]
-    ['earthquakes', 'ships', 'storms']
+    ['countries', 'earthquakes', 'ships', 'storms']
     """
     found = url or os.environ.get("MERIDIAN_URL") or URL
     trusted = os.fspath(ca) if ca is not None else os.environ.get("MERIDIAN_CA") or None

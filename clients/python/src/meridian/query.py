@@ -293,7 +293,11 @@ class Query:
 
 
 def _token(links: str | None) -> str | None:
-    """The token of the next page. The page is asked for at the address of this client, whatever the link names."""
+    """The token of the next page. The page is asked for at the address of this client, whatever the link names.
+
+    >>> _token('<http://elsewhere/items?token=A>; rel="self", <http://elsewhere/items?f=arrow&token=B>; rel="next"')
+    'B'
+    """
     for link in links.split(", <") if links else ():
         target, _, rest = link.partition(">")
         if 'rel="next"' in rest:
