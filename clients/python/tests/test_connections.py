@@ -132,6 +132,15 @@ def test_nobody_there(tmp_path: Any) -> None:
             meridian.connect(wrong)
 
 
+def test_a_token_in_plain_is_warned_of(recwarn: pytest.WarningsRecorder) -> None:
+    for here in ("http://127.0.0.1:1", "http://[::1]:1", "http://localhost:1", "https://events.example.org"):
+        meridian.connect(here, token="t")
+    assert not recwarn
+    for there in ("http://events.example.org", "http://192.0.2.7:7117"):
+        with pytest.warns(UserWarning, match="use https"):
+            meridian.connect(there, token="t")
+
+
 def test_a_missing_package_names_its_extra(db: meridian.Database, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "polars", None)
     with pytest.raises(meridian.MissingExtra, match=r'pip install "meridian-client\[polars\]"'):

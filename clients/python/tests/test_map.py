@@ -68,3 +68,16 @@ def test_a_browser_draws_it(db: meridian.Database, tmp_path: Path, question: Any
     browser = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--window-size=900,430", "--virtual-time-budget=3000", "--dump-dom"]
     said = subprocess.run([*browser, page.as_uri()], check=True, capture_output=True, text=True, timeout=120).stdout
     assert f"ships: {found['count']:,} events in view" in said
+
+
+def test_progress_is_drawn_once_it_takes_long(db: meridian.Database, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    from meridian import _progress
+
+    db["storms"].query().to_arrow(progress=True)
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(_progress, "AFTER_S", 0.0)
+    monkeypatch.setattr(_progress, "EVERY_S", 0.0)
+    db["storms"].query().to_arrow()
+    assert capsys.readouterr().err == ""
+    db["storms"].query().to_arrow(progress=True)
+    assert "read storms: 692 events" in capsys.readouterr().err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import random
 import ssl
@@ -43,6 +44,8 @@ class Http:
         if token is not None:
             if not token.isascii() or not token.isprintable() or not token:
                 raise ValueError("token: expected the text of a token")
+            if parts.scheme == "http" and not _is_this_machine(parts.hostname):
+                warnings.warn(f"anyone on the way to {parts.hostname} can read the token: use https", stacklevel=4)
             self._headers["Authorization"] = f"Bearer {token}"
         if tenant is not None:
             self._headers["Meridian-Tenant"] = tenant
@@ -146,6 +149,13 @@ class Http:
         if isinstance(error, urllib3.exceptions.ReadTimeoutError):
             return Unreachable(f"{self.url}: it was silent for too long; `timeout` of connect() is the limit")
         return Unreachable(f"{self.url}: {reason}")
+
+
+def _is_this_machine(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def parse(answer: BaseHTTPResponse) -> Any:
