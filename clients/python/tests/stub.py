@@ -17,9 +17,10 @@ def response(status: str, body: bytes = b"", *headers: str) -> bytes:
 
 
 class Stub:
-    """Answers each connection once by `answer(number, head, body)`; empty bytes close it without an answer."""
+    """Answers each connection once by `answer(number, head, body)`, and closes it once `hold` is set, by default at once."""
 
-    def __init__(self, answer: Answer) -> None:
+    def __init__(self, answer: Answer, hold: threading.Event | None = None) -> None:
+        self._hold = hold
         self.heads: list[str] = []
         self._answer = answer
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -43,6 +44,8 @@ class Stub:
                     body += piece
                 self.heads.append(text)
                 connection.sendall(self._answer(len(self.heads), text, body))
+                if self._hold is not None:
+                    self._hold.wait()
 
     def __enter__(self) -> Stub:
         self._thread.start()

@@ -7,11 +7,14 @@ import json
 import os
 import pickle
 import sys
+import threading
+import types
 from typing import Any
 
 import meridian
 import pyarrow as pa
 import pytest
+from meridian._events import messages
 
 from stub import Stub, response
 
@@ -87,7 +90,9 @@ def arrow_bytes() -> bytes:
 
 
 @pytest.mark.parametrize("cut", [10, 5_000, 200_000, -1, None])
-def test_an_answer_that_breaks_off_is_an_error(cut: int | None) -> None:
+def test_an_answer_that_breaks_off_is_an_error(cut: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Nothing is read ahead, so that only a look for it finds that the end is missing.
+    monkeypatch.setattr("meridian._arrow.READ_BYTES", 1)
     # Chunked, as the server streams: the end of the connection is not the end of the answer.
     head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
     part = arrow_bytes()[:cut]
@@ -118,6 +123,38 @@ def test_a_stream_goes_on_where_it_was_ended_and_ends_with_its_collection() -> N
         assert list(stream) == []
         asked = [head.split(" ")[1].partition("?")[2] for head in stub.heads]
     assert asked == ["", "after=7", "after=8"]
+
+
+def test_a_stream_that_never_began_is_an_error() -> None:
+    # Without its first message there is no position to resume from, and events would be lost.
+    with Stub(lambda *_: b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n") as stub:
+        with pytest.raises(meridian.Unreachable, match="before it began"):
+            client(stub)["x"].stream()
+
+
+def test_closing_a_stream_ends_a_wait_in_another_thread() -> None:
+    # A real server says something every 15 s, which would wake the thread too.
+    head, hold = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\nid: 5\n\n", threading.Event()
+    with Stub(lambda *_: head, hold) as stub:
+        try:
+            stream = client(stub)["x"].stream()
+            found: list[Any] = []
+            waiting = threading.Thread(target=lambda: found.extend(stream), daemon=True)
+            waiting.start()
+            stream.close()
+            waiting.join(timeout=30)
+            assert not waiting.is_alive() and found == []
+        finally:
+            hold.set()
+
+
+def test_messages_arrive_in_any_pieces() -> None:
+    text = 'id: 1\n\n: x\nid: 2\nevent: end\ndata: {"a":\ndata: "ü"}\n\ndata: last\n\n'.encode()
+    for size in (1, 2, 7, 1_000):
+        pieces = [text[at : at + size] for at in range(0, len(text), size)] + [b""]
+        answer: Any = types.SimpleNamespace(read1=lambda *_, **__: pieces.pop(0))
+        found = [(m.event, m.data, m.id) for m in messages(answer)]
+        assert found == [("message", "", "1"), ("end", '{"a":\n"ü"}', "2"), ("message", "last", None)]
 
 
 def test_nobody_there(tmp_path: Any) -> None:

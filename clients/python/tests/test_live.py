@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -61,16 +60,6 @@ def test_a_fence(made: Make) -> None:
     with boats.stream(bbox=(3, 50, 5, 55), when=["enter", "exit"]) as stream:
         boats.append([event(n, lon=lon) for n, lon in enumerate((1.0, 4.0, 4.5, 9.0))])
         assert [next(stream)["when"] for _ in range(2)] == ["enter", "exit"]
-
-
-def test_closing_ends_a_wait_in_another_thread(made: Make) -> None:
-    stream = made(SCHEMA).stream()
-    found: list[Any] = []
-    waiting = threading.Thread(target=lambda: found.extend(stream))
-    waiting.start()
-    stream.close()
-    waiting.join(timeout=30)
-    assert not waiting.is_alive() and found == []
 
 
 def test_async(made: Make) -> None:

@@ -30,3 +30,17 @@ def test_a_notebook_runs_and_has_pictures(name: str, url: str, monkeypatch: pyte
     assert [output.text for output in outputs if output.get("name") == "stderr"] == []
     if folder := os.environ.get("MERIDIAN_TEST_PICTURES"):
         nbformat.write(book, Path(folder) / f"{name}.ipynb")
+
+
+def test_progress_is_one_line_that_is_drawn_again(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MERIDIAN_URL", url)
+    code = """
+import meridian
+from meridian import _progress
+_progress.AFTER_S = _progress.EVERY_S = 0.0
+meridian.connect()["ships"].query(limit=50_000).to_arrow();
+"""
+    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code)])
+    nbclient.NotebookClient(book, timeout=300, kernel_name="python3").execute()
+    (output,) = book.cells[0].outputs
+    assert "read ships: 50,000 of 50,000 events" in output["data"]["text/html"]

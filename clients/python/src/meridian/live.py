@@ -24,8 +24,10 @@ class Stream(Resumed[Event]):
         if after is None:
             # The first message is the position; from here on nothing is missed, whatever happens to the connection.
             first = self._next_message()
-            if first is not None:
-                self._after = first.id
+            if first is None or first.id is None:
+                self.close()
+                raise Unreachable(f"{http.url}: the stream ended before it began")
+            self._after = first.id
 
     def _take(self, message: Message) -> Event | None:
         if message.event == "end":
