@@ -1,0 +1,204 @@
+"""HTTP: one pool of connections, the credential, retries, and errors as exceptions."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import random
+import ssl
+import time
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import quote, urlencode, urlsplit
+
+import urllib3
+from urllib3.response import BaseHTTPResponse
+
+from .errors import BrokenOff, MissingData, Problem, Unreachable, problem
+
+Parameters = Mapping[str, str]
+
+CONNECT_S = 10.0
+"""How long a connection may take to be made, in seconds."""
+PAUSE_S = 0.25
+"""The first pause before a retry, where the server names none; it doubles from one to the next."""
+PAUSE_MAX_S = 10.0
+ANSWER_MAX = 256 << 20
+"""Bytes of a JSON answer that is read whole."""
+
+
+class Http:
+    """Requests to one server. Threads may share it."""
+
+    def __init__(self, url: str, token: str | None, ca: str | None, tenant: str | None, timeout: float, patience: float) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError(f"{url!r}: expected an address such as http://127.0.0.1:7117")
+        if parts.query or parts.fragment or parts.username or parts.password:
+            raise ValueError("the address of a server has no query, fragment, user or password")
+        self.url = url.rstrip("/")
+        self.timeout = timeout
+        self.patience = patience
+        self._headers = {"User-Agent": "meridian-python"}
+        if token is not None:
+            if not token.isascii() or not token.isprintable() or not token:
+                raise ValueError("token: expected the text of a token")
+            if parts.scheme == "http" and not _is_this_machine(parts.hostname):
+                warnings.warn(f"anyone on the way to {parts.hostname} can read the token: use https", stacklevel=4)
+            self._headers["Authorization"] = f"Bearer {token}"
+        if tenant is not None:
+            self._headers["Meridian-Tenant"] = tenant
+        context = None
+        if parts.scheme == "https":
+            try:
+                context = ssl.create_default_context(cafile=ca)
+            except OSError as error:
+                raise ValueError(f"ca: {ca}: {error}") from error
+        self._pool = urllib3.PoolManager(maxsize=16, ssl_context=context, retries=False)
+
+    def close(self) -> None:
+        """Closes the connections that are not in use."""
+        self._pool.clear()
+
+    def address(self, path: Sequence[str], parameters: Parameters | None = None) -> str:
+        """The address of a resource; names are escaped."""
+        query = "?" + urlencode(parameters, quote_via=quote, safe=",:/") if parameters else ""
+        return "/".join([self.url, *(quote(part, safe="") for part in path)]) + query
+
+    def open(
+        self,
+        method: str,
+        path: Sequence[str],
+        parameters: Parameters | None = None,
+        *,
+        body: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+        repeatable: bool | None = None,
+        timeout: float | None = None,
+    ) -> BaseHTTPResponse:
+        """The answer with a status below 400, its body not yet read.
+
+        429 and 503 are asked again after `Retry-After`; so is a request without an answer, if it is `repeatable` (by
+        default a GET). All retries together take `patience` seconds at most. `timeout` is the longest silence of the
+        server in seconds.
+        """
+        url = self.address(path, parameters)
+        again = method == "GET" if repeatable is None else repeatable
+        until = time.monotonic() + self.patience
+        pause = PAUSE_S
+        while True:
+            failure: Unreachable | Problem
+            try:
+                answer = self._pool.request(
+                    method,
+                    url,
+                    body=body,
+                    headers={**self._headers, **(headers or {})},
+                    timeout=urllib3.Timeout(connect=CONNECT_S, read=timeout or self.timeout),
+                    redirect=False,
+                    preload_content=False,
+                )
+            except urllib3.exceptions.HTTPError as error:
+                failure, wanted = self._unreachable(error), None
+                if not again or _hopeless(error):
+                    raise failure from error
+            else:
+                if answer.status < 300:
+                    _warn(answer)
+                    return answer
+                failure = _refusal(answer)
+                if answer.status not in (429, 503) or failure.kind == "damaged":
+                    raise failure
+                wanted = _seconds(answer.headers.get("Retry-After"))
+            # With jitter, so that clients that were refused together do not come back together.
+            wait = (wanted or pause) * random.uniform(1.0, 1.25)
+            if time.monotonic() + wait > until:
+                raise failure
+            time.sleep(wait)
+            pause = min(2 * pause, PAUSE_MAX_S)
+
+    def json(
+        self,
+        method: str,
+        path: Sequence[str],
+        parameters: Parameters | None = None,
+        *,
+        document: Any = None,
+        body: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+        repeatable: bool | None = None,
+        timeout: float | None = None,
+    ) -> Any:
+        """The JSON answer of a request, `None` where it has no content."""
+        sent = dict(headers or {})
+        if document is not None:
+            body = json.dumps(document, allow_nan=False).encode()
+            sent.setdefault("Content-Type", "application/json")
+        answer = self.open(
+            method, path, parameters, body=body, headers=sent, repeatable=repeatable, timeout=timeout
+        )
+        return parse(answer)
+
+    def _unreachable(self, error: Exception) -> Unreachable:
+        reason = getattr(error, "reason", None) or error
+        if isinstance(error, urllib3.exceptions.SSLError) and "certificate verify failed" in str(error):
+            return Unreachable(
+                f"{self.url}: no trusted authority has signed its certificate: `ca`, or MERIDIAN_CA, names a file with the one to trust ({error})"
+            )
+        if isinstance(error, urllib3.exceptions.ReadTimeoutError):
+            return Unreachable(f"{self.url}: it was silent for too long; `timeout` of connect() is the limit")
+        return Unreachable(f"{self.url}: {reason}")
+
+
+def _is_this_machine(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def parse(answer: BaseHTTPResponse) -> Any:
+    """The JSON of an answer; integers keep all their digits."""
+    try:
+        data = answer.read(ANSWER_MAX + 1)
+        if len(data) > ANSWER_MAX:
+            raise BrokenOff(f"the answer has more than {ANSWER_MAX} bytes")
+        return json.loads(data) if data else None
+    except urllib3.exceptions.HTTPError as error:
+        raise BrokenOff(f"the answer broke off: {error}") from error
+    except ValueError as error:
+        raise BrokenOff(f"the answer is not JSON: {error}") from error
+    finally:
+        # A connection whose answer was not read to its end is of no use to the next request.
+        if answer.length_remaining:
+            answer.close()
+        answer.release_conn()
+
+
+def _refusal(answer: BaseHTTPResponse) -> Problem:
+    try:
+        details = parse(answer)
+    except BrokenOff:
+        details = None
+    if not isinstance(details, dict):
+        details = {"title": answer.reason or "Refused", "detail": "the answer is no problem details of RFC 9457"}
+    return problem(answer.status, details, answer.headers.get("X-Request-Id"))
+
+
+def _seconds(text: str | None) -> float | None:
+    try:
+        return max(0.0, float(text)) if text else None
+    except ValueError:
+        return None
+
+
+def _hopeless(error: Exception) -> bool:
+    """Whether another attempt cannot help: who is not trusted now is not trusted a second later."""
+    return isinstance(error, (urllib3.exceptions.SSLError, urllib3.exceptions.LocationValueError, urllib3.exceptions.NameResolutionError))
+
+
+def _warn(answer: BaseHTTPResponse) -> None:
+    missing = answer.headers.get("Meridian-Missing")
+    if missing:
+        warnings.warn(f"{missing} damaged files on the server: events may be missing", MissingData, stacklevel=4)

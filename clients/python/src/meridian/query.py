@@ -1,0 +1,305 @@
+"""A question to a collection, asked when an answer is wanted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs, urlsplit
+
+import pyarrow as pa
+import urllib3
+
+from . import _frames
+from ._arrow import Batches, numbers
+from ._conditions import parameters
+from ._progress import Progress
+from .errors import BrokenOff
+
+if TYPE_CHECKING:
+    from .collection import Collection
+
+PAGE_MAX = 10_000
+
+
+@dataclass(frozen=True)
+class Density:
+    """Counts of events on a grid."""
+
+    bbox: tuple[float, float, float, float]
+    """West, south, east, north of the grid."""
+    width: int
+    height: int
+    counts: list[int]
+    """Row by row from the north-west corner."""
+
+    def to_numpy(self) -> Any:
+        """Counts as an array of `height` rows, the northern one first."""
+        return _frames.extra("numpy", "pandas").array(self.counts, dtype="int64").reshape(self.height, self.width)
+
+
+@dataclass(frozen=True, repr=False)
+class Query:
+    """Events of a collection that match; nothing is asked before an answer is wanted.
+
+    >>> japan = db["earthquakes"].query(bbox=(138, 34, 142, 37), filter="mag >= 5")
+    >>> japan.count()
+    9
+    >>> japan.to_arrow().column("mag").to_pylist() == [f["properties"]["mag"] for f in japan]
+    True
+    """
+
+    collection: Collection
+    conditions: Mapping[str, Any]
+    sortby: str | Sequence[str] | None = None
+    properties: Sequence[str] | None = None
+    limit: int | None = None
+
+    def __post_init__(self) -> None:
+        # Mistakes are best reported where they are made.
+        parameters(self.conditions)
+        if self.limit is not None and self.limit < 1:
+            raise ValueError("limit: expected 1 or more")
+
+    def __repr__(self) -> str:
+        given = {**self.conditions, "sortby": self.sortby, "properties": self.properties, "limit": self.limit}
+        said = ", ".join(f"{name}={value!r}" for name, value in given.items() if value is not None)
+        return f"{self.collection!r}.query({said})"
+
+    # Events
+
+    def batches(self) -> Batches:
+        """Record batches as the server finds them, in constant memory.
+
+        >>> with db["ships"].query().batches() as batches:
+        ...     sum(batch.num_rows for batch in batches)
+        99999
+        """
+        return Batches(self._open("arrow"))
+
+    def to_arrow(self, progress: bool | None = None) -> pa.Table:
+        """All events as a table: the id, the geometry as WKB (`geoarrow.wkb`), then the fields.
+
+        `progress` draws a line while it takes long; by default in notebooks only.
+        """
+        with self.batches() as batches:
+            line = Progress(f"read {self.collection.name}", self.limit, progress)
+            held = []
+            for batch in batches:
+                held.append(batch)
+                line.add(batch.num_rows)
+            line.finish()
+            return pa.Table.from_batches(held, batches.schema)
+
+    def to_pandas(self, progress: bool | None = None) -> Any:
+        """All events as a pandas `DataFrame`. Points become the columns `lon` and `lat`; other shapes stay WKB.
+
+        >>> db["earthquakes"].query(sortby="-mag", limit=3).to_pandas()[["mag", "place"]]
+           mag                                  place
+        0  7.9  39km WNW of Panguna, Papua New Guinea
+        1  7.3                Southern Qinghai, China
+        2  7.2              south of the Fiji Islands
+        """
+        return _frames.to_pandas(self.to_arrow(progress), self.collection.points)
+
+    def to_geopandas(self, progress: bool | None = None) -> Any:
+        """All events as a `GeoDataFrame` in OGC:CRS84.
+
+        >>> frame = db["storms"].query(filter="name = 'Katrina'").to_geopandas()
+        >>> frame.geom_type.unique().tolist()
+        ['LineString']
+        """
+        return _frames.to_geopandas(self.to_arrow(progress), self.collection.geometry)
+
+    def to_polars(self, progress: bool | None = None) -> Any:
+        """All events as a polars `DataFrame`; geometry as in `to_pandas`."""
+        return _frames.to_polars(self.to_arrow(progress), self.collection.points)
+
+    def pages(self, size: int = PAGE_MAX) -> Iterator[pa.Table]:
+        """Tables of at most `size` events, all of one snapshot: for work between pages that takes minutes.
+
+        A page has to be asked for within five minutes of the one before; later it is `Gone`.
+        """
+        asked, left = self._parameters("arrow"), self.limit
+        while left is None or left > 0:
+            asked["limit"] = str(min(size, PAGE_MAX, left or size))
+            answer = self.collection._http.open("GET", self.collection._path("items"), asked)
+            following = answer.headers.get("Link")
+            with Batches(answer) as batches:
+                table = pa.Table.from_batches(list(batches), batches.schema)
+            if table.num_rows or "token" not in asked:
+                yield table
+            left = None if left is None else left - table.num_rows
+            token = _token(following)
+            if token is None:
+                return
+            asked["token"] = token
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """Events as GeoJSON features, as the server finds them."""
+        answer = self._open("ndjson")
+        try:
+            line = b""
+            for piece in answer.stream(1 << 16):
+                *whole, line = (line + piece).split(b"\n")
+                for text in whole:
+                    if text:
+                        yield json.loads(text)
+            if line:
+                yield json.loads(line)
+        except (urllib3.exceptions.HTTPError, ValueError) as error:
+            raise BrokenOff(f"the answer broke off: {error}") from error
+        finally:
+            if answer.length_remaining is None or answer.length_remaining:
+                answer.close()
+            answer.release_conn()
+
+    def first(self) -> dict[str, Any] | None:
+        """The first event as a GeoJSON feature, `None` if none matches."""
+        one = Query(self.collection, self.conditions, self.sortby, self.properties, 1)
+        return next(iter(list(one)), None)
+
+    def explain(self) -> dict[str, Any]:
+        """What the query visited and pruned of the index."""
+        asked = {**self._parameters("json"), "explain": "true"}
+        found: dict[str, Any] = self.collection._get("items", asked)
+        return found
+
+    # Numbers
+
+    def count(self) -> int:
+        """The number of events that match; `limit` does not count."""
+        return int(self.aggregate("count").column("count")[0].as_py())
+
+    def aggregate(
+        self,
+        *functions: str,
+        window: str | None = None,
+        by: str | None = None,
+        zone: str | None = None,
+        empty: bool = False,
+    ) -> pa.Table:
+        """A row for each group: `window_start`, `window_end`, `by`, then each function under its name.
+
+        Functions are `count`, `sum(f)`, `avg(f)`, `min(f)`, `max(f)`; `window` is an ISO 8601 duration, `by` a field,
+        `zone` the time zone of the windows, and `empty` lists windows without events too.
+
+        >>> table = db["earthquakes"].query(filter="mag >= 6").aggregate("count", "max(mag)", window="P1Y")
+        >>> table.column_names
+        ['window_start', 'window_end', 'count', 'max(mag)']
+        >>> table.column("count").to_pylist()
+        [4, 3, 7, 24, 7, 28, 24, 12, 12]
+        """
+        self._whole("aggregate")
+        asked = {**parameters(self.conditions), "f": "json", "function": ",".join(functions or ("count",))}
+        asked |= {name: value for name, value in (("window", window), ("by", by), ("zone", zone)) if value}
+        if empty:
+            asked["empty"] = "true"
+        groups = self.collection._get("aggregate", asked)["groups"]
+        columns: dict[str, Any] = {}
+        if window:
+            ends = [group["window"].split("/") for group in groups]
+            for name, at in (("window_start", 0), ("window_end", 1)):
+                texts = pa.array([end[at] for end in ends], type=pa.string())
+                columns[name] = texts.cast(pa.timestamp("us", "UTC"))
+        if by:
+            columns[by] = pa.array([group.get("by") for group in groups])
+        for function in functions or ("count",):
+            columns[function] = numbers([group.get(function) for group in groups])
+        return pa.table(columns)
+
+    def density(self, width: int = 64, height: int = 32) -> Density:
+        """Counts on a grid over `bbox`, by default the world.
+
+        >>> grid = db["earthquakes"].query(bbox=(-130, 30, -110, 50)).density(width=4, height=4)
+        >>> sum(grid.counts) == db["earthquakes"].query(bbox=(-130, 30, -110, 50)).count()
+        True
+        """
+        self._whole("density")
+        asked = {**parameters(self.conditions), "width": str(width), "height": str(height)}
+        found = self.collection._get("density", asked)
+        west, south, east, north = found["bbox"]
+        return Density((west, south, east, north), found["width"], found["height"], found["counts"])
+
+    def tracks(self) -> pa.Table:
+        """Which objects passed: `object`, `count`, and the `first` and `last` instant of each, ordered by object.
+
+        >>> new_york = db["ships"].query(bbox=(-74.1, 40.6, -74, 40.7))
+        >>> new_york.tracks().num_rows
+        65
+        """
+        self._whole("tracks")
+        asked, left = {**parameters(self.conditions), "limit": str(PAGE_MAX)}, self.limit
+        found: list[dict[str, Any]] = []
+        while True:
+            if left is not None:
+                asked["limit"] = str(min(PAGE_MAX, left - len(found)))
+            page = self.collection._get("tracks", asked)
+            found += page["tracks"]
+            following = [link["href"] for link in page["links"] if link["rel"] == "next"]
+            if not following or (left is not None and len(found) >= left):
+                break
+            asked["after"] = parse_qs(urlsplit(following[0]).query)["after"][0]
+        instants = pa.timestamp("us", "UTC")
+        columns = {name: pa.array([track[name] for track in found]) for name in ("object", "count")}
+        for name in ("first", "last"):
+            columns[name] = pa.array([track[name] for track in found], type=pa.string()).cast(instants)
+        return pa.table(columns)
+
+    def track(self, track: str | int, simplify: float | None = None) -> dict[str, Any]:
+        """The events of one object as a GeoJSON feature: a line in time order, with their instants as `times`.
+
+        `simplify` omits events within that many metres of the line.
+        """
+        self._whole("track")
+        asked = {**parameters(self.conditions), "f": "json", "track": str(track)}
+        if simplify is not None:
+            asked["simplify"] = repr(float(simplify))
+        found: dict[str, Any] = self.collection._get("items", asked)
+        return found
+
+    def show(self) -> Any:
+        """A map in a notebook, which asks the server again as it is moved. Needs the extra `notebook`."""
+        from ._map import show
+
+        return show(self)
+
+    def refined(self, *, limit: int | None = None, **conditions: Any) -> Query:
+        """The same query with these conditions in place of its own of the same names, and this limit if there is one."""
+        return replace(self, conditions={**self.conditions, **conditions}, limit=limit or self.limit)
+
+    # Requests
+
+    def _parameters(self, form: str) -> dict[str, str]:
+        asked = {**parameters(self.conditions), "f": form}
+        if self.sortby is not None:
+            asked["sortby"] = self.sortby if isinstance(self.sortby, str) else ",".join(self.sortby)
+        if self.properties is not None:
+            asked["properties"] = ",".join(self.properties)
+        if self.limit is not None:
+            asked["limit"] = str(self.limit)
+        return asked
+
+    def _open(self, form: str) -> Any:
+        http, seconds = self.collection._http, self.conditions.get("timeout")
+        silence = None if seconds is None else max(http.timeout, seconds + 5)
+        return http.open("GET", self.collection._path("items"), self._parameters(form), timeout=silence)
+
+    def _whole(self, what: str) -> None:
+        """Refuses a question whose answer would not be about what it says."""
+        if self.sortby is not None or self.properties is not None or (self.limit is not None and what != "tracks"):
+            raise ValueError(f"{what} is of all events that match: sortby, properties and limit are for events")
+
+
+def _token(links: str | None) -> str | None:
+    """The token of the next page. The page is asked for at the address of this client, whatever the link names.
+
+    >>> _token('<http://elsewhere/items?token=A>; rel="self", <http://elsewhere/items?f=arrow&token=B>; rel="next"')
+    'B'
+    """
+    for link in links.split(", <") if links else ():
+        target, _, rest = link.partition(">")
+        if 'rel="next"' in rest:
+            return parse_qs(urlsplit(target.lstrip("<")).query).get("token", [None])[0]
+    return None

@@ -1,0 +1,191 @@
+"""Answers of the server, by way of the client, against plain Python over the file that was loaded."""
+
+from __future__ import annotations
+
+import csv
+import datetime as dt
+import math
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import meridian
+import pyarrow as pa
+import pytest
+
+DATA = Path(__file__).parents[3] / "data"
+EARTH_M = 6_371_008.8
+
+
+def rows(path: str) -> list[dict[str, str]]:
+    text = subprocess.run(["zstd", "-dc", str(DATA / path)], check=True, capture_output=True, text=True).stdout
+    return list(csv.DictReader(text.splitlines()))
+
+
+@pytest.fixture(scope="module")
+def oracle() -> list[dict[str, Any]]:
+    """Earthquakes as the file has them."""
+    number = lambda text: float(text) if text else None  # noqa: E731
+    return [
+        {
+            "id": row["id"],
+            "lon": float(row.get("longitude") or row["lon"]),
+            "lat": float(row.get("latitude") or row["lat"]),
+            "time": dt.datetime.fromisoformat(row["time"].replace("Z", "+00:00")),
+            "mag": number(row["mag"]),
+            "net": row["net"] or None,
+            "place": row["place"] or None,
+        }
+        for row in rows("usgs-earthquakes/earthquakes.csv.zst")
+    ]
+
+
+@pytest.fixture(scope="module")
+def quakes(db: meridian.Database) -> meridian.Collection:
+    return db["earthquakes"]
+
+
+def distance(lon: float, lat: float, to: dict[str, Any]) -> float:
+    a, b, x, y = map(math.radians, (lat, to["lat"], lon, to["lon"]))
+    h = math.sin((b - a) / 2) ** 2 + math.cos(a) * math.cos(b) * math.sin((y - x) / 2) ** 2
+    return 2 * EARTH_M * math.asin(math.sqrt(h))
+
+
+def ids(table: pa.Table) -> list[str]:
+    return table.column("id").to_pylist()
+
+
+def test_a_box_a_time_and_a_filter(quakes: meridian.Collection, oracle: list[dict[str, Any]]) -> None:
+    start, end = dt.datetime(2021, 5, 1, tzinfo=dt.timezone.utc), dt.datetime(2024, 6, 1, tzinfo=dt.timezone.utc)
+    found = quakes.query(bbox=(138, 34, 142, 37), datetime=(start, end), filter="mag >= 4.5").to_arrow()
+    expected = {
+        e["id"]
+        for e in oracle
+        if 138 <= e["lon"] <= 142 and 34 <= e["lat"] <= 37 and start <= e["time"] <= end and (e["mag"] or 0) >= 4.5
+    }
+    assert set(ids(found)) == expected and len(expected) == found.num_rows > 5
+
+
+def test_a_box_across_the_antimeridian(quakes: meridian.Collection, oracle: list[dict[str, Any]]) -> None:
+    found = quakes.query(bbox=(175, -25, -175, -15)).to_arrow()
+    expected = {e["id"] for e in oracle if (e["lon"] >= 175 or e["lon"] <= -175) and -25 <= e["lat"] <= -15}
+    assert set(ids(found)) == expected and len(expected) > 100
+
+
+def test_the_whole_collection_streams_and_pages(quakes: meridian.Collection, oracle: list[dict[str, Any]]) -> None:
+    table = quakes.query().to_arrow()
+    assert sorted(ids(table)) == sorted(e["id"] for e in oracle)
+    by_id = {e["id"]: e for e in oracle}
+    for id, time, mag in zip(ids(table), table.column("time").to_pylist(), table.column("mag").to_pylist()):
+        assert time == by_id[id]["time"] and mag == by_id[id]["mag"]
+    pages = [page for page in quakes.query(datetime="2017-01-01/2018-01-01").pages(1_000)]
+    assert [page.num_rows for page in pages[:-1]] == [1_000] * (len(pages) - 1) and len(pages) > 5
+    paged = [id for page in pages for id in ids(page)]
+    assert sorted(paged) == sorted(e["id"] for e in oracle if e["time"].year == 2017)
+
+
+def test_pages_stop_at_a_limit(quakes: meridian.Collection) -> None:
+    assert [page.num_rows for page in quakes.query(limit=2_500).pages(1_000)] == [1_000, 1_000, 500]
+    assert [page.num_rows for page in quakes.query(filter="mag > 99").pages()] == [0]
+
+
+def test_places_are_where_the_file_has_them(quakes: meridian.Collection, oracle: list[dict[str, Any]]) -> None:
+    by_id = {e["id"]: e for e in oracle}
+    frame = quakes.query(filter="mag >= 6").to_pandas()
+    assert len(frame) > 50
+    for id, lon, lat in zip(frame.id, frame.lon, frame.lat):
+        assert (lon, lat) == (by_id[id]["lon"], by_id[id]["lat"])
+    shapes = quakes.query(filter="mag >= 6").to_geopandas()
+    assert shapes.crs.equals("OGC:CRS84")
+    assert list(shapes.geometry.x) == list(frame.lon) and list(shapes.geometry.y) == list(frame.lat)
+    polars = quakes.query(filter="mag >= 6").to_polars()
+    assert polars["lon"].to_list() == list(frame.lon) and polars["time"].to_list() == list(frame.time)
+
+
+def test_columns_are_the_same_without_events(quakes: meridian.Collection) -> None:
+    nothing, something = quakes.query(filter="mag > 99"), quakes.query(limit=5)
+    assert list(nothing.to_pandas().columns) == list(something.to_pandas().columns)
+    assert nothing.to_polars().columns == something.to_polars().columns
+    assert list(nothing.to_geopandas().columns) == list(something.to_geopandas().columns)
+    assert nothing.first() is None and list(nothing) == []
+
+
+def test_integers_with_nulls_stay_integers(quakes: meridian.Collection) -> None:
+    frame = quakes.query(properties=["nst"]).to_pandas()
+    assert str(frame.nst.dtype) == "Int64" and frame.nst.isna().any()
+
+
+def test_near_and_nearest(quakes: meridian.Collection, oracle: list[dict[str, Any]]) -> None:
+    ordered = sorted((distance(139.69, 35.69, e), e["id"]) for e in oracle)
+    within = quakes.query(near=(139.69, 35.69, 300_000)).to_arrow()
+    assert ids(within) == [id for far, id in ordered if far <= 300_000]
+    assert ids(quakes.query(nearest=(139.69, 35.69, 7)).to_arrow()) == [id for _, id in ordered[:7]]
+
+
+def test_order_and_columns(quakes: meridian.Collection, oracle: list[dict[str, Any]]) -> None:
+    table = quakes.query(sortby=["-mag", "time"], limit=20, properties=["mag"]).to_arrow()
+    assert table.column_names == ["id", "geometry", "mag"]
+    ranked = sorted((e for e in oracle if e["mag"] is not None), key=lambda e: (-e["mag"], e["time"]))
+    assert ids(table) == [e["id"] for e in ranked[:20]]
+
+
+def test_aggregates(quakes: meridian.Collection, oracle: list[dict[str, Any]]) -> None:
+    table = quakes.aggregate("count", "max(mag)", "avg(mag)", window="P1M", bbox=(-125, 32, -114, 42))
+    months: dict[dt.datetime, list[float | None]] = {}
+    for e in oracle:
+        if -125 <= e["lon"] <= -114 and 32 <= e["lat"] <= 42:
+            month = e["time"].replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+            months.setdefault(month, []).append(e["mag"])
+    for row in table.to_pylist():
+        mags = [m for m in months[row["window_start"]] if m is not None]
+        assert row["count"] == len(months[row["window_start"]]) and row["max(mag)"] == max(mags)
+        assert math.isclose(row["avg(mag)"], sum(mags) / len(mags), rel_tol=1e-12)
+    assert table.num_rows == len(months)
+    by_net = {row["net"]: row["count"] for row in quakes.aggregate(by="net").to_pylist()}
+    assert by_net == {net: sum(e["net"] == net for e in oracle) for net in {e["net"] for e in oracle}}
+
+
+def test_density(quakes: meridian.Collection, oracle: list[dict[str, Any]]) -> None:
+    grid = quakes.density(width=36, height=18).to_numpy()
+    expected = [[0] * 36 for _ in range(18)]
+    for e in oracle:
+        expected[min(17, int((90 - e["lat"]) // 10))][min(35, int((e["lon"] + 180) // 10))] += 1
+    # A place on the edge of two cells may count in either.
+    assert grid.sum() == len(oracle) and abs(grid - expected).sum() <= 20
+
+
+def test_tracks(db: meridian.Database) -> None:
+    box = (-74.1, 40.6, -74.0, 40.7)
+    passed: dict[str, list[str]] = {}
+    for row in rows("us-ais-20220103/ais.csv.zst"):
+        if box[0] <= float(row["lon"]) <= box[2] and box[1] <= float(row["lat"]) <= box[3]:
+            passed.setdefault(row["vessel"], []).append(row["time"])
+    found = db["ships"].tracks(bbox=box).to_pylist()
+    assert [track["object"] for track in found] == sorted(passed)
+    for track in found:
+        times = sorted(dt.datetime.fromisoformat(t.replace("Z", "+00:00")) for t in passed[track["object"]])
+        assert (track["count"], track["first"], track["last"]) == (len(times), times[0], times[-1])
+    line = db["ships"].query().track(found[0]["object"])
+    assert len(line["properties"]["times"]) == line["properties"]["events"] >= found[0]["count"]
+    assert db["ships"].query(limit=3).tracks().num_rows == 3
+
+
+def test_filters_in_json_and_long_ones(quakes: meridian.Collection, oracle: list[dict[str, Any]]) -> None:
+    by_json = quakes.query(filter={"op": ">", "args": [{"property": "mag"}, 6.5]}).count()
+    assert by_json == quakes.query(filter="mag > 6.5").count() == sum((e["mag"] or 0) > 6.5 for e in oracle)
+    some = [e["id"] for e in oracle[:2_000]]
+    listed = ", ".join(f"'{id}'" for id in some)
+    assert quakes.query(filter=f"id IN ({listed})").count() == len(some)
+
+
+def test_mistakes_are_refused_before_they_are_sent(quakes: meridian.Collection) -> None:
+    with pytest.raises(TypeError, match="unknown condition box"):
+        quakes.query(box=(1, 2, 3, 4))  # type: ignore[call-arg]
+    with pytest.raises(ValueError, match="bbox"):
+        quakes.query(bbox=(1, 2, 3))
+    with pytest.raises(ValueError, match="time zone"):
+        quakes.query(datetime=dt.datetime(2026, 1, 1))
+    with pytest.raises(ValueError, match="limit"):
+        quakes.query(limit=5).aggregate("count")
+    with pytest.raises(ValueError, match="exclude"):
+        quakes.query(near=(1, 2, 3), nearest=(1, 2, 3))
