@@ -2,6 +2,7 @@
 
 use super::Owner;
 use super::answers::{Out, send};
+use super::pace::Paced;
 use super::seat::Seat;
 use crate::wire::answer::{ChangesHead, Meta, RowsSoFar};
 use crate::wire::described::{WireHead, WireProblem};
@@ -71,7 +72,12 @@ pub(super) async fn stream(
         let messages;
         (steps, encoder, messages) = step.await?;
         match messages? {
-            Some(messages) => send(out, messages).await,
+            Some(messages) => {
+                send(out, messages).await;
+                if let Some(pace) = &owner.options.pace {
+                    tokio::time::sleep(pace.turnaround()).await;
+                }
+            }
             None => {
                 send(out, [steps.end().alone()]).await;
                 return Ok(());
@@ -81,45 +87,62 @@ pub(super) async fn stream(
 }
 
 /// The rows of a question for items.
-pub(super) struct AllRows(pub(super) Box<dyn Rows>);
+pub(super) struct AllRows {
+    rows: Box<dyn Rows>,
+    pace: Paced,
+}
 
 impl AllRows {
+    pub(super) fn of(mut rows: Box<dyn Rows>, owner: &Owner) -> AllRows {
+        let pace = Paced::of(owner);
+        pace.rows_max().into_iter().for_each(|events| rows.limit_batches(events));
+        AllRows { rows, pace }
+    }
+
     fn so_far(&self) -> RowsSoFar {
-        let rows = &self.0;
+        let rows = &self.rows;
         RowsSoFar { stats: rows.stats(), matched: rows.number_matched(), over: rows.is_over(), next: None }
     }
 }
 
 impl Steps for AllRows {
     fn head(&self) -> Meta {
-        Meta { head: Some(WireHead::from(self.0.head())), rows: Some(self.so_far()), ..Meta::default() }
+        Meta { head: Some(WireHead::from(self.rows.head())), rows: Some(self.so_far()), ..Meta::default() }
     }
 
     fn next(&mut self, encoder: &mut Encoder) -> Result<Option<Vec<FlightData>>, Fault> {
-        let Some(hits) = self.0.next() else { return Ok(None) };
+        let Some(hits) = self.rows.next() else { return Ok(None) };
         let Hits { batch, seqs, distances } = hits?;
+        self.pace.take(&batch)?;
         let columns = Events { batch, seqs, distances }.to_arrow()?;
         encoder.encode(&columns, &Meta { rows: Some(self.so_far()), ..Meta::default() }).map(Some)
     }
 
     fn end(&self) -> Meta {
-        let next = self.0.next_page().map(|cursor| URL_SAFE_NO_PAD.encode(cursor.to_bytes()));
+        let next = self.rows.next_page().map(|cursor| URL_SAFE_NO_PAD.encode(cursor.to_bytes()));
         Meta { rows: Some(RowsSoFar { next, ..self.so_far() }), ..Meta::done() }
     }
 
     fn park(&mut self) {
-        self.0.park();
+        self.rows.park();
     }
 }
 
 /// The rows of one partition, each with its cursor.
 pub(super) struct PartRows {
-    pub(super) head: Head,
-    pub(super) rows: Box<dyn RowStream + Send>,
-    pub(super) order: Order,
+    head: Head,
+    rows: Box<dyn RowStream + Send>,
+    order: Order,
+    pace: Paced,
 }
 
 impl PartRows {
+    pub(super) fn of(head: Head, mut rows: Box<dyn RowStream + Send>, order: Order, owner: &Owner) -> PartRows {
+        let pace = Paced::of(owner);
+        pace.rows_max().into_iter().for_each(|events| rows.at_most(events));
+        PartRows { head, rows, order, pace }
+    }
+
     fn so_far(&self) -> RowsSoFar {
         let summary = self.rows.summary();
         RowsSoFar { stats: summary.stats, matched: summary.matched, ..RowsSoFar::default() }
@@ -133,6 +156,7 @@ impl Steps for PartRows {
 
     fn next(&mut self, encoder: &mut Encoder) -> Result<Option<Vec<FlightData>>, Fault> {
         let Some(rows) = self.rows.next().transpose()? else { return Ok(None) };
+        self.pace.take(&rows.batch)?;
         let columns = rows.to_arrow(&self.order).map_err(wire_fault)?;
         encoder.encode(&columns, &Meta { rows: Some(self.so_far()), ..Meta::default() }).map(Some)
     }
