@@ -103,6 +103,13 @@ $(VENV)/.installed: bench/requirements.txt
 $(TARGET)/bench-peers/questdb-$(QUESTDB).jar: | peer-packages
 	mvn -q -B dependency:copy -Dartifact=org.questdb:questdb:$(QUESTDB) -DoutputDirectory=$(abspath $(@D))
 
+# The hook that dilates time is in no other build: its own folder, so that the release binary never has it (decision 063).
+bench-scans: web $(VENV)/.installed ## Accumulo's study of scan servers with real processes, in dilated time; ARGS="--plan" says how long each row takes
+	cargo build --release --locked -p meridian-cli --features dilate --target-dir $(TARGET)/dilate
+	@git describe --always --dirty > $(TARGET)/dilate/release/meridian.commit 2> /dev/null || true
+	MERIDIAN=$(TARGET)/dilate/release/meridian $(VENV)/bin/python bench/scans/run.py $(ARGS)
+	$(VENV)/bin/python bench/report.py
+
 bench-%: build $(VENV)/.installed ## One of the comparisons, such as bench-near; ARGS="--rounds 1" passes options on
 	cargo build --release --locked -p bench-driver
 	$(VENV)/bin/python bench/$*/run.py $(ARGS)

@@ -102,6 +102,7 @@ step 4 "dependencies: licences, bans, sources, advisories" deny
 step 0.3 "web: types" npm --prefix web run --silent check
 step 0.3 "web: ESLint" npm --prefix web run --silent lint
 step 1 "sizing: the guide's tables are what its inputs give" python3 bench/sizing/size.py --check --meridian "$target/debug/meridian"
+step 0.5 "scans: the void rule, the report and a tiny row of the dilated study" env MERIDIAN_BUILT=1 MERIDIAN="$target/debug/meridian" python3 tests/scans.py
 step 1 "differential: a live server against an oracle" env MERIDIAN_BUILT=1 scripts/differential_test.sh --seed 1 --rounds 12
 step 1 "readers: DuckDB and pyarrow on the files of a live server" env MERIDIAN_BUILT=1 scripts/readers_test.sh
 step 1 "flight: pyarrow and DuckDB over Arrow Flight, with TLS and tokens" env MERIDIAN_BUILT=1 scripts/flight_test.sh

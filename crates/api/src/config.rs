@@ -42,6 +42,8 @@ pub struct ServerConfig {
     /// Max requests running at once. As many run as there are processors, and up to four times as many while they wait
     /// for a disk.
     pub requests_running_max: usize,
+    /// The processors that slots are counted by; `None`: those that this process may use. A gateway of a study whose requests only wait has more.
+    pub processors: Option<usize>,
     /// Max requests that wait for a permit; further ones get 503 at once.
     pub requests_waiting_max: usize,
     /// Max wait of an interactive request for a permit; then 503. While the server is overloaded a quarter of it.
@@ -124,7 +126,8 @@ pub struct ServerConfig {
 impl ServerConfig {
     /// The settings of the gate, for the processors that this process may use.
     pub fn admission(&self) -> Admission {
-        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let machine = || std::thread::available_parallelism().map_or(1, usize::from);
+        let processors = self.processors.unwrap_or_else(machine);
         let slots_max = self.requests_running_max.clamp(1, 4 * processors);
         let slots = processors.min(slots_max);
         // A paused request keeps its thread and its memory. No tenant may have all threads, but each has two for every slot:
@@ -157,6 +160,7 @@ impl Default for ServerConfig {
             partitions: 1,
             connections_max: 10_000,
             connections_per_address_max: 2_500,
+            processors: None,
             requests_running_max: 64,
             requests_waiting_max: 1024,
             admission_wait: Duration::from_secs(1),

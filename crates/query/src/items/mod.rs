@@ -192,7 +192,7 @@ impl Rows {
         self.found.snapshot()
     }
 
-    /// Limits later batches to `events` events, for callers whose events are large.
+    /// Limits batches from now on to `events` events, for callers whose events are large.
     pub fn at_most(&mut self, events: usize) {
         self.at_once = events.clamp(1, BATCH_ROWS);
     }
@@ -217,7 +217,7 @@ impl Rows {
             return Ok(None);
         }
         if self.ahead.picks.is_empty() {
-            let want = room.min(if self.page.given() == 0 { FIRST_ROWS } else { self.at_once });
+            let want = room.min(if self.page.given() == 0 { FIRST_ROWS.min(self.at_once) } else { self.at_once });
             let (picks, distances) = self.found.fill(want)?;
             // The source returns fewer only at its end, which saves a last call for nothing.
             self.over = picks.len() < want.min(ENOUGH);

@@ -71,7 +71,7 @@ async fn run(owner: &Arc<Owner>, ask: Get, control: &Control, out: &Out) -> Resu
                 seat::take(owner, &asked, control).await?;
             let items = streams::items(question)?;
             let rows = seat.open(owner, control, move || collection.items(at, &items, &bounded)).await??;
-            return streams::stream((owner, seat), Box::new(AllRows(rows)), control, out).await;
+            return streams::stream((owner, seat), Box::new(AllRows::of(rows, owner)), control, out).await;
         }
         Get::PartRows(asked) => {
             let (Bound { at, question, control: bounded, .. }, mut seat) = seat::take(owner, &asked, control).await?;
@@ -79,7 +79,8 @@ async fn run(owner: &Arc<Owner>, ask: Get, control: &Control, out: &Out) -> Resu
             let items = streams::items(question)?;
             let order = items.order.clone();
             let (head, rows) = seat.open(owner, control, move || part.rows(at, &items, &bounded)).await??;
-            return streams::stream((owner, seat), Box::new(PartRows { head, rows, order }), control, out).await;
+            return streams::stream((owner, seat), Box::new(PartRows::of(head, rows, order, owner)), control, out)
+                .await;
         }
         Get::After { place, after, max, step_bytes } => {
             let collection = owner.collection(&place)?;

@@ -4,6 +4,7 @@ mod acts;
 mod answers;
 mod appends;
 mod collected;
+mod pace;
 mod positions;
 mod scans;
 mod seat;
@@ -11,6 +12,7 @@ mod served;
 mod service;
 mod streams;
 
+pub use pace::Pace;
 pub use scans::{ScanLoad, ScanTurns};
 pub use served::{Mounted, Served, serve, serve_groups};
 
@@ -61,6 +63,8 @@ pub struct ServeOptions {
     pub tls: Option<RoleTls>,
     /// The turns of questions, of a scan server. `None`: this process owns the data, and starts whatever it is asked.
     pub scans: Option<Arc<ScanTurns>>,
+    /// How long batches of rows take, of a study with dilated time.
+    pub pace: Option<Arc<dyn Pace>>,
 }
 
 impl ServeOptions {
@@ -77,6 +81,7 @@ impl ServeOptions {
             process: None,
             tls: None,
             scans: None,
+            pace: None,
         }
     }
 

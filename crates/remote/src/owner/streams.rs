@@ -2,6 +2,7 @@
 
 use super::Owner;
 use super::answers::{Out, send};
+use super::pace::Paced;
 use super::seat::Seat;
 use crate::wire::answer::{ChangesHead, Meta, RowsSoFar};
 use crate::wire::described::{WireHead, WireProblem};
@@ -13,9 +14,9 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use meridian_backend::{Changes, Head, Rows};
 use meridian_model::Schema;
-use meridian_query::partial::{RowStream, WireError};
+use meridian_query::partial::{PartialRows, RowStream, WireError};
 use meridian_query::wire::Question;
-use meridian_query::{Control, Hits, Items, Order};
+use meridian_query::{Control, Hits, Items, Order, QueryError};
 use std::sync::Arc;
 
 /// Rows after which a turn ends.
@@ -47,6 +48,16 @@ pub(super) trait Steps: Send {
     /// The messages of the next batch, and its rows; `None` at the end. Blocks.
     fn next(&mut self, encoder: &mut Encoder) -> Result<Option<(Vec<FlightData>, usize)>, Fault>;
 
+    /// Rows after which a turn ends.
+    fn turn_rows(&self) -> usize {
+        TURN_ROWS
+    }
+
+    /// Whether it is known that no batch follows.
+    fn is_end(&mut self) -> bool {
+        false
+    }
+
     /// What it ends with.
     fn end(&self) -> Meta;
 
@@ -64,12 +75,12 @@ struct Given {
 /// Takes the batches of one turn: so many rows that it was worth the wait, or the end, which a small answer reaches at once.
 fn take(steps: &mut dyn Steps, encoder: &mut Encoder) -> Result<Given, Fault> {
     let (mut all, mut taken) = (Vec::new(), 0);
-    while taken < TURN_ROWS && all.len() < TURN_MESSAGES {
+    while taken < steps.turn_rows() && all.len() < TURN_MESSAGES {
         let Some((messages, rows)) = steps.next(encoder)? else { return Ok(Given { messages: all, is_end: true }) };
         all.extend(messages);
         taken += rows;
     }
-    Ok(Given { messages: all, is_end: false })
+    Ok(Given { messages: all, is_end: steps.is_end() })
 }
 
 /// Sends an answer, turn by turn.
@@ -99,50 +110,78 @@ pub(super) async fn stream(
             send(out, [steps.end().alone()]).await;
             return Ok(());
         }
+        if let Some(pace) = &owner.options.pace {
+            tokio::time::sleep(pace.turnaround()).await;
+        }
     }
 }
 
 /// The rows of a question for items.
-pub(super) struct AllRows(pub(super) Box<dyn Rows>);
+pub(super) struct AllRows {
+    rows: Box<dyn Rows>,
+    pace: Paced<Result<Hits, QueryError>>,
+}
 
 impl AllRows {
+    pub(super) fn of(mut rows: Box<dyn Rows>, owner: &Owner) -> AllRows {
+        let pace = Paced::of(owner);
+        pace.rows_max().into_iter().for_each(|events| rows.limit_batches(events));
+        AllRows { rows, pace }
+    }
+
     fn so_far(&self) -> RowsSoFar {
-        let rows = &self.0;
+        let rows = &self.rows;
         RowsSoFar { stats: rows.stats(), matched: rows.number_matched(), over: rows.is_over(), next: None }
     }
 }
 
 impl Steps for AllRows {
     fn head(&self) -> Meta {
-        Meta { head: Some(WireHead::from(self.0.head())), rows: Some(self.so_far()), ..Meta::default() }
+        Meta { head: Some(WireHead::from(self.rows.head())), rows: Some(self.so_far()), ..Meta::default() }
     }
 
     fn next(&mut self, encoder: &mut Encoder) -> Result<Option<(Vec<FlightData>, usize)>, Fault> {
-        let Some(hits) = self.0.next() else { return Ok(None) };
+        let Some(hits) = self.pace.next(|| self.rows.next()) else { return Ok(None) };
         let Hits { batch, seqs, distances } = hits?;
+        self.pace.take(&batch)?;
         let columns = Events { batch, seqs, distances }.to_arrow()?;
         let messages = encoder.encode(&columns, &Meta { rows: Some(self.so_far()), ..Meta::default() })?;
         Ok(Some((messages, columns.num_rows())))
     }
 
+    fn turn_rows(&self) -> usize {
+        self.pace.rows_max().unwrap_or(TURN_ROWS)
+    }
+
+    fn is_end(&mut self) -> bool {
+        self.pace.is_end(|| self.rows.next())
+    }
+
     fn end(&self) -> Meta {
-        let next = self.0.next_page().map(|cursor| URL_SAFE_NO_PAD.encode(cursor.to_bytes()));
+        let next = self.rows.next_page().map(|cursor| URL_SAFE_NO_PAD.encode(cursor.to_bytes()));
         Meta { rows: Some(RowsSoFar { next, ..self.so_far() }), ..Meta::done() }
     }
 
     fn park(&mut self) {
-        self.0.park();
+        self.rows.park();
     }
 }
 
 /// The rows of one partition, each with its cursor.
 pub(super) struct PartRows {
-    pub(super) head: Head,
-    pub(super) rows: Box<dyn RowStream + Send>,
-    pub(super) order: Order,
+    head: Head,
+    rows: Box<dyn RowStream + Send>,
+    order: Order,
+    pace: Paced<Result<PartialRows, QueryError>>,
 }
 
 impl PartRows {
+    pub(super) fn of(head: Head, mut rows: Box<dyn RowStream + Send>, order: Order, owner: &Owner) -> PartRows {
+        let pace = Paced::of(owner);
+        pace.rows_max().into_iter().for_each(|events| rows.at_most(events));
+        PartRows { head, rows, order, pace }
+    }
+
     fn so_far(&self) -> RowsSoFar {
         let summary = self.rows.summary();
         RowsSoFar { stats: summary.stats, matched: summary.matched, ..RowsSoFar::default() }
@@ -155,10 +194,19 @@ impl Steps for PartRows {
     }
 
     fn next(&mut self, encoder: &mut Encoder) -> Result<Option<(Vec<FlightData>, usize)>, Fault> {
-        let Some(rows) = self.rows.next().transpose()? else { return Ok(None) };
+        let Some(rows) = self.pace.next(|| self.rows.next()).transpose()? else { return Ok(None) };
+        self.pace.take(&rows.batch)?;
         let columns = rows.to_arrow(&self.order).map_err(wire_fault)?;
         let messages = encoder.encode(&columns, &Meta { rows: Some(self.so_far()), ..Meta::default() })?;
         Ok(Some((messages, columns.num_rows())))
+    }
+
+    fn turn_rows(&self) -> usize {
+        self.pace.rows_max().unwrap_or(TURN_ROWS)
+    }
+
+    fn is_end(&mut self) -> bool {
+        self.pace.is_end(|| self.rows.next())
     }
 
     fn end(&self) -> Meta {

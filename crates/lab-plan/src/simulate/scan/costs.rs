@@ -1,6 +1,6 @@
 //! What a batch costs: by its workload's own numbers, or by numbers that all workloads share.
 
-use super::server::Work;
+use super::shared::Work;
 use super::{Tier, Workload};
 use crate::simulate::events::{Micros, micros};
 use serde::{Deserialize, Serialize};
@@ -28,11 +28,11 @@ pub struct Costs {
 
 /// What a batch takes.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(super) struct Batch {
+pub struct Batch {
     /// Of the server's cores.
-    pub(super) work: Work,
+    pub work: Work,
     /// Of a storage node, which serves one read at a time.
-    pub(super) storage: Micros,
+    pub storage: Micros,
 }
 
 /// What the batches of a scan take.
@@ -63,6 +63,13 @@ impl Costs {
         Ok(())
     }
 
+    /// What a batch takes that reads and returns so many entries, the first of its scan or a further one.
+    pub fn batch(&self, immediate: bool, read: f64, returned: f64, first: bool) -> Batch {
+        let scan = self.scan(immediate, read, returned);
+        if first { scan.first } else { scan.further }
+    }
+
+    /// What the batches of a scan take, each of which reads and returns so many entries.
     fn scan(&self, immediate: bool, read: f64, returned: f64) -> Scan {
         let entries_us = self.read_us * read + self.return_us * returned;
         let storage_us = self.request_ms * 1e3 * self.storage_share;

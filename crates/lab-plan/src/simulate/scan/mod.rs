@@ -13,12 +13,14 @@ mod costs;
 mod outcome;
 mod run;
 mod server;
+mod shared;
 #[cfg(test)]
 mod tests;
 
-pub use costs::Costs;
+pub use costs::{Batch, Costs};
 pub use outcome::ScanOutcome;
 pub use run::{each, run};
+pub use shared::{SharedCores, Work};
 
 use super::draw::Sizes;
 use super::events::micros;

@@ -2,7 +2,7 @@
 
 use super::super::http::{self, Doors, Source};
 use super::assignment::own_url;
-use super::{Joins, Opened, among, blocking, servers};
+use super::{Joins, Opened, among, blocking, dilate, servers};
 use crate::certificates::Certificates;
 use crate::config::{Config, Role};
 use crate::failure::Failure;
@@ -39,6 +39,7 @@ pub(in super::super) async fn gateway(
     let Opened { doors, seams, bucket, member, drained, obeying } = Opened::open(&mut config, Role::Gateway).await?;
     let stop = member.until(stop);
     let records = ControlPlane::new(bucket.clone(), &seams, config.store.audit_bytes);
+    dilate::widen(&mut config)?;
     let tls = certificates.as_ref().map(Certificates::tls);
     let mut among = among("gateway", &config.cluster, &bucket, (&seams, tls)).await?;
     among.joins = Some(join(&mut config, &doors, &bucket, &seams)?);

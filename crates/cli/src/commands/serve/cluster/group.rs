@@ -16,7 +16,7 @@ use crate::units;
 use meridian_backend::Embedded;
 use meridian_model::policy::groups::Group;
 use meridian_query::{CancelFlag, Control};
-use meridian_remote::{ServeOptions, Served};
+use meridian_remote::{Pace, ServeOptions, Served};
 use meridian_store::bucket::{Condition, lease_of};
 use meridian_store::seams::Seams;
 use meridian_store::{Bucket, Room, SharedLog, Store, StoreError};
@@ -45,6 +45,8 @@ pub(super) struct Process {
     /// Its number in all leases.
     pub(super) number: u64,
     pub(super) standing: watch::Sender<Standing>,
+    /// How long batches of rows take, in a study.
+    pub(super) pace: Option<Arc<dyn Pace>>,
 }
 
 /// What a process says of itself on the roll.
@@ -174,6 +176,11 @@ async fn own(
         owns: keeper.holding(epoch),
         process: Some(process.number),
         ..ServeOptions::new(epoch, control, seams.random.clone())
+    };
+    let options = match &process.pace {
+        // Of a study: with the places of a scan server.
+        Some(pace) => ServeOptions { pace: Some(pace.clone()), running_max: config.cluster.scan.places, ..options },
+        None => options,
     };
     let mounted = process.served.mount(group.number(), Embedded::new(store.clone()), options);
     say(&owns(group, &store, epoch));

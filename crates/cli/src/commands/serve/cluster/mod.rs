@@ -9,6 +9,8 @@
 
 mod assignment;
 mod candidates;
+#[cfg_attr(not(all(feature = "lab", any(feature = "dilate", debug_assertions))), path = "dilate_absent.rs")]
+mod dilate;
 mod door;
 mod gateway;
 mod group;

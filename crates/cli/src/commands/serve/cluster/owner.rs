@@ -11,7 +11,7 @@ use super::keeper::Keeper;
 use super::log::open_log;
 use super::member::Member;
 use super::memory::Pool;
-use super::{blocking, name_of, open_bucket};
+use super::{blocking, dilate, name_of, open_bucket};
 use crate::certificates::Certificates;
 use crate::config::{Cluster, Config, Role};
 use crate::failure::Failure;
@@ -82,6 +82,7 @@ pub(in super::super) async fn owner(
         member: member.clone(),
         number,
         standing: watch::Sender::default(),
+        pace: dilate::pace(true)?,
     });
     let mut candidates = Candidates::new(process.clone(), groups);
     let mut tasks = JoinSet::new();

@@ -3,7 +3,7 @@
 use super::super::http::{self, Source};
 use super::memory::Pool;
 use super::owner::reached_by;
-use super::{Opened, among, blocking, records};
+use super::{Opened, among, blocking, dilate, records};
 use crate::certificates::Certificates;
 use crate::config::{Config, Role, Roles, Scan};
 use crate::failure::Failure;
@@ -12,7 +12,7 @@ use crate::roles;
 use meridian_backend::{Embedded, Figure, FigureKind};
 use meridian_model::policy::busy::Limits;
 use meridian_query::{CancelFlag, Control};
-use meridian_remote::{RoleTls, ScanLoad, ScanTurns, ServeOptions};
+use meridian_remote::{Pace, RoleTls, ScanLoad, ScanTurns, ServeOptions};
 use meridian_store::bucket::Serves;
 use meridian_store::seams::Seams;
 use meridian_store::{ControlPlane, Store};
@@ -103,6 +103,8 @@ struct Door {
     turns: Arc<ScanTurns>,
     /// TLS between roles, where the settings have it.
     tls: Option<RoleTls>,
+    /// How long batches of rows take, in a study.
+    pace: Option<Arc<dyn Pace>>,
 }
 
 impl Door {
@@ -118,7 +120,8 @@ impl Door {
         let address = reached_by((listen, given), ("cluster.scan.advertise", &settings.advertise), local)?;
         tls.expect_protected(listen, local)?;
         let limits = Limits { places: settings.places, started: settings.started, waiting: settings.waiting };
-        Ok(Some(Door { listener, address, group: settings.group.clone(), turns: ScanTurns::new(limits), tls: None }))
+        let (group, turns, pace) = (settings.group.clone(), ScanTurns::new(limits), dilate::pace(false)?);
+        Ok(Some(Door { listener, address, group, turns, tls: None, pace }))
     }
 
     /// Answers gateways until `stopping`. From then on they are answered busy, and find others.
@@ -130,7 +133,7 @@ impl Door {
         seams: Seams,
         mut stopping: watch::Receiver<bool>,
     ) -> std::io::Result<()> {
-        let Door { listener, address, group, turns, tls } = self;
+        let Door { listener, address, group, turns, tls, pace } = self;
         let counted = turns.clone();
         backend.count_also(Arc::new(move || figures(&counted)));
         say(&format!("answers gateways on {address}"));
@@ -144,7 +147,7 @@ impl Door {
             Control::new(clock.clone(), left, cancel).sharing(memory.clone())
         });
         let options = ServeOptions::of_scans(store.reader().unwrap_or_default(), turns, control, seams.random.clone());
-        let options = ServeOptions { tls, ..options };
+        let options = ServeOptions { tls, pace, ..options };
         let until = async {
             drop(stopping.wait_for(|stop| *stop).await);
             // Before the pin goes: without it a question of an earlier snapshot would be refused as gone, and another server has it.
