@@ -73,10 +73,11 @@ def test_a_browser_draws_it(db: meridian.Database, tmp_path: Path, question: Any
 def test_progress_is_drawn_once_it_takes_long(db: meridian.Database, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     from meridian import _progress
 
+    monkeypatch.setattr(_progress, "EVERY_S", 0.0)
+    monkeypatch.setattr(_progress, "AFTER_S", 1e9)
     db["storms"].query().to_arrow(progress=True)
     assert capsys.readouterr().err == ""
     monkeypatch.setattr(_progress, "AFTER_S", 0.0)
-    monkeypatch.setattr(_progress, "EVERY_S", 0.0)
     db["storms"].query().to_arrow()
     assert capsys.readouterr().err == ""
     db["storms"].query().to_arrow(progress=True)

@@ -123,10 +123,10 @@ def test_near_and_nearest(quakes: meridian.Collection, oracle: list[dict[str, An
 
 
 def test_order_and_columns(quakes: meridian.Collection, oracle: list[dict[str, Any]]) -> None:
-    table = quakes.query(sortby=["-mag", "time"], limit=20, properties=["mag"]).to_arrow()
+    table = quakes.query(sortby=["-mag", "-time"], limit=50, properties=["mag"]).to_arrow()
     assert table.column_names == ["id", "geometry", "mag"]
-    ranked = sorted((e for e in oracle if e["mag"] is not None), key=lambda e: (-e["mag"], e["time"]))
-    assert ids(table) == [e["id"] for e in ranked[:20]]
+    ranked = sorted((e for e in oracle if e["mag"] is not None), key=lambda e: (-e["mag"], -e["time"].timestamp()))
+    assert ids(table) == [e["id"] for e in ranked[:50]]
 
 
 def test_aggregates(quakes: meridian.Collection, oracle: list[dict[str, Any]]) -> None:
