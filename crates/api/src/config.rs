@@ -20,7 +20,8 @@ pub struct ServerConfig {
     pub public_url: Option<String>,
     /// Host names that the server accepts, besides the names that [`crate::Hosts`] derives; others get 421.
     pub hosts: Vec<HostName>,
-    /// Origins whose pages may write and open WebSockets, besides the server's own and that of its public URL.
+    /// Origins whose pages may read responses, write and open WebSockets, besides the server's own and that of its public
+    /// URL.
     pub origins: Vec<WebOrigin>,
     /// Origins whose pages may embed the server's pages.
     pub frame_ancestors: Vec<WebOrigin>,

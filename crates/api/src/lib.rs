@@ -80,6 +80,7 @@ mod tilesets;
 mod tracked;
 
 #[cfg(not(feature = "map"))]
+mod vary;
 use pages_absent as pages;
 
 pub use cluster::Member;

@@ -141,8 +141,8 @@ pub struct Dispatch {
 enum RouteMatch<'e, 'p> {
     /// A row, whose handler responds.
     Row { row: &'e Row, caller: Caller, segments: Params<'e, 'p> },
-    /// A request for the allowed methods.
-    Options(HeaderValue),
+    /// A request for the allowed methods, with the headers of the response.
+    Options(HeaderMap),
 }
 
 impl Entry {
@@ -168,6 +168,7 @@ impl Entry {
         // Evaluated only if the request names a trace. Unknown senders must not use up the rate of callers' traces.
         let is_known = || {
             let of = (method, uri, headers);
+        let page = self.guard.foreign_page(headers).cloned();
             arrival.as_ref().is_ok_and(|arrival| caller::is_known(&self.state, &self.guard, arrival, of))
         };
         let (mut observation, current) = Observation::begin(&self.state, at, (method, uri, headers), is_known);
@@ -191,6 +192,7 @@ impl Entry {
         response
     }
 
+        self.guard.share(&mut response, page);
     /// The caller of a call that is not a request for a row yet. It is identified again with each request made of the call.
     ///
     /// # Errors
@@ -233,9 +235,7 @@ impl Entry {
         let access = observe::span("access");
         let (row, caller, segments) = match self.route(&arrival, &request, observation) {
             Ok(RouteMatch::Row { row, caller, segments }) => (row, caller, segments),
-            Ok(RouteMatch::Options(allow)) => {
-                return (StatusCode::NO_CONTENT, [(header::ALLOW, allow)]).into_response();
-            }
+            Ok(RouteMatch::Options(allowed)) => return (StatusCode::NO_CONTENT, allowed).into_response(),
             Err(problem) => {
                 let (method, uri, headers) = (request.method(), request.uri(), request.headers());
                 let response = unauthorized::respond(problem, &self.state, method, uri, headers);
@@ -352,15 +352,15 @@ impl Entry {
         self.guard.admit(method, uri, headers)?;
         if *method == Method::OPTIONS && uri.path() == "*" {
             // The server as a whole (RFC 9110, 9.3.7).
-            return Ok(RouteMatch::Options(METHODS.clone()));
+            return Ok(RouteMatch::Options(HeaderMap::from_iter([(header::ALLOW, METHODS.clone())])));
         }
         let found = self.table.find(uri.path()).ok_or_else(|| {
             Problem::not_found(format!("there is nothing at {}: see / for the available resources", uri.path()))
         })?;
         observation.path = Some(found.number);
         if *method == Method::OPTIONS {
-            // Only the methods. Without CORS headers a browser blocks requests by pages of other origins.
-            return Ok(RouteMatch::Options(found.allow()));
+            // Before the caller is identified: a browser sends no credential with the question whether it may send one.
+            return Ok(RouteMatch::Options(self.guard.options(headers, found.allow())));
         }
         let row = found.row(method)?;
         if *method != Method::GET && !request.body().is_end_stream() {

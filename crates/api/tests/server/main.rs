@@ -21,6 +21,7 @@ mod confirmed;
 mod described;
 mod disconnects;
 mod events;
+mod cors;
 mod faults;
 mod fences;
 mod flight;

@@ -34,7 +34,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     ),
     list!(
         "server.origins",
-        "Origins, such as https://tools.example.org, whose pages may write and open WebSockets; the server's own and that of public_url may.",
+        "Origins, such as https://tools.example.org, whose pages may read answers (CORS), write and open WebSockets; the server's own and that of public_url may.",
         server.origins
     ),
     list!(
