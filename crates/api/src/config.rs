@@ -91,6 +91,8 @@ pub struct ServerConfig {
     /// Max bytes of responses that wait for slow clients, all requests together. Where more is needed, the client
     /// that has taken nothing for longest is evicted. An eighth is for the conditions of streams.
     pub answer_bytes_total: usize,
+    /// Whether responses are compressed for clients that accept it.
+    pub compress: bool,
     /// Min speed in bytes a second at which a client takes a streamed response once [`ServerConfig::write_stall`] has
     /// passed; a slower client is disconnected.
     pub answer_rate_min: u64,
@@ -179,6 +181,7 @@ impl Default for ServerConfig {
             chunk_bytes: 64 * 1024,
             chunks_waiting_max: 4,
             answer_bytes_total: 256 * MIB,
+            compress: true,
             answer_rate_min: 4096,
             streams_max: 256,
             stream_objects_max: 8192,

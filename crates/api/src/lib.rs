@@ -74,6 +74,7 @@ mod sse;
 mod state;
 mod stream;
 mod tenant_metrics;
+mod tags;
 mod text;
 mod tiles;
 mod tilesets;

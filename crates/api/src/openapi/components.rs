@@ -227,6 +227,16 @@ fn parameters() -> Value {
             "The last packet, or the position of the last event, that the client has. The response starts after it.",
         ),
     ] {
+        (
+            "If-Match",
+            "Write only if the event has one of these tags (`ETag` of a read), or `*` if there is one: else 412.",
+        ),
+        (
+            "If-None-Match",
+            "Tags (`ETag` of earlier responses). A read of the same state is answered with 304. A write is done only if the event has none of them; `*`: if there is none.",
+        ),
+        ("Range", "One range of bytes, such as `bytes=0-1023`. Several get the whole file."),
+        ("If-Range", "A tag or date: the range counts only if the file is still the same."),
         all.insert(name.into(), parameter(name, "header", description, text()));
     }
     Value::Object(all)

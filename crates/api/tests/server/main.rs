@@ -18,6 +18,8 @@ mod caches;
 mod callers;
 mod cluster;
 mod confirmed;
+mod compressed;
+mod conditional;
 mod described;
 mod disconnects;
 mod events;
