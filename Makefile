@@ -6,7 +6,7 @@ PORT ?= 7117
 DATA ?= demo-data
 FOR ?= 120
 
-BENCHES := ingest mixed spacetime tracks near aggregate footprint scaling capacity lab searches overload
+BENCHES := ingest mixed spacetime tracks near aggregate footprint scaling capacity compression lab searches overload
 VENV := $(TARGET)/bench-venv
 QUESTDB := 9.3.4
 
@@ -89,7 +89,7 @@ bench-peers: peer-packages $(VENV)/.installed $(TARGET)/bench-peers/questdb-$(QU
 
 .PHONY: peer-packages
 peer-packages:
-	@scripts/need.sh redis-server=redis-server redis-cli=redis-tools nginx=nginx-light zstd=zstd
+	@scripts/need.sh redis-server=redis-server redis-cli=redis-tools nginx=nginx-light zstd=zstd brotli=brotli
 	@scripts/need.sh pg_lsclusters=postgresql mvn=maven java=default-jre-headless
 	@scripts/need.sh /usr/share/postgresql/15/extension/postgis.control=postgresql-15-postgis-3
 	@scripts/need.sh uwsgi-core=uwsgi-core /usr/lib/uwsgi/plugins/python3_plugin.so=uwsgi-plugin-python3

@@ -20,9 +20,10 @@ use crate::respond;
 use crate::scope::Scope;
 use crate::state::AppState;
 use crate::stream;
+use crate::tags;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
-use meridian_backend::Head;
+use meridian_backend::{Collection, Head};
 use meridian_model::Schema;
 use meridian_observe::{self as observe, Stage};
 use meridian_query::{Aggregate, Function, Windows};
@@ -53,10 +54,10 @@ pub async fn aggregate(state: Scope, Path(name): Path<String>, context: Context)
         selection::has_time(&schema, "window")?;
     }
     let empty = params.take_flag("empty")?;
-    let by = params.take("by").map(|name| field(&schema, &name)).transpose()?;
+    let by = params.take("by").map(|names| fields(&schema, &names)).transpose()?.unwrap_or_default();
     let explain = params.take_flag("explain")?;
-    if explain && format == Format::Csv {
-        return Err(Problem::parameter("explain", "explain=true is served as JSON only: leave out f=csv"));
+    if explain && format != Format::Json {
+        return Err(Problem::parameter("explain", "explain=true is served as JSON only: leave out f="));
     }
     let timeout = params.take_timeout()?;
     let consistency = Consistency::take(&mut params, &context.headers, &state)?;
@@ -65,10 +66,10 @@ pub async fn aggregate(state: Scope, Path(name): Path<String>, context: Context)
     let question = Aggregate { predicate: selection.predicate, functions, windows, by, empty };
     #[cfg(feature = "flight")]
     if let Some(Ask::Describe { .. }) = context.ask {
-        return tables::described(&tables::groups_schema(&question, &schema));
+        return tables::described(&groups::arrow::schema(&question, &schema));
     }
     #[cfg(feature = "flight")]
-    let asks_for_arrow = context.ask.is_some();
+    let format = if context.ask.is_some() { Format::Arrow } else { format };
 
     let deadline = context.deadline(timeout, state.config.timeout_default)?;
     let run = context.read(&state, &*collection, deadline).await?;
@@ -85,27 +86,17 @@ pub async fn aggregate(state: Scope, Path(name): Path<String>, context: Context)
             };
             serde_json::to_vec(&explained).map_err(Problem::internal)?
         } else {
-            #[cfg(feature = "flight")]
-            if asks_for_arrow {
-                return stream::finished(
-                    &shared,
-                    head(&shared, &read.head, &consistency),
-                    tables::groups(answer, &question, schema)?,
-                );
-            }
             // Written without a tree of values: there may be many groups.
             let mut out = Vec::with_capacity(64 + 96 * answer.groups.len());
             match format {
+                Format::Arrow => out = groups::arrow::groups(answer, &question, schema)?,
                 Format::Csv => groups::write_csv(answer, &question, schema, control, &mut out)?,
-                _ => groups::write_json(answer, &question.functions, schema, control, &mut out)?,
+                _ => groups::write_json(answer, &question, schema, control, &mut out)?,
             }
             out
         };
         drop(encode);
-        let mut headers = head(&shared, &read.head, &consistency);
-        if format == Format::Csv {
-            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(Format::Csv.media_type()));
-        }
+        let headers = head(&shared, &*collection, &read.head, &consistency, format);
         stream::finished(&shared, headers, bytes)
     })
     .await
@@ -154,7 +145,7 @@ pub async fn density(state: Scope, Path(name): Path<String>, context: Context) -
             if asks_for_arrow {
                 return stream::finished(
                     &shared,
-                    head(&shared, &read.head, &consistency),
+                    head(&shared, &*collection, &read.head, &consistency, Format::Json),
                     tables::density(answer, &question)?,
                 );
             }
@@ -170,18 +161,25 @@ pub async fn density(state: Scope, Path(name): Path<String>, context: Context) -
             out.extend_from_slice(b"]}");
             out
         };
-        let headers = head(&shared, &read.head, &consistency);
+        let headers = head(&shared, &*collection, &read.head, &consistency, Format::Json);
         drop(encode);
         stream::finished(&shared, headers, bytes)
     })
     .await
 }
 
-fn field(schema: &Schema, name: &str) -> Result<usize> {
-    schema.field_index(name).ok_or_else(|| {
-        let known = crate::params::page::field_names(schema);
-        Problem::parameter("by", format!("{name:?} is not a property of this collection: it has {known}"))
-    })
+/// The fields of a list of names. A name that contains commas stands alone.
+fn fields(schema: &Schema, names: &str) -> Result<Vec<usize>> {
+    if let Some(one) = schema.field_index(names) {
+        return Ok(vec![one]);
+    }
+    let field = |name: &str| {
+        schema.field_index(name).ok_or_else(|| {
+            let known = crate::params::page::field_names(schema);
+            Problem::parameter("by", format!("{name:?} is not a property of this collection: it has {known}"))
+        })
+    };
+    names.split(',').map(field).collect()
 }
 
 fn side(params: &mut Params, name: &'static str) -> Result<u32> {
@@ -192,9 +190,17 @@ fn side(params: &mut Params, name: &'static str) -> Result<u32> {
     }
 }
 
-fn head(state: &AppState, head: &Head, consistency: &Consistency) -> HeaderMap {
+fn head(
+    state: &AppState,
+    collection: &dyn Collection,
+    head: &Head,
+    consistency: &Consistency,
+    format: Format,
+) -> HeaderMap {
     let mut headers = HeaderMap::new();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    let media_type = if format == Format::Json { "application/json" } else { format.media_type() };
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
     respond::set_read_headers(&mut headers, head, state.now(), consistency.name);
+    tags::of_read(&mut headers, collection, head);
     headers
 }

@@ -20,7 +20,8 @@ pub struct ServerConfig {
     pub public_url: Option<String>,
     /// Host names that the server accepts, besides the names that [`crate::Hosts`] derives; others get 421.
     pub hosts: Vec<HostName>,
-    /// Origins whose pages may write and open WebSockets, besides the server's own and that of its public URL.
+    /// Origins whose pages may read responses, write and open WebSockets, besides the server's own and that of its public
+    /// URL.
     pub origins: Vec<WebOrigin>,
     /// Origins whose pages may embed the server's pages.
     pub frame_ancestors: Vec<WebOrigin>,
@@ -92,6 +93,8 @@ pub struct ServerConfig {
     /// Max bytes of responses that wait for slow clients, all requests together. Where more is needed, the client
     /// that has taken nothing for longest is evicted. An eighth is for the conditions of streams.
     pub answer_bytes_total: usize,
+    /// Whether responses are compressed for clients that accept it.
+    pub compress: bool,
     /// Min speed in bytes a second at which a client takes a streamed response once [`ServerConfig::write_stall`] has
     /// passed; a slower client is disconnected.
     pub answer_rate_min: u64,
@@ -182,6 +185,7 @@ impl Default for ServerConfig {
             chunk_bytes: 64 * 1024,
             chunks_waiting_max: 4,
             answer_bytes_total: 256 * MIB,
+            compress: true,
             answer_rate_min: 4096,
             streams_max: 256,
             stream_objects_max: 8192,

@@ -59,5 +59,5 @@ pub async fn get(state: Scope, context: Context) -> Result<Response> {
         conforms_to: CLASSES,
         links: links::self_and_alternates(&context.url("/conformance"), format, PAGES, "application/json"),
     };
-    respond::json("application/json", &document)
+    respond::document("application/json", &document)
 }

@@ -34,7 +34,7 @@ pub async fn get(state: Scope, context: Context) -> Result<Response> {
         link(context.url("/map"), "related", "text/html", "The map"),
         link(context.url("/search"), "related", "text/html", "Searches"),
     ]);
-    respond::json("application/json", &Landing { title: TITLE, description: DESCRIPTION, links })
+    respond::document("application/json", &Landing { title: TITLE, description: DESCRIPTION, links })
 }
 
 fn page(state: &Scope) -> Result<html::Page> {

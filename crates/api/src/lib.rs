@@ -16,6 +16,7 @@
 mod access;
 mod after;
 mod analysis;
+mod arrow_stream;
 mod ask;
 mod audit;
 mod background;
@@ -73,11 +74,13 @@ mod socket;
 mod sse;
 mod state;
 mod stream;
+mod tags;
 mod tenant_metrics;
 mod text;
 mod tiles;
 mod tilesets;
 mod tracked;
+mod vary;
 
 #[cfg(not(feature = "map"))]
 use pages_absent as pages;

@@ -6,7 +6,9 @@ use crate::problem::{Problem, Result};
 use crate::respond;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use httpdate::fmt_http_date;
 use rust_embed::RustEmbed;
+use std::time::{Duration, UNIX_EPOCH};
 
 /// The output of `web/`. A debug build reads it from the folder at each request; a release build embeds it.
 #[derive(RustEmbed)]
@@ -20,19 +22,19 @@ const POLICY: &str = "default-src 'self'; img-src 'self' data: blob:; style-src 
     object-src 'none'; base-uri 'none'; form-action 'self'";
 
 /// `GET /map`
-pub async fn map(headers: HeaderMap) -> Response {
-    page(&headers, "map.html")
+pub async fn map() -> Response {
+    page("map.html")
 }
 
 /// `GET /search`
-pub async fn search(headers: HeaderMap) -> Response {
-    page(&headers, "search.html")
+pub async fn search() -> Response {
+    page("search.html")
 }
 
-fn page(headers: &HeaderMap, name: &str) -> Response {
+fn page(name: &str) -> Response {
     match Dist::get(name) {
         Some(file) => {
-            let mut response = file_response(headers, name, file, "no-cache");
+            let mut response = file_response(name, file, "no-cache");
             respond::set_page(response.headers_mut(), POLICY);
             response
         }
@@ -41,7 +43,7 @@ fn page(headers: &HeaderMap, name: &str) -> Response {
 }
 
 /// `GET /assets/{*file}`
-pub async fn asset(headers: HeaderMap, Path(file): Path<String>) -> Result<Response> {
+pub async fn asset(Path(file): Path<String>) -> Result<Response> {
     let name = format!("assets/{file}");
     let found = Dist::get(&name).ok_or_else(|| Problem::not_found(format!("there is no file {name:?}")))?;
     // The build puts a hash into the names of bundled files; other files are revalidated by their tag.
@@ -50,24 +52,25 @@ pub async fn asset(headers: HeaderMap, Path(file): Path<String>) -> Result<Respo
         stem.rsplit('-').next().is_some_and(|hash| hash.len() == 8 && stem.len() > 9)
     });
     let cache = if hashed { "public, max-age=31536000, immutable" } else { "no-cache" };
-    Ok(file_response(&headers, &file, found, cache))
+    Ok(file_response(&file, found, cache))
 }
 
 /// `GET /favicon.svg`: a file at the top level of the build.
-pub async fn favicon(headers: HeaderMap) -> Result<Response> {
+pub async fn favicon() -> Result<Response> {
     let file = Dist::get("favicon.svg").ok_or_else(|| Problem::not_found("there is no icon"))?;
-    Ok(file_response(&headers, "favicon.svg", file, "public, max-age=86400"))
+    Ok(file_response("favicon.svg", file, "public, max-age=86400"))
 }
 
-fn file_response(asked: &HeaderMap, name: &str, file: rust_embed::EmbeddedFile, cache: &'static str) -> Response {
+fn file_response(name: &str, file: rust_embed::EmbeddedFile, cache: &'static str) -> Response {
     let hash = file.metadata.sha256_hash();
-    let tag = format!("\"{}\"", hash[..12].iter().map(|b| format!("{b:02x}")).collect::<String>());
+    let tag: String = hash[..12].iter().map(|b| format!("{b:02x}")).collect();
     let mut headers = HeaderMap::new();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type(name)));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(cache));
-    respond::insert(&mut headers, header::ETAG, &tag);
-    if asked.get(header::IF_NONE_MATCH).and_then(|v| v.to_str().ok()).is_some_and(|v| v.contains(&tag)) {
-        return (StatusCode::NOT_MODIFIED, headers).into_response();
+    respond::insert(&mut headers, header::ETAG, &format!("\"{tag}\""));
+    headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+    if let Some(at) = file.metadata.last_modified().map(|seconds| UNIX_EPOCH + Duration::from_secs(seconds)) {
+        respond::insert(&mut headers, header::LAST_MODIFIED, &fmt_http_date(at));
     }
     (headers, file.data.into_owned()).into_response()
 }

@@ -14,6 +14,7 @@ use crate::request::Context;
 use crate::respond;
 use crate::scope::Scope;
 use crate::stream;
+use crate::tags;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
 use meridian_model::time;
@@ -59,6 +60,7 @@ pub async fn get(state: Scope, Path(name): Path<String>, context: Context) -> Re
         let mut headers = HeaderMap::new();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         respond::set_read_headers(&mut headers, &read.head, shared.now(), consistency.name);
+        tags::of_read(&mut headers, &*collection, &read.head);
         drop(encode);
         stream::finished(&shared, headers, bytes)
     })

@@ -56,6 +56,12 @@ pub enum Kind {
     TooSlow,
     /// The id or name is taken, or the change was not confirmed.
     Conflict,
+    /// The target is in another state than a condition of the request says.
+    PreconditionFailed,
+    /// A part of a file was asked for that it does not have.
+    RangeNotSatisfiable,
+    /// The request asks for something that this server does not do.
+    NotImplemented,
     /// The idempotency key was used with another body before.
     KeyReused,
     /// A page token is too old.
@@ -110,6 +116,11 @@ impl Kind {
             Kind::NotAcceptable => (StatusCode::NOT_ACCEPTABLE, "not-acceptable", "No acceptable format"),
             Kind::TooSlow => (StatusCode::REQUEST_TIMEOUT, "request-too-slow", "Request arrived too slowly"),
             Kind::Conflict => (StatusCode::CONFLICT, "conflict", "Conflict"),
+            Kind::PreconditionFailed => (StatusCode::PRECONDITION_FAILED, "precondition-failed", "Precondition failed"),
+            Kind::RangeNotSatisfiable => {
+                (StatusCode::RANGE_NOT_SATISFIABLE, "range-not-satisfiable", "Range not satisfiable")
+            }
+            Kind::NotImplemented => (StatusCode::NOT_IMPLEMENTED, "not-implemented", "Not implemented"),
             Kind::KeyReused => (StatusCode::UNPROCESSABLE_ENTITY, "key-reused", "Key used for another body"),
             Kind::Gone => (StatusCode::GONE, "gone", "No longer available"),
             Kind::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "too-large", "Body too large"),

@@ -4,6 +4,7 @@ use crate::html::Page;
 use crate::params::format::Format;
 use crate::problem::{Problem, Result};
 use crate::scope::Scope;
+use crate::tags;
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -29,6 +30,15 @@ static SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
 pub fn json(media_type: &'static str, document: &impl Serialize) -> Result<Response> {
     let bytes = serde_json::to_vec(document).map_err(Problem::internal)?;
     Ok(([(header::CONTENT_TYPE, HeaderValue::from_static(media_type))], bytes).into_response())
+}
+
+/// A JSON document with a tag of its bytes: for what is read again and again.
+pub fn document(media_type: &'static str, document: &impl Serialize) -> Result<Response> {
+    let bytes = serde_json::to_vec(document).map_err(Problem::internal)?;
+    let mut headers = HeaderMap::new();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
+    tags::of_bytes(&mut headers, &bytes);
+    Ok((headers, bytes).into_response())
 }
 
 /// Pages made on the server may load nothing. They contain no script, so that text in an event can never become

@@ -56,6 +56,7 @@ const TILE: &[&str] = &[
     "timeout",
     "Meridian-Timeout",
     "Meridian-After",
+    "If-None-Match",
 ];
 const FEATURE_BODY: RequestBody =
     RequestBody::of_events("One event.", &[("application/geo+json", "Feature"), ("application/json", "Feature")]);
@@ -141,9 +142,9 @@ pub const ROUTES: &[Route] = &[
     route!(GET "/openapi.json", open, Interactive, Handler::of(openapi::get_31);
         "getOpenApi" "Capabilities" "This description, as OpenAPI 3.1", &[], None, 200 "The document.", &[("application/vnd.oai.openapi+json;version=3.1", "Document")]),
     route!(GET "/collections", read Collections, Interactive, Handler::of(collections::list);
-        "getCollections" "Collections" "The collections", &["f"], None, 200 "Every collection with its extent and links.", json_or_page!("CollectionList")),
+        "getCollections" "Collections" "The collections", &["f", "If-None-Match"], None, 200 "Every collection with its extent and links.", json_or_page!("CollectionList")),
     route!(GET "/collections/{c}", read Collection, Interactive, Handler::of(collections::get);
-        "getCollection" "Collections" "One collection", &["f"], None, 200 "Its extent, coordinate reference systems, settings and links.", json_or_page!("Collection")),
+        "getCollection" "Collections" "One collection", &["f", "If-None-Match"], None, 200 "Its extent, coordinate reference systems, settings and links.", json_or_page!("Collection")),
     route!(PUT "/collections/{c}", manage Collection, Write, Handler::of(collections::put);
         "createCollection" "Collections" "Create a collection, or change the settings of an existing one", &["durability", "retention", "retention_bytes", "partitions", "confirm"], Some(SCHEMA_BODY), 201 "The collection is created.", json!("Collection")),
     route!(PATCH "/collections/{c}", manage Collection, Write, Handler::of(collections::patch);
@@ -151,31 +152,31 @@ pub const ROUTES: &[Route] = &[
     route!(DELETE "/collections/{c}", manage Collection, Write, Handler::of(collections::delete);
         "deleteCollection" "Collections" "Remove a collection with all its events", &[], None, 204 "It is deleted.", &[]),
     route!(GET "/collections/{c}/schema", read Collection, Interactive, Handler::of(collections::schema);
-        "getSchema" "Collections" "The schema of the collection, as JSON Schema", &["f"], None, 200 "The schema.", &[("application/schema+json", "JsonSchema"), ("text/html", "Page")]),
+        "getSchema" "Collections" "The schema of the collection, as JSON Schema", &["f", "If-None-Match"], None, 200 "The schema.", &[("application/schema+json", "JsonSchema"), ("text/html", "Page")]),
     route!(GET "/collections/{c}/queryables", read Collection, Interactive, Handler::of(collections::queryables);
-        "getQueryables" "Collections" "The properties that a filter may use, as JSON Schema", &["f"], None, 200 "The queryables.", &[("application/schema+json", "JsonSchema"), ("text/html", "Page")]),
+        "getQueryables" "Collections" "The properties that a filter may use, as JSON Schema", &["f", "If-None-Match"], None, 200 "The queryables.", &[("application/schema+json", "JsonSchema"), ("text/html", "Page")]),
     route!(GET "/collections/{c}/items", read Collection, Interactive, Handler::of(items::get);
-        "getFeatures" "Events" "Events that match", &["bbox", "bbox-crs", "crs", "datetime", "limit", "token", "filter", "history", "filter-lang", "filter-crs", "near", "radius", "nearest", "properties", "sortby", "consistency", "scan_type", "track", "simplify", "explain", "timeout", "Meridian-Timeout", "Meridian-After", "f-events", "queryable"], None, 200 "A page of events; in the bulk formats without `limit`, all of them.", EVENTS),
+        "getFeatures" "Events" "Events that match", &["bbox", "bbox-crs", "crs", "datetime", "limit", "token", "filter", "history", "filter-lang", "filter-crs", "near", "radius", "nearest", "properties", "sortby", "consistency", "scan_type", "track", "simplify", "explain", "timeout", "Meridian-Timeout", "Meridian-After", "f-events", "queryable", "If-None-Match"], None, 200 "A page of events; in the bulk formats without `limit`, all of them.", EVENTS),
     route!(POST "/collections/{c}/items", write Collection, Write, Handler::of(items::write::post);
         "createFeatures" "Events" "Write events, all of them or none (in each partition)", &["Idempotency-Key", "Content-Crs", "Prefer"], Some(RequestBody::of_events("Events in one of the formats.", &[("application/geo+json", "Features"), ("application/json", "Features"), ("application/geo+json-seq", "Text"), ("application/x-ndjson", "Text"), ("text/csv", "Text"), ("application/vnd.apache.arrow.stream", "Binary")])), 201 "The number of written events, and their position in the log. For one feature, `Location` has its URL.", WRITTEN),
     route!(DELETE "/collections/{c}/items", write Collection, Write, Handler::of(items::write::delete);
         "deleteFeatures" "Events" "Delete the events that match a filter", &["filter", "history", "filter-lang", "filter-crs", "bbox", "bbox-crs", "datetime", "near", "radius", "timeout", "Meridian-Timeout", "queryable"], None, 200 "The number of deleted events.", DELETED),
     route!(GET "/collections/{c}/items/{id}", read Collection, Interactive, Handler::of(items::feature::get);
-        "getFeature" "Events" "One event", &["crs", "timeout", "Meridian-Timeout", "Meridian-After", "f"], None, 200 "The event.", EVENT),
+        "getFeature" "Events" "One event", &["crs", "timeout", "Meridian-Timeout", "Meridian-After", "f", "If-None-Match"], None, 200 "The event.", EVENT),
     route!(PUT "/collections/{c}/items/{id}", write Collection, Write, Handler::of(items::feature::put);
-        "replaceFeature" "Events" "Replace an event, or create it if ids are given", &["Content-Crs", "Prefer"], Some(FEATURE_BODY), 204 "It is replaced.", &[]),
+        "replaceFeature" "Events" "Replace an event, or create it if ids are given", &["Content-Crs", "Prefer", "If-Match", "If-None-Match"], Some(FEATURE_BODY), 204 "It is replaced.", &[]),
     route!(PATCH "/collections/{c}/items/{id}", write Collection, Write, Handler::of(items::feature::patch);
-        "updateFeature" "Events" "Change some properties of an event", &["Content-Crs", "Prefer"], Some(RequestBody::of_events("A JSON Merge Patch of the event.", &[("application/merge-patch+json", "Patch"), ("application/geo+json", "Patch"), ("application/json", "Patch")])), 204 "It is changed.", &[]),
+        "updateFeature" "Events" "Change some properties of an event", &["Content-Crs", "Prefer", "If-Match", "If-None-Match"], Some(RequestBody::of_events("A JSON Merge Patch of the event.", &[("application/merge-patch+json", "Patch"), ("application/geo+json", "Patch"), ("application/json", "Patch")])), 204 "It is changed.", &[]),
     route!(DELETE "/collections/{c}/items/{id}", write Collection, Write, Handler::of(items::feature::delete);
-        "deleteFeature" "Events" "Delete an event", &[], None, 204 "It is deleted.", &[]),
+        "deleteFeature" "Events" "Delete an event", &["If-Match", "If-None-Match"], None, 204 "It is deleted.", &[]),
     route!(POST "/collections/{c}/files", read Collection, Write, Handler::of(files::post);
         "listFiles" "Collections" "Write all events to GeoParquet files, and list the files", &["timeout", "Meridian-Timeout"], None, 200 "The files, the snapshot that they show, and how long they are kept.", json!("Files")),
     route!(GET "/collections/{c}/aggregate", read Collection, Interactive, Handler::of(analysis::aggregate);
-        "getAggregate" "Analysis" "Count, sum, avg, min, max; by window of time, by field", &["f-table", "function", "window", "zone", "empty", "by", "bbox", "bbox-crs", "datetime", "filter", "history", "filter-lang", "filter-crs", "near", "radius", "explain", "consistency", "scan_type", "timeout", "Meridian-Timeout", "Meridian-After", "queryable"], None, 200 "One group for each window and value.", &[("application/json", "AggregateAnswer"), ("text/csv", "Text")]),
+        "getAggregate" "Analysis" "Counts, sums, averages, extremes, percentiles, different and most frequent values; by window of time, by fields", &["f-table", "function", "window", "zone", "empty", "by", "bbox", "bbox-crs", "datetime", "filter", "history", "filter-lang", "filter-crs", "near", "radius", "explain", "consistency", "scan_type", "timeout", "Meridian-Timeout", "Meridian-After", "queryable", "If-None-Match"], None, 200 "One group for each window and value.", &[("application/json", "AggregateAnswer"), ("text/csv", "Text"), ("application/vnd.apache.arrow.stream", "Binary")]),
     route!(GET "/collections/{c}/density", read Collection, Interactive, Handler::of(analysis::density);
-        "getDensity" "Analysis" "Counts on a grid", &["f-json", "bbox", "bbox-crs", "width", "height", "datetime", "filter", "history", "filter-lang", "filter-crs", "near", "radius", "explain", "consistency", "scan_type", "timeout", "Meridian-Timeout", "Meridian-After", "queryable"], None, 200 "Counts row by row from the north-west.", &[("application/json", "DensityAnswer")]),
+        "getDensity" "Analysis" "Counts on a grid", &["f-json", "bbox", "bbox-crs", "width", "height", "datetime", "filter", "history", "filter-lang", "filter-crs", "near", "radius", "explain", "consistency", "scan_type", "timeout", "Meridian-Timeout", "Meridian-After", "queryable", "If-None-Match"], None, 200 "Counts row by row from the north-west.", &[("application/json", "DensityAnswer")]),
     route!(GET "/collections/{c}/tracks", read Collection, Interactive, Handler::of(passages::get);
-        "getTracks" "Analysis" "The objects that passed, with the first and last time of each", &["f-json", "bbox", "bbox-crs", "datetime", "limit", "after", "filter", "filter-lang", "filter-crs", "near", "radius", "consistency", "scan_type", "timeout", "Meridian-Timeout", "Meridian-After", "queryable"], None, 200 "A page of objects in order of their names, each with the number of its events that match.", &[("application/json", "Tracks")]),
+        "getTracks" "Analysis" "The objects that passed, with the first and last time of each", &["f-json", "bbox", "bbox-crs", "datetime", "limit", "after", "filter", "filter-lang", "filter-crs", "near", "radius", "consistency", "scan_type", "timeout", "Meridian-Timeout", "Meridian-After", "queryable", "If-None-Match"], None, 200 "A page of objects in order of their names, each with the number of its events that match.", &[("application/json", "Tracks")]),
     route!(GET "/collections/{c}/stream", read Collection, Stream, Handler::of(live::get);
         "followEvents" "Events" "Events as they are acknowledged, as Server-Sent Events, or over a WebSocket if the request asks for an upgrade", &["bbox", "bbox-crs", "crs", "datetime", "near", "radius", "filter", "filter-lang", "filter-crs", "properties", "when", "after", "Last-Event-ID"], None, 200 "Events with their positions, for as long as the stream lasts.", &[("text/event-stream", "Text")]),
     route!(GET "/collections/{c}/tiles", read Collection, Interactive, Handler::of(tiles::list);
@@ -281,7 +282,7 @@ pub const ROUTES: &[Route] = &[
     route!(GET "/search", open, Interactive, Handler::of(pages::search);
         "getSearchPage" "Pages" "The page for searches", &[], None, 200 "The page.", &[("text/html", "Page")]),
     route!(GET "/assets/{file}", open, Interactive, Handler::of(pages::asset);
-        "getAsset" "Pages" "A file of the pages", &[], None, 200 "The file.", &[("application/octet-stream", "Binary")]),
+        "getAsset" "Pages" "A file of the pages", &["If-None-Match", "Range", "If-Range"], None, 200 "The file.", &[("application/octet-stream", "Binary")]),
     route!(GET "/favicon.svg", open, Interactive, Handler::of(pages::favicon);
         "getIcon" "Pages" "The icon of the pages", &[], None, 200 "The file.", &[("image/svg+xml", "Binary")]),
 ];

@@ -15,6 +15,7 @@ use crate::request::Context;
 use crate::respond;
 use crate::scope::Scope;
 use crate::stream;
+use crate::tags;
 use crate::tilesets::{self, WEB_MERCATOR_QUAD, ZOOM_MAX};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -38,7 +39,7 @@ pub async fn list(state: Scope, Path(name): Path<String>, context: Context) -> R
         tilesets: vec![tilesets::tileset(&context, &name, &collection.schema(), bbox(&*collection), false)],
         links: links::self_and_alternates(&url, format, PAGES, "application/json"),
     };
-    respond::json("application/json", &document)
+    respond::document("application/json", &document)
 }
 
 /// `GET /collections/{c}/tiles/{tileMatrixSetId}`
@@ -56,7 +57,7 @@ pub async fn tileset(state: Scope, Path((name, set)): Path<(String, String)>, co
         return Ok(respond::page(&state, html::page(WEB_MERCATOR_QUAD, &trail(&name), &body)));
     }
     let document = tilesets::tileset(&context, &name, &collection.schema(), bbox(&*collection), true);
-    respond::json("application/json", &document)
+    respond::document("application/json", &document)
 }
 
 /// `GET /collections/{c}/tiles/{tileMatrixSetId}/{tileMatrix}/{tileRow}/{tileCol}`
@@ -102,6 +103,7 @@ pub async fn tile(
         };
         headers.insert(TILE_KIND.clone(), HeaderValue::from_static(kind));
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(MVT));
+        tags::of_read(&mut headers, &*collection, &read.head);
         stream::finished(&shared, headers, answer.bytes)
     })
     .await

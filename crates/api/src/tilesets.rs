@@ -50,7 +50,7 @@ pub async fn list(state: Scope, context: Context) -> Result<Response> {
         tile_matrix_sets: vec![item(vec![link(url, links::REL_TILING_SCHEME, "application/json", "Its definition")])],
         links: links::self_and_alternates(&context.url("/tileMatrixSets"), format, PAGES, "application/json"),
     };
-    respond::json("application/json", &document)
+    respond::document("application/json", &document)
 }
 
 /// `GET /tileMatrixSets/{tileMatrixSetId}`
@@ -91,7 +91,7 @@ pub async fn definition(state: Scope, context: Context, Path(id): Path<String>) 
         well_known_scale_set: "http://www.opengis.net/def/wkss/OGC/1.0/GoogleMapsCompatible",
         tile_matrices: (0..=ZOOM_MAX).map(matrix).collect(),
     };
-    respond::json("application/json", &document)
+    respond::document("application/json", &document)
 }
 
 /// The identity of the tile matrix set.

@@ -77,7 +77,7 @@ fn ask(collection: &Collection, seams: &Seams, what: &str) -> Result<(), Box<dyn
         for window in ["", "PT1H", "P1D", "P1M"] {
             let windows = (!window.is_empty()).then(|| Windows::parse(window, "Europe/Berlin")).transpose()?;
             let functions = vec![Function::Count, Function::Avg(1)];
-            let question = Aggregate { predicate: predicate.clone(), functions, windows, by: None, empty: false };
+            let question = Aggregate { predicate: predicate.clone(), functions, windows, by: Vec::new(), empty: false };
             let mut answer = None;
             let mut best = Duration::MAX;
             for _ in 0..3 {

@@ -1,4 +1,4 @@
-//! The values of the `by` field.
+//! The values of the `by` fields.
 
 use crate::aggregate::ByValue;
 use crate::hash::NumberMap;
@@ -104,5 +104,88 @@ impl Values {
                 Ok(number)
             }
         }
+    }
+}
+
+/// The values of all `by` fields, each combination numbered in order of first occurrence.
+pub(crate) struct Keys {
+    fields: Vec<Values>,
+    /// The combinations, by the numbers of their values. Of one field its own numbers serve.
+    tuples: HashMap<Box<[u32]>, u32>,
+    list: Vec<Box<[u32]>>,
+    scratch: Vec<u32>,
+}
+
+impl Keys {
+    /// No values yet of so many fields.
+    pub(crate) fn none(fields: usize) -> Keys {
+        let fields = (0..fields).map(|_| Values::none()).collect();
+        Keys { fields, tuples: HashMap::new(), list: Vec::new(), scratch: Vec::new() }
+    }
+
+    /// Number of combinations so far.
+    pub(crate) fn len(&self) -> usize {
+        match &self.fields[..] {
+            [one] => one.list.len(),
+            _ => self.list.len(),
+        }
+    }
+
+    /// Estimated memory, in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        let tuple = 2 * (size_of::<Box<[u32]>>() + self.fields.len() * size_of::<u32>()) + size_of::<u32>();
+        self.fields.iter().map(Values::bytes).sum::<usize>() + self.list.len() * tuple
+    }
+
+    /// The number of a combination of values, one of each field.
+    pub(crate) fn number_of(&mut self, values: &[ByValue]) -> Result<u32, Invalid> {
+        self.number(|at, field| field.number_of(values.get(at).unwrap_or(&ByValue::Null)))
+    }
+
+    /// The number of what a row has; a column that is absent has no values.
+    #[inline]
+    pub(crate) fn number_at(&mut self, columns: &[Option<FieldColumn<'_>>], row: usize) -> Result<u32, Invalid> {
+        self.number(|at, field| match columns.get(at) {
+            Some(Some(column)) => field.number_at(column, row),
+            _ => field.number_of(&ByValue::Null),
+        })
+    }
+
+    #[inline]
+    fn number(&mut self, mut of: impl FnMut(usize, &mut Values) -> Result<u32, Invalid>) -> Result<u32, Invalid> {
+        if let [one] = &mut self.fields[..] {
+            return of(0, one);
+        }
+        self.scratch.clear();
+        for (at, field) in self.fields.iter_mut().enumerate() {
+            self.scratch.push(of(at, field)?);
+        }
+        if let Some(&number) = self.tuples.get(&self.scratch[..]) {
+            return Ok(number);
+        }
+        if self.list.len() >= BY_VALUES_MAX {
+            let detail = format!(
+                "the properties have more than {BY_VALUES_MAX} different combinations of values: filter, or group by fewer"
+            );
+            return Err(Invalid::field("by", detail));
+        }
+        let (tuple, number) = (Box::<[u32]>::from(&self.scratch[..]), self.list.len() as u32);
+        self.tuples.insert(tuple.clone(), number);
+        self.list.push(tuple);
+        Ok(number)
+    }
+
+    /// The values of a combination.
+    pub(crate) fn values(&self, number: u32) -> impl Iterator<Item = &ByValue> {
+        let tuple = self.list.get(number as usize);
+        self.fields.iter().enumerate().map(move |(at, field)| {
+            let value = tuple.map_or(number, |tuple| tuple[at]);
+            field.list.get(value as usize).unwrap_or(&ByValue::Null)
+        })
+    }
+
+    /// The values of one field, and the number among them of its value in a combination.
+    pub(crate) fn of_field(&self, field: usize) -> (&Values, impl Fn(u32) -> u32) {
+        (&self.fields[field], move |number| self.list.get(number as usize).map_or(number, |tuple| tuple[field]))
     }
 }

@@ -194,7 +194,7 @@ impl<'a> Cutter<'a> {
                 bits &= bits - 1;
             }
         }
-        self.groups.add_rows(&self.picked, &batch, self.finder.as_mut().zip(starts), None)?;
+        self.groups.add_rows(&self.picked, &batch, self.finder.as_mut().zip(starts), &[])?;
         self.read = Some((held, batch));
         Ok(())
     }

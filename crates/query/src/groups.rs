@@ -1,11 +1,12 @@
 //! The groups of an aggregate while they grow.
 
 use crate::aggregate::{Aggregate, ByValue, Function, FunctionValue, Group};
-use crate::by::Values;
+use crate::by::Keys;
 use crate::control::Control;
 use crate::error::QueryError;
 use crate::hash::NumberMap;
 use crate::memory::Share;
+use crate::sketch::{Kind, Sketch};
 use crate::totals::Totals;
 use crate::windows::{Finder, Window, Windows};
 use arrow_array::{Array, TimestampMicrosecondArray};
@@ -20,7 +21,17 @@ pub const TOTALS_MAX: usize = 2_000_000;
 #[derive(Debug, Clone)]
 pub(crate) struct Members {
     pub(crate) window: Option<Window>,
-    pub(crate) by: Option<ByValue>,
+    /// The values of the `by` fields.
+    pub(crate) by: Vec<ByValue>,
+}
+
+/// The values of one field that a function summarises.
+pub(crate) struct FieldSketches {
+    pub(crate) field: usize,
+    pub(crate) type_: FieldType,
+    pub(crate) kind: Kind,
+    /// By the number of the group.
+    pub(crate) sketches: Vec<Sketch>,
 }
 
 /// One numeric field of the question.
@@ -33,17 +44,20 @@ pub(crate) struct FieldTotals {
 
 /// All groups of a question.
 pub(crate) struct Groups {
-    /// Group of a window (its start) and a value (its number).
+    /// Group of a window (its start) and a key (its number).
     of: NumberMap<(i64, u32)>,
     /// Group of a window by the window's number, where there is no `by` field.
     numbered: Vec<u32>,
     pub(crate) windows: Vec<Option<Window>>,
-    /// Number of each group's value of the `by` field.
+    /// Number of each group's key: its values of the `by` fields.
     pub(crate) values: Vec<u32>,
     pub(crate) counts: Vec<u64>,
     pub(crate) fields: Vec<FieldTotals>,
-    pub(crate) by: Option<Values>,
-    pub(crate) by_kind: Option<FieldType>,
+    pub(crate) sketched: Vec<FieldSketches>,
+    /// Bytes that summaries take, as far as they are counted.
+    sketch_bytes: usize,
+    pub(crate) by: Option<Keys>,
+    pub(crate) by_kinds: Vec<FieldType>,
     /// The group of the last lookup, which is most often the next one too.
     last: Option<((i64, u32), u32)>,
     /// Scratch: group of each row of a batch.
@@ -56,6 +70,8 @@ pub(crate) struct Groups {
 const GROUP_BYTES: usize = 256;
 /// Estimated bytes of a group for each numeric field.
 const FIELD_BYTES: usize = 128;
+/// Estimated bytes of an empty summary of a group.
+const SKETCH_BYTES: usize = 128;
 /// Max windows made between two checks of the deadline.
 const GAPS_UNSEEN: usize = 1024;
 
@@ -74,7 +90,11 @@ impl Groups {
             let ordinal = numeric.iter().position(|&n| n == field)?;
             Some(FieldTotals { field, ordinal, totals: Totals::of(schema.fields[field].kind) })
         });
-        let by_kind = question.by.map(|by| schema.fields[by].kind);
+        let by_kinds: Vec<FieldType> = question.by.iter().map(|&by| schema.fields[by].kind).collect();
+        let sketched = question.sketches().into_iter().map(|(field, kind)| {
+            let type_ = schema.fields[field].kind;
+            FieldSketches { field, type_, kind, sketches: Vec::new() }
+        });
         Ok(Groups {
             of: NumberMap::default(),
             numbered: Vec::new(),
@@ -82,8 +102,10 @@ impl Groups {
             values: Vec::new(),
             counts: Vec::new(),
             fields: fields.collect(),
-            by: by_kind.map(|_| Values::none()),
-            by_kind,
+            sketched: sketched.collect(),
+            sketch_bytes: 0,
+            by: (!by_kinds.is_empty()).then(|| Keys::none(by_kinds.len())),
+            by_kinds,
             last: None,
             scratch: Vec::new(),
             share: control.share(),
@@ -92,9 +114,9 @@ impl Groups {
 
     /// Counts all events below a node.
     pub(crate) fn add_node(&mut self, members: &Members, node: &NodeRef<'_>) -> Result<(), QueryError> {
-        let value = match (&mut self.by, &members.by) {
-            (Some(values), Some(value)) => values.number_of(value)?,
-            _ => 0,
+        let value = match &mut self.by {
+            Some(keys) => keys.number_of(&members.by)?,
+            None => 0,
         };
         let group = self.group(members.window, value)?;
         self.add_all(group, node.rows().len() as u64, |_, ordinal| node.summary(ordinal));
@@ -103,7 +125,8 @@ impl Groups {
 
     /// Whether summaries know all sums that the question needs. `summary` takes the ordinal of a numeric field.
     pub(crate) fn knows_sums(&self, summary: impl Fn(usize) -> Summary) -> bool {
-        self.fields.iter().all(|field| summary(field.ordinal).sum.is_known())
+        // Of values themselves a summary knows nothing.
+        self.sketched.is_empty() && self.fields.iter().all(|field| summary(field.ordinal).sum.is_known())
     }
 
     /// Counts events of one group by their number and a summary per numeric field. `summary` takes the field's index and
@@ -138,7 +161,7 @@ impl Groups {
         rows: &[u32],
         batch: &Batch,
         mut windows: Option<(&mut Finder, &TimestampMicrosecondArray)>,
-        by: Option<FieldColumn<'_>>,
+        by: &[Option<FieldColumn<'_>>],
     ) -> Result<(), QueryError> {
         let mut groups = std::mem::take(&mut self.scratch);
         groups.clear();
@@ -156,10 +179,9 @@ impl Groups {
                         Some((finder, starts)) if starts.is_valid(row) => Some(finder.find(starts.value(row))),
                         _ => None,
                     };
-                    let value = match (&mut self.by, &by) {
-                        (Some(values), Some(column)) => values.number_at(column, row)?,
-                        (Some(values), None) => values.number_of(&ByValue::Null)?,
-                        (None, _) => 0,
+                    let value = match &mut self.by {
+                        Some(keys) => keys.number_at(by, row)?,
+                        None => 0,
                     };
                     groups.push(self.group(window, value)?);
                 }
@@ -171,25 +193,61 @@ impl Groups {
                 field.totals.add_rows(rows, &groups, &column);
             }
         }
+        let sketched = self.add_to_sketches(rows, &groups, batch);
         // Given back: the next batch reuses its memory.
         self.scratch = groups;
-        Ok(())
+        sketched
+    }
+
+    fn add_to_sketches(&mut self, rows: &[u32], groups: &[u32], batch: &Batch) -> Result<(), QueryError> {
+        for of in &mut self.sketched {
+            let Some(column) = batch.field(of.field) else { continue };
+            for (&row, &group) in rows.iter().zip(groups) {
+                let sketch = &mut of.sketches[group as usize];
+                let before = sketch.bytes();
+                sketch.add(&column, row as usize);
+                // It shrinks where it becomes an estimate. What was taken for it stays until the question ends.
+                self.sketch_bytes += sketch.bytes().saturating_sub(before);
+            }
+        }
+        self.reserve()
+    }
+
+    /// Adds a summary to that of a group.
+    pub(crate) fn merge_sketch(&mut self, at: usize, group: u32, other: &Sketch) -> Result<(), QueryError> {
+        let sketch = &mut self.sketched[at].sketches[group as usize];
+        let before = sketch.bytes();
+        sketch.merge(other);
+        self.sketch_bytes += sketch.bytes().saturating_sub(before);
+        self.reserve()
+    }
+
+    /// Reserves the memory that groups and summaries take.
+    fn reserve(&mut self) -> Result<(), QueryError> {
+        let keys = self.by.as_ref().map_or(0, Keys::bytes);
+        let group = GROUP_BYTES + FIELD_BYTES * self.fields.len() + SKETCH_BYTES * self.sketched.len();
+        self.share.reach(self.counts.len() * group + keys + self.sketch_bytes)
     }
 
     /// Adds the groups of another slice of the same question.
     pub(crate) fn merge(&mut self, other: Groups) -> Result<(), QueryError> {
+        let mut values = Vec::new();
         for (theirs, &window) in other.windows.iter().enumerate() {
             let value = match (&mut self.by, &other.by) {
-                (Some(mine), Some(by)) => match by.list.get(other.values[theirs] as usize) {
-                    Some(value) => mine.number_of(value)?,
-                    None => 0,
-                },
+                (Some(mine), Some(by)) => {
+                    values.clear();
+                    values.extend(by.values(other.values[theirs]).cloned());
+                    mine.number_of(&values)?
+                }
                 _ => 0,
             };
             let group = self.group(window, value)? as usize;
             self.counts[group] = self.counts[group].saturating_add(other.counts[theirs]);
             for (mine, field) in self.fields.iter_mut().zip(&other.fields) {
                 mine.totals.merge(group, &field.totals, theirs);
+            }
+            for (at, of) in other.sketched.iter().enumerate() {
+                self.merge_sketch(at, group as u32, &of.sketches[theirs])?;
             }
         }
         Ok(())
@@ -225,12 +283,9 @@ impl Groups {
             return Ok(group);
         }
         let group = self.counts.len();
-        if (group + 1) * (self.fields.len() + 1) > TOTALS_MAX {
+        if (group + 1) * (self.fields.len() + self.sketched.len() + 1) > TOTALS_MAX {
             return Err(too_many().into());
         }
-        let values = self.by.as_ref().map_or(0, Values::bytes);
-        // Reserved with the growth of the groups and not in advance: their number is known only at the end.
-        self.share.reach((group + 1) * (GROUP_BYTES + FIELD_BYTES * self.fields.len()) + values)?;
         self.of.insert(key, group as u32);
         self.last = Some((key, group as u32));
         self.windows.push(window);
@@ -239,6 +294,11 @@ impl Groups {
         for field in &mut self.fields {
             field.totals.push();
         }
+        for of in &mut self.sketched {
+            of.sketches.push(Sketch::of(of.kind, of.type_));
+        }
+        // Reserved with the growth of the groups and not in advance: their number is known only at the end.
+        self.reserve()?;
         Ok(group as u32)
     }
 
@@ -258,18 +318,23 @@ impl Groups {
             self.fill_gaps(windows, control)?;
         }
         let mut order: Vec<u32> = (0..self.counts.len() as u32).collect();
-        let by = |group: u32| self.by.as_ref().and_then(|v| v.list.get(self.values[group as usize] as usize));
+        let this = &self;
+        let by = |group: u32| this.by.iter().flat_map(move |keys| keys.values(this.values[group as usize]));
         order.sort_unstable_by(|&a, &b| {
             let start = |g: u32| self.windows[g as usize].map_or((true, 0), |w| (false, w.start));
-            start(a).cmp(&start(b)).then_with(|| by(a).cmp(&by(b)))
+            start(a).cmp(&start(b)).then_with(|| by(a).cmp(by(b)))
         });
         let groups = order
             .into_iter()
-            .map(|group| Group {
-                window: self.windows[group as usize],
-                by: by(group).cloned(),
-                count: self.counts[group as usize],
-                values: functions.iter().map(|f| self.value(f, group as usize)).collect(),
+            .map(|group| {
+                let (values, errors) = functions.iter().map(|f| self.value(f, group as usize)).unzip();
+                Group {
+                    window: self.windows[group as usize],
+                    by: by(group).cloned().collect(),
+                    count: self.counts[group as usize],
+                    values,
+                    errors,
+                }
             })
             .collect();
         Ok(groups)
@@ -281,10 +346,10 @@ impl Groups {
         let (Some(first), Some(last)) = (used.clone().map(|w| w.start).min(), used.map(|w| w.start).max()) else {
             return Ok(());
         };
-        let values = self.by.as_ref().map_or(1, |v| v.list.len() as u32);
+        let values = self.by.as_ref().map_or(1, |keys| keys.len() as u32);
         // The min number of windows is known before the first is made, so too many are refused early.
         let min = windows.count_at_least(first, last).saturating_mul(values.into());
-        if min.saturating_mul(self.fields.len() as u64 + 1) > TOTALS_MAX as u64 {
+        if min.saturating_mul((self.fields.len() + self.sketched.len()) as u64 + 1) > TOTALS_MAX as u64 {
             return Err(too_many().into());
         }
         let (mut start, mut made) = (first, 0);
@@ -306,7 +371,16 @@ impl Groups {
         Ok(())
     }
 
-    fn value(&self, function: &Function, group: usize) -> FunctionValue {
+    /// The value of a function, and its error.
+    fn value(&self, function: &Function, group: usize) -> (FunctionValue, f64) {
+        if let Some(wanted) = function.sketch() {
+            let of = self.sketched.iter().find(|of| (of.field, of.kind) == wanted);
+            return of.map_or((FunctionValue::Null, 0.0), |of| of.sketches[group].value(function));
+        }
+        (self.total(function, group), 0.0)
+    }
+
+    fn total(&self, function: &Function, group: usize) -> FunctionValue {
         let Some(field) = function.field() else {
             return FunctionValue::Int(self.counts[group].into());
         };

@@ -42,6 +42,7 @@ mod rows;
 mod scan;
 mod shape;
 mod simplify;
+mod sketch;
 mod sort;
 mod tile;
 mod timeline;
@@ -54,7 +55,9 @@ pub mod wire;
 #[cfg(test)]
 mod tests;
 
-pub use aggregate::{Aggregate, Aggregated, ByValue, FUNCTIONS_MAX, Function, FunctionValue, Group, aggregate};
+pub use aggregate::{
+    Aggregate, Aggregated, BY_FIELDS_MAX, ByValue, FUNCTIONS_MAX, Function, FunctionValue, Group, Percent, aggregate,
+};
 pub use by::BY_VALUES_MAX;
 pub use control::{CancelFlag, Control, Stats, Turns};
 pub use count::count;

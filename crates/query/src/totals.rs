@@ -217,6 +217,8 @@ impl Totals {
             Function::Min(_) => min,
             Function::Max(_) => max,
             Function::Avg(_) => FunctionValue::Float(sum.share(count)),
+            // Totals know no values.
+            Function::Percentile(..) | Function::Distinct(_) | Function::Top(..) => FunctionValue::Null,
         }
     }
 }

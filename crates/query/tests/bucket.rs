@@ -188,7 +188,7 @@ fn questions(snapshot: &Snapshot, id: IdRole) -> Vec<(&'static str, Ask)> {
     let count = |predicate: Predicate| -> Ask {
         Box::new(move |snapshot| {
             let (predicate, functions) = (predicate.clone(), vec![Function::Max(1)]);
-            let question = Aggregate { predicate, functions, windows: None, by: None, empty: false };
+            let question = Aggregate { predicate, functions, windows: None, by: Vec::new(), empty: false };
             format!("{:?}", aggregate(snapshot, &question, &control()).unwrap().groups)
         })
     };

@@ -56,7 +56,7 @@ pub async fn list(state: Scope, context: Context) -> Result<Response> {
         crs: crs::Crs::ALL.map(|c| c.uri()).to_vec(),
         links: links::self_and_alternates(&context.url("/collections"), format, PAGES, "application/json"),
     };
-    respond::json("application/json", &document)
+    respond::document("application/json", &document)
 }
 
 /// The collections with the schemas of their events, for Arrow Flight.
@@ -79,7 +79,7 @@ pub async fn get(state: Scope, Path(name): Path<String>, context: Context) -> Re
         let (schema, stats, settings) = (collection.schema(), collection.stats(), collection.settings());
         return Ok(respond::page(&state, html::collections::one(&name, &schema, &stats, &settings)));
     }
-    respond::json("application/json", &describe(&context, &*collection))
+    respond::document("application/json", &describe(&context, &*collection))
 }
 
 /// Max bytes of a collection's title and description, which are in every list of collections.
@@ -197,7 +197,7 @@ fn schema_document(
     if format == Format::Html {
         return Ok(respond::page(state, html::collections::schema(name, what, &document)));
     }
-    respond::json(SCHEMA_JSON, &document)
+    respond::document(SCHEMA_JSON, &document)
 }
 
 fn path(name: &str) -> String {

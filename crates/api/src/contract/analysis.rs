@@ -19,12 +19,13 @@ pub struct Group {
     /// Start of its window.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<String>,
-    /// Value of the property that is grouped by.
+    /// Value of the property that is grouped by; of several properties, an object with the value of each.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by: Option<Value>,
     /// Events in it.
     pub count: u64,
-    /// The other functions by their names.
+    /// The other functions by their names. A percentile, a number of different values and the most frequent values have their error
+    /// beside them, as `error(NAME)`: 0 if they are exact.
     #[serde(flatten)]
     pub functions: Map<String, Value>,
 }

@@ -49,7 +49,7 @@ pub fn identify(
     };
     let caller = match arrival.peer {
         Peer::Socket => state.callers.socket.clone(),
-        Peer::Address(_) if state.registry.is_empty() => match is_local(arrival, method, uri, headers) {
+        Peer::Address(_) if state.registry.is_empty() => match is_local(guard, arrival, (method, uri, headers)) {
             true => state.callers.local.clone(),
             false => nobody(NO_TOKEN_YET)?,
         },
@@ -147,8 +147,9 @@ fn credential(headers: &HeaderMap) -> Credential<'_> {
 }
 
 /// Whether a program on this machine sent the request, under a name of this machine and not through a proxy. Pages of
-/// other origins in a local browser may not even read: nothing else would stop them while there is no token.
-fn is_local(arrival: &Arrival, method: &Method, uri: &Uri, headers: &HeaderMap) -> bool {
+/// other origins in a local browser may not even read, unless the settings list them: nothing else would stop them while
+/// there is no token.
+fn is_local(guard: &Guard, arrival: &Arrival, (method, uri, headers): (&Method, &Uri, &HeaderMap)) -> bool {
     let Peer::Address(address) = arrival.peer else { return false };
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
     address.to_canonical().is_loopback()
@@ -156,7 +157,7 @@ fn is_local(arrival: &Arrival, method: &Method, uri: &Uri, headers: &HeaderMap) 
         // An absolute target counts instead of `Host` (RFC 9112, 3.2.2).
         && uri.authority().is_none_or(|authority| is_loopback_name(authority.as_str()))
         && !is_forwarded(headers)
-        && !is_read_by_another_origin(method, headers)
+        && (!is_read_by_another_origin(method, headers) || guard.foreign_page(headers).is_some())
 }
 
 /// Whether this is a read by a page of another origin. The guard has decided about all other requests of pages.

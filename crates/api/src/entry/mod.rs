@@ -12,6 +12,8 @@
 
 mod caching;
 mod caller;
+mod coding;
+mod conditions;
 mod forwarded;
 mod handler;
 mod lease;
@@ -27,6 +29,8 @@ mod unread;
 pub use caller::CHALLENGE;
 #[cfg(feature = "flight")]
 pub use caller::may_write;
+use coding::Accepted;
+use conditions::Conditions;
 pub use forwarded::{Client, client, is_forwarded};
 pub use handler::Handler;
 use handler::ResponseFuture;
@@ -141,8 +145,8 @@ pub struct Dispatch {
 enum RouteMatch<'e, 'p> {
     /// A row, whose handler responds.
     Row { row: &'e Row, caller: Caller, segments: Params<'e, 'p> },
-    /// A request for the allowed methods.
-    Options(HeaderValue),
+    /// A request for the allowed methods, with the headers of the response.
+    Options(HeaderMap),
 }
 
 impl Entry {
@@ -164,6 +168,7 @@ impl Entry {
         // The connection's own value, for a refusal before a proxy's statement is read.
         let (is_head, mut secure) = (*method == Method::HEAD, connection.secure);
         let at = Instant::now();
+        let page = self.guard.foreign_page(headers).cloned();
         let arrival = self.arrival(connection, at, headers);
         // Evaluated only if the request names a trace. Unknown senders must not use up the rate of callers' traces.
         let is_known = || {
@@ -187,6 +192,7 @@ impl Entry {
         }
         // For refusals as well: security headers must not depend on the path taken.
         self.guard.seal(&mut response, secure);
+        self.guard.share(&mut response, page);
         observation.end(&mut response);
         response
     }
@@ -233,9 +239,7 @@ impl Entry {
         let access = observe::span("access");
         let (row, caller, segments) = match self.route(&arrival, &request, observation) {
             Ok(RouteMatch::Row { row, caller, segments }) => (row, caller, segments),
-            Ok(RouteMatch::Options(allow)) => {
-                return (StatusCode::NO_CONTENT, [(header::ALLOW, allow)]).into_response();
-            }
+            Ok(RouteMatch::Options(allowed)) => return (StatusCode::NO_CONTENT, allowed).into_response(),
             Err(problem) => {
                 let (method, uri, headers) = (request.method(), request.uri(), request.headers());
                 let response = unauthorized::respond(problem, &self.state, method, uri, headers);
@@ -257,6 +261,8 @@ impl Entry {
             Handler::Boxed(_) => Some(observation.track(row, &caller, request.uri())),
         };
         let shown = caching::shows_credential(request.headers());
+        let accepted = self.accepted(request.headers(), is_relayed);
+        let conditions = Conditions::of(request.method(), request.headers());
         // After the quotas: a request over its own tenant's quota must not use the queue that all share.
         let gate = self.gate(row.route.class);
         let account = Entry::account(&caller, request.headers());
@@ -291,6 +297,7 @@ impl Entry {
                 let scope = Scope::new(self.state.clone(), caller);
                 let response = places::near(&scope, question, permit, deadline).await;
                 let response = response.unwrap_or_else(IntoResponse::into_response);
+                let response = self.encoded(response, &accepted, scope.caller()).await;
                 outgoing::charged(response, scope.caller(), place, &self.state, None)
             }
             Handler::Boxed(handler) => {
@@ -323,6 +330,9 @@ impl Entry {
                 };
                 // Held until here even if the handler does not take the permit.
                 drop(lease);
+                if let Some(conditions) = conditions {
+                    response = Box::pin(conditions.apply(response)).await;
+                }
                 if let Some(rest) = rest {
                     Box::pin(rest.settle(&mut response)).await;
                 }
@@ -332,11 +342,29 @@ impl Entry {
                 if is_relayed {
                     return response;
                 }
+                let response = self.encoded(response, &accepted, &caller).await;
                 outgoing::charged(response, &caller, place, &self.state, tracked)
             }
         };
-        caching::mark(response.headers_mut(), shown, row.route.produces.len() > 1);
+        let by_coding = self.state.config.compress && coding::is_negotiated(response.headers());
+        caching::mark(response.headers_mut(), shown, row.route.produces.len() > 1, by_coding);
         response
+    }
+
+    /// The codings that a request accepts. None of one that another gateway has passed on: that gateway compresses.
+    fn accepted(&self, headers: &HeaderMap, is_relayed: bool) -> Accepted {
+        match self.state.config.compress && !is_relayed {
+            true => Accepted::of(headers),
+            false => Accepted::default(),
+        }
+    }
+
+    /// The response in the coding that its client prefers.
+    async fn encoded(&self, response: Response, accepted: &Accepted, caller: &Caller) -> Response {
+        match accepted.coding() {
+            None => response,
+            Some(coding) => Box::pin(coding::apply(response, coding, accepted, caller, &self.state)).await,
+        }
     }
 
     /// Finds the row of a request, or the error to respond with. Sets the number of its path as soon as
@@ -352,15 +380,15 @@ impl Entry {
         self.guard.admit(method, uri, headers)?;
         if *method == Method::OPTIONS && uri.path() == "*" {
             // The server as a whole (RFC 9110, 9.3.7).
-            return Ok(RouteMatch::Options(METHODS.clone()));
+            return Ok(RouteMatch::Options(HeaderMap::from_iter([(header::ALLOW, METHODS.clone())])));
         }
         let found = self.table.find(uri.path()).ok_or_else(|| {
             Problem::not_found(format!("there is nothing at {}: see / for the available resources", uri.path()))
         })?;
         observation.path = Some(found.number);
         if *method == Method::OPTIONS {
-            // Only the methods. Without CORS headers a browser blocks requests by pages of other origins.
-            return Ok(RouteMatch::Options(found.allow()));
+            // Before the caller is identified: a browser sends no credential with the question whether it may send one.
+            return Ok(RouteMatch::Options(self.guard.options(headers, found.allow())));
         }
         let row = found.row(method)?;
         if *method != Method::GET && !request.body().is_end_stream() {
@@ -383,6 +411,7 @@ impl Entry {
             return Err(problem);
         }
         self.takes(row.route)?;
+        conditions::check(row.route, headers)?;
         audit::admit(&self.state, row.route, &caller, &found.segments)?;
         Ok(RouteMatch::Row { row, caller, segments: found.segments })
     }

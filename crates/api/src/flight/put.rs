@@ -11,10 +11,10 @@ use super::call::Call;
 use super::ipc::{self, Content};
 use super::question::{object, take_text};
 use super::status;
-use super::tables::MEDIA_TYPE;
 use crate::ask::BatchKey;
 use crate::entry::{Entry, may_write};
 use crate::links;
+use crate::params::format::Format;
 use crate::problem::{Problem, Result as ProblemResult};
 use crate::state::AppState;
 use arrow_flight::flight_descriptor::DescriptorType;
@@ -381,7 +381,7 @@ impl Put {
         let target = format!("/collections/{}/items", links::escape(&self.target.collection));
         let mut request = self.call.request(Method::POST, &target, body)?;
         let headers = request.headers_mut();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(Format::Arrow.media_type()));
         headers.insert(header::CONTENT_LENGTH, length.into());
         if let Some(key) = &self.target.key {
             request.extensions_mut().insert(BatchKey::new(key, self.ack.batches));

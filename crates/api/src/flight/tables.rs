@@ -1,133 +1,18 @@
-//! Answers that are no events, as Arrow streams.
+//! Answers that are neither events nor groups, as Arrow streams, and descriptions of answers.
 
+use crate::arrow_stream::{instant, stream};
 use crate::ask::Described;
 use crate::problem::{Problem, Result};
 use arrow_array::builder::BinaryBuilder;
-use arrow_array::{
-    Array, ArrayRef, BooleanArray, Float64Array, Int32Array, Int64Array, RecordBatch, StringArray,
-    TimestampMicrosecondArray,
-};
+use arrow_array::{Int32Array, Int64Array, TimestampMicrosecondArray};
 use arrow_ipc::writer::StreamWriter;
-use arrow_schema::{DataType, Field, Schema as ArrowSchema, TimeUnit};
+use arrow_schema::{DataType, Field, Schema as ArrowSchema};
 use axum::response::Response;
 use meridian_formats::{Format, writer};
-use meridian_model::{FieldType, Schema};
-use meridian_query::{Aggregate, Aggregated, ByValue, Density, DensityCounts, Function, FunctionValue, TrackPoint};
+use meridian_model::Schema;
+use meridian_query::{Density, DensityCounts, TrackPoint};
 use std::collections::HashMap;
 use std::sync::Arc;
-
-/// Media type of the answers.
-pub const MEDIA_TYPE: &str = "application/vnd.apache.arrow.stream";
-/// Rows of a record batch.
-const BATCH_ROWS: usize = 8192;
-
-/// The columns of an aggregate: the window and the value of `by`, if it has them, the count, then each function by name.
-pub fn groups_schema(question: &Aggregate, schema: &Schema) -> ArrowSchema {
-    let mut fields = Vec::new();
-    if question.windows.is_some() {
-        fields.extend(["window_start", "window_end"].map(|name| Field::new(name, instant(), true)));
-    }
-    if let Some(by) = question.by {
-        fields.push(Field::new("by", by_type(schema, by), true));
-    }
-    fields.push(Field::new("count", DataType::Int64, false));
-    for function in others(question) {
-        fields.push(Field::new(function.name(schema), value_type(*function, schema), true));
-    }
-    ArrowSchema::new(fields)
-}
-
-/// The groups of an aggregate.
-///
-/// # Errors
-/// 400 for a sum of integers that 64 bits do not hold.
-pub fn groups(answer: &Aggregated, question: &Aggregate, schema: &Schema) -> Result<Vec<u8>> {
-    let groups = &answer.groups;
-    let mut columns: Vec<ArrayRef> = Vec::new();
-    if question.windows.is_some() {
-        let start = groups.iter().map(|group| group.window.map(|window| window.start));
-        let end = groups.iter().map(|group| group.window.map(|window| window.end));
-        columns.push(Arc::new(start.collect::<TimestampMicrosecondArray>().with_timezone("UTC")));
-        columns.push(Arc::new(end.collect::<TimestampMicrosecondArray>().with_timezone("UTC")));
-    }
-    if let Some(by) = question.by {
-        columns.push(by_column(answer, &by_type(schema, by)));
-    }
-    let counts = groups.iter().map(|group| i64::try_from(group.count).unwrap_or(i64::MAX));
-    columns.push(Arc::new(Int64Array::from_iter_values(counts)));
-    for (at, function) in question.functions.iter().enumerate() {
-        if *function == Function::Count {
-            continue;
-        }
-        let values = groups.iter().map(|group| group.values.get(at).copied().unwrap_or(FunctionValue::Null));
-        columns.push(match value_type(*function, schema) {
-            DataType::Int64 => Arc::new(integers(values, &function.name(schema))?),
-            _ => Arc::new(values.map(float).collect::<Float64Array>()),
-        });
-    }
-    stream(groups_schema(question, schema), columns)
-}
-
-fn others(question: &Aggregate) -> impl Iterator<Item = &Function> {
-    question.functions.iter().filter(|function| **function != Function::Count)
-}
-
-fn by_type(schema: &Schema, by: usize) -> DataType {
-    match schema.fields.get(by).map(|field| field.kind) {
-        Some(FieldType::Int) => DataType::Int64,
-        Some(FieldType::Bool) => DataType::Boolean,
-        _ => DataType::Utf8,
-    }
-}
-
-fn by_column(answer: &Aggregated, kind: &DataType) -> ArrayRef {
-    let values = answer.groups.iter().map(|group| group.by.as_ref());
-    match kind {
-        DataType::Int64 => Arc::new(
-            values.map(|by| if let Some(ByValue::Int(n)) = by { Some(*n) } else { None }).collect::<Int64Array>(),
-        ),
-        DataType::Boolean => Arc::new(
-            values.map(|by| if let Some(ByValue::Bool(b)) = by { Some(*b) } else { None }).collect::<BooleanArray>(),
-        ),
-        _ => Arc::new(
-            values
-                .map(|by| if let Some(ByValue::Text(text)) = by { Some(text.as_str()) } else { None })
-                .collect::<StringArray>(),
-        ),
-    }
-}
-
-fn value_type(function: Function, schema: &Schema) -> DataType {
-    let is_integer = |field: usize| schema.fields.get(field).is_some_and(|field| field.kind == FieldType::Int);
-    match function {
-        Function::Count | Function::CountOf(_) => DataType::Int64,
-        Function::Sum(field) | Function::Min(field) | Function::Max(field) if is_integer(field) => DataType::Int64,
-        Function::Sum(_) | Function::Min(_) | Function::Max(_) | Function::Avg(_) => DataType::Float64,
-    }
-}
-
-fn integers(values: impl Iterator<Item = FunctionValue>, name: &str) -> Result<Int64Array> {
-    let too_large = || {
-        Problem::parameter(
-            "function",
-            format!("{name} of a group takes more than 64 bits: ask over HTTP, whose numbers do not end there"),
-        )
-    };
-    values
-        .map(|value| match value {
-            FunctionValue::Int(n) => i64::try_from(n).map(Some).map_err(|_| too_large()),
-            FunctionValue::Float(_) | FunctionValue::Null => Ok(None),
-        })
-        .collect()
-}
-
-fn float(value: FunctionValue) -> Option<f64> {
-    match value {
-        FunctionValue::Float(x) => Some(x),
-        FunctionValue::Int(n) => Some(n as f64),
-        FunctionValue::Null => None,
-    }
-}
 
 /// The columns of a density. The box and the size of the grid are metadata of the schema.
 pub fn density_schema(question: &Density) -> ArrowSchema {
@@ -217,23 +102,4 @@ pub fn events_schema(schema: &Arc<Schema>) -> Result<Vec<u8>> {
     let mut writer = writer(Format::Arrow, schema, None).map_err(Problem::internal)?;
     writer.start(&mut out).map_err(Problem::internal)?;
     Ok(out)
-}
-
-fn instant() -> DataType {
-    DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()))
-}
-
-fn stream(schema: ArrowSchema, columns: Vec<ArrayRef>) -> Result<Vec<u8>> {
-    let encode = || {
-        let schema = Arc::new(schema);
-        let rows = columns.first().map_or(0, |column| column.len());
-        let batch = RecordBatch::try_new(schema.clone(), columns)?;
-        let mut writer = StreamWriter::try_new(Vec::new(), &schema)?;
-        for from in (0..rows).step_by(BATCH_ROWS) {
-            writer.write(&batch.slice(from, BATCH_ROWS.min(rows - from)))?;
-        }
-        writer.finish()?;
-        writer.into_inner()
-    };
-    encode().map_err(Problem::internal)
 }

@@ -8,8 +8,10 @@
 //!   refused for pages of other origins: 403. Programs send neither header, and pass.
 //!
 //! The decision reads bytes and allocates nothing for a request that passes. The type of a body depends on its route
-//! (`types.rs`); the origins that may embed pages are in every page's policy (`seal.rs`).
+//! (`types.rs`); the origins that may embed pages are in every page's policy (`seal.rs`). The origins whose pages may
+//! write are also those whose pages may read answers (`cors.rs`).
 
+mod cors;
 mod hosts;
 mod origins;
 mod seal;
@@ -29,7 +31,7 @@ static SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 /// The checks, prepared once from the settings and the address that the server listens on.
 pub struct Guard {
     hosts: Hosts,
-    /// Origins whose pages may write, besides the one that a request's `Host` names and that of the public URL.
+    /// Origins whose pages may read and write, besides the one that a request's `Host` names and that of the public URL.
     origins: Vec<WebOrigin>,
     /// The origin of the public URL.
     public: Option<WebOrigin>,

@@ -40,7 +40,7 @@ pub(super) async fn answer(
                 sink.collect()?;
             }
             writer.finish(&mut sink.buffer).map_err(Problem::internal)?;
-            let mut headers = head(&request, rows.head(), now);
+            let mut headers = head(&request, &*collection, rows.head(), now);
             if let Some(token) = next_token(&shared, rows.head(), &request, rows.next_page()) {
                 let next = links::with(&links::without(&url, "token"), "token", &token);
                 respond::insert(&mut headers, header::LINK, &format!("<{next}>; rel=\"next\""));
@@ -48,7 +48,7 @@ pub(super) async fn answer(
             sink.begin(headers);
             return Ok(None);
         }
-        sink.begin(head(&request, rows.head(), now));
+        sink.begin(head(&request, &*collection, rows.head(), now));
         writer.start(&mut sink.buffer).map_err(Problem::internal)?;
         Ok(Some(Box::new(FullResult { rows, writer, held, crs: request.crs })))
     })

@@ -1,5 +1,6 @@
 //! `/collections/{c}/items/{id}`: one event.
 
+use super::condition::Condition;
 use super::intake::Intake;
 use super::write::{Bounds, read_batch};
 use super::{no_event, room};
@@ -19,17 +20,20 @@ use crate::request::Context;
 use crate::respond;
 use crate::scope::Scope;
 use crate::stream;
+use crate::tags;
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use meridian_backend::{Collection, Read, Write, WriteError};
+use meridian_backend::{At, Collection, DeleteFault, Deleted, Head, Read, Write, WriteError};
 use meridian_formats::FeatureWriter;
+use meridian_model::filter::{Comparison, Expr, Operand, Predicate};
 use meridian_model::{Batch, IdRole, Invalid, Seq};
+use meridian_query::Control;
 use serde_json::{Value, json};
 
-/// Max attempts of a patch when other writes change its event meanwhile.
-const PATCHES_MAX: usize = 8;
+/// Max attempts of a patch, or of a write under a condition, when other writes change its event meanwhile.
+const TRIES_MAX: usize = 8;
 
 /// `GET /collections/{c}/items/{id}`
 pub async fn get(state: Scope, Path((name, id)): Path<(String, String)>, context: Context) -> Result<Response> {
@@ -52,6 +56,7 @@ pub async fn get(state: Scope, Path((name, id)): Path<(String, String)>, context
             return Ok((headers, respond::page(&shared, page)).into_response());
         }
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(Format::Json.media_type()));
+        tags::of_event(&mut headers, seq, &head.schema);
         respond::insert(&mut headers, respond::CONTENT_CRS.clone(), &format!("<{}>", crs.uri()));
         let writer = FeatureWriter::new(&head.schema, None).map_err(Problem::internal)?;
         let batch = reproject(&batch, crs)?;
@@ -84,16 +89,26 @@ pub async fn put(
     state.may_write()?;
     check_media_type(&context.headers, &["application/geo+json", "application/json"])?;
     let intake = Intake::of_event(&context.headers, &id)?;
+    let condition = Condition::of(&context.headers)?;
     let run = room::admit(&state, &context.lease, &*collection, context.deadline(None, state.config.timeout_default)?)
         .await?;
     stream::run(run, move |control| {
         let format = meridian_formats::Format::GeoJson;
         let (batch, _, _held) =
             read_batch(&received, format, &collection.schema(), intake.options.clone(), &Bounds::of(&state, control))?;
-        let mut response =
-            replace(&state, &context, &*collection, &id, batch, None).map_err(|why| why.into_problem(&*collection))?;
-        intake.set_header(response.headers_mut());
-        Ok(response)
+        in_tries(&*collection, control, || {
+            let over = match condition.is_set() {
+                false => Over::Any,
+                true => {
+                    let version = version_of(&*collection, &id)?.1;
+                    condition.test(version)?;
+                    version.map_or(Over::Nothing, Over::Only)
+                }
+            };
+            let mut response = replace(&state, &context, &*collection, &id, batch.clone(), over)?;
+            intake.set_header(response.headers_mut());
+            Ok(response)
+        })
     })
     .await
 }
@@ -123,12 +138,14 @@ pub async fn patch(
         // The kept geometry is in the store's reference system, whatever the system of the body.
         intake.options.crs = Crs::Crs84;
     }
+    let condition = Condition::of(&context.headers)?;
     let run = room::admit(&state, &context.lease, &*collection, deadline).await?;
     stream::run(run, move |control| {
         let bounds = Bounds::of(&state, control);
         // Without a lock: a patch computes from a version, and starts again if another write replaced that version.
-        for _ in 0..PATCHES_MAX {
+        in_tries(&*collection, control, || {
             let Read { head, value: found } = collection.event(&id).map_err(errors::store_problem)?;
+            condition.test(found.as_ref().map(|(_, seq)| *seq))?;
             let (batch, seq) = found.ok_or_else(|| no_event(&name, &id))?;
             let writer = FeatureWriter::new(&head.schema, None).map_err(Problem::internal)?;
             let mut text = Vec::new();
@@ -140,16 +157,10 @@ pub async fn patch(
             let format = meridian_formats::Format::GeoJson;
             let (batch, _, _held) = read_batch(&received, format, &head.schema, intake.options.clone(), &bounds)?;
             // Replaces only the version that was read, so that another write in between is not undone.
-            match replace(&state, &context, &*collection, &id, batch, Some(seq)) {
-                Err(ReplaceError::Write(WriteError::Changed)) => {}
-                done => {
-                    let mut response = done.map_err(|why| why.into_problem(&*collection))?;
-                    intake.set_header(response.headers_mut());
-                    return Ok(response);
-                }
-            }
-        }
-        Err(errors::write_problem(&*collection, WriteError::Changed))
+            let mut response = replace(&state, &context, &*collection, &id, batch, Over::Only(seq))?;
+            intake.set_header(response.headers_mut());
+            Ok(response)
+        })
     })
     .await
 }
@@ -158,47 +169,112 @@ pub async fn patch(
 pub async fn delete(state: Scope, Path((name, id)): Path<(String, String)>, context: Context) -> Result<Response> {
     let collection = state.collection(&name)?;
     Params::parse(context.query.as_deref())?.finish()?;
+    let condition = Condition::of(&context.headers)?;
     let run = room::admit(&state, &context.lease, &*collection, context.deadline(None, state.config.timeout_default)?)
         .await?;
-    stream::run(run, move |_| {
-        let deleted = collection.delete(std::slice::from_ref(&id));
-        let deleted = deleted.map_err(|e| errors::write_problem(&*collection, e))?;
-        // Not checked before the deletion: another client could delete the event in between.
-        if deleted.deleted == 0 {
-            return Err(no_event(&name, &id));
-        }
-        let mut response = respond::no_content();
-        respond::insert(response.headers_mut(), respond::POSITION.clone(), &deleted.position.to_string());
-        Ok(response)
+    stream::run(run, move |control| {
+        in_tries(&*collection, control, || {
+            let deleted = match condition.is_set() {
+                false => collection.delete(std::slice::from_ref(&id)).map_err(NotWritten::Write)?,
+                true => {
+                    let (seen, version) = version_of(&*collection, &id)?;
+                    condition.test(version)?;
+                    version.ok_or_else(|| no_event(&name, &id))?;
+                    let deleted = delete_as_seen(&*collection, &id, seen, control)?;
+                    if deleted.deleted == 0 {
+                        return Err(NotWritten::Write(WriteError::Changed));
+                    }
+                    deleted
+                }
+            };
+            // Not checked before the deletion: another client could delete the event in between.
+            if deleted.deleted == 0 {
+                return Err(no_event(&name, &id).into());
+            }
+            let mut response = respond::no_content();
+            respond::insert(response.headers_mut(), respond::POSITION.clone(), &deleted.position.to_string());
+            Ok(response)
+        })
     })
     .await
 }
 
-/// Why an event was not replaced.
-enum ReplaceError {
+/// The snapshot that shows the present version of an event, and its number.
+fn version_of(collection: &dyn Collection, id: &str) -> Result<(Head, Option<Seq>)> {
+    let Read { head, value } = collection.event(id).map_err(errors::store_problem)?;
+    Ok((head, value.map(|(_, seq)| seq)))
+}
+
+/// Deletes an event as a snapshot shows it: one that was replaced since stays.
+fn delete_as_seen(
+    collection: &dyn Collection,
+    id: &str,
+    seen: Head,
+    control: &Control,
+) -> std::result::Result<Deleted, NotWritten> {
+    let left = Operand::Property(seen.schema.id_name.clone());
+    let named = Expr::Compare { op: Comparison::Eq, left, right: Operand::Text(id.to_owned()) };
+    let named = Predicate::bind(&named, &seen.schema).map_err(Problem::internal)?;
+    let at = At { seq: Some(seen.seq), ..At::history() };
+    collection.delete_matching(&named, at, control).map_err(|stopped| match stopped.why {
+        DeleteFault::Query(why) => errors::query_problem(why).into(),
+        DeleteFault::Write(why) => NotWritten::Write(why),
+    })
+}
+
+/// Why an event was not written.
+enum NotWritten {
     Problem(Problem),
     Write(WriteError),
 }
 
-impl ReplaceError {
-    fn into_problem(self, collection: &dyn Collection) -> Problem {
-        match self {
-            ReplaceError::Problem(problem) => problem,
-            ReplaceError::Write(error) => errors::write_problem(collection, error),
+impl From<Problem> for NotWritten {
+    fn from(problem: Problem) -> NotWritten {
+        NotWritten::Problem(problem)
+    }
+}
+
+/// Writes an event as it is now. If another write comes between, it is written as it is then.
+fn in_tries(
+    collection: &dyn Collection,
+    control: &Control,
+    mut once: impl FnMut() -> std::result::Result<Response, NotWritten>,
+) -> Result<Response> {
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        match once() {
+            Err(NotWritten::Write(WriteError::Changed)) if tries < TRIES_MAX => {
+                control.check().map_err(errors::query_problem)?;
+            }
+            Err(NotWritten::Write(error)) => return Err(errors::write_problem(collection, error)),
+            Err(NotWritten::Problem(problem)) => return Err(problem),
+            Ok(response) => return Ok(response),
         }
     }
 }
 
-/// Writes the event of this id. If `only` is given, it replaces that version and no other.
+/// What the event of an id is written over.
+#[derive(Clone, Copy)]
+enum Over {
+    /// Whatever there is.
+    Any,
+    /// This version and no other.
+    Only(Seq),
+    /// Nothing: there must be no such event.
+    Nothing,
+}
+
+/// Writes the event of this id.
 fn replace(
     state: &Scope,
     context: &Context,
     collection: &dyn Collection,
     id: &str,
     batch: Batch,
-    only: Option<Seq>,
-) -> std::result::Result<Response, ReplaceError> {
-    let wrong = |invalid: Invalid| ReplaceError::Problem(Problem::invalid_body(invalid));
+    over: Over,
+) -> std::result::Result<Response, NotWritten> {
+    let wrong = |invalid: Invalid| NotWritten::Problem(Problem::invalid_body(invalid));
     if batch.rows() != 1 {
         return Err(wrong(Invalid::new(format!("{} events where one was expected", batch.rows()))));
     }
@@ -209,11 +285,17 @@ fn replace(
         return Err(wrong(Invalid::field("id", detail)));
     }
     let bytes = batch.bytes() as u64;
-    let write = match only {
-        Some(seq) => Write::new(batch).replacing_only(seq),
-        None => Write::new(batch).replacing(),
+    let write = Write::new(batch);
+    let write = match over {
+        Over::Any => write.replacing(),
+        Over::Only(seq) => write.replacing_only(seq),
+        Over::Nothing => write,
     };
-    let written = collection.write(write).map_err(ReplaceError::Write)?;
+    let written = collection.write(write).map_err(|error| match (over, error) {
+        // The event was written by another one since it was found absent.
+        (Over::Nothing, WriteError::Conflict { .. }) => NotWritten::Write(WriteError::Changed),
+        (_, error) => NotWritten::Write(error),
+    })?;
     state.caller().ledger.charge_write(1, bytes);
     let mut response = respond::no_content();
     if written.replaced == 0 {

@@ -1,6 +1,7 @@
 //! `/collections/{c}/items`: reading events.
 
 mod bulk;
+mod condition;
 #[cfg(feature = "flight")]
 mod describe;
 mod explain;
@@ -28,6 +29,7 @@ use crate::reproject::reproject;
 use crate::request::Context;
 use crate::respond;
 use crate::scope::Scope;
+use crate::tags;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
 use meridian_backend::{At, Collection, Head, Rows};
@@ -224,11 +226,12 @@ fn pace(rows: &mut dyn Rows, events: usize, bytes: usize) {
 }
 
 /// The headers of a response with events.
-fn head(request: &ItemsRequest, head: &Head, now: i64) -> HeaderMap {
+fn head(request: &ItemsRequest, collection: &dyn Collection, head: &Head, now: i64) -> HeaderMap {
     let mut headers = HeaderMap::new();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(request.format.media_type()));
     respond::insert(&mut headers, respond::CONTENT_CRS.clone(), &format!("<{}>", request.crs.uri()));
     respond::set_read_headers(&mut headers, head, now, request.consistency.name);
+    tags::of_read(&mut headers, collection, head);
     headers
 }
 

@@ -41,7 +41,7 @@ pub(super) async fn json(
         // The first events are read before the head is sent, so that an error in them still gives a proper error
         // status.
         let first = rows.next().transpose().map_err(errors::query_problem)?;
-        sink.begin(head(&request, rows.head(), shared.now()));
+        sink.begin(head(&request, &*collection, rows.head(), shared.now()));
         sink.buffer.extend_from_slice(b"{\"type\":\"FeatureCollection\",\"features\":[");
         let mut page = Page { state: shared, context, collection, request, rows, writer, returned: 0 };
         match first {

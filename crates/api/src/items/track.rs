@@ -68,7 +68,7 @@ pub(super) async fn answer(
         #[cfg(feature = "flight")]
         if asks_for_arrow {
             let bytes = crate::flight::tables::track(&answer.points)?;
-            return stream::finished(&shared, super::head(&request, head, shared.now()), bytes);
+            return stream::finished(&shared, super::head(&request, &*collection, head, shared.now()), bytes);
         }
         let times: Vec<String> = answer.points.iter().map(|p| time::format_instant(p.time)).collect();
         let document = json!({
@@ -85,7 +85,7 @@ pub(super) async fn answer(
             "links": [crate::links::link(url, "self", Format::Json.media_type(), "This document")],
         });
         let bytes = serde_json::to_vec(&document).map_err(Problem::internal)?;
-        stream::finished(&shared, super::head(&request, head, shared.now()), bytes)
+        stream::finished(&shared, super::head(&request, &*collection, head, shared.now()), bytes)
     })
     .await
 }

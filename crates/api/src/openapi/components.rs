@@ -4,6 +4,7 @@ use super::bodies;
 use crate::contract;
 use crate::params::crs;
 use crate::params::format::{EVENTS, Format, GROUPS, LINES, PAGES};
+use meridian_query::BY_FIELDS_MAX;
 use serde_json::{Map, Value, json};
 
 /// The `components` object.
@@ -132,13 +133,17 @@ fn parameters() -> Value {
         ("timeout", "Deadline in milliseconds.", json!({ "type": "integer", "minimum": 1 })),
         (
             "function",
-            "`count`, `sum(f)`, `avg(f)`, `min(f)`, `max(f)`, with commas between.",
+            "`count`, `sum(f)`, `avg(f)`, `min(f)`, `max(f)`, `median(f)`, `percentile(f,95)`, `distinct(f)`, `top(f,5)`, with commas between.",
             json!({ "type": "array", "items": { "type": "string" }, "default": ["count"] }),
         ),
         ("window", "Length of the windows of time (ISO 8601 duration).", text()),
         ("zone", "Time zone whose midnight windows are aligned to.", json!({ "type": "string", "default": "UTC" })),
         ("empty", "Include empty windows.", json!({ "type": "boolean", "default": false })),
-        ("by", "Property to group by.", text()),
+        (
+            "by",
+            "Properties to group by.",
+            json!({ "type": "array", "minItems": 1, "maxItems": BY_FIELDS_MAX, "items": { "type": "string" } }),
+        ),
         ("width", "Columns of the grid.", json!({ "type": "integer", "minimum": 1, "maximum": 4096 })),
         ("height", "Rows of the grid.", json!({ "type": "integer", "minimum": 1, "maximum": 4096 })),
         (
@@ -222,6 +227,16 @@ fn parameters() -> Value {
             "Position of a write, as the header `Meridian-Position` of its answer has it: the response shows at least that. \
              A server of a cluster that has not got it waits for it, until the deadline and 60 s at most by default, and answers 503 then.",
         ),
+        (
+            "If-Match",
+            "Write only if the event has one of these tags (`ETag` of a read), or `*` if there is one: else 412.",
+        ),
+        (
+            "If-None-Match",
+            "Tags (`ETag` of earlier responses). A read of the same state is answered with 304. A write is done only if the event has none of them; `*`: if there is none.",
+        ),
+        ("Range", "One range of bytes, such as `bytes=0-1023`. Several get the whole file."),
+        ("If-Range", "A tag or date: the range counts only if the file is still the same."),
         (
             "Last-Event-ID",
             "The last packet, or the position of the last event, that the client has. The response starts after it.",

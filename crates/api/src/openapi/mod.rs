@@ -20,6 +20,7 @@ use crate::request::Context;
 use crate::respond;
 use crate::routes::{ROUTES, TAGS};
 use crate::scope::Scope;
+use axum::http::Method;
 use axum::response::Response;
 use meridian_model::Schema;
 use serde_json::{Map, Value, json};
@@ -40,14 +41,14 @@ pub async fn get_30(state: Scope, context: Context) -> Result<Response> {
     let format = context.page_format()?;
     match format {
         Format::Html => Ok(respond::page(&state, page())),
-        _ => respond::json(OPENAPI_30, &document(Version::V30, &context.base, &collections_of(&state)?)),
+        _ => respond::document(OPENAPI_30, &document(Version::V30, &context.base, &collections_of(&state)?)),
     }
 }
 
 /// `GET /openapi.json`
 pub async fn get_31(state: Scope, context: Context) -> Result<Response> {
     Params::parse(context.query.as_deref())?.finish()?;
-    respond::json(OPENAPI_31, &document(Version::V31, &context.base, &collections_of(&state)?))
+    respond::document(OPENAPI_31, &document(Version::V31, &context.base, &collections_of(&state)?))
 }
 
 /// Names and schemas of the collections, in order of their names.
@@ -117,6 +118,10 @@ fn describe(operation: &Route, path: &str) -> Value {
             more["headers"] = read_headers();
         }
         responses.insert(status.to_string(), more);
+    }
+    if operation.method == Method::GET && operation.parameters.contains(&"If-None-Match") {
+        let same = "The client has this state already: `If-None-Match` names it.";
+        responses.insert("304".to_owned(), json!({ "description": same }));
     }
     // Every operation can be refused, for reasons that its route does not list.
     responses.insert("default".to_owned(), reference("responses", "Problem"));

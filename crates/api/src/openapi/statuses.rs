@@ -23,7 +23,7 @@ pub const MORE: &[(&str, u16, &str, Media)] = &[
     ("endSignIn", 429, "Too many attempts failed; the page says so.", &[("text/html", "Page")]),
     ("endSignIn", 503, "The issuer does not answer.", &[("text/html", "Page")]),
     ("signOut", 303, "Signed out by a form; `Location` is the sign-in page.", &[]),
-    ("getAsset", 304, "The file has not changed.", &[]),
+    ("getAsset", 206, "The part of the file that `Range` names.", &[("application/octet-stream", "Binary")]),
     ("getMap", 404, "The pages are not part of this build.", &[("text/html", "Page")]),
     ("getSearchPage", 404, "The pages are not part of this build.", &[("text/html", "Page")]),
 ];

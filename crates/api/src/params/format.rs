@@ -26,7 +26,7 @@ pub enum Format {
 /// Formats of resources without events.
 pub const PAGES: &[Format] = &[Format::Json, Format::Html];
 /// Formats of the groups of an aggregate.
-pub const GROUPS: &[Format] = &[Format::Json, Format::Csv];
+pub const GROUPS: &[Format] = &[Format::Json, Format::Csv, Format::Arrow];
 /// Formats of a log.
 pub const LINES: &[Format] = &[Format::Json, Format::NdJson];
 /// Formats of events.

@@ -8,6 +8,7 @@ mod owner;
 mod support;
 
 mod access;
+mod aggregates;
 mod alternatives;
 mod attacks;
 mod audit;
@@ -17,7 +18,10 @@ mod bounds;
 mod caches;
 mod callers;
 mod cluster;
+mod compressed;
+mod conditional;
 mod confirmed;
+mod cors;
 mod described;
 mod disconnects;
 mod events;

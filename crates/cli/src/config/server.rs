@@ -34,7 +34,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     ),
     list!(
         "server.origins",
-        "Origins, such as https://tools.example.org, whose pages may write and open WebSockets; the server's own and that of public_url may.",
+        "Origins, such as https://tools.example.org, whose pages may read answers (CORS), write and open WebSockets; the server's own and that of public_url may.",
         server.origins
     ),
     list!(
@@ -172,6 +172,12 @@ pub(super) const SETTINGS: &[Setting] = &[
         TIB
     ),
     duration!("requests.head_timeout", "Max time for the head of a request.", server.head_timeout, "1s", "1h"),
+    Setting {
+        key: "answers.compress",
+        help: "Whether responses are compressed (zstd, brotli, gzip) for clients that accept it.",
+        get: |c| Value::Boolean(c.server.compress),
+        set: |c, v| v.as_bool().map(|b| c.server.compress = b).ok_or_else(|| "expected true or false".to_owned()),
+    },
     duration!(
         "answers.stall",
         "Max time that a client may read nothing of its response.",

@@ -13,7 +13,9 @@
 mod question;
 mod worker;
 
-pub use question::{Aggregate, Aggregated, ByValue, FUNCTIONS_MAX, Function, FunctionValue, Group};
+pub use question::{
+    Aggregate, Aggregated, BY_FIELDS_MAX, ByValue, FUNCTIONS_MAX, Function, FunctionValue, Group, Percent,
+};
 
 use crate::control::Control;
 use crate::error::QueryError;
@@ -45,7 +47,10 @@ impl PartialGroups {
         let started = control.elapsed_us();
         control.check()?;
         let mut scan = Scan::new(snapshot, &question.predicate, control)?;
-        scan.expect_counts();
+        let reads_values = !question.sketches().is_empty();
+        if !reads_values {
+            scan.expect_counts();
+        }
         let mut worker = Worker::new(&mut scan, question)?;
         let planned = control.elapsed_us();
         scan.stats.plan_us = (planned - started).max(0) as u64;
@@ -57,7 +62,7 @@ impl PartialGroups {
             }
             None => {
                 // Sums and groups of fields that the tree knows need no events that match.
-                scan.weigh(Matches::Counted)?;
+                scan.weigh(if reads_values { Matches::Read } else { Matches::Counted })?;
                 let mut tasks = Vec::new();
                 // Worked out for each part before the threads start, which then share it without a lock.
                 let mut dead = Vec::new();

@@ -1,10 +1,13 @@
 //! Questions for numbers, and their answers.
 
 use crate::control::Stats;
+use crate::sketch::{Kind, TOP_MAX};
 use crate::windows::{Window, Windows};
 use meridian_model::filter::Predicate;
 use meridian_model::{FieldType, Invalid, Schema};
 use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::sync::Arc;
 
 /// A function of the events of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -21,16 +24,73 @@ pub enum Function {
     Min(usize),
     /// Max of a numeric field.
     Max(usize),
+    /// Percentile of a numeric field: the smallest value that at least so many percent of the values do not exceed.
+    Percentile(usize, Percent),
+    /// Number of different values of a field.
+    Distinct(usize),
+    /// The most frequent values of a field of texts, integers or booleans, at most so many.
+    Top(usize, u32),
 }
 
 /// Max number of functions of a question.
 pub const FUNCTIONS_MAX: usize = 64;
+/// Max number of fields of a question that groups are by.
+pub const BY_FIELDS_MAX: usize = 8;
+
+/// A part of all values: 0 to 100 percent, in thousandths of a percent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Percent(u32);
+
+impl Percent {
+    const ALL: u32 = 100_000;
+
+    /// Reads a number such as 50 or 99.9.
+    fn parse(text: &str) -> Option<Percent> {
+        let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
+        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        if !is_number(whole) || !is_number(fraction) || fraction.len() > 3 || whole.len() > 3 {
+            return None;
+        }
+        let thousandths = format!("{fraction:0<3}").parse::<u32>().ok()?;
+        let all = whole.parse::<u32>().ok()? * 1000 + thousandths;
+        (all <= Percent::ALL).then_some(Percent(all))
+    }
+
+    /// The place, from 1, among so many values in ascending order.
+    pub(crate) fn rank(self, count: u64) -> u64 {
+        let rank = (u128::from(count) * u128::from(self.0)).div_ceil(u128::from(Percent::ALL));
+        u64::try_from(rank).unwrap_or(count).clamp(1, count.max(1))
+    }
+}
+
+impl fmt::Display for Percent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (whole, thousandths) = (self.0 / 1000, self.0 % 1000);
+        match thousandths {
+            0 => write!(f, "{whole}"),
+            _ => f.write_str(format!("{whole}.{thousandths:03}").trim_end_matches('0')),
+        }
+    }
+}
+
+/// The parts of a list with commas between. Those within parentheses are no commas of the list.
+fn parts(text: &str) -> impl Iterator<Item = &str> {
+    let mut depth = 0i32;
+    text.split(move |c| {
+        match c {
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            _ => {}
+        }
+        c == ',' && depth <= 0
+    })
+}
 
 impl Function {
     /// Reads a list such as `count,sum(price),avg(price)`.
     pub fn parse(text: &str, schema: &Schema) -> Result<Vec<Function>, Invalid> {
         let functions =
-            text.split(',').map(|part| Function::parse_one(part.trim(), schema)).collect::<Result<Vec<_>, _>>()?;
+            parts(text).map(|part| Function::parse_one(part.trim(), schema)).collect::<Result<Vec<_>, _>>()?;
         // Each function is a column of running totals for every group.
         if functions.len() > FUNCTIONS_MAX {
             return Err(Invalid::field(
@@ -44,37 +104,83 @@ impl Function {
     /// Reads one function, whatever the name of its property.
     pub(crate) fn parse_one(text: &str, schema: &Schema) -> Result<Function, Invalid> {
         let wrong = |why: String| Invalid::field("function", why);
-        let (name, field) = match text.split_once('(') {
+        let (name, inside) = match text.split_once('(') {
             None if text == "count" => return Ok(Function::Count),
             None => (text, None),
             Some((name, rest)) => (name, rest.strip_suffix(')')),
         };
-        let make = match name {
-            "count" => Function::CountOf,
-            "sum" => Function::Sum,
-            "avg" => Function::Avg,
-            "min" => Function::Min,
-            "max" => Function::Max,
+        // A number after the last comma, for functions that take one.
+        let with_number =
+            || inside.and_then(|inside| inside.rsplit_once(',')).map(|(field, n)| (field.trim_end(), n.trim()));
+        let (field, number) = match name {
+            "percentile" | "top" => with_number().map_or((None, ""), |(field, number)| (Some(field), number)),
+            _ => (inside, ""),
+        };
+        let expected = match name {
+            "count" | "sum" | "avg" | "min" | "max" | "median" | "distinct" => format!("{name}(PROPERTY)"),
+            "percentile" => "percentile(PROPERTY,PERCENT), such as percentile(price,95)".to_owned(),
+            "top" => "top(PROPERTY,NUMBER), such as top(kind,5)".to_owned(),
             _ => {
                 return Err(wrong(format!(
-                    "{text:?} is not a function: expected count, or count, sum, avg, min or max of a numeric property, such as avg(price)"
+                    "{text:?} is not a function: expected count, or count, sum, avg, min, max, median, percentile, distinct or top of a property, such as avg(price) or percentile(price,95)"
                 )));
             }
         };
-        let field = field.ok_or_else(|| wrong(format!("{text:?} names no property: expected {name}(PROPERTY)")))?;
+        let field = field.ok_or_else(|| wrong(format!("{text:?} names no property: expected {expected}")))?;
         let index = schema
             .field_index(field)
             .ok_or_else(|| wrong(format!("{field:?} is not a property of this collection")))?;
-        let kind = schema.fields[index].kind;
-        if !kind.is_numeric() {
-            return Err(wrong(format!("{field:?} is a {}: expected a numeric property", kind.word())));
+        let function = match name {
+            "count" => Function::CountOf(index),
+            "sum" => Function::Sum(index),
+            "avg" => Function::Avg(index),
+            "min" => Function::Min(index),
+            "max" => Function::Max(index),
+            "median" => Function::Percentile(index, Percent(Percent::ALL / 2)),
+            "distinct" => Function::Distinct(index),
+            "percentile" => {
+                let percent = Percent::parse(number).ok_or_else(|| {
+                    wrong(format!("{number:?}: expected a percentage of 0 to 100 with at most three decimals"))
+                })?;
+                Function::Percentile(index, percent)
+            }
+            _ => {
+                let k = number.parse().ok().filter(|k| (1..=TOP_MAX).contains(k));
+                Function::Top(
+                    index,
+                    k.ok_or_else(|| wrong(format!("{number:?}: expected a number of 1 to {TOP_MAX}")))?,
+                )
+            }
+        };
+        function.check(schema)?;
+        Ok(function)
+    }
+
+    /// Checks that its field is of a type that it takes.
+    fn check(&self, schema: &Schema) -> Result<(), Invalid> {
+        let (field, takes, expected): (usize, fn(FieldType) -> bool, &str) = match *self {
+            Function::Count => return Ok(()),
+            Function::Distinct(field) => (field, |kind| kind != FieldType::TextList, "another property than a list"),
+            Function::Top(field, _) => (field, groups_by, "a string, an integer or a boolean"),
+            Function::CountOf(f) | Function::Sum(f) | Function::Avg(f) | Function::Min(f) | Function::Max(f) => {
+                (f, FieldType::is_numeric, "a numeric property")
+            }
+            Function::Percentile(field, _) => (field, FieldType::is_numeric, "a numeric property"),
+        };
+        match schema.fields.get(field) {
+            Some(one) if takes(one.kind) => Ok(()),
+            Some(one) => {
+                let detail = format!("{:?} is a {}: expected {expected}", one.name, one.kind.word());
+                Err(Invalid::field("function", detail))
+            }
+            None => Err(Invalid::field("function", format!("expected {expected}"))),
         }
-        Ok(make(index))
     }
 
     /// The name as it appears in an answer, such as `sum(price)`.
     pub fn name(&self, schema: &Schema) -> String {
-        let of = |name: &str, field: &usize| format!("{name}({})", schema.fields.get(*field).map_or("", |f| &f.name));
+        let field = |field: &usize| schema.fields.get(*field).map_or("", |f| f.name.as_str());
+        let of = |name: &str, f: &usize| format!("{name}({})", field(f));
         match self {
             Function::Count => "count".to_owned(),
             Function::CountOf(f) => of("count", f),
@@ -82,15 +188,39 @@ impl Function {
             Function::Avg(f) => of("avg", f),
             Function::Min(f) => of("min", f),
             Function::Max(f) => of("max", f),
+            Function::Percentile(f, percent) => format!("percentile({},{percent})", field(f)),
+            Function::Distinct(f) => of("distinct", f),
+            Function::Top(f, k) => format!("top({},{k})", field(f)),
         }
     }
 
+    /// Whether its value may be an estimate, which has an error.
+    pub fn may_err(&self) -> bool {
+        self.sketch().is_some()
+    }
+
+    /// The field of its running totals, if it has any.
     pub(crate) fn field(&self) -> Option<usize> {
         match *self {
-            Function::Count => None,
             Function::CountOf(f) | Function::Sum(f) | Function::Avg(f) | Function::Min(f) | Function::Max(f) => Some(f),
+            Function::Count | Function::Percentile(..) | Function::Distinct(_) | Function::Top(..) => None,
         }
     }
+
+    /// The summary that it is read from, if it is one: its field and kind.
+    pub(crate) fn sketch(&self) -> Option<(usize, Kind)> {
+        match *self {
+            Function::Percentile(f, _) => Some((f, Kind::Quantiles)),
+            Function::Distinct(f) => Some((f, Kind::Distinct)),
+            Function::Top(f, _) => Some((f, Kind::Frequent)),
+            _ => None,
+        }
+    }
+}
+
+/// Whether groups may be by a field of this type.
+fn groups_by(kind: FieldType) -> bool {
+    matches!(kind, FieldType::Text | FieldType::Int | FieldType::Bool)
 }
 
 /// A question for aggregates of events.
@@ -102,8 +232,8 @@ pub struct Aggregate {
     pub functions: Vec<Function>,
     /// A group for each window of time.
     pub windows: Option<Windows>,
-    /// A group for each value of a text, integer or boolean field.
-    pub by: Option<usize>,
+    /// A group for each value of a text, integer or boolean field; of several fields, for each combination of values.
+    pub by: Vec<usize>,
     /// Include windows without events between the first and the last window with events.
     pub empty: bool,
 }
@@ -123,7 +253,7 @@ pub enum ByValue {
 }
 
 /// The value of a function.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum FunctionValue {
     /// No value: the group has no value of the field.
     Null,
@@ -131,6 +261,8 @@ pub enum FunctionValue {
     Int(i128),
     /// A float.
     Float(f64),
+    /// Values and how many events have each, the most frequent first.
+    Top(Arc<[(ByValue, u64)]>),
 }
 
 /// One group of an answer.
@@ -138,12 +270,16 @@ pub enum FunctionValue {
 pub struct Group {
     /// The window; `None` where no windows were asked for, or of events with an open start.
     pub window: Option<Window>,
-    /// The value of the `by` field; `None` where none was asked for.
-    pub by: Option<ByValue>,
+    /// The values of the `by` fields, in the order asked.
+    pub by: Vec<ByValue>,
     /// Number of events.
     pub count: u64,
     /// The value of each function, in the order asked.
     pub values: Vec<FunctionValue>,
+    /// The error of each value, 0 of an exact one. Of a percentile, the max distance from the true one in proportion to it.
+    /// Of a number of different values, three standard errors in proportion to it. Of the most frequent values, by how much a
+    /// count may be too low.
+    pub errors: Vec<f64>,
 }
 
 /// Groups in order of window, then of `by`; and their cost.
@@ -164,6 +300,14 @@ impl Aggregate {
         fields
     }
 
+    /// The summaries that the functions are read from, each once, in order.
+    pub(crate) fn sketches(&self) -> Vec<(usize, Kind)> {
+        let mut sketches: Vec<(usize, Kind)> = self.functions.iter().filter_map(Function::sketch).collect();
+        sketches.sort_unstable();
+        sketches.dedup();
+        sketches
+    }
+
     /// Checks that the question can be asked of events of this schema.
     pub(crate) fn check(&self, schema: &Schema) -> Result<(), Invalid> {
         if self.windows.is_some() && !schema.has_time() {
@@ -175,21 +319,61 @@ impl Aggregate {
                 format!("at most {FUNCTIONS_MAX} functions can be asked for at once"),
             ));
         }
-        for field in self.functions.iter().filter_map(Function::field) {
-            if schema.fields.get(field).is_none_or(|f| !f.kind.is_numeric()) {
-                return Err(Invalid::field("function", "expected a numeric property"));
-            }
+        self.functions.iter().try_for_each(|function| function.check(schema))?;
+        if self.by.len() > BY_FIELDS_MAX {
+            return Err(Invalid::field("by", format!("groups can be by at most {BY_FIELDS_MAX} properties")));
         }
-        if let Some(by) = self.by {
-            let kind = schema.fields.get(by).map(|f| f.kind);
-            if !matches!(kind, Some(FieldType::Text | FieldType::Int | FieldType::Bool)) {
+        for (at, by) in self.by.iter().enumerate() {
+            let kind = schema.fields.get(*by).map(|f| f.kind);
+            if !kind.is_some_and(groups_by) {
                 let kind = kind.map_or("nothing", FieldType::word);
                 return Err(Invalid::field(
                     "by",
                     format!("groups cannot be by a {kind}: expected a string, an integer or a boolean"),
                 ));
             }
+            if self.by[..at].contains(by) {
+                return Err(Invalid::field("by", "groups can be by a property once"));
+            }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_percentage_is_read_as_it_was_shown(thousandths in 0u32..=100_000, count in 1u64..10_000) {
+            let percent = Percent(thousandths);
+            prop_assert_eq!(Percent::parse(&percent.to_string()), Some(percent));
+            // The first place that so many do not exceed.
+            let enough = |rank: u64| u128::from(rank) * 100_000 >= u128::from(count) * u128::from(thousandths);
+            let rank = percent.rank(count);
+            prop_assert!((1..=count).contains(&rank) && enough(rank) && (rank == 1 || !enough(rank - 1)));
+        }
+    }
+
+    #[test]
+    fn what_is_no_percentage_is_refused() {
+        for text in ["", ".", "5.", ".5", "-1", "+1", "1e1", "100.001", "101", "99.9999", "1 ", "0005"] {
+            assert_eq!(Percent::parse(text), None, "{text:?}");
+        }
+        assert_eq!(
+            [Percent(99_900).to_string(), Percent(50_000).to_string(), Percent(1).to_string()],
+            ["99.9", "50", "0.001"]
+        );
+        assert_eq!(Percent(100_000).rank(u64::MAX), u64::MAX);
+    }
+
+    #[test]
+    fn commas_within_parentheses_belong_to_a_function() {
+        let of = |text: &'static str| parts(text).collect::<Vec<_>>();
+        assert_eq!(of("count,top(a,5), max(b)"), ["count", "top(a,5)", " max(b)"]);
+        assert_eq!(of("a),b(c,d"), ["a)", "b(c,d"]);
+        assert_eq!(of(""), [""]);
     }
 }

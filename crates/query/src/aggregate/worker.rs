@@ -21,9 +21,9 @@ use meridian_store::Snapshot;
 pub(super) struct Worker {
     pub(super) groups: Groups,
     finder: Option<Finder>,
-    pub(super) by: Option<usize>,
-    /// The `by` field's place among the numeric fields, if it is one.
-    by_ordinal: Option<usize>,
+    pub(super) by: Vec<usize>,
+    /// The place of each `by` field among the numeric fields; `None` if one is none.
+    by_ordinals: Option<Vec<usize>>,
     /// The columns of the predicate, the start, the `by` field and the numeric fields.
     columns: Projection,
     /// Whether the order of time holds all of these.
@@ -41,7 +41,9 @@ impl Worker {
         let groups = Groups::of(question, schema, &scan.control)?;
         let numeric = schema.numeric_fields();
         let mut columns = Projection::none(&scan.layout);
-        question.fields().iter().chain(&question.by).for_each(|&f| columns.add(scan.layout.field(f)));
+        let sketches = question.sketches();
+        let sketched = sketches.iter().map(|(field, _)| field);
+        question.fields().iter().chain(&question.by).chain(sketched).for_each(|&f| columns.add(scan.layout.field(f)));
         if question.windows.is_some() {
             match schema.time {
                 TimeRole::Instant(f) | TimeRole::Interval { start: f, .. } => columns.add(scan.layout.field(f)),
@@ -55,14 +57,15 @@ impl Worker {
         // Generated ids are no column, and the order of time does not keep the sequence numbers.
         let by_id = question.predicate.reads_id();
         let time_order = schema.has_time() && !by_id && columns.columns().all(|c| ordered.has(c));
-        let cut = question.predicate.as_cut().filter(|_| question.by.is_none());
+        // Those ways count nodes as a whole, and know no values.
+        let cut = question.predicate.as_cut().filter(|_| question.by.is_empty() && sketches.is_empty());
         let within = cut.as_ref().map_or(Interval::ALWAYS, |cut| cut.interval);
         let finder = question.windows.as_ref().map(|windows| windows.finder(extent(&scan.snapshot, within)));
         Ok(Worker {
             groups,
             finder,
-            by: question.by,
-            by_ordinal: question.by.and_then(|by| numeric.iter().position(|&n| n == by)),
+            by: question.by.clone(),
+            by_ordinals: question.by.iter().map(|by| numeric.iter().position(|n| n == by)).collect(),
             columns,
             time_order,
             within: cut.as_ref().filter(|cut| cut.boxes.is_none()).map(|cut| cut.interval),
@@ -194,24 +197,20 @@ impl Worker {
                 Some(window)
             }
         };
-        let by = match (self.by, self.by_ordinal) {
-            (None, _) => None,
-            // Nodes summarise numbers only: whether all rows share a text, only the rows show.
-            (Some(_), None) => return None,
-            (Some(_), Some(ordinal)) => {
-                let summary = node.summary(ordinal);
-                let rows = node.rows().len() as u64;
-                match (summary.min, summary.max) {
-                    // Min and max agree and no row is null, so every row has this value.
-                    (Some(Number::Int(min)), Some(Number::Int(max))) if min == max && summary.count == rows => {
-                        Some(ByValue::Int(min))
-                    }
-                    (None, None) => Some(ByValue::Null),
-                    _ => return None,
+        // Nodes summarise numbers only: whether all rows share a text, only the rows show.
+        let by = self.by_ordinals.as_ref()?.iter().map(|&ordinal| {
+            let summary = node.summary(ordinal);
+            let rows = node.rows().len() as u64;
+            match (summary.min, summary.max) {
+                // Min and max agree and no row is null, so every row has this value.
+                (Some(Number::Int(min)), Some(Number::Int(max))) if min == max && summary.count == rows => {
+                    Some(ByValue::Int(min))
                 }
+                (None, None) => Some(ByValue::Null),
+                _ => None,
             }
-        };
-        Some(Members { window, by })
+        });
+        Some(Members { window, by: by.collect::<Option<Vec<_>>>()? })
     }
 
     pub(super) fn run(&mut self, scan: &mut Scan, part: u32, run: &Run) -> Result<(), QueryError> {
@@ -230,9 +229,9 @@ impl Worker {
             TimeRole::None => None,
         };
         let windows = self.finder.as_mut().zip(starts);
-        let by = self.by.and_then(|by| batch.field(by));
+        let by: Vec<_> = self.by.iter().map(|&by| batch.field(by)).collect();
         let rows: Vec<u32> = rows.iter().map(|row| row - first).collect();
-        self.groups.add_rows(&rows, batch, windows, by)
+        self.groups.add_rows(&rows, batch, windows, &by)
     }
 }
 

@@ -3,18 +3,19 @@
 use super::WireError;
 use super::envelope::{Envelope, Kind, Opened};
 use crate::aggregate::{Aggregate, Aggregated, ByValue};
-use crate::by::Values;
+use crate::by::{Keys, Values};
 use crate::control::{Control, Stats};
 use crate::error::QueryError;
 use crate::groups::Groups;
+use crate::sketch::Sketch;
 use crate::totals::{Floats, Ints, Totals};
 use crate::windows::{Window, Windows};
 use arrow_array::builder::{BooleanBuilder, Int64Builder, UInt32Builder};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Decimal128Type, Float64Type, Int64Type, UInt32Type, UInt64Type};
 use arrow_array::{
-    Array, ArrayRef, BooleanArray, Decimal128Array, DictionaryArray, Float64Array, Int64Array, LargeStringArray,
-    RecordBatch, UInt64Array,
+    Array, ArrayRef, BooleanArray, Decimal128Array, DictionaryArray, Float64Array, Int64Array, LargeBinaryArray,
+    LargeStringArray, RecordBatch, UInt64Array,
 };
 use arrow_schema::DataType;
 use meridian_index::FloatSum;
@@ -62,8 +63,10 @@ impl PartialGroups {
         let ends = |end: fn(&Window) -> i64| groups.windows.iter().map(|w| w.as_ref().map(end)).collect::<Int64Array>();
         envelope.column(START, Arc::new(ends(|w| w.start)));
         envelope.column(END, Arc::new(ends(|w| w.end)));
-        if let Some(by) = &groups.by {
-            envelope.column(BY, values(by, &groups.values)?);
+        if let Some(keys) = &groups.by {
+            for at in 0..groups.by_kinds.len() {
+                envelope.column(by_name(at), by_column(keys, at, &groups.values)?);
+            }
         }
         envelope.column(COUNT, Arc::new(UInt64Array::from(groups.counts.clone())));
         for field in &groups.fields {
@@ -72,6 +75,12 @@ impl PartialGroups {
                 Totals::Ints(totals) => ints(&mut envelope, name, totals),
                 Totals::Floats(totals) => floats(&mut envelope, name, totals),
             }
+        }
+        for of in &groups.sketched {
+            let name = schema.fields.get(of.field).map_or("", |f| f.name.as_str());
+            // With 64-bit offsets: the summaries of many groups may exceed 2 GiB.
+            let sketches: LargeBinaryArray = of.sketches.iter().map(|sketch| Some(sketch.encode())).collect();
+            envelope.column(named(of.kind.name(), name), Arc::new(sketches));
         }
         envelope.finish(groups.counts.len())
     }
@@ -91,6 +100,16 @@ impl PartialGroups {
             let total = &mut groups.counts[group as usize];
             *total = total.saturating_add(count);
         }
+        for at in 0..groups.sketched.len() {
+            let (field, kind, type_) = (groups.sketched[at].field, groups.sketched[at].kind, groups.sketched[at].type_);
+            let name = named(kind.name(), &schema.fields[field].name);
+            let read = opened.column(&name, false, |column| column.as_binary_opt::<i64>())?;
+            for (row, &group) in numbers.iter().enumerate() {
+                let sketch = Sketch::decode(kind, type_, read.value(row));
+                let sketch = sketch.map_err(|_| opened.malformed(format!("the column {name:?} cannot be read")))?;
+                groups.merge_sketch(at, group, &sketch)?;
+            }
+        }
         for field in &mut groups.fields {
             let name = &schema.fields[field.field].name;
             let read = match &field.totals {
@@ -105,7 +124,20 @@ impl PartialGroups {
     }
 }
 
-/// The values of the `by` field: text as a dictionary, as each value is in many groups.
+/// The name of the column of a `by` field.
+fn by_name(at: usize) -> String {
+    // The first has the name that a single one has always had.
+    if at == 0 { BY.to_owned() } else { format!("{BY}{at}") }
+}
+
+/// The values of one of the `by` fields.
+fn by_column(keys: &Keys, at: usize, of_groups: &[u32]) -> Result<ArrayRef, WireError> {
+    let (by, number) = keys.of_field(at);
+    let numbers: Vec<u32> = of_groups.iter().map(|key| number(*key)).collect();
+    values(by, &numbers)
+}
+
+/// The values of a field: text as a dictionary, as each value is in many groups.
 fn values(by: &Values, of_groups: &[u32]) -> Result<ArrayRef, WireError> {
     let of = |group: &u32| by.list.get(*group as usize).unwrap_or(&ByValue::Null);
     if by.list.iter().any(|value| matches!(value, ByValue::Text(_))) {
@@ -154,30 +186,32 @@ fn by_value(column: &ArrayRef, row: usize) -> Option<ByValue> {
 }
 
 /// Whether a value may be in a `by` field of this type.
-fn fits(value: &ByValue, kind: Option<FieldType>) -> bool {
+fn fits(value: &ByValue, kind: FieldType) -> bool {
     match value {
         ByValue::Null => true,
-        ByValue::Text(_) => kind == Some(FieldType::Text),
-        ByValue::Int(_) => kind == Some(FieldType::Int),
-        ByValue::Bool(_) => kind == Some(FieldType::Bool),
+        ByValue::Text(_) => kind == FieldType::Text,
+        ByValue::Int(_) => kind == FieldType::Int,
+        ByValue::Bool(_) => kind == FieldType::Bool,
     }
 }
 
 /// Makes the groups of a batch's rows; gives the number of each.
 fn add_groups(opened: &Opened<'_>, groups: &mut Groups, question: &Aggregate) -> Result<Vec<u32>, WireError> {
     let (starts, ends) = (opened.nullable::<Int64Type>(START)?, opened.nullable::<Int64Type>(END)?);
-    let by = groups.by.is_some().then(|| opened.any(BY)).transpose()?;
+    let by = (0..groups.by_kinds.len()).map(|at| opened.any(&by_name(at))).collect::<Result<Vec<_>, _>>()?;
+    let mut key = Vec::with_capacity(by.len());
     (0..opened.rows())
         .map(|row| {
             let window = window(question.windows.as_ref(), starts.is_valid(row), starts.value(row), ends.value(row));
             let window = window.ok_or_else(|| opened.malformed("its windows are cut in another way"))?;
-            let number = match (by, &mut groups.by) {
-                (Some(column), Some(values)) => {
-                    let value = by_value(column, row).filter(|value| fits(value, groups.by_kind));
-                    values
-                        .number_of(&value.ok_or_else(|| opened.malformed("its groups have values of another type"))?)?
-                }
-                _ => 0,
+            key.clear();
+            for (column, kind) in by.iter().zip(&groups.by_kinds) {
+                let value = by_value(column, row).filter(|value| fits(value, *kind));
+                key.push(value.ok_or_else(|| opened.malformed("its groups have values of another type"))?);
+            }
+            let number = match &mut groups.by {
+                Some(keys) => keys.number_of(&key)?,
+                None => 0,
             };
             Ok(groups.group(window, number)?)
         })

@@ -168,7 +168,7 @@ proptest! {
             let (counted, _) = count(&snapshot, predicate, u64::MAX, &world.control()).unwrap();
             prop_assert_eq!(counted, Some(expected.len() as u64));
             let functions = vec![Function::Count, Function::Sum(2)];
-            let question = Aggregate { predicate: predicate.clone(), functions, windows: None, by: None, empty: false };
+            let question = Aggregate { predicate: predicate.clone(), functions, windows: None, by: Vec::new(), empty: false };
             let answer = aggregate_in(2, &snapshot, &question, &world.control()).unwrap();
             prop_assert_eq!(answer.groups[0].count, expected.len() as u64);
         }

@@ -116,7 +116,7 @@ proptest! {
                 predicate: filter.predicate(&world),
                 functions: functions(),
                 windows: windows.clone(),
-                by: None,
+                by: Vec::new(),
                 empty: false,
             };
             let answer = aggregate_in(1 + i % 3, &snapshot, &question, &world.control()).unwrap();

@@ -7,7 +7,7 @@ use crate::windows::{Window, Windows};
 use meridian_index::LEAF_ROWS;
 use meridian_model::Seq;
 use proptest::prelude::*;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) fn all_functions() -> Vec<Function> {
     vec![
@@ -26,20 +26,32 @@ pub(super) fn all_functions() -> Vec<Function> {
 }
 
 /// Groups without a window come last.
-pub(super) type GroupKey = (bool, Option<Window>, Option<ByValue>);
+pub(super) type GroupKey = (bool, Option<Window>, Vec<ByValue>);
 
-pub(super) fn group_of(
-    event: &Event,
-    windows: Option<&Windows>,
-    by: Option<usize>,
-) -> (Option<Window>, Option<ByValue>) {
+pub(super) fn group_of(event: &Event, windows: Option<&Windows>, by: &[usize]) -> (Option<Window>, Vec<ByValue>) {
     let window = windows.filter(|_| event.start != i64::MIN).map(|w| w.window_of(event.start));
-    let by = by.map(|by| match by {
+    let by = by.iter().map(|by| match by {
         2 => event.n.map_or(ByValue::Null, ByValue::Int),
         4 => event.s.clone().map_or(ByValue::Null, ByValue::Text),
         _ => event.b.map_or(ByValue::Null, ByValue::Bool),
     });
-    (window, by)
+    (window, by.collect())
+}
+
+/// Fields to group by.
+pub(super) fn by_fields() -> impl Strategy<Value = Vec<usize>> {
+    prop::sample::select(vec![vec![], vec![2], vec![4], vec![5], vec![2, 5], vec![4, 2], vec![5, 4, 2]])
+}
+
+/// [`all_functions`], or with those that read every value.
+pub(super) fn functions() -> impl Strategy<Value = Vec<Function>> {
+    prop::sample::select(vec![all_functions(), [all_functions(), of_values()].concat()])
+}
+
+/// Functions that read every value.
+fn of_values() -> Vec<Function> {
+    let names = "median(n),percentile(x,95),percentile(n,0),percentile(x,100),distinct(n),distinct(s),distinct(x),top(s,2),top(n,3),top(b,5)";
+    Function::parse(names, &schema_of(Kind { places: Places::None, times: Times::None, made_ids: false })).unwrap()
 }
 
 /// Compares a group with the plain totals of its events.
@@ -58,17 +70,55 @@ pub(super) fn same(group: &Group, events: &[&Event]) -> Result<(), TestCaseError
     prop_assert_eq!(v[6], FunctionValue::Int(floats.len() as i128));
     prop_assert_eq!(v[9], float(floats.iter().copied().reduce(f64::min)));
     prop_assert_eq!(v[10], float(floats.iter().copied().reduce(f64::max)));
-    let near = |value: FunctionValue, expected: Option<f64>, magnitude: f64| match (value, expected) {
+    let near = |value: &FunctionValue, expected: Option<f64>, magnitude: f64| match (value, expected) {
         (FunctionValue::Float(x), Some(y)) => (x - y).abs() <= 2e-12 * magnitude,
         (FunctionValue::Null, None) => true,
         _ => false,
     };
     let (sum, magnitude) = (floats.iter().sum::<f64>(), floats.iter().map(|x| x.abs()).sum::<f64>());
     let any = !floats.is_empty();
-    prop_assert!(near(v[7], any.then_some(sum), magnitude), "{:?} is not {}", v[7], sum);
-    prop_assert!(near(v[8], any.then(|| sum / floats.len() as f64), magnitude));
+    prop_assert!(near(&v[7], any.then_some(sum), magnitude), "{:?} is not {}", v[7], sum);
+    prop_assert!(near(&v[8], any.then(|| sum / floats.len() as f64), magnitude));
     let mean = (!ints.is_empty()).then(|| ints.iter().sum::<i64>() as f64 / ints.len() as f64);
-    prop_assert!(near(v[3], mean, 1.0));
+    prop_assert!(near(&v[3], mean, 1.0));
+    // So few values are never estimated.
+    prop_assert!(group.errors.iter().all(|error| *error == 0.0) && group.errors.len() == v.len());
+    match v.len() > all_functions().len() {
+        true => same_values(&v[all_functions().len()..], events),
+        false => Ok(()),
+    }
+}
+
+/// Compares what [`of_values`] give with lists of values.
+fn same_values(v: &[FunctionValue], events: &[&Event]) -> Result<(), TestCaseError> {
+    let (mut ints, mut floats): (Vec<i64>, Vec<f64>) =
+        (events.iter().filter_map(|e| e.n).collect(), events.iter().filter_map(|e| e.x).collect());
+    ints.sort_unstable();
+    floats.sort_unstable_by(f64::total_cmp);
+    let at = |len: usize, percent: usize| (len * percent).div_ceil(100).max(1) - 1;
+    let int =
+        |percent| ints.get(at(ints.len(), percent)).map_or(FunctionValue::Null, |n| FunctionValue::Int((*n).into()));
+    let float =
+        |percent| floats.get(at(floats.len(), percent)).map_or(FunctionValue::Null, |x| FunctionValue::Float(*x));
+    prop_assert_eq!([&v[0], &v[1]], [&int(50), &float(95)]);
+    prop_assert_eq!([&v[2], &v[3]], [&int(0), &float(100)]);
+    let some = |values: usize| FunctionValue::Int(values as i128);
+    let texts: BTreeSet<_> = events.iter().filter_map(|e| e.s.as_ref()).collect();
+    let bits: BTreeSet<u64> = floats.iter().map(|x| (x + 0.0).to_bits()).collect();
+    let distinct = [some(ints.iter().collect::<BTreeSet<_>>().len()), some(texts.len()), some(bits.len())];
+    prop_assert_eq!(&v[4..7], &distinct[..]);
+    let top = |k: usize, values: Vec<ByValue>| {
+        let mut counts: BTreeMap<ByValue, u64> = BTreeMap::new();
+        values.into_iter().for_each(|value| *counts.entry(value).or_default() += 1);
+        let mut all: Vec<_> = counts.into_iter().collect();
+        // A stable sort: equal ones stay in order.
+        all.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        all.truncate(k);
+        FunctionValue::Top(all.into())
+    };
+    prop_assert_eq!(&v[7], &top(2, events.iter().filter_map(|e| e.s.clone().map(ByValue::Text)).collect()));
+    prop_assert_eq!(&v[8], &top(3, ints.iter().map(|n| ByValue::Int(*n)).collect()));
+    prop_assert_eq!(&v[9], &top(5, events.iter().filter_map(|e| e.b.map(ByValue::Bool)).collect()));
     Ok(())
 }
 
@@ -83,18 +133,19 @@ proptest! {
             filters(),
             prop::option::of(prop::sample::select(vec!["PT1H", "PT6H", "P1D", "P1W", "P1M", "P1Y", "PT7H"])),
             prop::sample::select(vec!["UTC", "Europe/Berlin", "America/St_Johns", "America/Sao_Paulo", "+05:45"]),
-            prop::option::of(prop::sample::select(vec![2usize, 4, 5])),
+            by_fields(),
+            functions(),
         ), 1..8),
     ) {
         let world = World::after(kind, &ops);
         let snapshot = world.collection.snapshot();
-        for (filter, window, zone, by) in asked {
+        for (filter, window, zone, by, functions) in asked {
             let windows = window.map(|w| Windows::parse(w, zone).unwrap());
             let question = Aggregate {
                 predicate: filter.predicate(&world),
-                functions: all_functions(),
+                functions,
                 windows: windows.clone(),
-                by,
+                by: by.clone(),
                 empty: false,
             };
             if kind.times == Times::None && windows.is_some() {
@@ -106,11 +157,11 @@ proptest! {
             prop_assert_eq!(sliced.len(), groups.len());
             prop_assert!(sliced.iter().zip(&groups).all(|(a, b)| (a.window, &a.by, a.count) == (b.window, &b.by, b.count)));
             let mut expected: BTreeMap<GroupKey, Vec<&Event>> = BTreeMap::new();
-            if windows.is_none() && by.is_none() {
-                expected.insert((true, None, None), Vec::new());
+            if windows.is_none() && by.is_empty() {
+                expected.insert((true, None, Vec::new()), Vec::new());
             }
             for event in filter.matching(&world) {
-                let (window, by) = group_of(event, windows.as_ref(), by);
+                let (window, by) = group_of(event, windows.as_ref(), &by);
                 expected.entry((window.is_none(), window, by)).or_default().push(event);
             }
             let found: Vec<_> = groups.iter().map(|g| (g.window.is_none(), g.window, g.by.clone())).collect();
@@ -120,7 +171,7 @@ proptest! {
             }
             // Asked for empty windows, the same groups stand among others that are empty and leave no gap.
             let span = groups.iter().filter_map(|g| g.window).fold((i64::MAX, i64::MIN), |s, w| (s.0.min(w.start), s.1.max(w.end)));
-            if by.is_none() && span.1.saturating_sub(span.0) < 5_000 * HOUR {
+            if by.is_empty() && span.1.saturating_sub(span.0) < 5_000 * HOUR {
                 let filled = aggregate(&snapshot, &Aggregate { empty: true, ..question }, &world.control()).unwrap();
                 let windows: Vec<Window> = filled.groups.iter().filter_map(|g| g.window).collect();
                 prop_assert!(windows.windows(2).all(|w| w[0].end == w[1].start));
@@ -191,7 +242,7 @@ fn a_whole_collection_is_summed_without_reading_a_block() {
             predicate: Filter::All.predicate(&world),
             functions: vec![Function::Sum(2), Function::Max(3)],
             windows: None,
-            by: None,
+            by: Vec::new(),
             empty: false,
         };
         let snapshot = world.collection.snapshot();
@@ -214,7 +265,7 @@ fn a_histogram_reads_only_where_windows_cut() {
         predicate: Filter::All.predicate(&world),
         functions: vec![Function::Count, Function::Sum(2)],
         windows: Some(Windows::parse("PT1H", "UTC").unwrap()),
-        by: None,
+        by: Vec::new(),
         empty: false,
     };
     // First from a memory tree, then from a segment.
@@ -240,7 +291,7 @@ fn windows_in_a_box_read_a_block_once() {
         predicate: filter.predicate(&world),
         functions: all_functions(),
         windows: Some(Windows::parse("PT1H", "UTC").unwrap()),
-        by: None,
+        by: Vec::new(),
         empty: false,
     };
     // First from a memory tree, then from a segment, then with dead rows.
@@ -282,7 +333,7 @@ fn a_box_costs_what_its_edge_meets_and_not_what_it_holds() {
             predicate: filter.predicate(world),
             functions: vec![Function::Sum(2), Function::Max(3)],
             windows: None,
-            by: None,
+            by: Vec::new(),
             empty: false,
         };
         let answer = aggregate(&world.collection.snapshot(), &question, &world.control()).unwrap();
@@ -317,7 +368,7 @@ fn dead_rows_are_left_out_of_the_order_of_time() {
         predicate: Filter::During(3 * HOUR, 40 * HOUR + 7).predicate(&world),
         functions: all_functions(),
         windows: Some(Windows::parse("PT1H", "UTC").unwrap()),
-        by: None,
+        by: Vec::new(),
         empty: false,
     };
     for slices in [1, 2, 5] {
@@ -350,7 +401,8 @@ fn windows_of_a_zone_follow_its_days_of_23_and_25_hours() {
         let ask = |window: &str| {
             let windows = Some(Windows::parse(window, "Europe/Berlin").unwrap());
             let predicate = Filter::All.predicate(&world);
-            let question = Aggregate { predicate, functions: vec![Function::Count], windows, by: None, empty: false };
+            let question =
+                Aggregate { predicate, functions: vec![Function::Count], windows, by: Vec::new(), empty: false };
             aggregate(&world.collection.snapshot(), &question, &world.control()).unwrap().groups
         };
         let days: Vec<(u64, i64)> =
@@ -371,7 +423,31 @@ fn functions_are_read_and_named() {
     let functions = Function::parse("count, sum(n),avg(x)", &schema).unwrap();
     assert_eq!(functions, [Function::Count, Function::Sum(2), Function::Avg(3)]);
     assert_eq!(functions.iter().map(|f| f.name(&schema)).collect::<Vec<_>>(), ["count", "sum(n)", "avg(x)"]);
-    for bad in ["", "median(n)", "sum", "sum(", "sum(s)", "sum(nothing)", "count,"] {
+    let more = "median(n),percentile(x,99.9),distinct(s),top(b,3)";
+    let functions = Function::parse(more, &schema).unwrap();
+    let names = functions.iter().map(|f| f.name(&schema)).collect::<Vec<_>>();
+    assert_eq!(names, ["percentile(n,50)", "percentile(x,99.9)", "distinct(s)", "top(b,3)"]);
+    assert_eq!(Function::parse(&names.join(","), &schema).unwrap(), functions);
+    for bad in [
+        "",
+        "mode(n)",
+        "sum",
+        "sum(",
+        "sum(s)",
+        "sum(nothing)",
+        "count,",
+        "percentile(n)",
+        "percentile(n,101)",
+        "percentile(s,50)",
+        "median(b)",
+        "distinct",
+        "top(n)",
+        "top(n,0)",
+        "top(n,1001)",
+        "top(x,2)",
+        "top(t,2)",
+        "percentile(n,-1)",
+    ] {
         assert_eq!(Function::parse(bad, &schema).unwrap_err().field.as_deref(), Some("function"), "{bad}");
     }
 }

@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use std::time::Duration;
 
 fn count(predicate: Predicate) -> Aggregate {
-    Aggregate { predicate, functions: all_functions(), windows: None, by: None, empty: false }
+    Aggregate { predicate, functions: all_functions(), windows: None, by: Vec::new(), empty: false }
 }
 
 fn everything(world: &World, predicate: Predicate) -> Items {

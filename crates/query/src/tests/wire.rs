@@ -1,7 +1,7 @@
 //! Questions after their way over a wire ask for the same.
 
 use super::items::sort_keys;
-use super::numbers::all_functions;
+use super::numbers::{by_fields, functions};
 use super::world::*;
 use crate::aggregate::{Aggregate, ByValue};
 use crate::items::{Items, Order, items};
@@ -75,8 +75,9 @@ proptest! {
             prop::option::of(prop::sample::select(vec!["PT1H", "P1D", "p1m", "PT0.5S", "P2W"])),
             prop::sample::select(vec!["UTC", "Europe/Berlin", "+05:45", "Z"]),
         ),
-        (by, object, properties) in (
-            prop::option::of(prop::sample::select(vec![2usize, 4, 5])),
+        (by, functions, object, properties) in (
+            by_fields(),
+            functions(),
             texts(),
             prop::option::of(prop::sample::subsequence(vec!["t", "n", "x", "s", "b"], 0..5)),
         ),
@@ -94,8 +95,8 @@ proptest! {
                 row: 1,
                 column: 3,
                 layer: "events".to_owned(),
-                fields: by.map(|by| vec![by]),
-                density: by == Some(5),
+                fields: (!by.is_empty()).then(|| by.clone()),
+                density: by == [5],
             }),
             Question::Track(Track { object: object.clone(), predicate: predicate.clone(), simplify_m: k.map(|k| k as f64) }),
             Question::Passages(Passages { predicate: predicate.clone(), after: Some(ByValue::Text(object)), limit }),
@@ -105,7 +106,7 @@ proptest! {
             asked.push(Question::Near(NearCircle { lon, lat, radius_m, k: limit, projection }));
         }
         let windows = window.filter(|_| kind.times != Times::None).map(|window| Windows::parse(window, zone).unwrap());
-        asked.push(Question::Aggregate(Aggregate { predicate, functions: all_functions(), windows, by, empty: false }));
+        asked.push(Question::Aggregate(Aggregate { predicate, functions, windows, by, empty: false }));
         for order in [Order::Natural, Order::Near { lon, lat, k }, Order::Fields(keys)] {
             let first = Items { order, ..page.clone() };
             let mut rows = items(&world.collection.snapshot(), &first, &world.control()).unwrap();

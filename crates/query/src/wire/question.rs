@@ -79,7 +79,11 @@ pub(super) struct WireAggregate {
     /// Such as `sum(price)`.
     functions: Vec<String>,
     windows: Option<WireWindows>,
+    /// The first of them.
     by: Option<String>,
+    /// The others. A server that does not know several refuses the question.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    also_by: Vec<String>,
     empty: bool,
 }
 
@@ -259,11 +263,13 @@ impl WireAggregate {
             let (duration, zone) = windows.text();
             WireWindows { duration: duration.to_owned(), zone: zone.to_owned() }
         });
+        let mut by = aggregate.by.iter().map(|&by| field_name(by, schema)).collect::<Result<Vec<_>, _>>()?.into_iter();
         Ok(WireAggregate {
             filter: filter(&aggregate.predicate)?,
             functions: aggregate.functions.iter().map(|function| function.name(schema)).collect(),
             windows,
-            by: aggregate.by.map(|by| field_name(by, schema)).transpose()?,
+            by: by.next(),
+            also_by: by.collect(),
             empty: aggregate.empty,
         })
     }
@@ -275,7 +281,7 @@ impl WireAggregate {
             predicate: Predicate::from_json(&self.filter, schema)?,
             functions,
             windows: self.windows.map(|w| Windows::parse(&w.duration, &w.zone)).transpose()?,
-            by: self.by.map(|by| field_of(&by, schema)).transpose()?,
+            by: self.by.iter().chain(&self.also_by).map(|by| field_of(by, schema)).collect::<Result<_, _>>()?,
             empty: self.empty,
         };
         aggregate.check(schema)?;

@@ -190,7 +190,7 @@ proptest! {
         let windows = [None, Some(Windows::parse("PT6H", "UTC").unwrap())];
         for (by, windows) in by.into_iter().zip(windows) {
             let functions = Function::parse("count,sum(speed),avg(speed),min(crew),max(crew),sum(crew)", &schema).unwrap();
-            let question = Aggregate { predicate: predicate.clone(), functions, windows, by, empty: by.is_none() };
+            let question = Aggregate { predicate: predicate.clone(), functions, windows, by: by.into_iter().collect(), empty: by.is_none() };
             same!(both, |c: &dyn Collection| timeless(c.aggregate(At::newest(), &question, &within()), |a| &mut a.stats));
         }
         let density = Density { predicate: predicate.clone(), bbox: [-180.0, -90.0, 180.0, 90.0], width: 36, height: 18 };

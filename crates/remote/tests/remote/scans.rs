@@ -106,7 +106,8 @@ fn another_server_goes_on_after_the_last_row() {
         assert!(gateway.figures().iter().any(|one| one.name == "meridian_scan_failures_total" && one.value >= 5));
         // Numbers of it are asked for as a whole.
         let functions = Function::parse("count,sum(speed)", &schema).unwrap();
-        let question = Aggregate { predicate: all.predicate.clone(), functions, windows: None, by: None, empty: false };
+        let question =
+            Aggregate { predicate: all.predicate.clone(), functions, windows: None, by: Vec::new(), empty: false };
         let (theirs, ours) = (
             theirs.aggregate(At::newest(), &question, &control(PATIENCE)).unwrap(),
             ours.aggregate(eventual(), &question, &control(PATIENCE)).unwrap(),

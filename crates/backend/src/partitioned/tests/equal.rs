@@ -182,8 +182,9 @@ proptest! {
         }
         prop_assert_eq!(sorted(together), sorted(all(&*world.many, At::newest(), &all_of, &control)));
 
-        for (by, windows) in [(None, None), (Some(OBJECT), None), (Some(OBJECT), Some(Windows::parse("PT6H", "UTC").unwrap()))] {
-            let functions = Function::parse("count,sum(n),avg(speed),min(n),max(speed)", &schema).unwrap();
+        for (by, windows) in [(vec![], None), (vec![OBJECT], None), (vec![OBJECT, NUMBER], Some(Windows::parse("PT6H", "UTC").unwrap()))] {
+            let names = "count,sum(n),avg(speed),min(n),max(speed),percentile(speed,90),distinct(n),top(n,3)";
+            let functions = Function::parse(names, &schema).unwrap();
             let question = Aggregate { predicate: predicate.clone(), functions, windows, by, empty: false };
             same!(world, |c: &dyn Collection| c.aggregate(At::newest(), &question, &control).unwrap().value.groups);
         }

@@ -187,8 +187,13 @@ fn another_version_and_another_kind_are_refused() {
     let world = World::new(Kind { places: Places::Points, times: Times::Instant, made_ids: false });
     let (snapshot, control, schema) = (world.collection.snapshot(), world.control(), &world.schema);
     let predicate = Filter::All.predicate(&world);
-    let question =
-        Aggregate { predicate: predicate.clone(), functions: all_functions(), windows: None, by: None, empty: false };
+    let question = Aggregate {
+        predicate: predicate.clone(),
+        functions: all_functions(),
+        windows: None,
+        by: Vec::new(),
+        empty: false,
+    };
     let track = Track { object: "a".to_owned(), predicate: predicate.clone(), simplify_m: None };
     let passages = Passages { predicate: predicate.clone(), after: None, limit: 5 };
     let grid = PartialGrid { counts: vec![1], stats: Default::default() };

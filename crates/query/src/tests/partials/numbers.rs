@@ -1,6 +1,6 @@
 //! Groups, grids, counts, tracks, objects and circles.
 
-use super::super::numbers::{GroupKey, all_functions, group_of, same};
+use super::super::numbers::{GroupKey, by_fields, functions, group_of, same};
 use super::super::world::*;
 use super::{Partitions, given_kinds, shipped, steps};
 use crate::aggregate::{Aggregate, aggregate};
@@ -24,15 +24,16 @@ proptest! {
             filters(),
             prop::option::of(prop::sample::select(vec!["PT1H", "P1D", "P1M", "PT7H"])),
             prop::sample::select(vec!["UTC", "Europe/Berlin", "+05:45"]),
-            prop::option::of(prop::sample::select(vec![2usize, 4, 5])),
+            by_fields(),
+            functions(),
             prop::bool::weighted(0.2),
         ), 1..5),
     ) {
         let all = Partitions::after(kind, count, &steps);
-        for (filter, window, zone, by, empty) in asked {
+        for (filter, window, zone, by, functions, empty) in asked {
             let windows = window.filter(|_| kind.times != Times::None).map(|w| Windows::parse(w, zone).unwrap());
             let predicate = filter.predicate(&all.whole);
-            let question = Aggregate { predicate, functions: all_functions(), windows, by, empty };
+            let question = Aggregate { predicate, functions, windows, by: by.clone(), empty };
             let control = all.whole.control();
             let whole = aggregate(&all.whole.collection.snapshot(), &question, &control);
             let mut parts = all.parts.iter().map(|part| {
@@ -55,7 +56,7 @@ proptest! {
             prop_assert_eq!(shape(&merged.groups), shape(&whole.groups));
             let mut events: BTreeMap<GroupKey, Vec<&Event>> = BTreeMap::new();
             for event in filter.matching(&all.whole) {
-                let (window, by) = group_of(event, question.windows.as_ref(), by);
+                let (window, by) = group_of(event, question.windows.as_ref(), &by);
                 events.entry((window.is_none(), window, by)).or_default().push(event);
             }
             for group in &merged.groups {

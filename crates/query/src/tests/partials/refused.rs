@@ -34,9 +34,15 @@ fn world() -> World {
     world
 }
 
-fn aggregate(world: &World, by: Option<usize>, windows: Option<&str>) -> Aggregate {
+fn aggregate(world: &World, by: &[usize], windows: Option<&str>) -> Aggregate {
     let windows = windows.map(|window| Windows::parse(window, "UTC").unwrap());
-    Aggregate { predicate: Filter::All.predicate(world), functions: all_functions(), windows, by, empty: false }
+    Aggregate {
+        predicate: Filter::All.predicate(world),
+        functions: all_functions(),
+        windows,
+        by: by.to_vec(),
+        empty: false,
+    }
 }
 
 fn groups(world: &World, question: &Aggregate) -> RecordBatch {
@@ -72,7 +78,7 @@ fn a_column_of_nulls_is_refused_wherever_a_value_must_stand() {
     let world = world();
     let (snapshot, control, schema) = (world.collection.snapshot(), world.control(), &world.schema);
     let predicate = Filter::All.predicate(&world);
-    let question = aggregate(&world, Some(4), None);
+    let question = aggregate(&world, &[4], None);
     let grid = crate::Density { predicate: predicate.clone(), bbox: [-180.0, -90.0, 180.0, 90.0], width: 7, height: 5 };
     let track = Track { object: "a".to_owned(), predicate: predicate.clone(), simplify_m: None };
     let passages = Passages { predicate: predicate.clone(), after: None, limit: 5 };
@@ -171,11 +177,11 @@ fn groups_of_values_or_windows_of_another_question_are_refused() {
     let (int, text, flag) = (2, 4, 5);
     for asked in [int, text, flag] {
         for by in [int, text, flag] {
-            let (asked, by) = (aggregate(&world, Some(asked), None), aggregate(&world, Some(by), None));
+            let (asked, by) = (aggregate(&world, &[asked], None), aggregate(&world, &[by], None));
             assert_eq!(is_malformed(read(&asked, &by)), asked.by != by.by, "{:?} as {:?}", asked.by, by.by);
         }
     }
-    let windows = [None, Some("PT1H"), Some("PT2H")].map(|window| aggregate(&world, None, window));
+    let windows = [None, Some("PT1H"), Some("PT2H")].map(|window| aggregate(&world, &[], window));
     for (i, asked) in windows.iter().enumerate() {
         for (j, by) in windows.iter().enumerate() {
             // Without a window all events are of the group that has none, which a question for windows has as well.

@@ -1,0 +1,168 @@
+//! The codings that a request accepts (`Accept-Encoding`).
+
+use super::Coding;
+use axum::http::{HeaderMap, HeaderValue, header};
+
+/// Weights are in thousandths (RFC 9110, 12.4.2).
+type Weight = u16;
+
+const FULL: Weight = 1000;
+
+/// What a request says of compressed responses.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Accepted {
+    coding: Option<Coding>,
+    refuses_plain: bool,
+    shows_cookie: bool,
+}
+
+impl Accepted {
+    /// What these headers of a request say.
+    pub fn of(headers: &HeaderMap) -> Accepted {
+        if !headers.contains_key(header::ACCEPT_ENCODING) || may_be_forged(headers) {
+            return Accepted::default();
+        }
+        let (mut listed, mut plain, mut others) = ([None; Coding::ALL.len()], None, None);
+        let values = headers.get_all(header::ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
+        for (name, weight) in values.flat_map(|value| value.split(',')).filter_map(item) {
+            let is = |known: &str| name.eq_ignore_ascii_case(known);
+            if is("identity") {
+                plain = Some(weight);
+            } else if is("*") {
+                others = Some(weight);
+            } else if let Some(at) =
+                Coding::ALL.iter().position(|coding| is(coding.name()) || *coding == Coding::Gzip && is("x-gzip"))
+            {
+                listed[at] = Some(weight);
+            }
+        }
+        let mut best: Option<(Weight, Coding)> = None;
+        for (coding, weight) in Coding::ALL.into_iter().zip(listed) {
+            let weight = weight.or(others).unwrap_or(0);
+            // The first of equals stays.
+            if weight > best.map_or(0, |(best, _)| best) {
+                best = Some((weight, coding));
+            }
+        }
+        Accepted {
+            // A client that weighs the plain bytes higher gets them.
+            coding: best.filter(|(weight, _)| plain.is_none_or(|plain| plain <= *weight)).map(|(_, coding)| coding),
+            refuses_plain: plain.or(others) == Some(0),
+            shows_cookie: headers.contains_key(header::COOKIE),
+        }
+    }
+
+    /// The coding to use, if any.
+    pub fn coding(&self) -> Option<Coding> {
+        self.coding
+    }
+
+    /// Whether the client accepts compressed responses only.
+    pub fn refuses_plain(&self) -> bool {
+        self.refuses_plain
+    }
+
+    /// Whether the response may have a secret of this request's session.
+    pub fn protects(&self, response: &HeaderMap) -> bool {
+        let is_page = |kind: &HeaderValue| kind.as_bytes().starts_with(b"text/html");
+        self.shows_cookie && response.get(header::CONTENT_TYPE).is_some_and(is_page)
+    }
+}
+
+/// A coding and its weight; `None` for one that is malformed.
+fn item(text: &str) -> Option<(&str, Weight)> {
+    let mut parts = text.split(';').map(str::trim);
+    let name = parts.next().filter(|name| !name.is_empty())?;
+    let Some(weight) = parts.find_map(|part| part.strip_prefix("q=").or_else(|| part.strip_prefix("Q="))) else {
+        return Some((name, FULL));
+    };
+    let weight: f32 = weight.parse().ok().filter(|weight| (0.0..=1.0).contains(weight))?;
+    Some((name, (weight * f32::from(FULL)).round() as Weight))
+}
+
+/// Whether a page of another site may have made a browser send the request, with credentials that the browser adds by
+/// itself: a cookie, or a token that its user has typed as a password.
+fn may_be_forged(headers: &HeaderMap) -> bool {
+    let mut sites = headers.get_all("sec-fetch-site").iter().peekable();
+    let is_stated = sites.peek().is_some();
+    let is_own = sites.all(|site| matches!(site.as_bytes(), b"same-origin" | b"none"));
+    let is_typed = |value: &HeaderValue| value.as_bytes().get(..6).is_some_and(|s| s.eq_ignore_ascii_case(b"basic "));
+    match is_stated {
+        true => {
+            !is_own
+                && (headers.contains_key(header::COOKIE) || headers.get_all(header::AUTHORIZATION).iter().any(is_typed))
+        }
+        // An old browser, or a program: programs with tokens are common, those with cookies are not.
+        false => headers.contains_key(header::COOKIE),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn accepted(fields: &[(&'static str, &str)]) -> Accepted {
+        let mut headers = HeaderMap::new();
+        for (name, value) in fields {
+            headers.append(*name, value.parse().unwrap());
+        }
+        Accepted::of(&headers)
+    }
+
+    fn coding(value: &str) -> Option<Coding> {
+        accepted(&[("accept-encoding", value)]).coding()
+    }
+
+    #[test]
+    fn the_client_decides_by_weights_and_the_server_between_equals() {
+        use Coding::{Brotli, Gzip, Zstd};
+        for (value, expected) in [
+            ("", None),
+            ("gzip", Some(Gzip)),
+            ("x-gzip", Some(Gzip)),
+            ("GZIP, deflate", Some(Gzip)),
+            ("gzip, deflate, br, zstd", Some(Zstd)),
+            ("gzip, deflate, br", Some(Brotli)),
+            ("gzip;q=1.0, br;q=0.5, zstd;q=0.999", Some(Gzip)),
+            ("br ; q=0.4, gzip ; q=0.2", Some(Brotli)),
+            ("*", Some(Zstd)),
+            ("zstd;q=0, *", Some(Brotli)),
+            ("zstd;q=0, br;q=0, *;q=0.1", Some(Gzip)),
+            ("*;q=0", None),
+            ("gzip;q=0", None),
+            ("identity", None),
+            ("identity;q=1, gzip;q=0.5", None),
+            ("identity;q=0.5, gzip;q=0.5", Some(Gzip)),
+            ("deflate, compress", None),
+            // A weight that is none does not count, and neither does its coding.
+            ("gzip;q=2, br;q=0.1", Some(Brotli)),
+            ("gzip;q=x", None),
+            (",,gzip,", Some(Gzip)),
+        ] {
+            assert_eq!(coding(value), expected, "{value:?}");
+        }
+        assert_eq!(accepted(&[]).coding(), None);
+        assert_eq!(accepted(&[("accept-encoding", "br;q=0.1"), ("accept-encoding", "gzip")]).coding(), Some(Gzip));
+        assert!(accepted(&[("accept-encoding", "gzip, identity;q=0")]).refuses_plain());
+        assert!(accepted(&[("accept-encoding", "gzip, *;q=0")]).refuses_plain());
+        assert!(!accepted(&[("accept-encoding", "gzip, identity;q=0.1, *;q=0")]).refuses_plain());
+    }
+
+    #[test]
+    fn what_another_site_may_have_asked_for_with_a_users_credential_is_not_compressed() {
+        let of = |more: &[(&'static str, &str)]| {
+            accepted(&[&[("accept-encoding", "gzip")], more].concat()).coding().is_some()
+        };
+        assert!(of(&[]) && of(&[("authorization", "Bearer x")]) && of(&[("authorization", "Basic x")]));
+        // A browser adds no bearer token by itself.
+        assert!(of(&[("authorization", "Bearer x"), ("sec-fetch-site", "cross-site")]));
+        assert!(of(&[("cookie", "a=b"), ("sec-fetch-site", "same-origin")]));
+        assert!(of(&[("cookie", "a=b"), ("sec-fetch-site", "none")]));
+        assert!(of(&[("sec-fetch-site", "cross-site")]));
+        for site in ["cross-site", "same-site", "else"] {
+            assert!(!of(&[("cookie", "a=b"), ("sec-fetch-site", site)]), "{site}");
+            assert!(!of(&[("authorization", "bAsic x"), ("sec-fetch-site", site)]), "{site}");
+        }
+        assert!(!of(&[("cookie", "a=b")]));
+    }
+}

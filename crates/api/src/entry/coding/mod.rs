@@ -1,0 +1,172 @@
+//! Compressed responses: which are compressed, and by which coding (RFC 9110, 8.4 and 12.5.3).
+//!
+//! A response is compressed as it is sent, after its handler and before it is charged: the quota counts the bytes that
+//! are sent. The processor time is the tenant's.
+//!
+//! The length of a compressed response tells something of its text. If a page of another site can make a browser send
+//! text of its choice, and the response has a secret besides, then repeated lengths give the secret away (BREACH). So
+//! these are never compressed (docs/decisions/066):
+//! - what no cache may store: tokens, sessions, forms with a token against forged requests;
+//! - pages for a browser with cookies: they contain that token;
+//! - what a browser fetched with credentials that it adds by itself, unless a page of this server asked.
+
+mod accepted;
+mod encoded;
+mod encoder;
+
+pub use accepted::Accepted;
+
+use crate::state::AppState;
+use crate::tags;
+use axum::body::{Body, HttpBody};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::Response;
+use encoded::{Charge, EncodedBody};
+use encoder::Encoder;
+use meridian_admission::identity::Caller;
+
+/// Responses below this size are not compressed: the frame of a coding and the work cost more than they save.
+const BYTES_MIN: u64 = 1 << 10;
+/// A complete response of up to this size is compressed at once, and keeps a length.
+const WHOLE_BYTES_MAX: u64 = 64 << 10;
+
+/// The codings, those preferred first where a client has no preference: by processor time for a byte saved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Coding {
+    /// Zstandard, with a window of 128 KiB (RFC 8878).
+    Zstd,
+    /// Brotli (RFC 7932).
+    Brotli,
+    /// gzip (RFC 1952).
+    Gzip,
+}
+
+impl Coding {
+    const ALL: [Coding; 3] = [Coding::Zstd, Coding::Brotli, Coding::Gzip];
+
+    /// Its name in `Content-Encoding`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Coding::Zstd => "zstd",
+            Coding::Brotli => "br",
+            Coding::Gzip => "gzip",
+        }
+    }
+}
+
+/// Whether the coding of a response with these headers depends on `Accept-Encoding`.
+pub fn is_negotiated(headers: &HeaderMap) -> bool {
+    headers.contains_key(header::CONTENT_ENCODING) || is_compressible(headers)
+}
+
+/// Whether a response with these headers may be compressed, if its client accepts that.
+fn is_compressible(headers: &HeaderMap) -> bool {
+    let kind = headers.get(header::CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
+    let cache = headers.get(header::CACHE_CONTROL).map_or(&b""[..], HeaderValue::as_bytes);
+    shrinks(kind)
+        && !headers.contains_key(header::CONTENT_ENCODING)
+        && !headers.contains_key(header::CONTENT_RANGE)
+        && !cache.split(|byte| *byte == b',').any(|one| matches!(one.trim_ascii(), b"no-store" | b"no-transform"))
+}
+
+/// Whether content of a media type shrinks much. Not on the list: what is compressed already, and streams of events, whose
+/// readers wait for each.
+fn shrinks(media_type: &[u8]) -> bool {
+    let essence = media_type.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii_end();
+    match essence {
+        b"text/event-stream" => false,
+        b"application/json"
+        | b"application/x-ndjson"
+        | b"application/geo+json-seq"
+        | b"application/javascript"
+        | b"application/wasm"
+        | b"application/vnd.apache.arrow.stream"
+        | b"application/vnd.mapbox-vector-tile"
+        | b"application/x-protobuf"
+        | b"image/svg+xml" => true,
+        other => other.starts_with(b"text/") || other.ends_with(b"+json"),
+    }
+}
+
+/// The response in the coding that its client prefers; unchanged where there is no such coding, where it would not be
+/// smaller, or where there is no memory for the work.
+pub async fn apply(
+    response: Response,
+    coding: Coding,
+    accepted: &Accepted,
+    caller: &Caller,
+    state: &AppState,
+) -> Response {
+    let has_body = response.status().is_success() && response.status() != StatusCode::NO_CONTENT;
+    if !has_body || !is_compressible(response.headers()) || accepted.protects(response.headers()) {
+        return response;
+    }
+    let size = response.body().size_hint().exact();
+    if size.is_some_and(|bytes| bytes < BYTES_MIN) && !accepted.refuses_plain() {
+        return response;
+    }
+    let Some(share) = state.answers.of(&caller.tenant).try_take(Encoder::bytes(coding)) else { return response };
+    let Ok(encoder) = Encoder::new(coding) else { return response };
+    let (ledger, gate) = (caller.ledger.clone(), state.gate.clone());
+    let charge: Charge = Box::new(move |work| gate.run_for(&ledger, work));
+    let (mut parts, body) = response.into_parts();
+    let body = match size.is_some_and(|bytes| bytes <= WHOLE_BYTES_MAX) {
+        false => Body::new(EncodedBody::new(body, encoder, share, charge)),
+        true => {
+            // In memory already, so this waits for nothing.
+            let whole = match axum::body::to_bytes(body, WHOLE_BYTES_MAX as usize).await {
+                Ok(whole) => whole,
+                Err(error) => return Response::from_parts(parts, Body::new(encoded::Broken(Some(error)))),
+            };
+            match encoded::whole(encoder, &whole, &charge) {
+                Some(coded) if coded.len() < whole.len() || accepted.refuses_plain() => Body::from(coded),
+                _ => return Response::from_parts(parts, Body::from(whole)),
+            }
+        }
+    };
+    let headers = &mut parts.headers;
+    headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static(coding.name()));
+    headers.remove(header::CONTENT_LENGTH);
+    // Ranges are of the uncompressed bytes.
+    headers.remove(header::ACCEPT_RANGES);
+    tags::mark(headers, coding.name());
+    Response::from_parts(parts, body)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(fields: &[(&'static str, &'static str)]) -> HeaderMap {
+        fields
+            .iter()
+            .map(|(name, value)| (header::HeaderName::from_static(name), HeaderValue::from_static(value)))
+            .collect()
+    }
+
+    #[test]
+    fn what_is_compressed_or_secret_stays_as_it_is() {
+        for kind in [
+            "application/json",
+            "application/geo+json",
+            "text/html; charset=utf-8",
+            "application/vnd.oai.openapi+json;version=3.0",
+            "application/vnd.mapbox-vector-tile",
+        ] {
+            assert!(is_compressible(&of(&[("content-type", kind)])), "{kind}");
+        }
+        for kind in
+            ["application/vnd.apache.parquet", "image/png", "text/event-stream", "application/x-tar", "font/woff2", ""]
+        {
+            assert!(!is_compressible(&of(&[("content-type", kind)])), "{kind}");
+        }
+        for (name, value) in [
+            ("content-encoding", "br"),
+            ("content-range", "bytes 0-1/2"),
+            ("cache-control", "no-store"),
+            ("cache-control", "private, no-transform"),
+        ] {
+            assert!(!is_compressible(&of(&[("content-type", "text/css"), (name, value)])), "{name}: {value}");
+        }
+    }
+}

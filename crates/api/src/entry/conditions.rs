@@ -1,0 +1,240 @@
+//! Conditions of reads, and ranges of files (RFC 9110, 13 and 14).
+//!
+//! A handler answers as if there were none, and says in its response which state it shows (`ETag`, `Last-Modified`) and
+//! whether parts of it are served (`Accept-Ranges`). Conditions of writes are their handlers': they hold in the moment of
+//! the write.
+
+use super::Route;
+use crate::problem::{Kind, Problem, Result};
+use crate::tags::Tags;
+use axum::body::{Body, HttpBody};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use httpdate::parse_http_date;
+
+/// Max bytes of a file that parts are served of.
+const FILE_BYTES_MAX: usize = 64 << 20;
+
+/// The conditions of a read.
+pub struct Conditions {
+    matches: Option<Tags>,
+    none: Option<Tags>,
+    modified_since: Option<HeaderValue>,
+    range: Option<HeaderValue>,
+    if_range: Option<HeaderValue>,
+}
+
+/// The headers of conditions, besides that of ranges.
+static HEADERS: [HeaderName; 4] =
+    [header::IF_NONE_MATCH, header::IF_MATCH, header::IF_MODIFIED_SINCE, header::IF_UNMODIFIED_SINCE];
+
+/// Refuses a write with a condition that its route does not take: it must not be done as if there were none.
+///
+/// # Errors
+/// 501
+pub fn check(route: &Route, headers: &HeaderMap) -> Result<()> {
+    if matches!(route.method, Method::GET | Method::HEAD) {
+        return Ok(());
+    }
+    let takes = |name: &HeaderName| route.parameters.iter().any(|one| name.as_str().eq_ignore_ascii_case(one));
+    match HEADERS.iter().find(|name| headers.contains_key(*name) && !takes(name)) {
+        None => Ok(()),
+        Some(name) => {
+            let detail = format!("the condition {name} is not supported here: send the request without it");
+            Err(Problem::new(Kind::NotImplemented, detail).with("field", name.as_str()))
+        }
+    }
+}
+
+impl Conditions {
+    /// The conditions of a read with these headers; `None` without any.
+    pub fn of(method: &Method, headers: &HeaderMap) -> Option<Conditions> {
+        let is_read = matches!(*method, Method::GET | Method::HEAD);
+        if !is_read || !HEADERS.iter().chain(&[header::RANGE]).any(|name| headers.contains_key(name)) {
+            return None;
+        }
+        Some(Conditions {
+            // No state has a tag that cannot be read.
+            matches: Tags::of(headers, &header::IF_MATCH).unwrap_or(Some(Tags::Listed(Vec::new()))),
+            none: Tags::of(headers, &header::IF_NONE_MATCH).unwrap_or_default(),
+            modified_since: headers.get(header::IF_MODIFIED_SINCE).cloned(),
+            // Of GET alone (RFC 9110, 14.2).
+            range: headers.get(header::RANGE).filter(|_| *method == Method::GET).cloned(),
+            if_range: headers.get(header::IF_RANGE).cloned(),
+        })
+    }
+
+    /// The response under these conditions.
+    pub async fn apply(self, response: Response) -> Response {
+        if response.status() != StatusCode::OK {
+            return response;
+        }
+        let headers = response.headers();
+        if let Some(matches) = &self.matches {
+            let is_state = |tag: &HeaderValue| {
+                tag.as_bytes().starts_with(b"\"")
+                    && crate::tags::opaque(tag).is_some_and(|tag| matches.have_strong(|one| one == tag))
+            };
+            if *matches != Tags::Any && !headers.get(header::ETAG).is_some_and(is_state) {
+                let detail = "this is in another state than If-Match names";
+                return Problem::new(Kind::PreconditionFailed, detail).into_response();
+            }
+        }
+        match (&self.none, headers.get(header::ETAG)) {
+            (Some(none), Some(tag)) => {
+                if let Some(tag) = none.same_as(tag) {
+                    return not_modified(response, Some(tag));
+                }
+            }
+            // The date counts only without the other header (RFC 9110, 13.1.3).
+            (None, _) if self.is_unmodified(headers) => return not_modified(response, None),
+            _ => {}
+        }
+        match &self.range {
+            Some(range) if self.range_counts(headers) => part(response, range).await,
+            _ => response,
+        }
+    }
+
+    fn is_unmodified(&self, headers: &HeaderMap) -> bool {
+        let date = |value: &HeaderValue| parse_http_date(value.to_str().ok()?).ok();
+        let (since, at) =
+            (self.modified_since.as_ref().and_then(date), headers.get(header::LAST_MODIFIED).and_then(date));
+        since.zip(at).is_some_and(|(since, at)| at <= since)
+    }
+
+    /// Whether parts of the response are served, and the client has a part of the same state.
+    fn range_counts(&self, headers: &HeaderMap) -> bool {
+        let is_same = |value: &HeaderValue| match value.as_bytes().starts_with(b"\"") {
+            // A compressed response has another tag, and other bytes.
+            true => headers.get(header::ETAG) == Some(value),
+            false => headers.get(header::LAST_MODIFIED) == Some(value),
+        };
+        headers.get(header::ACCEPT_RANGES).is_some_and(|unit| unit == "bytes")
+            && self.if_range.as_ref().is_none_or(is_same)
+    }
+}
+
+/// 304: what the client has is what it would get. `tag`: as the client has it, which may be of a compressed response.
+fn not_modified(response: Response, tag: Option<HeaderValue>) -> Response {
+    let (mut parts, _) = response.into_parts();
+    parts.status = StatusCode::NOT_MODIFIED;
+    parts.headers.remove(header::CONTENT_LENGTH);
+    if let Some(tag) = tag {
+        parts.headers.insert(header::ETAG, tag);
+    }
+    Response::from_parts(parts, Body::empty())
+}
+
+/// A range of bytes, as a client asks for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Range {
+    /// From the first to the second, inclusive; to the end without a second.
+    From(u64, Option<u64>),
+    /// So many at the end.
+    Last(u64),
+}
+
+impl Range {
+    /// Reads the one range of a header. `None` for several ranges, another unit and what cannot be read: all of it is sent
+    /// then (RFC 9110, 14.2).
+    fn of(value: &HeaderValue) -> Option<Range> {
+        let (unit, spec) = value.to_str().ok()?.split_once('=')?;
+        if !unit.trim().eq_ignore_ascii_case("bytes") {
+            return None;
+        }
+        let (first, last) = spec.trim().split_once('-')?;
+        let number = |text: &str| {
+            text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse::<u64>().unwrap_or(u64::MAX))
+        };
+        match (first, last) {
+            ("", "") => None,
+            ("", last) => number(last).map(Range::Last),
+            (first, "") => number(first).map(|first| Range::From(first, None)),
+            (first, last) => {
+                let (first, last) = (number(first)?, number(last)?);
+                (first <= last).then_some(Range::From(first, Some(last)))
+            }
+        }
+    }
+
+    /// The first byte and the one after the last; `None` where there is no such byte.
+    fn within(self, length: u64) -> Option<(u64, u64)> {
+        let (from, to) = match self {
+            Range::From(first, last) => (first, last.map_or(length, |last| last.saturating_add(1)).min(length)),
+            Range::Last(count) => (length.saturating_sub(count), length),
+        };
+        (from < to).then_some((from, to))
+    }
+}
+
+/// The part of a complete response that a client asks for.
+async fn part(response: Response, asked: &HeaderValue) -> Response {
+    let (Some(range), Some(length)) = (Range::of(asked), response.body().size_hint().exact()) else { return response };
+    let Some((from, to)) = range.within(length) else {
+        let detail = format!("the file has {length} bytes, none of them in the range");
+        let problem = Problem::new(Kind::RangeNotSatisfiable, detail);
+        return match HeaderValue::from_str(&format!("bytes */{length}")) {
+            Ok(whole) => problem.header(header::CONTENT_RANGE, whole).into_response(),
+            Err(_) => problem.into_response(),
+        };
+    };
+    let (mut parts, body) = response.into_parts();
+    // In memory already, so this waits for nothing.
+    let Ok(whole) = axum::body::to_bytes(body, FILE_BYTES_MAX).await else {
+        return Problem::internal("a file that parts are served of is too large").into_response();
+    };
+    parts.status = StatusCode::PARTIAL_CONTENT;
+    parts.headers.remove(header::CONTENT_LENGTH);
+    if let Ok(range) = HeaderValue::from_str(&format!("bytes {from}-{}/{length}", to - 1)) {
+        parts.headers.insert(header::CONTENT_RANGE, range);
+    }
+    Response::from_parts(parts, Body::from(whole.slice(from as usize..to as usize)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn range(text: &str) -> Option<Range> {
+        Range::of(&HeaderValue::from_str(text).unwrap())
+    }
+
+    #[test]
+    fn one_range_is_read_and_anything_else_is_no_range() {
+        for (text, expected) in [
+            ("bytes=0-0", Some((0, 1))),
+            ("bytes=2-5", Some((2, 6))),
+            ("Bytes = 2-", Some((2, 10))),
+            ("bytes=-3", Some((7, 10))),
+            ("bytes=-30", Some((0, 10))),
+            ("bytes=8-99999999999999999999999", Some((8, 10))),
+            ("bytes=10-", None),
+            ("bytes=10-20", None),
+            ("bytes=-0", None),
+        ] {
+            assert_eq!(range(text).unwrap().within(10), expected, "{text}");
+        }
+        for text in
+            ["bytes=", "bytes=-", "bytes=5-2", "bytes=0-1,3-4", "items=0-1", "bytes", "bytes=a-b", "bytes=+1-2", "0-1"]
+        {
+            assert_eq!(range(text), None, "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_part_is_those_bytes_of_the_whole(length in 1u64..200, first in 0u64..250, last in proptest::option::of(0u64..250)) {
+            let asked = format!("bytes={first}-{}", last.map_or(String::new(), |last| last.to_string()));
+            let expected: Vec<u64> = (0..length).filter(|at| *at >= first && last.is_none_or(|last| *at <= last)).collect();
+            match range(&asked) {
+                None => prop_assert!(last.is_some_and(|last| last < first)),
+                Some(range) => {
+                    let found: Vec<u64> = range.within(length).map_or(Vec::new(), |(from, to)| (from..to).collect());
+                    prop_assert_eq!(found, expected);
+                }
+            }
+        }
+    }
+}

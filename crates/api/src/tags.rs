@@ -1,0 +1,193 @@
+//! Entity tags (RFC 9110, 8.8.3), and the conditions on them (13.1).
+//!
+//! A tag names one state of a resource. A compressed response has the same tag with the name of its coding behind it, as its
+//! bytes are others. Conditions are about states, so they read the tag without that name.
+
+use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
+use meridian_backend::{Collection, Head};
+use meridian_model::{Schema, Seq};
+use meridian_query::question_hash;
+
+/// The names that [`mark`] adds.
+const CODINGS: [&str; 3] = ["-zstd", "-br", "-gzip"];
+
+/// Adds the name of a coding to a strong tag. A weak one says nothing of bytes.
+pub fn mark(headers: &mut HeaderMap, coding: &str) {
+    let Some(tag) = headers.get(header::ETAG).and_then(|tag| tag.to_str().ok()) else { return };
+    let marked = tag.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).map(|tag| format!("\"{tag}-{coding}\""));
+    if let Some(Ok(marked)) = marked.map(|tag| HeaderValue::from_str(&tag)) {
+        headers.insert(header::ETAG, marked);
+    }
+}
+
+/// A tag of a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tag {
+    is_weak: bool,
+    /// Without its quotes and the name of a coding.
+    state: String,
+    /// As it was sent.
+    text: String,
+}
+
+/// The tags that a header lists.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Tags {
+    /// `*`: any state, if there is one.
+    Any,
+    /// These.
+    Listed(Vec<Tag>),
+}
+
+impl Tags {
+    /// The tags of all headers of a name; `None` without one.
+    ///
+    /// # Errors
+    /// The text that is no list of tags.
+    pub fn of(headers: &HeaderMap, name: &HeaderName) -> Result<Option<Tags>, String> {
+        let (mut listed, mut is_present) = (Vec::new(), false);
+        for value in headers.get_all(name) {
+            is_present = true;
+            let text = value.to_str().map_err(|_| "it is not ASCII text".to_owned())?;
+            if text.trim() == "*" {
+                return Ok(Some(Tags::Any));
+            }
+            read(text, &mut listed)?;
+        }
+        Ok(is_present.then_some(Tags::Listed(listed)))
+    }
+
+    /// Whether `is` holds of a listed tag, or any will do.
+    pub fn have(&self, is: impl Fn(&str) -> bool) -> bool {
+        match self {
+            Tags::Any => true,
+            Tags::Listed(list) => list.iter().any(|tag| is(&tag.state)),
+        }
+    }
+
+    /// As [`Tags::have`], of strong tags alone: what may be overwritten must be known byte by byte (RFC 9110, 13.1.1).
+    pub fn have_strong(&self, is: impl Fn(&str) -> bool) -> bool {
+        match self {
+            Tags::Any => true,
+            Tags::Listed(list) => list.iter().any(|tag| !tag.is_weak && is(&tag.state)),
+        }
+    }
+
+    /// The listed tag of the same state as the tag of a response, as it was sent.
+    pub fn same_as(&self, response: &HeaderValue) -> Option<HeaderValue> {
+        let state = opaque(response)?;
+        match self {
+            Tags::Any => Some(response.clone()),
+            Tags::Listed(list) => {
+                list.iter().find(|tag| tag.state == state).and_then(|tag| HeaderValue::from_str(&tag.text).ok())
+            }
+        }
+    }
+}
+
+/// A tag without its quotes.
+pub fn opaque(tag: &HeaderValue) -> Option<&str> {
+    let tag = tag.to_str().ok()?;
+    tag.strip_prefix("W/").unwrap_or(tag).strip_prefix('"')?.strip_suffix('"')
+}
+
+/// The strong tag of a document: from its bytes.
+pub fn of_bytes(headers: &mut HeaderMap, bytes: &[u8]) {
+    // FNV-1a: two versions of a document have the same hash once in 2^64.
+    let hash = bytes
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3));
+    insert(headers, &format!("\"{hash:016x}\""));
+}
+
+/// The strong tag of one event: the number of its version, then that of the fields that it is shown with.
+pub fn of_event(headers: &mut HeaderMap, seq: Seq, schema: &Schema) {
+    insert(headers, &format!("\"{}.{:x}\"", seq.to_id(), schema.fields.len()));
+}
+
+/// Whether the tag of an event names this version of it.
+pub fn is_of_version(tag: &str, seq: Seq) -> bool {
+    tag.split('.').next() == Some(&*seq.to_id())
+}
+
+/// The weak tag of what a query gives, by the snapshot that it reads. Weak, since an order among equals, the last bit of a
+/// sum and the time of the response may differ.
+///
+/// Rows count too: retention removes segments, which is no write. The media type must be set.
+pub fn of_read(headers: &mut HeaderMap, collection: &dyn Collection, head: &Head) {
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let parts = [
+        format!("{:x}", collection.created()),
+        head.seq.to_id(),
+        format!("{:x}", head.rows),
+        format!("{:x}", head.schema.fields.len() + head.missing.len()),
+        format!("{:x}", question_hash([kind])),
+    ];
+    insert(headers, &format!("W/\"{}\"", parts.join(".")));
+}
+
+fn insert(headers: &mut HeaderMap, tag: &str) {
+    if let Ok(tag) = HeaderValue::from_str(tag) {
+        headers.insert(header::ETAG, tag);
+    }
+}
+
+/// Reads a list such as `"a", W/"b,c"`. Commas may be within quotes.
+fn read(text: &str, into: &mut Vec<Tag>) -> Result<(), String> {
+    let wrong = || format!("{text:?} is not a list of entity tags: expected one such as \"0a1b2c\", or *");
+    let mut rest = text.trim_start_matches([' ', '\t', ',']);
+    while !rest.is_empty() {
+        let (is_weak, quoted) = rest.strip_prefix("W/").map_or((false, rest), |quoted| (true, quoted));
+        let (tag, after) = quoted.strip_prefix('"').and_then(|tag| tag.split_once('"')).ok_or_else(wrong)?;
+        let state = CODINGS.iter().find_map(|coding| tag.strip_suffix(coding)).unwrap_or(tag);
+        let text = format!("{}\"{tag}\"", if is_weak { "W/" } else { "" });
+        into.push(Tag { is_weak, state: state.to_owned(), text });
+        let after = after.trim_start_matches([' ', '\t']);
+        if !after.is_empty() && !after.starts_with(',') {
+            return Err(wrong());
+        }
+        rest = after.trim_start_matches([' ', '\t', ',']);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(values: &[&str]) -> Result<Option<Tags>, String> {
+        let mut headers = HeaderMap::new();
+        values.iter().for_each(|value| drop(headers.append(header::IF_MATCH, value.parse().unwrap())));
+        Tags::of(&headers, &header::IF_MATCH)
+    }
+
+    #[test]
+    fn a_list_is_read_whatever_its_tags_contain() {
+        assert_eq!(of(&[]), Ok(None));
+        assert_eq!(of(&[" * "]), Ok(Some(Tags::Any)));
+        let tags = of(&["\"a,b\" , W/\"c\",", "\"d-gzip\", \"\""]).unwrap().unwrap();
+        for (tag, weak, strong) in
+            [("a,b", true, true), ("c", true, false), ("d", true, true), ("", true, true), ("a", false, false)]
+        {
+            let is = |one: &str| one == tag;
+            assert_eq!((tags.have(is), tags.have_strong(is)), (weak, strong), "{tag}");
+        }
+        for wrong in ["a", "\"a", "\"a\"\"b\"", "w/\"a\"", "\"a\" \"b\"", "*, \"a\""] {
+            assert!(of(&[wrong]).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_coding_is_marked_on_strong_tags_and_not_seen_by_conditions() {
+        for coding in CODINGS {
+            let mut headers = HeaderMap::from_iter([(header::ETAG, HeaderValue::from_static("\"x\""))]);
+            mark(&mut headers, &coding[1..]);
+            assert_eq!(headers[header::ETAG], format!("\"x{coding}\""));
+            headers.insert(header::IF_MATCH, headers[header::ETAG].clone());
+            assert!(Tags::of(&headers, &header::IF_MATCH).unwrap().unwrap().have_strong(|tag| tag == "x"));
+        }
+        let mut weak = HeaderMap::from_iter([(header::ETAG, HeaderValue::from_static("W/\"x\""))]);
+        mark(&mut weak, "br");
+        assert_eq!(weak[header::ETAG], "W/\"x\"");
+    }
+}
