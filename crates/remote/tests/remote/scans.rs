@@ -195,6 +195,7 @@ fn the_owner_keeps_a_snapshot_that_a_scan_server_showed() {
     // Nothing of the start is remembered any more, and the owner never hears of the pin of this reader.
     clock.advance(1_000 * SECOND);
     let reader = Store::open_read_only(options(), seams(), Arc::new(bucket)).unwrap();
+    reader.leave();
     let server = Owner::scan(Embedded::new(Arc::new(reader)), 11, ScanTurns::new(LIMITS));
     let owner = Owner::serve(backend, 1);
     let (told, gateway) = gateway(&owner, Absent::Fail);
