@@ -1,7 +1,7 @@
 //! Eventual reads: scan servers answer them, and go on where another one was lost.
 
 use super::proxy::Proxy;
-use super::world::{Owner, PATIENCE, TENANT, control, fleet, ships, store};
+use super::world::{Owner, PATIENCE, Ship, TENANT, control, fleet, ships, store};
 use meridian_backend::{At, Backend, Collection, Embedded, Eventual, Seams, Settings, Write};
 use meridian_model::policy::busy::Limits;
 use meridian_model::policy::selector::{Absent, Fallback, Hedging, Profiles};
@@ -253,6 +253,7 @@ fn the_owner_keeps_a_snapshot_that_a_scan_server_showed() {
     // Nothing of the start is remembered any more, and the owner never hears of the pin of this reader.
     clock.advance(1_000 * SECOND);
     let reader = Store::open_read_only(options(), seams(), Arc::new(bucket)).unwrap();
+    reader.leave();
     let server = Owner::scan(Embedded::new(Arc::new(reader)), 11, ScanTurns::new(LIMITS));
     let owner = Owner::serve(backend, 1);
     let (told, gateway) = gateway(&owner, Absent::Fail);
@@ -272,10 +273,18 @@ fn the_owner_keeps_a_snapshot_that_a_scan_server_showed() {
     }
     let shown = ours.items(eventual(), &page, &control(PATIENCE)).unwrap().head().seq.at(0);
     let expected = rows(&*theirs, At { seq: Some(Seqs::one(shown)), ..At::newest() }, &page, || ());
-    let pass = |seconds: i64| {
+    let mut next = 1_000;
+    let mut pass = |seconds: i64| {
         clock.advance(seconds * SECOND);
-        theirs.delete(&["id1".to_owned(), format!("id{seconds}")]).unwrap();
-        of_store.flush().unwrap();
+        // Enough segments with deleted events that they are merged.
+        for _ in 0..12 {
+            let more = fleet(40).into_iter().map(|ship| Ship { id: ship.id + next, ..ship }).collect::<Vec<_>>();
+            theirs.write(Write::new(ships(&theirs.schema(), &more))).unwrap();
+            theirs.delete(&(0..30).map(|n| format!("id{}", next + n)).collect::<Vec<_>>()).unwrap();
+            of_store.flush().unwrap();
+            next += 40;
+        }
+        theirs.delete(&(0..300).map(|n| format!("id{n}")).collect::<Vec<_>>()).unwrap();
         store.trim_serving();
         of_store.maintain().unwrap();
     };
