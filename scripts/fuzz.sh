@@ -5,16 +5,17 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 scripts/need.sh g++=g++
-tools=$PWD/${CARGO_TARGET_DIR:-target}/tools
+tools=$(realpath -m "${CARGO_TARGET_DIR:-target}/tools")
 if [[ ! -x $tools/bin/cargo-fuzz ]]; then
     echo "installing cargo-fuzz into $tools (some minutes, once)"
     cargo install cargo-fuzz --locked --quiet --root "$tools"
 fi
 # Coverage for libFuzzer is an option that the stable compiler takes only when it is told to.
 export PATH=$tools/bin:$PATH RUSTC_BOOTSTRAP=1
-[[ $# -gt 0 ]] || mapfile -t all < <(cargo fuzz list)
+# A list that fails ends the script; in a process substitution it would leave no target, and success.
+[[ $# -gt 0 ]] || listed=$(cargo fuzz list)
 failed=()
-for target in "${@:-${all[@]}}"; do
+for target in ${listed:-"$@"}; do
     grown=$PWD/fuzz/target/corpus/$target
     mkdir -p "$grown"
     # Meridian's own code has no unsafe block that bytes reach: panics, hangs and memory are what is sought.

@@ -8,6 +8,10 @@ use serde_json::{Map, Value};
 
 /// Max nesting of XML.
 const DEPTH_MAX: usize = 64;
+/// Max bytes of a column's name in CSV.
+const COLUMN_BYTES_MAX: usize = 256;
+/// Max bytes of an entity in text, `&` and `;` included.
+const ENTITY_BYTES_MAX: usize = 11;
 
 /// The format of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -154,10 +158,14 @@ fn xml(text: &str) -> Result<Value, String> {
 fn element(start: &BytesStart<'_>) -> Result<Open, String> {
     let name = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let mut members = Map::new();
-    for attribute in start.attributes() {
+    // The parser compares each name with all before it, which is quadratic; the map finds a second one as well.
+    for attribute in start.attributes().with_checks(false) {
         let attribute = attribute.map_err(|e| e.to_string())?;
         let value = attribute.unescape_value().map_or_else(|_| name(&attribute.value), |text| text.into_owned());
-        members.insert(format!("@{}", name(attribute.key.as_ref())), value.into());
+        let key = format!("@{}", name(attribute.key.as_ref()));
+        if members.insert(key, value.into()).is_some() {
+            return Err("an element has two attributes of one name".to_owned());
+        }
     }
     Ok(Open { name: name(start.name().as_ref()), members, text: String::new() })
 }
@@ -166,6 +174,10 @@ fn csv(text: &str) -> Result<Value, String> {
     // Rows of other lengths are tolerated: one bad row must not lose a whole response.
     let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(text.as_bytes());
     let header = reader.headers().map_err(|e| e.to_string())?.clone();
+    // Each row has a copy of each name: one of a megabyte would take a megabyte a row.
+    if header.iter().any(|name| name.len() > COLUMN_BYTES_MAX) {
+        return Err(format!("the name of a column is longer than {COLUMN_BYTES_MAX} bytes"));
+    }
     let mut rows = Vec::new();
     for record in reader.records() {
         let record = record.map_err(|e| e.to_string())?;
@@ -183,17 +195,24 @@ pub fn without_markup(text: &str) -> String {
     }
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
+    // Whether a `>` may follow. Searched for once: each `<` would otherwise read the text to its end.
+    let mut closes = true;
     while let Some(at) = marked(rest) {
         out.push_str(&rest[..at]);
         let tail = &rest[at..];
         // A bare `&` is common in text; only a short name followed by a semicolon is an entity.
-        let end = if tail.starts_with('<') { tail.find('>') } else { tail.find(';').filter(|end| *end <= 10) };
+        let is_tag = tail.starts_with('<');
+        let end = match is_tag {
+            true => closes.then(|| tail.find('>')).flatten(),
+            false => tail.bytes().take(ENTITY_BYTES_MAX).position(|byte| byte == b';'),
+        };
         let Some(end) = end else {
+            closes &= !is_tag;
             out.push_str(&tail[..1]);
             rest = &tail[1..];
             continue;
         };
-        if tail.starts_with('<') {
+        if is_tag {
             out.push(' ');
         } else {
             match entity(&tail[1..end]) {
@@ -269,6 +288,22 @@ mod tests {
     #[test]
     fn markup_is_taken_off() {
         assert_eq!(without_markup("<p>a &amp; b<br/>c&#39;s</p> 1 < 2 &c."), "a & b c's 1 < 2 &c.");
+    }
+
+    #[test]
+    fn an_answer_takes_room_and_steps_in_proportion_to_its_bytes() {
+        // Quadratic work on these would take minutes.
+        for sign in ["<", "&"] {
+            let text = sign.repeat(1 << 20);
+            assert_eq!(without_markup(&text), text);
+        }
+        let attributes: String = (0..100_000).map(|n| format!(" a{n}=''")).collect();
+        let value = decode(ResponseFormat::Xml, "", format!("<a><b{attributes}/></a>").as_bytes()).expect("XML");
+        assert_eq!(value["a"]["b"].as_object().map(Map::len), Some(100_000));
+        assert!(decode(ResponseFormat::Xml, "", b"<a><b c='1' c='2'/></a>").is_err());
+        let table = |name: usize| format!("{}\n{}", "n".repeat(name), "x\n".repeat(3)).into_bytes();
+        assert!(decode(ResponseFormat::Csv, "", &table(COLUMN_BYTES_MAX)).is_ok());
+        assert!(decode(ResponseFormat::Csv, "", &table(COLUMN_BYTES_MAX + 1)).is_err());
     }
 
     proptest! {
