@@ -8,6 +8,10 @@ export type LeaseState = 'held' | 'lapsed' | 'resigned';
  * A position, as [`Positions`] serialises.
  */
 export type Position = number | number[];
+/**
+ * What a process does.
+ */
+export type NodeCondition = 'serves' | 'stands_by' | 'drained' | 'other';
 export type Features = Feature | FeatureCollection;
 export type AggregateAnswer = Aggregate | ExplainedGroups;
 export type DensityAnswer = Density | ExplainedGroups;
@@ -80,6 +84,7 @@ export interface Contract {
   Cluster: Cluster;
   Owner: Owner;
   LeaseState: LeaseState;
+  ClusterGroup: ClusterGroup;
   ClusterCollection: ClusterCollection;
   Position: Position;
   LogTail: LogTail;
@@ -90,6 +95,8 @@ export interface Contract {
   ServerLoad: ServerLoad;
   Caches: Caches;
   ScanReads: ScanReads;
+  ClusterNode: ClusterNode;
+  NodeCondition: NodeCondition;
   AuditPage: AuditPage;
   AuditLine: AuditLine;
   Features: Features;
@@ -525,7 +532,7 @@ export interface Group {
    */
   window?: string;
   /**
-   * Value of the property that is grouped by.
+   * Value of the property that is grouped by; of several properties, an object with the value of each.
    */
   by?: {
     [k: string]: unknown;
@@ -1782,9 +1789,13 @@ export interface Cluster {
    */
   log_error: string | null;
   /**
-   * The holder of the lease, or the last one; null before the first owner.
+   * The holder of the lease, or the last one; null before the first owner. Of several groups of partitions, that of group 0.
    */
   owner: Owner | null;
+  /**
+   * The same of each group of partitions, if there are several.
+   */
+  owners: ClusterGroup[];
   /**
    * The collections, by tenant and name.
    */
@@ -1797,6 +1808,10 @@ export interface Cluster {
    * Gateways and scan servers, as they say of themselves.
    */
   servers: ClusterServer[];
+  /**
+   * All processes by the roll, owners included. One that ended without a word stays for some time.
+   */
+  nodes: ClusterNode[];
 }
 /**
  * What the lease says of its holder.
@@ -1835,6 +1850,19 @@ export interface Owner {
    * Why it does not answer.
    */
   reason: string | null;
+}
+/**
+ * Who owns a group of partitions.
+ */
+export interface ClusterGroup {
+  /**
+   * Its number, from 0.
+   */
+  group: number;
+  /**
+   * The holder of its lease, or the last one; null before the first owner.
+   */
+  owner: Owner | null;
 }
 /**
  * A collection.
@@ -2100,6 +2128,40 @@ export interface ScanReads {
    * Questions that were refused, as there was no scan server, in sum.
    */
   refused: number;
+}
+/**
+ * A process, by what it says on the roll.
+ */
+export interface ClusterNode {
+  /**
+   * Its name, by which orders find it.
+   */
+  node: string;
+  /**
+   * `owner`, `gateway` or `scan`.
+   */
+  role: string;
+  /**
+   * Where clients reach it, or gateways an owner.
+   */
+  address: string;
+  /**
+   * Its version of Meridian.
+   */
+  program: string;
+  /**
+   * The forms of objects that it reads and writes, as a number that grows with versions.
+   */
+  level: number;
+  condition: NodeCondition;
+  /**
+   * Names of the leases that it holds.
+   */
+  leases: string[];
+  /**
+   * Time since it said so; it does after two thirds of a lease.
+   */
+  age_ms: number | null;
 }
 /**
  * A page of the audit log. It may be empty and have a `next` link: a page reads a bounded part of the log.

@@ -157,7 +157,9 @@ mod tests {
 
     fn of(values: &[&str]) -> Result<Option<Tags>, String> {
         let mut headers = HeaderMap::new();
-        values.iter().for_each(|value| drop(headers.append(header::IF_MATCH, value.parse().unwrap())));
+        for value in values {
+            headers.append(header::IF_MATCH, value.parse().unwrap());
+        }
         Tags::of(&headers, &header::IF_MATCH)
     }
 

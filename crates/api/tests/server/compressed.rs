@@ -61,8 +61,10 @@ fn every_coding_gives_the_same_and_says_so() {
                 // A cache must not give one to a client that asked for the other.
                 assert!(answer.header("vary").split(", ").any(|name| name == "Accept-Encoding"), "{path}: {answer:?}");
             }
-            let head = server.ask("HEAD", path, &[("accept-encoding", coding)], b"");
-            assert_eq!((head.header("content-encoding"), head.body.len()), (coding, 0), "{path}");
+            let mut stream = server.connect();
+            send(&mut stream, "HEAD", path, &[("accept-encoding", coding)], b"");
+            let (status, headers) = read_head(&mut BufReader::new(stream)).unwrap();
+            assert_eq!((status, headers["content-encoding"].as_str()), (200, coding), "{path}");
         }
     }
 }
@@ -120,6 +122,12 @@ fn a_long_response_is_compressed_as_it_is_sent() {
     // Small chunks, and few of them ahead: most of the response is made after its first bytes are read.
     let config = ServerConfig { chunk_bytes: 2048, chunks_waiting_max: 1, ..ServerConfig::default() };
     let server = filled(config);
+    for part in 0..10 {
+        let events: Vec<_> = (0..400)
+            .map(|n| point("", 1.0, 2.0, json!({ "n": n, "note": format!("{part} {}", n * n * 7919) })))
+            .collect();
+        server.load("c", &events);
+    }
     let plain = server.get("/collections/c/items?f=ndjson").body;
     for coding in CODINGS {
         let mut stream = server.connect();

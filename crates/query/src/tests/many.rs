@@ -49,13 +49,13 @@ fn check(group: &Group, events: &[&Event]) -> Result<(), TestCaseError> {
     let ints: Vec<i64> = events.iter().filter_map(|e| e.n).collect();
     let some = |value: Option<FunctionValue>| value.unwrap_or(FunctionValue::Null);
     prop_assert_eq!(group.count, events.len() as u64);
-    prop_assert_eq!(group.values[1], some(floats.iter().copied().reduce(f64::min).map(FunctionValue::Float)));
-    prop_assert_eq!(group.values[2], some(floats.iter().copied().reduce(f64::max).map(FunctionValue::Float)));
+    prop_assert_eq!(&group.values[1], &some(floats.iter().copied().reduce(f64::min).map(FunctionValue::Float)));
+    prop_assert_eq!(&group.values[2], &some(floats.iter().copied().reduce(f64::max).map(FunctionValue::Float)));
     let sum = ints.iter().map(|&n| i128::from(n)).sum();
-    prop_assert_eq!(group.values[3], some((!ints.is_empty()).then_some(FunctionValue::Int(sum))));
-    prop_assert_eq!(group.values[4], some(ints.iter().min().map(|&n| FunctionValue::Int(n.into()))));
-    prop_assert_eq!(group.values[5], FunctionValue::Int(ints.len() as i128));
-    match group.values[0] {
+    prop_assert_eq!(&group.values[3], &some((!ints.is_empty()).then_some(FunctionValue::Int(sum))));
+    prop_assert_eq!(&group.values[4], &some(ints.iter().min().map(|&n| FunctionValue::Int(n.into()))));
+    prop_assert_eq!(&group.values[5], &FunctionValue::Int(ints.len() as i128));
+    match &group.values[0] {
         FunctionValue::Float(mean) => {
             let (sum, magnitude) = (floats.iter().sum::<f64>(), floats.iter().map(|x| x.abs()).sum::<f64>());
             prop_assert!((mean * floats.len() as f64 - sum).abs() <= 2e-12 * magnitude, "{mean} of {sum}");

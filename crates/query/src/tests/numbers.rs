@@ -62,14 +62,14 @@ pub(super) fn same(group: &Group, events: &[&Event]) -> Result<(), TestCaseError
     let int = |n: Option<i64>| n.map_or(FunctionValue::Null, |n| FunctionValue::Int(n.into()));
     let float = |x: Option<f64>| x.map_or(FunctionValue::Null, FunctionValue::Float);
     let v = &group.values;
-    prop_assert_eq!(v[0], FunctionValue::Int(events.len() as i128));
-    prop_assert_eq!(v[1], FunctionValue::Int(ints.len() as i128));
-    prop_assert_eq!(v[2], int((!ints.is_empty()).then(|| ints.iter().sum())));
-    prop_assert_eq!(v[4], int(ints.iter().min().copied()));
-    prop_assert_eq!(v[5], int(ints.iter().max().copied()));
-    prop_assert_eq!(v[6], FunctionValue::Int(floats.len() as i128));
-    prop_assert_eq!(v[9], float(floats.iter().copied().reduce(f64::min)));
-    prop_assert_eq!(v[10], float(floats.iter().copied().reduce(f64::max)));
+    prop_assert_eq!(&v[0], &FunctionValue::Int(events.len() as i128));
+    prop_assert_eq!(&v[1], &FunctionValue::Int(ints.len() as i128));
+    prop_assert_eq!(&v[2], &int((!ints.is_empty()).then(|| ints.iter().sum())));
+    prop_assert_eq!(&v[4], &int(ints.iter().min().copied()));
+    prop_assert_eq!(&v[5], &int(ints.iter().max().copied()));
+    prop_assert_eq!(&v[6], &FunctionValue::Int(floats.len() as i128));
+    prop_assert_eq!(&v[9], &float(floats.iter().copied().reduce(f64::min)));
+    prop_assert_eq!(&v[10], &float(floats.iter().copied().reduce(f64::max)));
     let near = |value: &FunctionValue, expected: Option<f64>, magnitude: f64| match (value, expected) {
         (FunctionValue::Float(x), Some(y)) => (x - y).abs() <= 2e-12 * magnitude,
         (FunctionValue::Null, None) => true,

@@ -1,6 +1,6 @@
 //! Record batches that no partition wrote are refused, or read as far as they make sense; nothing panics.
 
-use super::super::numbers::all_functions;
+use super::super::numbers::{all_functions, by_fields, functions};
 use super::super::world::*;
 use super::{Partitions, given_kinds, steps};
 use crate::aggregate::Aggregate;
@@ -107,7 +107,7 @@ proptest! {
     fn harmed_batches_never_panic(
         kind in given_kinds(),
         steps in steps(),
-        (filter, window, by) in (filters(), any::<bool>(), prop::option::of(prop::sample::select(vec![2usize, 4, 5]))),
+        (filter, window, by, functions) in (filters(), any::<bool>(), by_fields(), functions()),
         harms in prop::collection::vec(prop::collection::vec(harms(), 0..3), 8),
     ) {
         let all = Partitions::after(kind, 1, &steps);
@@ -116,7 +116,7 @@ proptest! {
         let predicate = filter.predicate(world);
         let windows = (window && kind.times != Times::None).then(|| Windows::parse("P1D", "Europe/Berlin").unwrap());
         let question =
-            Aggregate { predicate: predicate.clone(), functions: all_functions(), windows, by, empty: false };
+            Aggregate { predicate: predicate.clone(), functions, windows, by, empty: false };
         let groups = PartialGroups::of(&snapshot, &question, &control).unwrap().to_arrow(schema).unwrap();
         let grid = crate::Density { predicate: predicate.clone(), bbox: [-180.0, -90.0, 180.0, 90.0], width: 7, height: 5 };
         let grid = PartialGrid::of(&snapshot, &grid, &control).unwrap().to_arrow().unwrap();
