@@ -14,7 +14,7 @@ use meridian_query::{Aggregate, Density, Function, Order, Passages, Tile, Track,
 pub fn grouped() -> Aggregate {
     let functions = Function::parse("count,sum(n),avg(x),min(n),max(x)", world::batch().schema()).unwrap();
     let windows = Some(Windows::parse("P1D", "Europe/Berlin").unwrap());
-    Aggregate { predicate: Predicate::all(), functions, windows, by: None, empty: false }
+    Aggregate { predicate: Predicate::all(), functions, windows, by: Vec::new(), empty: false }
 }
 
 /// Cells of the grid that is read.

@@ -6,7 +6,8 @@
 //! Nobody waits for that. Until the owner is told, the pin of the scan server holds the snapshot. While the data changes owners, the next one holds
 //! everything ([`meridian_model::policy::horizon`]).
 
-use super::link::{Link, one};
+use super::calls::one;
+use super::link::Link;
 use crate::wire::call::{Do, SnapshotUse};
 use crate::wire::described::Place;
 use crate::wire::fault::Fault;
