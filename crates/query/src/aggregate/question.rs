@@ -79,10 +79,10 @@ fn parts(text: &str) -> impl Iterator<Item = &str> {
     text.split(move |c| {
         match c {
             '(' => depth += 1,
-            ')' => depth -= 1,
+            ')' => depth = (depth - 1).max(0),
             _ => {}
         }
-        c == ',' && depth <= 0
+        c == ',' && depth == 0
     })
 }
 

@@ -8,7 +8,7 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// Bytes that are compressed in one go: some 0.3 ms, for which other responses of the same thread wait.
+/// Bytes that are compressed in one go: other responses of the same thread wait for it.
 const PIECE_BYTES: usize = 16 << 10;
 /// Bytes that are compressed before other responses get a turn, though nothing came out: an encoder collects a block.
 const TURN_BYTES: usize = 64 << 10;
