@@ -146,6 +146,12 @@ function schemaOf(json: { properties?: Record<string, PropertyJson> }): Schema {
 
 export const collectionPath = (id: string): string => `/collections/${encodeURIComponent(id)}`;
 
+/** Address pattern of the vector tiles with {z}, {y} and {x}. */
+export const tilesPath = (id: string, query: URLSearchParams): string => `${collectionPath(id)}/tiles/WebMercatorQuad/{z}/{y}/{x}?${query}`;
+
+/** The address of one tile. */
+export const tileAt = (pattern: string, z: number, row: number, column: number): string => pattern.replace('{z}', String(z)).replace('{y}', String(row)).replace('{x}', String(column));
+
 export async function collections(signal: AbortSignal): Promise<Collection[]> {
   const json = await get<Contract.CollectionList>('/collections?f=json', signal);
   return json.collections.map(collectionOf);

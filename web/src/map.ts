@@ -5,23 +5,25 @@ import * as api from './api';
 import { barsOf } from './bars';
 import { $, copyLink, fonts, make, wireSkip } from './dom';
 import * as guide from './guide';
-import { EMPTY_VIEW, fromHash, MEASURES, toHash, type Measure, type View } from './hash';
+import { EMPTY_VIEW, fromHash, MEASURES, toHash, type View } from './hash';
 import { Histogram } from './histogram';
-import { Latest } from './latest';
+import { legendOf } from './legend';
 import { MapView } from './mapview';
-import { formatCount, formatShort, formatValue } from './numbers';
+import { formatCount, formatShort } from './numbers';
+import { DARK, LIGHT } from './palette';
 import { Player } from './player';
-import { params, tileParams, type Question } from './query';
+import { params, pictureParams, type Question } from './query';
 import { anchorOf, eventCard, idOf, ResultsTable } from './results';
 import { wireSession } from './session';
 import { describe } from './shapes';
-import { DARK, fieldScale, LIGHT, type FieldScale } from './style';
+import { valueStops } from './surface/scale';
 import { formatRange, resolutionOf, windowFor, type Range } from './time';
 import { enableTools, hideTools, showDrawing, wireTools } from './tools';
+import { loadBeyond, loadTotals, MEASURE_NAMES } from './totals';
+import { setBusy, Work } from './work';
 
 /** Events on a page of the table. */
 const PAGE = 50;
-const MEASURE_NAMES: Record<Measure, string> = { avg: 'average', min: 'min', max: 'max', sum: 'sum' };
 
 type Part = 'tiles' | 'bars' | 'totals' | 'rows';
 
@@ -30,43 +32,13 @@ let list: readonly api.Collection[] = [];
 /** The open collection, its schema, and how many events it holds. */
 let open: { collection: api.Collection; schema: api.Schema; total: number } | null = null;
 let mapView: MapView | null = null;
-let scale: FieldScale | null = null;
 /** The content of the histogram. */
 let shown: { span: Range; unit: number } | null = null;
 let rows: { path: string; before: readonly string[]; next: string | null } | null = null;
 
-const work: Record<Part | 'open' | 'item' | 'scale' | 'filter', Latest> = {
-  open: new Latest(0),
-  item: new Latest(0),
-  scale: new Latest(120),
-  filter: new Latest(0),
-  tiles: new Latest(60),
-  bars: new Latest(160),
-  totals: new Latest(120),
-  rows: new Latest(220),
-};
+const work = new Work(showProblem);
 
-// ---- Loading, problems -------------------------------------------------------------------------------------------
-
-const busy = new Set<string>();
-function setBusy(name: string, on: boolean): void {
-  if (on) busy.add(name);
-  else busy.delete(name);
-  $('progress').hidden = busy.size === 0;
-  document.body.setAttribute('aria-busy', String(busy.size > 0));
-}
-
-/** Runs the newest work of a kind. Shows the progress bar and errors. */
-function run(name: keyof typeof work, task: (signal: AbortSignal) => Promise<void>): void {
-  work[name].run(async (signal) => {
-    setBusy(name, true);
-    try {
-      await task(signal);
-    } finally {
-      if (!signal.aborted) setBusy(name, false);
-    }
-  }, showProblem);
-}
+// ---- Problems ----------------------------------------------------------------------------------------------------
 
 function showProblem(error: unknown): void {
   for (const id of ['table-scroll', 'histogram']) $(id).classList.remove('waiting');
@@ -127,7 +99,6 @@ function update(change: Partial<View>): void {
   if (changed('measure')) add('bars');
   if (changed('shape')) mapView?.setShape(view.shape);
   if (changed('when')) histogram.setBrush(view.when);
-  if (changed('field', 'shape', 'when', 'filter') && !player.playing) loadScale();
   if (changed('filter')) $<HTMLInputElement>('filter').value = view.filter;
   refresh(parts);
 }
@@ -142,7 +113,7 @@ function refresh(parts: ReadonlySet<Part>): void {
   if (parts.has('tiles')) loadTiles();
   if (parts.has('bars')) loadBars();
   // While it plays, the next answer is requested only when the last one is shown.
-  if (parts.has('totals') && !(player.playing && work.totals.busy)) loadTotals();
+  if (parts.has('totals') && !(player.playing && work.busy('totals'))) showTotals();
   if (parts.has('rows') && !player.playing) loadRows();
 }
 
@@ -156,7 +127,7 @@ function showOverlay(content: HTMLElement | null): void {
 }
 
 function loadCollections(): void {
-  run('open', async (signal) => {
+  work.run('open', async (signal) => {
     list = await api.collections(signal);
     const select = $<HTMLSelectElement>('collection');
     select.replaceChildren(
@@ -184,24 +155,20 @@ function openCollection(): void {
   const id = view.collection;
   open = null;
   shown = null;
-  scale = null;
   player.stop();
-  for (const name of ['tiles', 'bars', 'totals', 'rows', 'item', 'scale', 'filter'] as const) {
-    work[name].cancel();
-    setBusy(name, false);
-  }
+  work.cancelAll();
   $('problem').hidden = true;
   showFilterProblem('');
   choose(null);
   histogram.show(null);
   $('no-rows').hidden = true;
-  mapView?.setTiles(null);
-  mapView?.setScale(null);
+  mapView?.ask(null);
+  $('beyond').hidden = true;
   table.show([], { fields: [], geometry: null, times: [] }, '');
   showOverlay(null);
   $<HTMLInputElement>('filter').value = view.filter;
   showControls();
-  run('open', async (signal) => {
+  work.run('open', async (signal) => {
     const select = $<HTMLSelectElement>('collection');
     if (!list.some((c) => c.id === id)) {
       select.prepend(make('option', '', id, { value: id }));
@@ -235,7 +202,6 @@ function openCollection(): void {
     }
     mapView?.setShape(view.shape);
     histogram.setBrush(view.when);
-    loadScale();
     refresh(ALL);
     if (wrong !== null) showFilterProblem(wrong);
     writeHash();
@@ -267,31 +233,7 @@ function loadTiles(): void {
   if (!open || open.schema.geometry === null || !mapView) return;
   // Playing waits for the picture, so that each step is seen.
   if (player.playing && !mapView.settled()) return;
-  const { id } = open.collection;
-  const query = tileParams(question(), view.field);
-  const url = `${location.origin}${api.collectionPath(id)}/tiles/WebMercatorQuad/{z}/{y}/{x}?${query}`;
-  mapView.setTiles({ collection: id, url });
-}
-
-/** The range of the chosen field within shape, time and filter. It does not depend on the map's position, so that moving changes no colour. */
-function loadScale(): void {
-  const { field } = view;
-  if (!open || !field) {
-    work.scale.cancel();
-    scale = null;
-    mapView?.setScale(null);
-    return showLegend();
-  }
-  const { id } = open.collection;
-  const query = params({ ...question(), where: open.schema.geometry === null ? null : view.shape });
-  run('scale', async (signal) => {
-    const functions = ['min', 'avg', 'max'].map((name) => `${name}(${field})`);
-    const [group] = await api.aggregate(id, functions, query, signal);
-    const [low, average, high] = functions.map((name) => Number(group?.[name] ?? NaN));
-    scale = fieldScale(field, low, average, high);
-    mapView?.setScale(scale);
-    showLegend();
-  });
+  mapView.ask({ collection: open.collection.id, query: pictureParams(question()), field: view.field });
 }
 
 function loadBars(): void {
@@ -302,7 +244,7 @@ function loadBars(): void {
   const { field, measure } = view;
   const most = Math.max(40, Math.min(220, Math.round($('histogram').clientWidth / 5)));
   const { iso, ms } = windowFor(asked[1] - asked[0], most);
-  run('bars', async (signal) => {
+  work.run('bars', async (signal) => {
     const query = params({ ...question(), when: view.span });
     query.set('window', iso);
     const groups = await api.aggregate(id, field ? ['count', `${measure}(${field})`] : ['count'], query, signal);
@@ -317,28 +259,10 @@ function loadBars(): void {
   });
 }
 
-function loadTotals(): void {
+function showTotals(): void {
   if (!open) return;
-  const { id } = open.collection;
-  const { field } = view;
-  $('count').classList.add('stale');
-  run('totals', async (signal) => {
-    const functions = field ? ['count', ...MEASURES.map((m) => `${m}(${field})`)] : ['count'];
-    const [group = { count: 0 }] = await api.aggregate(id, functions, params(question()), signal);
-    $('count').textContent = formatCount(group.count);
-    $('count').classList.remove('stale');
-    $('count-word').textContent = group.count === 1 ? 'event' : 'events';
-    const stats = $('stats');
-    stats.hidden = !field;
-    stats.replaceChildren(
-      ...MEASURES.map((measure) => {
-        const cell = make('div');
-        const value = group[`${measure}(${field})`] as number | string | null | undefined;
-        cell.append(make('dt', '', MEASURE_NAMES[measure]), make('dd', '', formatValue(value), { 'data-measure': measure, title: String(value ?? '') }));
-        return cell;
-      }),
-    );
-  });
+  loadTotals(work, open.collection.id, question(), view.field);
+  if (!player.playing) loadBeyond(work, open, question(), view.shape === null);
 }
 
 function loadRows(path?: string, before: readonly string[] = []): void {
@@ -346,7 +270,7 @@ function loadRows(path?: string, before: readonly string[] = []): void {
   const { collection, schema } = open;
   $('table').classList.add('stale');
   $('table-scroll').classList.toggle('waiting', $('table').childElementCount === 0);
-  run('rows', async (signal) => {
+  work.run('rows', async (signal) => {
     const first = path ?? api.itemsPath(collection.id, params(question()), PAGE);
     const page = await api.page(first, signal);
     rows = { path: first, before, next: page.next };
@@ -368,12 +292,12 @@ function loadRows(path?: string, before: readonly string[] = []): void {
 function applyFilter(): void {
   const filter = $<HTMLInputElement>('filter').value.trim();
   if (filter === view.filter) {
-    work.filter.cancel();
+    work.cancel('filter');
     return showFilterProblem('');
   }
   if (!open || !filter) return update({ filter });
   const { id } = open.collection;
-  run('filter', async (signal) => {
+  work.run('filter', async (signal) => {
     const wrong = await checkFilter(id, filter, signal);
     if (wrong === null) update({ filter });
     else showFilterProblem(wrong);
@@ -437,32 +361,22 @@ function showControls(): void {
   $('chips').replaceChildren(...chips);
 }
 
-/** The legend of the map: counts, or values of the chosen field and events without one. */
+/** Colours the events by what is in view, and shows the legend of what is drawn. */
 function showLegend(): void {
-  const legend = $('legend');
-  const drawn = mapView?.drawn(view.field) ?? { cells: false, valued: 0, lacking: 0 };
+  const picture = mapView?.picture;
+  const values = picture && view.field ? picture.inView().map((event) => event.properties[view.field] as unknown) : [];
+  const known = values.filter((value) => typeof value === 'number');
+  const stops = valueStops(known);
+  const scale = stops && { field: view.field, stops };
+  // While it plays, a colour keeps its value.
+  if (!player.playing) picture?.setScale(scale);
   const palette = matchMedia('(prefers-color-scheme: dark)').matches ? DARK : LIGHT;
-  const byField = !drawn.cells && scale !== null;
-  legend.hidden = !drawn.cells && !byField;
-  if (legend.hidden) return;
-  const parts: HTMLElement[] = [make('b', '', byField && scale ? scale.field : 'Events in a cell')];
-  if (!byField || drawn.valued || !drawn.lacking) {
-    const bar = make('i');
-    bar.style.background = `linear-gradient(90deg, ${palette.ramp.join(',')})`;
-    const ends = make('span');
-    const labels = byField && scale ? [scale.stops[0], scale.stops[2], scale.stops[4]].map(formatValue) : ['1', '100', '30k'];
-    ends.append(...labels.map((text) => make('span', '', text)));
-    parts.push(bar, ends);
-  }
-  // Grey events without an explanation would look like an error of the map.
-  if (byField && drawn.lacking) {
-    const note = make('p');
-    const swatch = make('em');
-    swatch.style.background = palette.none;
-    note.append(swatch, drawn.valued ? 'no value' : 'no event in view has a value');
-    parts.push(note);
-  }
-  legend.replaceChildren(...parts);
+  const field = open?.schema.fields.find((f) => f.name === view.field)?.title ?? '';
+  const parts = picture
+    ? legendOf({ surface: picture.stops(), events: picture.showsEvents, field, scale: picture.scale, valued: known.length, lacking: values.length - known.length }, palette)
+    : [];
+  $('legend').replaceChildren(...parts);
+  $('legend').hidden = !parts.length;
 }
 
 // ---- Parts of the page -------------------------------------------------------------------------------------------
@@ -486,7 +400,6 @@ const player = new Player(
     const word = $('play').querySelector('span');
     if (word) word.textContent = playing ? 'Pause' : 'Play';
     if (playing || !open) return;
-    loadScale();
     refresh(new Set<Part>(['tiles', 'totals', 'rows']));
   },
 );
@@ -498,7 +411,7 @@ function startMap(): void {
       clicked: (id, at) => {
         if (!open) return;
         const { id: collection } = open.collection;
-        run('item', async (signal) => {
+        work.run('item', async (signal) => {
           const feature = await api.item(collection, id, signal);
           choose(feature, feature.geometry?.type === 'Point' ? anchorOf(feature.geometry) : at);
         });
@@ -510,9 +423,10 @@ function startMap(): void {
         setBusy('map', on);
         if (!on) showLegend();
       },
+      pictured: showLegend,
     });
     // For tests, and for inspection from the console.
-    Object.assign(window, { meridianMap: mapView.map });
+    Object.assign(window, { meridianMap: mapView.map, meridianPicture: mapView.picture });
   } catch {
     mapView = null;
     hideTools();
