@@ -18,6 +18,8 @@ export interface Shown {
   /** Events in view with and without a value of the field. */
   readonly valued: number;
   readonly lacking: number;
+  /** How long an event of the trail takes to fade, as text; empty where no trail plays. */
+  readonly fades: string;
 }
 
 function rampBar(colors: readonly string[], labels: readonly string[]): HTMLElement[] {
@@ -46,6 +48,12 @@ function surfacePart(stops: Stops, { counts }: Palette): HTMLElement {
   return part;
 }
 
+function trailPart(fades: string): HTMLElement {
+  const part = make('div', '', '', { 'data-legend': 'trail' });
+  part.append(make('b', '', 'Events fade'), make('p', '', `within ${fades}`));
+  return part;
+}
+
 function fieldPart({ events, field, scale, valued, lacking }: Shown, palette: Palette): HTMLElement {
   const part = make('div', '', '', { 'data-legend': 'field' });
   part.append(make('b', '', field));
@@ -64,6 +72,7 @@ function fieldPart({ events, field, scale, valued, lacking }: Shown, palette: Pa
 export function legendOf(shown: Shown, palette: Palette): HTMLElement[] {
   const parts: HTMLElement[] = [];
   if (shown.surface) parts.push(surfacePart(shown.surface, palette));
+  if (shown.fades) parts.push(trailPart(shown.fades));
   if (shown.field) parts.push(fieldPart(shown, palette));
   return parts;
 }

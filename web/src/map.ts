@@ -2,23 +2,22 @@
 // totals and table, and writes the view to the address.
 import type { Feature } from 'geojson';
 import * as api from './api';
-import { barsOf } from './bars';
+import * as controls from './controls';
 import { $, copyLink, fonts, make, wireSkip } from './dom';
 import * as guide from './guide';
 import { EMPTY_VIEW, fromHash, MEASURES, toHash, type View } from './hash';
-import { Histogram } from './histogram';
-import { legendOf } from './legend';
+import { Live } from './live/live';
+import { legendOf, type Shown } from './legend';
 import { MapView } from './mapview';
 import { formatCount, formatShort } from './numbers';
 import { DARK, LIGHT } from './palette';
-import { Player } from './player';
 import { params, pictureParams, type Question } from './query';
 import { anchorOf, eventCard, idOf, ResultsTable } from './results';
 import { wireSession } from './session';
-import { describe } from './shapes';
 import { valueStops } from './surface/scale';
-import { formatRange, resolutionOf, windowFor, type Range } from './time';
-import { enableTools, hideTools, showDrawing, wireTools } from './tools';
+import { formatLength } from './time';
+import { Timeline } from './timeline';
+import { hideTools, showDrawing, wireTools } from './tools';
 import { loadBeyond, loadTotals, MEASURE_NAMES } from './totals';
 import { setBusy, Work } from './work';
 
@@ -29,11 +28,8 @@ type Part = 'tiles' | 'bars' | 'totals' | 'rows';
 
 let view: View = fromHash(location.hash);
 let list: readonly api.Collection[] = [];
-/** The open collection, its schema, and how many events it holds. */
-let open: { collection: api.Collection; schema: api.Schema; total: number } | null = null;
+let open: controls.Open | null = null;
 let mapView: MapView | null = null;
-/** The content of the histogram. */
-let shown: { span: Range; unit: number } | null = null;
 let rows: { path: string; before: readonly string[]; next: string | null } | null = null;
 
 const work = new Work(showProblem);
@@ -97,8 +93,10 @@ function update(change: Partial<View>): void {
   if (changed('filter')) add('tiles', 'bars', 'totals', 'rows');
   if (changed('field')) add('tiles', 'bars', 'totals', 'rows');
   if (changed('measure')) add('bars');
+  // A stream has one question: another one ends it.
+  if (changed('when', 'filter')) live.stop();
   if (changed('shape')) mapView?.setShape(view.shape);
-  if (changed('when')) histogram.setBrush(view.when);
+  if (changed('when')) timeline.setBrush(view.when);
   if (changed('filter')) $<HTMLInputElement>('filter').value = view.filter;
   refresh(parts);
 }
@@ -111,10 +109,10 @@ function refresh(parts: ReadonlySet<Part>): void {
   showControls();
   if (!open || open.total === 0) return;
   if (parts.has('tiles')) loadTiles();
-  if (parts.has('bars')) loadBars();
+  if (parts.has('bars') && open.schema.times.length) timeline.load(open.collection, question(), view);
   // While it plays, the next answer is requested only when the last one is shown.
-  if (parts.has('totals') && !(player.playing && work.busy('totals'))) showTotals();
-  if (parts.has('rows') && !player.playing) loadRows();
+  if (parts.has('totals') && !(timeline.playing && work.busy('totals'))) showTotals();
+  if (parts.has('rows') && !timeline.playing) loadRows();
 }
 
 const ALL: ReadonlySet<Part> = new Set<Part>(['tiles', 'bars', 'totals', 'rows']);
@@ -154,17 +152,16 @@ function loadCollections(): void {
 function openCollection(): void {
   const id = view.collection;
   open = null;
-  shown = null;
-  player.stop();
+  live.stop();
+  timeline.clear();
   work.cancelAll();
   $('problem').hidden = true;
   showFilterProblem('');
   choose(null);
-  histogram.show(null);
   $('no-rows').hidden = true;
   mapView?.ask(null);
   $('beyond').hidden = true;
-  table.show([], { fields: [], geometry: null, times: [] }, '');
+  table.show([], { fields: [], geometry: null, times: [], object: '' }, '');
   showOverlay(null);
   $<HTMLInputElement>('filter').value = view.filter;
   showControls();
@@ -201,7 +198,7 @@ function openCollection(): void {
       else if (collection.bbox) mapView.fit(collection.bbox, false);
     }
     mapView?.setShape(view.shape);
-    histogram.setBrush(view.when);
+    timeline.setBrush(view.when);
     refresh(ALL);
     if (wrong !== null) showFilterProblem(wrong);
     writeHash();
@@ -231,38 +228,15 @@ function fillFields(numeric: readonly api.Field[]): void {
 
 function loadTiles(): void {
   if (!open || open.schema.geometry === null || !mapView) return;
-  // Playing waits for the picture, so that each step is seen.
-  if (player.playing && !mapView.settled()) return;
+  // Playing waits for the picture, so that each step is seen; a trail needs none.
+  if (timeline.playing && (mapView.trail.shown || !mapView.settled())) return;
   mapView.ask({ collection: open.collection.id, query: pictureParams(question()), field: view.field });
-}
-
-function loadBars(): void {
-  if (!open?.schema.times.length || !open.collection.interval) return histogram.show(null);
-  const { id, interval } = open.collection;
-  const all: Range = [interval[0], Math.max(interval[1] + 1, interval[0] + 1000)];
-  const asked = view.span ?? all;
-  const { field, measure } = view;
-  const most = Math.max(40, Math.min(220, Math.round($('histogram').clientWidth / 5)));
-  const { iso, ms } = windowFor(asked[1] - asked[0], most);
-  work.run('bars', async (signal) => {
-    const query = params({ ...question(), when: view.span });
-    query.set('window', iso);
-    const groups = await api.aggregate(id, field ? ['count', `${measure}(${field})`] : ['count'], query, signal);
-    const bars = barsOf(groups, measure, field);
-    // All time is shown from the edge of the first window to the edge of the last one.
-    const span: Range = view.span ?? [Math.min(all[0], bars[0]?.from ?? Infinity), Math.max(all[1], bars.at(-1)?.to ?? -Infinity)];
-    shown = { span, unit: ms };
-    const line = field ? `${MEASURE_NAMES[measure]} ${field}` : '';
-    histogram.show({ bars, span, unit: ms, line });
-    $('line-name').textContent = line;
-    showControls();
-  });
 }
 
 function showTotals(): void {
   if (!open) return;
   loadTotals(work, open.collection.id, question(), view.field);
-  if (!player.playing) loadBeyond(work, open, question(), view.shape === null);
+  if (!timeline.playing) loadBeyond(work, open, question(), view.shape === null);
 }
 
 function loadRows(path?: string, before: readonly string[] = []): void {
@@ -310,81 +284,48 @@ function choose(feature: Feature | null, at = feature && anchorOf(feature.geomet
   mapView?.choose(feature, at, card, () => choose(null));
 }
 
-function chip(text: string, clear: (() => void) | null, what: string): HTMLElement {
-  const item = make('li', clear ? 'set' : '', text);
-  if (clear) {
-    const button = make('button', '', '×', { type: 'button', 'aria-label': `Clear ${what}` });
-    button.addEventListener('click', clear);
-    item.append(button);
-  }
-  return item;
-}
-
 /** Refreshes all that depends on the view alone, without a request. */
 function showControls(): void {
-  const timed = Boolean(open?.schema.times.length && open.collection.interval && open.total);
-  const placed = open?.schema.geometry !== null;
-  // While a collection opens, the histogram keeps its space, so that the map does not change its size.
-  const waiting = !open && $('overlay').hidden;
-  $('about').textContent = open ? open.collection.description : '';
-  document.title = open ? `${open.collection.title} · Meridian` : 'Map · Meridian';
-  $('histogram').hidden = $('timeline-head').hidden = !timed && !waiting;
-  for (const id of ['play', 'speed']) $<HTMLButtonElement>(id).disabled = !timed;
-  $('timeline-note').hidden = timed || !open || open.total === 0;
-  $('timeline-note').textContent = 'These events have no time: there is nothing to play.';
-  $('timeline').hidden = $('histogram').hidden && $('timeline-note').hidden;
-  $('when').textContent = waiting ? '' : view.when ? formatRange(view.when, resolutionOf(view.when)) : 'All time';
-  $('clear-time').hidden = !view.when;
-  $('zoom-time').hidden = !view.when || !shown || view.when[1] - view.when[0] > 0.98 * (shown.span[1] - shown.span[0]);
-  $('all-time').hidden = !view.span;
-  $('clear-shape').hidden = !view.shape;
-  $<HTMLSelectElement>('field').value = view.field;
-  $('measure').hidden = !view.field;
-  $('line-name').hidden = !view.field;
-  for (const button of $('measure').children) button.setAttribute('aria-checked', String((button as HTMLElement).dataset['measure'] === view.measure));
-  $('measure-room').hidden = $<HTMLSelectElement>('field').options.length < 2;
-  enableTools(placed && Boolean(open?.total));
-  if (!open || open.total === 0) {
-    $('table-scroll').classList.remove('waiting');
-    $('count').textContent = open ? '0' : '–';
-    $('rows').textContent = '';
-    $('stats').hidden = true;
-    $('no-rows').hidden = true;
-    $<HTMLButtonElement>('next').disabled = $<HTMLButtonElement>('previous').disabled = true;
-  }
-  const chips = [];
-  if (open?.total) {
-    if (placed) chips.push(chip(view.shape ? describe(view.shape) : 'On the map as it is', view.shape && (() => update({ shape: null })), 'the shape'));
-    if (timed) chips.push(chip(view.when ? formatRange(view.when, resolutionOf(view.when)) : 'All time', view.when && (() => update({ when: null })), 'the time'));
-    if (view.filter) chips.push(chip(view.filter, () => update({ filter: '' }), 'the filter'));
-  }
-  $('chips').replaceChildren(...chips);
+  controls.showControls(view, open, timeline.shown?.span, update);
+  if (open?.total) return;
+  $('table-scroll').classList.remove('waiting');
+  $('count').textContent = open ? '0' : '–';
+  $('rows').textContent = '';
+  $('stats').hidden = $('no-rows').hidden = true;
+  $<HTMLButtonElement>('next').disabled = $<HTMLButtonElement>('previous').disabled = true;
+}
+
+/** Loads the events of all of the time shown, to be played as a trail. */
+function loadTrail(): void {
+  const span = timeline.shown?.span;
+  const [time] = open?.schema.times ?? [];
+  if (!open || !mapView || !span || !time || open.schema.geometry === null) return;
+  mapView.trail.start({ collection: open.collection.id, query: pictureParams({ ...question(), when: null }), field: view.field }, time, span);
 }
 
 /** Colours the events by what is in view, and shows the legend of what is drawn. */
 function showLegend(): void {
-  const picture = mapView?.picture;
-  const values = picture && view.field ? picture.inView().map((event) => event.properties[view.field] as unknown) : [];
-  const known = values.filter((value) => typeof value === 'number');
-  const stops = valueStops(known);
-  const scale = stops && { field: view.field, stops };
-  // While it plays, a colour keeps its value.
-  if (!player.playing) picture?.setScale(scale);
   const palette = matchMedia('(prefers-color-scheme: dark)').matches ? DARK : LIGHT;
-  const field = open?.schema.fields.find((f) => f.name === view.field)?.title ?? '';
-  const parts = picture
-    ? legendOf({ surface: picture.stops(), events: picture.showsEvents, field, scale: picture.scale, valued: known.length, lacking: values.length - known.length }, palette)
-    : [];
+  const parts = mapView && open ? legendOf(shownOn(mapView, open.schema), palette) : [];
   $('legend').replaceChildren(...parts);
   $('legend').hidden = !parts.length;
 }
 
-// ---- Parts of the page -------------------------------------------------------------------------------------------
+function shownOn({ picture, trail }: MapView, schema: api.Schema): Shown {
+  const field = schema.fields.find((f) => f.name === view.field)?.title ?? '';
+  if (trail.shown) {
+    const fades = view.when ? formatLength(view.when[1] - view.when[0]) : '';
+    return { surface: null, events: true, field, scale: trail.scale, ...trail.counts(), fades };
+  }
+  const values = view.field ? picture.inView().map((event) => event.properties[view.field] as unknown) : [];
+  const known = values.filter((value) => typeof value === 'number');
+  const stops = valueStops(known);
+  // While it plays, a colour keeps its value.
+  if (!timeline.playing) picture.setScale(stops && { field: view.field, stops });
+  return { surface: picture.stops(), events: picture.showsEvents, field, scale: picture.scale, valued: known.length, lacking: values.length - known.length, fades: '' };
+}
 
-const histogram = new Histogram($('histogram'), (when) => {
-  player.stop();
-  update({ when: when && [Math.round(when[0]), Math.round(when[1])] });
-});
+// ---- Parts of the page -------------------------------------------------------------------------------------------
 
 const table = new ResultsTable($<HTMLTableElement>('table'), (feature) => {
   const at = anchorOf(feature.geometry);
@@ -392,17 +333,36 @@ const table = new ResultsTable($<HTMLTableElement>('table'), (feature) => {
   if (at) mapView?.reveal(at);
 });
 
-const player = new Player(
-  () => shown && { span: shown.span, when: view.when },
-  (when) => update({ when }),
-  (playing) => {
-    $('play').setAttribute('aria-pressed', String(playing));
-    const word = $('play').querySelector('span');
-    if (word) word.textContent = playing ? 'Pause' : 'Play';
-    if (playing || !open) return;
-    refresh(new Set<Part>(['tiles', 'totals', 'rows']));
+const timeline = new Timeline(work, {
+  brushed: (when) => update({ when }),
+  frame: (when) => mapView?.trail.move(when),
+  playing: (on) => {
+    if (on) return loadTrail();
+    mapView?.trail.stop();
+    if (open) refresh(new Set<Part>(['tiles', 'totals', 'rows']));
   },
-);
+  shown: () => {
+    showControls();
+    if (timeline.playing) loadTrail();
+  },
+});
+
+const live = new Live(() => mapView, {
+  grown: () => {
+    mapView?.picture.renew();
+    const { id } = open?.collection ?? { id: '' };
+    work.run('open', async (signal) => {
+      const collection = await api.collection(id, signal);
+      if (open?.collection.id === id) open = { ...open, collection };
+      refresh(new Set<Part>(['bars', 'totals', 'rows']));
+    });
+  },
+  failed: showProblem,
+  changed: (on) => {
+    $('live').setAttribute('aria-pressed', String(on));
+    if (!on) refresh(new Set<Part>(['tiles', 'bars', 'totals', 'rows']));
+  },
+});
 
 function startMap(): void {
   try {
@@ -449,10 +409,15 @@ function wire(): void {
     button.addEventListener('click', () => update({ measure }));
     $('measure').append(button);
   }
-  $('play').addEventListener('click', () => player.toggle());
-  $('speed').addEventListener('change', () => (player.speed = Number($<HTMLSelectElement>('speed').value)));
+  $('live').addEventListener('click', () => {
+    if (live.on || !open) return live.stop();
+    timeline.player.stop();
+    // What comes from now on is newer than any chosen time.
+    update({ when: null });
+    live.start(open.collection.id, open.schema, pictureParams(question()));
+  });
   $('clear-time').addEventListener('click', () => {
-    player.stop();
+    timeline.player.stop();
     update({ when: null });
   });
   $('zoom-time').addEventListener('click', () => update({ span: view.when }));

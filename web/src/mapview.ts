@@ -6,9 +6,11 @@ import { Draw } from './draw';
 import { EVENT_LAYERS } from './eventstyle';
 import { DARK, LIGHT, type Palette } from './palette';
 import { Picture, type Asked } from './picture';
+import { addArrows, LIVE_LAYER } from './live/layers';
+import { Trail } from './trail/trail';
 import { outline, splitRing, wrapLng, type LngLat, type Shape, type ShapeKind } from './shapes';
 import { FAINT } from './surface/scale';
-import { EMPTY, FINE_ZOOM, RESULT_LAYERS, mapStyle, type Detail, type Overlays } from './style';
+import { EMPTY, FINE_ZOOM, NO_OVERLAYS, RESULT_LAYERS, mapStyle, type Detail, type Overlays } from './style';
 
 export interface Camera {
   readonly center: LngLat;
@@ -58,7 +60,9 @@ export class MapView {
   private readonly popup = new Popup({ focusAfterOpen: false, closeButton: true, closeOnClick: false, maxWidth: '320px', offset: 10, className: 'event-popup' });
   /** The events of a collection. */
   readonly picture: Picture;
-  private overlays: Overlays = { shape: EMPTY, veil: EMPTY, chosen: EMPTY, results: EMPTY };
+  /** The same events while time plays. */
+  readonly trail: Trail;
+  private overlays: Overlays = NO_OVERLAYS;
   private shape: Shape | null = null;
   private ready = false;
   private loading = false;
@@ -97,6 +101,7 @@ export class MapView {
       },
       failed: (error) => events.failed(error),
     });
+    this.trail = new Trail(this.map, this.picture, () => this.palette(), () => events.pictured?.(), (error) => events.failed(error));
     this.map.touchZoomRotate.disableRotation();
     this.map.keyboard.disableRotation();
     this.map.addControl(new NavigationControl({ showCompass: false }), 'top-right');
@@ -106,6 +111,7 @@ export class MapView {
 
     this.map.once('style.load', () => {
       this.ready = true;
+      addArrows(this.map);
       this.restyle();
     });
     this.map.on('zoom', () => {
@@ -115,6 +121,7 @@ export class MapView {
     });
     this.map.on('moveend', () => {
       this.picture.refresh();
+      this.trail.refresh();
       events.moved(this.camera());
     });
     this.map.on('dataloading', () => events.busy(true));
@@ -152,6 +159,7 @@ export class MapView {
     this.map.setStyle(mapStyle(this.palette(), this.picture.drawn(), this.overlays, this.detail, location.origin), { diff: true });
     this.picture.layer.setRamp(this.palette().counts);
     if (!this.map.getLayer(this.picture.layer.id)) this.map.addLayer(this.picture.layer, this.map.getLayer('event-fill') ? 'event-fill' : 'city-dot');
+    if (!this.map.getLayer(this.trail.layer.id)) this.map.addLayer(this.trail.layer, 'city-dot');
   }
 
   camera(): Camera {
@@ -203,6 +211,11 @@ export class MapView {
     this.overlay({ results });
   }
 
+  /** Shows objects that are followed. */
+  setLive(livePoints: FeatureCollection, liveLines: FeatureCollection): void {
+    this.overlay({ livePoints, liveLines });
+  }
+
   private overlay(change: Partial<Overlays>): void {
     this.overlays = { ...this.overlays, ...change };
     if (!this.ready) return;
@@ -232,7 +245,7 @@ export class MapView {
 
   private under(x: number, y: number): MapGeoJSONFeature | null {
     if (!this.ready) return null;
-    const layers = [...RESULT_LAYERS, ...EVENT_LAYERS].filter((id) => this.map.getLayer(id));
+    const layers = [...RESULT_LAYERS, LIVE_LAYER, ...EVENT_LAYERS].filter((id) => this.map.getLayer(id));
     const reach = 4;
     const hits = this.map.queryRenderedFeatures([[x - reach, y - reach], [x + reach, y + reach]], { layers });
     return hits[0] ?? null;

@@ -34,6 +34,7 @@ export class Picture {
   /** What colours the events stand for. */
   scale: FieldScale | null = null;
   private drawing = NOTHING;
+  private hidden = false;
   private surface: { readonly surface: Surface; readonly stops: Stops } | null = null;
   private readonly work = new Latest(30);
   private readonly tiles = new SurfaceTiles();
@@ -75,25 +76,42 @@ export class Picture {
     );
   }
 
+  /** New events have come: what is kept is old. */
+  renew(): void {
+    this.tiles.clear();
+    this.refresh();
+    const source = this.map.getSource<VectorTileSource>('events');
+    const drawn = this.drawn();
+    if (source && drawn && drawn.presence > 0) source.setTiles([drawn.url]);
+  }
+
   /** The layers of single events, for the style. */
   drawn(): EventsDrawn | null {
     if (!this.asked) return null;
     const { collection, query, field } = this.asked;
-    return { collection, url: `${location.origin}${api.tilesPath(collection, query)}&properties=${encodeURIComponent(field)}`, scale: this.scale, presence: this.drawing.events };
+    return { collection, url: `${location.origin}${api.tilesPath(collection, query)}&properties=${encodeURIComponent(field)}`, scale: this.scale, presence: this.hidden ? 0 : this.drawing.events };
   }
 
   /** The stops of the surface's colours; null where there is no surface. */
   stops(): Stops | null {
-    return this.drawing.surface > 0 ? (this.surface?.stops ?? null) : null;
+    return !this.hidden && this.drawing.surface > 0 ? (this.surface?.stops ?? null) : null;
   }
 
   get showsEvents(): boolean {
-    return this.drawing.events > 0;
+    return !this.hidden && this.drawing.events > 0;
+  }
+
+  /** Hides the picture while something else stands for it. */
+  hide(hidden: boolean): void {
+    if (hidden === this.hidden) return;
+    this.hidden = hidden;
+    this.layer.setOpacity(hidden ? 0 : this.drawing.surface);
+    this.paint();
   }
 
   /** Events that the surface shows around a position, within its circle; 0 where there is none. */
   eventsNear([lng, lat]: LngLat): number {
-    if (!this.surface || this.drawing.surface <= 0) return 0;
+    if (!this.surface || this.hidden || this.drawing.surface <= 0) return 0;
     return valueAt(this.surface.surface, lng, lat);
   }
 
@@ -166,10 +184,10 @@ export class Picture {
     this.drawing = drawing;
     this.surface = surface;
     this.layer.show(surface?.surface ?? null, surface?.stops ?? null);
-    this.layer.setOpacity(drawing.surface);
+    this.layer.setOpacity(this.hidden ? 0 : drawing.surface);
     const source = this.map.getSource<VectorTileSource>('events');
     const drawn = this.drawn();
-    if (source && drawn && drawing.events > 0 && source.tiles[0] !== drawn.url) source.setTiles([drawn.url]);
+    if (source && drawn && drawing.events > 0 && source.tiles?.[0] !== drawn.url) source.setTiles([drawn.url]);
     this.paint();
     this.events.drawn();
   }

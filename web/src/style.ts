@@ -2,6 +2,7 @@
 import type { FeatureCollection } from 'geojson';
 import type { ExpressionSpecification, LayerSpecification, StyleSpecification } from 'maplibre-gl';
 import { eventLayers, type EventsDrawn } from './eventstyle';
+import { liveLayers } from './live/layers';
 import type { Palette } from './palette';
 
 /** The browser draws names on the map in the page's font, so the style needs no `glyphs` address. */
@@ -16,7 +17,12 @@ export interface Overlays {
   readonly chosen: FeatureCollection;
   /** Results of a search. */
   readonly results: FeatureCollection;
+  /** Last positions and tracks of objects that are followed. */
+  readonly livePoints: FeatureCollection;
+  readonly liveLines: FeatureCollection;
 }
+
+export const NO_OVERLAYS: Overlays = { shape: EMPTY, veil: EMPTY, chosen: EMPTY, results: EMPTY, livePoints: EMPTY, liveLines: EMPTY };
 
 /** Clickable layers of search results, uppermost first. */
 export const RESULT_LAYERS = ['result-point', 'result-line', 'result-fill'] as const;
@@ -174,12 +180,14 @@ export function mapStyle(palette: Palette, events: EventsDrawn | null, overlays:
     veil: { type: 'geojson', data: overlays.veil },
     chosen: { type: 'geojson', data: overlays.chosen },
     results: { type: 'geojson', data: overlays.results },
+    livePoints: { type: 'geojson', data: overlays.livePoints },
+    liveLines: { type: 'geojson', data: overlays.liveLines },
   };
   if (events) sources.events = { type: 'vector', tiles: [events.url], minzoom: 0, maxzoom: 18 };
   return {
     version: 8,
     name: 'Meridian',
     sources,
-    layers: [...baseLayers(palette), ...(events ? eventLayers(palette, events) : []), ...labelLayers(palette), ...resultLayers(palette), ...shapeLayers(palette)],
+    layers: [...baseLayers(palette), ...(events ? eventLayers(palette, events) : []), ...labelLayers(palette), ...liveLayers(palette), ...resultLayers(palette), ...shapeLayers(palette)],
   };
 }

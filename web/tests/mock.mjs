@@ -324,6 +324,12 @@ function answer(collections, method, url, send) {
     const limit = Number(query.get('limit') ?? 10);
     const at = Number(query.get('token') ?? 0);
     const all = matching(c, query);
+    if (query.get('f') === 'csv') {
+      const names = query.get('properties')?.split(',') ?? Object.keys(c.properties).filter((name) => !c.properties[name]['x-ogc-role'] || name === c.time);
+      const cell = (value) => (value === null || value === undefined ? '' : /[",\n]/.test(String(value)) ? `"${String(value).replaceAll('"', '""')}"` : String(value));
+      const lines = all.map((f) => [f.id, ...f.geometry.coordinates, ...names.map((name) => f.properties[name])].map(cell).join(','));
+      return send(200, 'text/csv', `${['id', 'lon', 'lat', ...names].join(',')}\r\n${lines.map((line) => `${line}\r\n`).join('')}`);
+    }
     const features = all.slice(at, at + limit).map(({ type, id: one, geometry, properties }) => ({ type, id: one, geometry, properties }));
     const links = [];
     if (at + limit < all.length) {

@@ -157,12 +157,9 @@ describe('the histogram', () => {
     assert.equal(toTime(frame, 9999), 9000);
   });
 
-  it('rounds the axis up to a readable number', () => {
-    const { niceCeil, valueExtent } = page.bars;
-    assert.deepEqual([0, 1, 3, 7, 24, 101, 19_000].map(niceCeil), [1, 1, 5, 10, 25, 200, 20_000]);
-    assert.equal(valueExtent([{ value: null }]), null);
-    const [low, high] = valueExtent([{ value: 4 }, { value: 4 }]);
-    assert.ok(low < 4 && high > 4);
+  it('has the extent of what is known', () => {
+    assert.equal(page.bars.valueExtent([{ value: null }]), null);
+    assert.deepEqual(page.bars.valueExtent([{ value: 4 }, { value: null }, { value: 2 }]), [2, 4]);
   });
 });
 

@@ -3,6 +3,7 @@
 // The map never turns or tilts, so the surface is a rectangle whose corners the map projects. Its matrix has too few digits for
 // close zooms.
 import type { CustomLayerInterface, Map as MapLibre } from 'maplibre-gl';
+import { blend, program, rgb } from '../gl';
 import { latOf, lngOf } from './cover';
 import type { Surface } from './density';
 import { FAINT, onRamp, SOLID, type Stops } from './scale';
@@ -34,23 +35,9 @@ const STEPS = 256;
 /** Opacity of the surface where it is solid. The coast below stays visible. */
 const OPACITY = 0.85;
 
-function program(gl: WebGL2RenderingContext): WebGLProgram {
-  const made = gl.createProgram();
-  for (const [kind, source] of [[gl.VERTEX_SHADER, VERTEX], [gl.FRAGMENT_SHADER, FRAGMENT]] as const) {
-    const shader = gl.createShader(kind);
-    if (!shader) throw new Error('no shader');
-    gl.shaderSource(shader, source);
-    gl.compileShader(shader);
-    gl.attachShader(made, shader);
-  }
-  gl.linkProgram(made);
-  if (!gl.getProgramParameter(made, gl.LINK_STATUS)) throw new Error(`the surface cannot be drawn: ${gl.getProgramInfoLog(made)}`);
-  return made;
-}
-
 /** The five colours of a ramp as a row of pixels. */
 function rampPixels(ramp: readonly string[]): Uint8Array {
-  const colors = ramp.map((hex) => [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16)));
+  const colors = ramp.map(rgb);
   const out = new Uint8Array(STEPS * 4);
   for (let i = 0; i < STEPS; i++) {
     const at = (i / (STEPS - 1)) * (colors.length - 1);
@@ -107,7 +94,7 @@ export class SurfaceLayer implements CustomLayerInterface {
   onAdd(map: MapLibre, gl: WebGL2RenderingContext): void {
     this.map = map;
     this.gl = gl;
-    this.made = program(gl);
+    this.made = program(gl, VERTEX, FRAGMENT);
     this.textures = [gl.createTexture(), gl.createTexture()];
   }
 
@@ -159,11 +146,7 @@ export class SurfaceLayer implements CustomLayerInterface {
       gl.bindTexture(gl.TEXTURE_2D, texture);
       gl.uniform1i(gl.getUniformLocation(made, unit ? 'ramp' : 'surface'), unit);
     });
-    gl.disable(gl.DEPTH_TEST);
-    gl.disable(gl.STENCIL_TEST);
-    gl.disable(gl.CULL_FACE);
-    gl.enable(gl.BLEND);
-    gl.blendFunc(gl.ONE, gl.ONE_MINUS_SRC_ALPHA);
+    blend(gl);
     gl.drawArrays(gl.TRIANGLE_STRIP, 0, 4);
   }
 }
