@@ -153,7 +153,7 @@ describe('what the pages look like', { timeout: 600_000 }, () => {
   });
 
   step('says what grey means, and when no event in view has a value', async () => {
-    await show('c=ships&m=10.5/37.8/-122.35');
+    await show('c=ships&m=12/37.8/-122.38');
     await page.selectOption('#field', 'draft_m');
     await page.waitForFunction(() => /no value/.test(document.querySelector('#legend').textContent), undefined, { timeout: PATIENCE });
     await rest();
