@@ -386,7 +386,7 @@ function startMap(): void {
       pictured: showLegend,
     });
     // For tests, and for inspection from the console.
-    Object.assign(window, { meridianMap: mapView.map, meridianPicture: mapView.picture });
+    Object.assign(window, { meridianMap: mapView.map, meridianPicture: mapView.picture, meridianTrail: mapView.trail });
   } catch {
     mapView = null;
     hideTools();
