@@ -7,10 +7,12 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { decompress } from 'fzstd';
 
-/** Coordinates are kept to this many units a degree (about 110 m). */
+/** Coordinates of the source are taken to this many units a degree (about 110 m). */
 const QUANTUM = 1000;
-/** Simplification tolerance in degrees; the source is drawn for 1:50 million. */
-const TOLERANCE = 0.012;
+/**
+ * Tolerance of the simplification in degrees, and decimals kept: a pixel of the map at zoom 3.5, or the source's own detail, 1:50 million.
+ */
+export const DETAIL = { coarse: { tolerance: 0.06, decimals: 2 }, fine: { tolerance: 0.012, decimals: 3 } };
 
 /** Names whose letters the source lost to question marks, as Natural Earth spells them. */
 const RESTORED = new Map([
@@ -132,14 +134,16 @@ function labelPoint(rings) {
   return best;
 }
 
-const degrees = ([x, y]) => [x / QUANTUM, y / QUANTUM];
+/** The longer side of a ring's box. */
+const reach = (ring) => Math.max(...[0, 1].map((axis) => Math.max(...ring.map((p) => p[axis])) - Math.min(...ring.map((p) => p[axis]))));
+
 const collection = (list) => JSON.stringify({ type: 'FeatureCollection', features: list });
 
 /**
- * Reads the folder `natural-earth` and returns the base map as GeoJSON texts.
+ * Reads the folder `natural-earth` and returns the base map as GeoJSON texts, simplified as one of `DETAIL`.
  * @returns {{land: string, borders: string, places: string}}
  */
-export function basemap(folder) {
+export function basemap(folder, { tolerance, decimals }) {
   const countries = features(folder, 'countries_50m.geojsonl.zst').map((f) => ({
     name: f.properties.name,
     polygons: polygonsOf(f.geometry).map((rings) => rings.map(quantise).filter((r) => r.length > 2)).filter((p) => p.length),
@@ -156,6 +160,8 @@ export function basemap(folder) {
       });
   });
 
+  const short = (v) => Number((v / QUANTUM).toFixed(decimals));
+  const degrees = ([x, y]) => [short(x), short(y)];
   const borders = [];
   const seen = new Set();
   const cut = (ring) => {
@@ -175,7 +181,7 @@ export function basemap(folder) {
       // A fixed direction, so that both owners simplify to the same points.
       const [a, b] = [line[0], line[line.length - 1]];
       const turned = a[0] > b[0] || (a[0] === b[0] && a[1] > b[1]);
-      const fixed = simplify(turned ? line.reverse() : line, TOLERANCE * QUANTUM);
+      const fixed = simplify(turned ? line.reverse() : line, tolerance * QUANTUM);
       if (owner[at].includes(',')) {
         const key = `${fixed[0]}|${fixed[Math.min(1, fixed.length - 1)]}|${fixed[fixed.length - 1]}|${fixed.length}`;
         if (!seen.has(key)) {
@@ -200,7 +206,8 @@ export function basemap(folder) {
       const size = landArea(polygon[0]) / QUANTUM ** 2;
       area += size;
       if (!largest || size > largest.size) largest = { size, polygon };
-      const rings = polygon.map(cut).filter((r) => r.length > 2).map((r) => [...r, r[0]].map(degrees));
+      // What is smaller than the tolerance was smaller than what is left out of a coast.
+      const rings = polygon.filter((ring) => reach(ring) > tolerance * QUANTUM).map(cut).filter((r) => r.length > 2).map((r) => [...r, r[0]].map(degrees));
       if (rings.length) polygons.push(rings);
     }
     land.push({ type: 'Feature', properties: {}, geometry: { type: 'MultiPolygon', coordinates: polygons } });

@@ -5,7 +5,7 @@ import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync, existsSyn
 import { basename, dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
-import { basemap } from './basemap.mjs';
+import { basemap, DETAIL } from './basemap.mjs';
 
 const web = dirname(dirname(fileURLToPath(import.meta.url)));
 const dist = join(web, 'dist');
@@ -23,7 +23,7 @@ function asset(name, extension, content) {
 
 /** The licences of all that the bundle carries, as their texts ask for. */
 function notices() {
-  const packages = ['maplibre-gl', '@fontsource-variable/inter'];
+  const packages = ['maplibre-gl', '@fontsource-variable/inter', 'pbf'];
   const parts = packages.map((name) => {
     const folder = join(modules, name);
     const file = ['LICENSE', 'LICENSE.txt', 'LICENSE.md'].find((f) => existsSync(join(folder, f)));
@@ -37,7 +37,10 @@ function notices() {
 rmSync(dist, { recursive: true, force: true });
 mkdirSync(assets, { recursive: true });
 
-const base = basemap(join(web, '..', 'data', 'natural-earth'));
+const earth = join(web, '..', 'data', 'natural-earth');
+const [coarse, fine] = [basemap(earth, DETAIL.coarse), basemap(earth, DETAIL.fine)];
+/** The two addresses of a part of the base map. */
+const both = (part) => JSON.stringify({ coarse: asset(`${part}-coarse`, 'json', coarse[part]), fine: asset(part, 'json', fine[part]) });
 const worker = readFileSync(join(modules, 'maplibre-gl', 'dist', 'maplibre-gl-worker.mjs'), 'utf8');
 writeFileSync(join(assets, 'LICENSES.txt'), notices());
 
@@ -58,9 +61,9 @@ const result = await build({
   loader: { '.woff2': 'file' },
   define: {
     __WORKER_URL__: JSON.stringify(asset('map-worker', 'js', worker.replace(/\n\/\/# sourceMappingURL=.*\s*$/, '\n'))),
-    __LAND_URL__: JSON.stringify(asset('land', 'json', base.land)),
-    __BORDERS_URL__: JSON.stringify(asset('borders', 'json', base.borders)),
-    __PLACES_URL__: JSON.stringify(asset('places', 'json', base.places)),
+    __LAND__: both('land'),
+    __BORDERS__: both('borders'),
+    __PLACES_URL__: JSON.stringify(asset('places', 'json', fine.places)),
   },
   logLevel: 'warning',
 });

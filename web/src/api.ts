@@ -81,6 +81,8 @@ export interface Schema {
   readonly geometry: string | null;
   /** Names of the time fields: one instant, or start and end; empty when events have no time. */
   readonly times: readonly string[];
+  /** Name of the field that names a moving object; empty where there is none. */
+  readonly object: string;
 }
 
 function collectionOf(json: Contract.Collection): Collection {
@@ -104,6 +106,7 @@ interface PropertyJson {
   format?: string;
   title?: string;
   'x-ogc-role'?: string;
+  'x-meridian-object'?: boolean;
   $ref?: string;
 }
 
@@ -128,6 +131,7 @@ function schemaOf(json: { properties?: Record<string, PropertyJson> }): Schema {
   const fields: Field[] = [];
   let geometry: string | null = null;
   let instant = '';
+  let object = '';
   const interval = ['', ''];
   for (const [name, property] of Object.entries(json.properties ?? {})) {
     const role = property['x-ogc-role'] ?? '';
@@ -136,15 +140,22 @@ function schemaOf(json: { properties?: Record<string, PropertyJson> }): Schema {
       continue;
     }
     if (role === 'id') continue;
+    if (property['x-meridian-object']) object = name;
     if (role === 'primary-instant') instant = name;
     if (role === 'primary-interval-start') interval[0] = name;
     if (role === 'primary-interval-end') interval[1] = name;
     fields.push({ name, title: property.title ?? name, kind: fieldKind(property) });
   }
-  return { fields, geometry, times: instant ? [instant] : interval.filter(Boolean) };
+  return { fields, geometry, times: instant ? [instant] : interval.filter(Boolean), object };
 }
 
 export const collectionPath = (id: string): string => `/collections/${encodeURIComponent(id)}`;
+
+/** Address pattern of the vector tiles with {z}, {y} and {x}. */
+export const tilesPath = (id: string, query: URLSearchParams): string => `${collectionPath(id)}/tiles/WebMercatorQuad/{z}/{y}/{x}?${query}`;
+
+/** The address of one tile. */
+export const tileAt = (pattern: string, z: number, row: number, column: number): string => pattern.replace('{z}', String(z)).replace('{y}', String(row)).replace('{x}', String(column));
 
 export async function collections(signal: AbortSignal): Promise<Collection[]> {
   const json = await get<Contract.CollectionList>('/collections?f=json', signal);

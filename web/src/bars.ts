@@ -48,15 +48,7 @@ export function countIn(bars: readonly Bar[], [from, to]: Range): number {
   return bars.reduce((sum, bar) => sum + (bar.from >= from && bar.from < to ? bar.count : 0), 0);
 }
 
-/** A round number at or above `value`: 1, 2, 2.5 or 5 times a power of ten. For the top of an axis. */
-export function niceCeil(value: number): number {
-  if (!(value > 0)) return 1;
-  const power = 10 ** Math.floor(Math.log10(value));
-  const step = [1, 2, 2.5, 5, 10].find((s) => s * power >= value * (1 - 1e-12)) ?? 10;
-  return step * power;
-}
-
-/** The min and max of the line, widened a little so that it does not touch the edges. */
+/** The min and max of the line; null where it has no value. */
 export function valueExtent(bars: readonly Bar[]): readonly [low: number, high: number] | null {
   let low = Infinity;
   let high = -Infinity;
@@ -65,9 +57,29 @@ export function valueExtent(bars: readonly Bar[]): readonly [low: number, high: 
     low = Math.min(low, value);
     high = Math.max(high, value);
   }
-  if (low > high) return null;
-  const pad = (high - low) * 0.08 || Math.abs(high) * 0.1 || 1;
-  return [low - pad, high + pad];
+  return low > high ? null : [low, high];
+}
+
+/**
+ * The line of values in pieces: it goes from one window to the next, and never across windows without a value. A piece of one
+ * bar is a value alone. `unit` is the length of a window.
+ */
+export function pieces(bars: readonly Bar[], unit: number): Bar[][] {
+  const out: Bar[][] = [];
+  let last: Bar | null = null;
+  for (const bar of bars) {
+    if (bar.value === null) continue;
+    if (last && bar.from - last.to < unit * 0.5) out[out.length - 1].push(bar);
+    else out.push([bar]);
+    last = bar;
+  }
+  return out;
+}
+
+/** The first instant at or after `ms` at which there may be an event; null where none follows. */
+export function nextEvent(bars: readonly Bar[], ms: number): number | null {
+  const bar = bars.find(({ to, count }) => count > 0 && to > ms);
+  return bar ? Math.max(ms, bar.from) : null;
 }
 
 /** Sizes of a histogram drawing, in CSS pixels. */

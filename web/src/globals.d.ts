@@ -1,5 +1,5 @@
 // Filled in by scripts/build.mjs.
 declare const __WORKER_URL__: string;
-declare const __LAND_URL__: string;
-declare const __BORDERS_URL__: string;
+declare const __LAND__: { readonly coarse: string; readonly fine: string };
+declare const __BORDERS__: { readonly coarse: string; readonly fine: string };
 declare const __PLACES_URL__: string;

@@ -1,20 +1,8 @@
 // The time histogram: bars of counts, a line of a field's measure, and a brush with two handles.
-import { barAt, niceCeil, snap, toTime, toX, valueExtent, type Bar, type Frame } from './bars';
-import { formatCount, formatShort, formatValue } from './numbers';
-import { formatInstant, formatRange, ticks, type Range } from './time';
-
-export interface HistogramData {
-  readonly bars: readonly Bar[];
-  /** The time range shown. */
-  readonly span: Range;
-  /** Length of a window in milliseconds. */
-  readonly unit: number;
-  /** Name of the line, such as `avg mag`; empty for none. */
-  readonly line: string;
-}
-
-/** Plot area inside the canvas, in CSS pixels. */
-const PAD = { left: 42, right: 46, top: 8, bottom: 20 };
+import { barAt, snap, toTime, toX, type Frame } from './bars';
+import { drawHistogram, PAD, type HistogramData } from './histogramdraw';
+import { formatCount, formatValue } from './numbers';
+import { formatInstant, formatRange, type Range } from './time';
 
 const handle = (name: string): HTMLElement => {
   const element = document.createElement('div');
@@ -177,113 +165,14 @@ export class Histogram {
   }
 
   private draw(): void {
-    const { clientWidth: width, clientHeight: height } = this.root;
-    const ratio = devicePixelRatio || 1;
-    this.canvas.width = Math.round(width * ratio);
-    this.canvas.height = Math.round(height * ratio);
-    const c = this.canvas.getContext('2d');
-    if (!c || !width || !height) return;
-    c.scale(ratio, ratio);
-    const css = getComputedStyle(this.root);
-    const color = (name: string): string => css.getPropertyValue(name).trim();
-    const data = this.data;
+    const { data } = this;
     for (const element of [this.window, this.from, this.to]) element.hidden = !data;
-    if (!data) return;
-
-    const frame: Frame = { left: PAD.left, right: width - PAD.right, span: data.span };
+    const frame = drawHistogram(this.canvas, this.root, data, this.brush, this.hover);
+    if (!data || !frame) return;
     this.frame = frame;
-    const floor = height - PAD.bottom;
-    const tall = floor - PAD.top;
-    const top = niceCeil(data.bars.reduce((most, bar) => Math.max(most, bar.count), 0));
-    c.font = `11px ${css.fontFamily}`;
-    c.textBaseline = 'middle';
-
-    c.strokeStyle = color('--line');
-    c.fillStyle = color('--muted');
-    c.lineWidth = 1;
-    c.textAlign = 'right';
-    for (const share of [0.5, 1]) {
-      const y = Math.round(floor - share * tall) + 0.5;
-      c.beginPath();
-      c.moveTo(frame.left, y);
-      c.lineTo(frame.right, y);
-      c.stroke();
-      if (top * share >= 1) c.fillText(formatShort(top * share), frame.left - 6, y);
-    }
-
-    const [from, to] = this.brush ?? data.span;
-    const gap = toX(frame, data.span[0] + data.unit) - frame.left > 4 ? 1 : 0;
-    for (const bar of data.bars) {
-      const left = Math.max(frame.left, toX(frame, bar.from));
-      const right = Math.min(frame.right, toX(frame, bar.to));
-      if (right <= frame.left || left >= frame.right || !bar.count) continue;
-      const tallness = Math.max(1, (bar.count / top) * tall);
-      const inside = bar.to > from && bar.from < to;
-      const hovered = this.hover !== null && this.hover >= bar.from && this.hover < bar.to;
-      c.fillStyle = color(inside ? (hovered ? '--bar-hover' : '--bar') : '--bar-out');
-      c.fillRect(left, floor - tallness, Math.max(1, right - left - gap), tallness);
-    }
-
-    this.drawLine(c, data, frame, floor, tall, color);
-    c.strokeStyle = color('--axis');
-    c.beginPath();
-    c.moveTo(frame.left, floor + 0.5);
-    c.lineTo(frame.right, floor + 0.5);
-    c.stroke();
-    c.textBaseline = 'alphabetic';
-    c.textAlign = 'center';
-    let free = -Infinity;
-    for (const tick of ticks(data.span, Math.max(2, Math.floor((frame.right - frame.left) / 74)))) {
-      const x = Math.round(toX(frame, tick.ms)) + 0.5;
-      c.beginPath();
-      c.moveTo(x, floor);
-      c.lineTo(x, floor + 4);
-      c.stroke();
-      const half = c.measureText(tick.label).width / 2;
-      if (x - half < free + 8 || x + half > width) continue;
-      free = x + half;
-      c.fillStyle = color(tick.major ? '--text' : '--muted');
-      c.fillText(tick.label, x, height - 5);
-    }
-    this.placeHandles(data, frame, floor);
+    this.placeHandles(data, frame, this.root.clientHeight - PAD.bottom);
     const total = data.bars.reduce((sum, bar) => sum + bar.count, 0);
     this.canvas.setAttribute('aria-label', `Histogram over time: ${formatCount(total)} events, ${formatRange(data.span, data.unit)}`);
-  }
-
-  private drawLine(c: CanvasRenderingContext2D, data: HistogramData, frame: Frame, floor: number, tall: number, color: (name: string) => string): void {
-    const extent = data.line ? valueExtent(data.bars) : null;
-    if (!extent) return;
-    const [low, high] = extent;
-    const y = (value: number): number => floor - ((value - low) / (high - low)) * tall;
-    c.strokeStyle = color('--accent');
-    c.fillStyle = color('--accent');
-    c.lineWidth = 1.6;
-    c.lineJoin = 'round';
-    c.save();
-    c.beginPath();
-    c.rect(frame.left, 0, frame.right - frame.left, floor);
-    c.clip();
-    // Windows without events interrupt the line. A single value between two of them is drawn as a dot.
-    const known = data.bars.filter((bar) => bar.value !== null);
-    const joined = (a: Bar | undefined, b: Bar | undefined): boolean => Boolean(a && b && b.from - a.to < data.unit * 0.5);
-    c.beginPath();
-    known.forEach((bar, i) => {
-      const [x, at] = [toX(frame, (bar.from + bar.to) / 2), y(bar.value ?? 0)];
-      if (joined(known[i - 1], bar)) c.lineTo(x, at);
-      else c.moveTo(x, at);
-    });
-    c.stroke();
-    c.beginPath();
-    known.forEach((bar, i) => {
-      if (joined(known[i - 1], bar) || joined(bar, known[i + 1])) return;
-      const [x, at] = [toX(frame, (bar.from + bar.to) / 2), y(bar.value ?? 0)];
-      c.moveTo(x + 2, at);
-      c.arc(x, at, 2, 0, 2 * Math.PI);
-    });
-    c.fill();
-    c.restore();
-    c.textAlign = 'left';
-    for (const value of [low, high]) c.fillText(formatValue(value), frame.right + 6, Math.max(PAD.top, Math.min(floor - 6, y(value))));
   }
 
   private placeHandles(data: HistogramData, frame: Frame, floor: number): void {

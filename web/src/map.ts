@@ -2,71 +2,39 @@
 // totals and table, and writes the view to the address.
 import type { Feature } from 'geojson';
 import * as api from './api';
-import { barsOf } from './bars';
+import * as controls from './controls';
 import { $, copyLink, fonts, make, wireSkip } from './dom';
 import * as guide from './guide';
-import { EMPTY_VIEW, fromHash, MEASURES, toHash, type Measure, type View } from './hash';
-import { Histogram } from './histogram';
-import { Latest } from './latest';
+import { EMPTY_VIEW, fromHash, MEASURES, toHash, type View } from './hash';
+import { Live } from './live/live';
+import { legendOf, type Shown } from './legend';
 import { MapView } from './mapview';
-import { formatCount, formatShort, formatValue } from './numbers';
-import { Player } from './player';
-import { params, tileParams, type Question } from './query';
+import { formatCount, formatShort } from './numbers';
+import { DARK, LIGHT } from './palette';
+import { params, pictureParams, type Question } from './query';
 import { anchorOf, eventCard, idOf, ResultsTable } from './results';
 import { wireSession } from './session';
-import { describe } from './shapes';
-import { DARK, fieldScale, LIGHT, type FieldScale } from './style';
-import { formatRange, resolutionOf, windowFor, type Range } from './time';
-import { enableTools, hideTools, showDrawing, wireTools } from './tools';
+import { valueStops } from './surface/scale';
+import { formatLength } from './time';
+import { Timeline } from './timeline';
+import { hideTools, showDrawing, wireTools } from './tools';
+import { loadBeyond, loadTotals, MEASURE_NAMES } from './totals';
+import { setBusy, Work } from './work';
 
 /** Events on a page of the table. */
 const PAGE = 50;
-const MEASURE_NAMES: Record<Measure, string> = { avg: 'average', min: 'min', max: 'max', sum: 'sum' };
 
 type Part = 'tiles' | 'bars' | 'totals' | 'rows';
 
 let view: View = fromHash(location.hash);
 let list: readonly api.Collection[] = [];
-/** The open collection, its schema, and how many events it holds. */
-let open: { collection: api.Collection; schema: api.Schema; total: number } | null = null;
+let open: controls.Open | null = null;
 let mapView: MapView | null = null;
-let scale: FieldScale | null = null;
-/** The content of the histogram. */
-let shown: { span: Range; unit: number } | null = null;
 let rows: { path: string; before: readonly string[]; next: string | null } | null = null;
 
-const work: Record<Part | 'open' | 'item' | 'scale' | 'filter', Latest> = {
-  open: new Latest(0),
-  item: new Latest(0),
-  scale: new Latest(120),
-  filter: new Latest(0),
-  tiles: new Latest(60),
-  bars: new Latest(160),
-  totals: new Latest(120),
-  rows: new Latest(220),
-};
+const work = new Work(showProblem);
 
-// ---- Loading, problems -------------------------------------------------------------------------------------------
-
-const busy = new Set<string>();
-function setBusy(name: string, on: boolean): void {
-  if (on) busy.add(name);
-  else busy.delete(name);
-  $('progress').hidden = busy.size === 0;
-  document.body.setAttribute('aria-busy', String(busy.size > 0));
-}
-
-/** Runs the newest work of a kind. Shows the progress bar and errors. */
-function run(name: keyof typeof work, task: (signal: AbortSignal) => Promise<void>): void {
-  work[name].run(async (signal) => {
-    setBusy(name, true);
-    try {
-      await task(signal);
-    } finally {
-      if (!signal.aborted) setBusy(name, false);
-    }
-  }, showProblem);
-}
+// ---- Problems ----------------------------------------------------------------------------------------------------
 
 function showProblem(error: unknown): void {
   for (const id of ['table-scroll', 'histogram']) $(id).classList.remove('waiting');
@@ -125,9 +93,10 @@ function update(change: Partial<View>): void {
   if (changed('filter')) add('tiles', 'bars', 'totals', 'rows');
   if (changed('field')) add('tiles', 'bars', 'totals', 'rows');
   if (changed('measure')) add('bars');
+  // A stream has one question: another one ends it.
+  if (changed('when', 'filter')) live.stop();
   if (changed('shape')) mapView?.setShape(view.shape);
-  if (changed('when')) histogram.setBrush(view.when);
-  if (changed('field', 'shape', 'when', 'filter') && !player.playing) loadScale();
+  if (changed('when')) timeline.setBrush(view.when);
   if (changed('filter')) $<HTMLInputElement>('filter').value = view.filter;
   refresh(parts);
 }
@@ -140,10 +109,10 @@ function refresh(parts: ReadonlySet<Part>): void {
   showControls();
   if (!open || open.total === 0) return;
   if (parts.has('tiles')) loadTiles();
-  if (parts.has('bars')) loadBars();
+  if (parts.has('bars') && open.schema.times.length) timeline.load(open.collection, question(), view);
   // While it plays, the next answer is requested only when the last one is shown.
-  if (parts.has('totals') && !(player.playing && work.totals.busy)) loadTotals();
-  if (parts.has('rows') && !player.playing) loadRows();
+  if (parts.has('totals') && !(timeline.playing && work.busy('totals'))) showTotals();
+  if (parts.has('rows') && !timeline.playing) loadRows();
 }
 
 const ALL: ReadonlySet<Part> = new Set<Part>(['tiles', 'bars', 'totals', 'rows']);
@@ -156,7 +125,7 @@ function showOverlay(content: HTMLElement | null): void {
 }
 
 function loadCollections(): void {
-  run('open', async (signal) => {
+  work.run('open', async (signal) => {
     list = await api.collections(signal);
     const select = $<HTMLSelectElement>('collection');
     select.replaceChildren(
@@ -183,25 +152,20 @@ function loadCollections(): void {
 function openCollection(): void {
   const id = view.collection;
   open = null;
-  shown = null;
-  scale = null;
-  player.stop();
-  for (const name of ['tiles', 'bars', 'totals', 'rows', 'item', 'scale', 'filter'] as const) {
-    work[name].cancel();
-    setBusy(name, false);
-  }
+  live.stop();
+  timeline.clear();
+  work.cancelAll();
   $('problem').hidden = true;
   showFilterProblem('');
   choose(null);
-  histogram.show(null);
   $('no-rows').hidden = true;
-  mapView?.setTiles(null);
-  mapView?.setScale(null);
-  table.show([], { fields: [], geometry: null, times: [] }, '');
+  mapView?.ask(null);
+  $('beyond').hidden = true;
+  table.show([], { fields: [], geometry: null, times: [], object: '' }, '');
   showOverlay(null);
   $<HTMLInputElement>('filter').value = view.filter;
   showControls();
-  run('open', async (signal) => {
+  work.run('open', async (signal) => {
     const select = $<HTMLSelectElement>('collection');
     if (!list.some((c) => c.id === id)) {
       select.prepend(make('option', '', id, { value: id }));
@@ -234,8 +198,7 @@ function openCollection(): void {
       else if (collection.bbox) mapView.fit(collection.bbox, false);
     }
     mapView?.setShape(view.shape);
-    histogram.setBrush(view.when);
-    loadScale();
+    timeline.setBrush(view.when);
     refresh(ALL);
     if (wrong !== null) showFilterProblem(wrong);
     writeHash();
@@ -265,80 +228,15 @@ function fillFields(numeric: readonly api.Field[]): void {
 
 function loadTiles(): void {
   if (!open || open.schema.geometry === null || !mapView) return;
-  // Playing waits for the picture, so that each step is seen.
-  if (player.playing && !mapView.settled()) return;
-  const { id } = open.collection;
-  const query = tileParams(question(), view.field);
-  const url = `${location.origin}${api.collectionPath(id)}/tiles/WebMercatorQuad/{z}/{y}/{x}?${query}`;
-  mapView.setTiles({ collection: id, url });
+  // Playing waits for the picture, so that each step is seen; a trail needs none.
+  if (timeline.playing && (mapView.trail.shown || !mapView.settled())) return;
+  mapView.ask({ collection: open.collection.id, query: pictureParams(question()), field: view.field });
 }
 
-/** The range of the chosen field within shape, time and filter. It does not depend on the map's position, so that moving changes no colour. */
-function loadScale(): void {
-  const { field } = view;
-  if (!open || !field) {
-    work.scale.cancel();
-    scale = null;
-    mapView?.setScale(null);
-    return showLegend();
-  }
-  const { id } = open.collection;
-  const query = params({ ...question(), where: open.schema.geometry === null ? null : view.shape });
-  run('scale', async (signal) => {
-    const functions = ['min', 'avg', 'max'].map((name) => `${name}(${field})`);
-    const [group] = await api.aggregate(id, functions, query, signal);
-    const [low, average, high] = functions.map((name) => Number(group?.[name] ?? NaN));
-    scale = fieldScale(field, low, average, high);
-    mapView?.setScale(scale);
-    showLegend();
-  });
-}
-
-function loadBars(): void {
-  if (!open?.schema.times.length || !open.collection.interval) return histogram.show(null);
-  const { id, interval } = open.collection;
-  const all: Range = [interval[0], Math.max(interval[1] + 1, interval[0] + 1000)];
-  const asked = view.span ?? all;
-  const { field, measure } = view;
-  const most = Math.max(40, Math.min(220, Math.round($('histogram').clientWidth / 5)));
-  const { iso, ms } = windowFor(asked[1] - asked[0], most);
-  run('bars', async (signal) => {
-    const query = params({ ...question(), when: view.span });
-    query.set('window', iso);
-    const groups = await api.aggregate(id, field ? ['count', `${measure}(${field})`] : ['count'], query, signal);
-    const bars = barsOf(groups, measure, field);
-    // All time is shown from the edge of the first window to the edge of the last one.
-    const span: Range = view.span ?? [Math.min(all[0], bars[0]?.from ?? Infinity), Math.max(all[1], bars.at(-1)?.to ?? -Infinity)];
-    shown = { span, unit: ms };
-    const line = field ? `${MEASURE_NAMES[measure]} ${field}` : '';
-    histogram.show({ bars, span, unit: ms, line });
-    $('line-name').textContent = line;
-    showControls();
-  });
-}
-
-function loadTotals(): void {
+function showTotals(): void {
   if (!open) return;
-  const { id } = open.collection;
-  const { field } = view;
-  $('count').classList.add('stale');
-  run('totals', async (signal) => {
-    const functions = field ? ['count', ...MEASURES.map((m) => `${m}(${field})`)] : ['count'];
-    const [group = { count: 0 }] = await api.aggregate(id, functions, params(question()), signal);
-    $('count').textContent = formatCount(group.count);
-    $('count').classList.remove('stale');
-    $('count-word').textContent = group.count === 1 ? 'event' : 'events';
-    const stats = $('stats');
-    stats.hidden = !field;
-    stats.replaceChildren(
-      ...MEASURES.map((measure) => {
-        const cell = make('div');
-        const value = group[`${measure}(${field})`] as number | string | null | undefined;
-        cell.append(make('dt', '', MEASURE_NAMES[measure]), make('dd', '', formatValue(value), { 'data-measure': measure, title: String(value ?? '') }));
-        return cell;
-      }),
-    );
-  });
+  loadTotals(work, open.collection.id, question(), view.field);
+  if (!timeline.playing) loadBeyond(work, open, question(), view.shape === null);
 }
 
 function loadRows(path?: string, before: readonly string[] = []): void {
@@ -346,7 +244,7 @@ function loadRows(path?: string, before: readonly string[] = []): void {
   const { collection, schema } = open;
   $('table').classList.add('stale');
   $('table-scroll').classList.toggle('waiting', $('table').childElementCount === 0);
-  run('rows', async (signal) => {
+  work.run('rows', async (signal) => {
     const first = path ?? api.itemsPath(collection.id, params(question()), PAGE);
     const page = await api.page(first, signal);
     rows = { path: first, before, next: page.next };
@@ -368,12 +266,12 @@ function loadRows(path?: string, before: readonly string[] = []): void {
 function applyFilter(): void {
   const filter = $<HTMLInputElement>('filter').value.trim();
   if (filter === view.filter) {
-    work.filter.cancel();
+    work.cancel('filter');
     return showFilterProblem('');
   }
   if (!open || !filter) return update({ filter });
   const { id } = open.collection;
-  run('filter', async (signal) => {
+  work.run('filter', async (signal) => {
     const wrong = await checkFilter(id, filter, signal);
     if (wrong === null) update({ filter });
     else showFilterProblem(wrong);
@@ -386,91 +284,48 @@ function choose(feature: Feature | null, at = feature && anchorOf(feature.geomet
   mapView?.choose(feature, at, card, () => choose(null));
 }
 
-function chip(text: string, clear: (() => void) | null, what: string): HTMLElement {
-  const item = make('li', clear ? 'set' : '', text);
-  if (clear) {
-    const button = make('button', '', '×', { type: 'button', 'aria-label': `Clear ${what}` });
-    button.addEventListener('click', clear);
-    item.append(button);
-  }
-  return item;
-}
-
 /** Refreshes all that depends on the view alone, without a request. */
 function showControls(): void {
-  const timed = Boolean(open?.schema.times.length && open.collection.interval && open.total);
-  const placed = open?.schema.geometry !== null;
-  // While a collection opens, the histogram keeps its space, so that the map does not change its size.
-  const waiting = !open && $('overlay').hidden;
-  $('about').textContent = open ? open.collection.description : '';
-  document.title = open ? `${open.collection.title} · Meridian` : 'Map · Meridian';
-  $('histogram').hidden = $('timeline-head').hidden = !timed && !waiting;
-  for (const id of ['play', 'speed']) $<HTMLButtonElement>(id).disabled = !timed;
-  $('timeline-note').hidden = timed || !open || open.total === 0;
-  $('timeline-note').textContent = 'These events have no time: there is nothing to play.';
-  $('timeline').hidden = $('histogram').hidden && $('timeline-note').hidden;
-  $('when').textContent = waiting ? '' : view.when ? formatRange(view.when, resolutionOf(view.when)) : 'All time';
-  $('clear-time').hidden = !view.when;
-  $('zoom-time').hidden = !view.when || !shown || view.when[1] - view.when[0] > 0.98 * (shown.span[1] - shown.span[0]);
-  $('all-time').hidden = !view.span;
-  $('clear-shape').hidden = !view.shape;
-  $<HTMLSelectElement>('field').value = view.field;
-  $('measure').hidden = !view.field;
-  $('line-name').hidden = !view.field;
-  for (const button of $('measure').children) button.setAttribute('aria-checked', String((button as HTMLElement).dataset['measure'] === view.measure));
-  $('measure-room').hidden = $<HTMLSelectElement>('field').options.length < 2;
-  enableTools(placed && Boolean(open?.total));
-  if (!open || open.total === 0) {
-    $('table-scroll').classList.remove('waiting');
-    $('count').textContent = open ? '0' : '–';
-    $('rows').textContent = '';
-    $('stats').hidden = true;
-    $('no-rows').hidden = true;
-    $<HTMLButtonElement>('next').disabled = $<HTMLButtonElement>('previous').disabled = true;
-  }
-  const chips = [];
-  if (open?.total) {
-    if (placed) chips.push(chip(view.shape ? describe(view.shape) : 'On the map as it is', view.shape && (() => update({ shape: null })), 'the shape'));
-    if (timed) chips.push(chip(view.when ? formatRange(view.when, resolutionOf(view.when)) : 'All time', view.when && (() => update({ when: null })), 'the time'));
-    if (view.filter) chips.push(chip(view.filter, () => update({ filter: '' }), 'the filter'));
-  }
-  $('chips').replaceChildren(...chips);
+  controls.showControls(view, open, timeline.shown?.span, update);
+  if (open?.total) return;
+  $('table-scroll').classList.remove('waiting');
+  $('count').textContent = open ? '0' : '–';
+  $('rows').textContent = '';
+  $('stats').hidden = $('no-rows').hidden = true;
+  $<HTMLButtonElement>('next').disabled = $<HTMLButtonElement>('previous').disabled = true;
 }
 
-/** The legend of the map: counts, or values of the chosen field and events without one. */
+/** Loads the events of all of the time shown, to be played as a trail. */
+function loadTrail(): void {
+  const span = timeline.shown?.span;
+  const [time] = open?.schema.times ?? [];
+  if (!open || !mapView || !span || !time || open.schema.geometry === null) return;
+  mapView.trail.start({ collection: open.collection.id, query: pictureParams({ ...question(), when: null }), field: view.field }, time, span);
+}
+
+/** Colours the events by what is in view, and shows the legend of what is drawn. */
 function showLegend(): void {
-  const legend = $('legend');
-  const drawn = mapView?.drawn(view.field) ?? { cells: false, valued: 0, lacking: 0 };
   const palette = matchMedia('(prefers-color-scheme: dark)').matches ? DARK : LIGHT;
-  const byField = !drawn.cells && scale !== null;
-  legend.hidden = !drawn.cells && !byField;
-  if (legend.hidden) return;
-  const parts: HTMLElement[] = [make('b', '', byField && scale ? scale.field : 'Events in a cell')];
-  if (!byField || drawn.valued || !drawn.lacking) {
-    const bar = make('i');
-    bar.style.background = `linear-gradient(90deg, ${palette.ramp.join(',')})`;
-    const ends = make('span');
-    const labels = byField && scale ? [scale.stops[0], scale.stops[2], scale.stops[4]].map(formatValue) : ['1', '100', '30k'];
-    ends.append(...labels.map((text) => make('span', '', text)));
-    parts.push(bar, ends);
+  const parts = mapView && open ? legendOf(shownOn(mapView, open.schema), palette) : [];
+  $('legend').replaceChildren(...parts);
+  $('legend').hidden = !parts.length;
+}
+
+function shownOn({ picture, trail }: MapView, schema: api.Schema): Shown {
+  const field = schema.fields.find((f) => f.name === view.field)?.title ?? '';
+  if (trail.shown) {
+    const fades = view.when ? formatLength(view.when[1] - view.when[0]) : '';
+    return { surface: null, events: true, field, scale: trail.scale, ...trail.counts(), fades };
   }
-  // Grey events without an explanation would look like an error of the map.
-  if (byField && drawn.lacking) {
-    const note = make('p');
-    const swatch = make('em');
-    swatch.style.background = palette.none;
-    note.append(swatch, drawn.valued ? 'no value' : 'no event in view has a value');
-    parts.push(note);
-  }
-  legend.replaceChildren(...parts);
+  const values = view.field ? picture.inView().map((event) => event.properties[view.field] as unknown) : [];
+  const known = values.filter((value) => typeof value === 'number');
+  const stops = valueStops(known);
+  // While it plays, a colour keeps its value.
+  if (!timeline.playing) picture.setScale(stops && { field: view.field, stops });
+  return { surface: picture.stops(), events: picture.showsEvents, field, scale: picture.scale, valued: known.length, lacking: values.length - known.length, fades: '' };
 }
 
 // ---- Parts of the page -------------------------------------------------------------------------------------------
-
-const histogram = new Histogram($('histogram'), (when) => {
-  player.stop();
-  update({ when: when && [Math.round(when[0]), Math.round(when[1])] });
-});
 
 const table = new ResultsTable($<HTMLTableElement>('table'), (feature) => {
   const at = anchorOf(feature.geometry);
@@ -478,18 +333,36 @@ const table = new ResultsTable($<HTMLTableElement>('table'), (feature) => {
   if (at) mapView?.reveal(at);
 });
 
-const player = new Player(
-  () => shown && { span: shown.span, when: view.when },
-  (when) => update({ when }),
-  (playing) => {
-    $('play').setAttribute('aria-pressed', String(playing));
-    const word = $('play').querySelector('span');
-    if (word) word.textContent = playing ? 'Pause' : 'Play';
-    if (playing || !open) return;
-    loadScale();
-    refresh(new Set<Part>(['tiles', 'totals', 'rows']));
+const timeline = new Timeline(work, {
+  brushed: (when) => update({ when }),
+  frame: (when) => mapView?.trail.move(when),
+  playing: (on) => {
+    if (on) return loadTrail();
+    mapView?.trail.stop();
+    if (open) refresh(new Set<Part>(['tiles', 'totals', 'rows']));
   },
-);
+  shown: () => {
+    showControls();
+    if (timeline.playing) loadTrail();
+  },
+});
+
+const live = new Live(() => mapView, {
+  grown: () => {
+    mapView?.picture.renew();
+    const { id } = open?.collection ?? { id: '' };
+    work.run('open', async (signal) => {
+      const collection = await api.collection(id, signal);
+      if (open?.collection.id === id) open = { ...open, collection };
+      refresh(new Set<Part>(['bars', 'totals', 'rows']));
+    });
+  },
+  failed: showProblem,
+  changed: (on) => {
+    $('live').setAttribute('aria-pressed', String(on));
+    if (!on) refresh(new Set<Part>(['tiles', 'bars', 'totals', 'rows']));
+  },
+});
 
 function startMap(): void {
   try {
@@ -498,7 +371,7 @@ function startMap(): void {
       clicked: (id, at) => {
         if (!open) return;
         const { id: collection } = open.collection;
-        run('item', async (signal) => {
+        work.run('item', async (signal) => {
           const feature = await api.item(collection, id, signal);
           choose(feature, feature.geometry?.type === 'Point' ? anchorOf(feature.geometry) : at);
         });
@@ -510,9 +383,10 @@ function startMap(): void {
         setBusy('map', on);
         if (!on) showLegend();
       },
+      pictured: showLegend,
     });
     // For tests, and for inspection from the console.
-    Object.assign(window, { meridianMap: mapView.map });
+    Object.assign(window, { meridianMap: mapView.map, meridianPicture: mapView.picture, meridianTrail: mapView.trail });
   } catch {
     mapView = null;
     hideTools();
@@ -535,10 +409,15 @@ function wire(): void {
     button.addEventListener('click', () => update({ measure }));
     $('measure').append(button);
   }
-  $('play').addEventListener('click', () => player.toggle());
-  $('speed').addEventListener('change', () => (player.speed = Number($<HTMLSelectElement>('speed').value)));
+  $('live').addEventListener('click', () => {
+    if (live.on || !open) return live.stop();
+    timeline.player.stop();
+    // What comes from now on is newer than any chosen time.
+    update({ when: null });
+    live.start(open.collection.id, open.schema, pictureParams(question()));
+  });
   $('clear-time').addEventListener('click', () => {
-    player.stop();
+    timeline.player.stop();
     update({ when: null });
   });
   $('zoom-time').addEventListener('click', () => update({ span: view.when }));

@@ -1,11 +1,16 @@
 // The map: base map, events, the drawn shape, the chosen event.
 import type { Feature, FeatureCollection } from 'geojson';
-import { AttributionControl, Map as MapLibre, NavigationControl, Popup, ScaleControl, setWorkerUrl, type AJAXError, type GeoJSONSource, type MapGeoJSONFeature, type VectorTileSource } from 'maplibre-gl';
+import { AttributionControl, Map as MapLibre, NavigationControl, Popup, ScaleControl, setWorkerUrl, type AJAXError, type GeoJSONSource, type MapGeoJSONFeature } from 'maplibre-gl';
 import { Problem, problemOf } from './api';
 import { Draw } from './draw';
-import { OneKind } from './onekind';
+import { EVENT_LAYERS } from './eventstyle';
+import { DARK, LIGHT, type Palette } from './palette';
+import { Picture, type Asked } from './picture';
+import { addArrows, LIVE_LAYER } from './live/layers';
+import { Trail } from './trail/trail';
 import { outline, splitRing, wrapLng, type LngLat, type Shape, type ShapeKind } from './shapes';
-import { CELL_LAYER, DARK, EMPTY, EVENT_LAYERS, LIGHT, RESULT_LAYERS, eventColor, mapStyle, type EventTiles, type FieldScale, type Overlays } from './style';
+import { FAINT } from './surface/scale';
+import { EMPTY, FINE_ZOOM, NO_OVERLAYS, RESULT_LAYERS, mapStyle, type Detail, type Overlays } from './style';
 
 export interface Camera {
   readonly center: LngLat;
@@ -22,9 +27,11 @@ export interface MapEvents {
   /** See `Draw`. */
   drawing(kind: ShapeKind | null, hint: string, canFinish: boolean): void;
   /** A tile could not be loaded. */
-  failed(problem: Problem): void;
-  /** Loading of tiles began or ended. */
+  failed(error: unknown): void;
+  /** Loading of the picture began or ended. */
   busy(busy: boolean): void;
+  /** The drawing of the events has changed. */
+  pictured?(): void;
 }
 
 const feature = (geometry: Feature['geometry']): Feature => ({ type: 'Feature', properties: {}, geometry });
@@ -51,12 +58,17 @@ export class MapView {
   readonly draw: Draw;
   private readonly dark = matchMedia('(prefers-color-scheme: dark)');
   private readonly popup = new Popup({ focusAfterOpen: false, closeButton: true, closeOnClick: false, maxWidth: '320px', offset: 10, className: 'event-popup' });
-  private tiles: EventTiles | null = null;
-  private scale: FieldScale | null = null;
-  private readonly kind = new OneKind();
-  private overlays: Overlays = { shape: EMPTY, veil: EMPTY, chosen: EMPTY, results: EMPTY };
+  /** The events of a collection. */
+  readonly picture: Picture;
+  /** The same events while time plays. */
+  readonly trail: Trail;
+  private overlays: Overlays = NO_OVERLAYS;
   private shape: Shape | null = null;
   private ready = false;
+  private loading = false;
+  private detail: Detail;
+  /** The collection whose layers the style has. */
+  private asked: string | null = null;
 
   /** Throws when the browser has no WebGL. */
   constructor(
@@ -64,10 +76,11 @@ export class MapView {
     camera: Camera,
     private readonly events: MapEvents,
   ) {
+    this.detail = camera.zoom >= FINE_ZOOM ? 'fine' : 'coarse';
     setWorkerUrl(new URL(__WORKER_URL__, location.origin).href);
     this.map = new MapLibre({
       container,
-      style: this.style(),
+      style: mapStyle(this.palette(), null, this.overlays, this.detail, location.origin),
       center: [...camera.center],
       zoom: camera.zoom,
       minZoom: 0.6,
@@ -78,6 +91,17 @@ export class MapView {
       touchPitch: false,
       maxPitch: 0,
     });
+    this.picture = new Picture(this.map, () => this.palette(), {
+      drawn: () => events.pictured?.(),
+      busy: (on) => {
+        this.loading = on;
+        if (on) events.busy(true);
+        // Otherwise the map is idle once what has changed is drawn.
+        else this.map.triggerRepaint();
+      },
+      failed: (error) => events.failed(error),
+    });
+    this.trail = new Trail(this.map, this.picture, () => this.palette(), () => events.pictured?.(), (error) => events.failed(error));
     this.map.touchZoomRotate.disableRotation();
     this.map.keyboard.disableRotation();
     this.map.addControl(new NavigationControl({ showCompass: false }), 'top-right');
@@ -87,16 +111,23 @@ export class MapView {
 
     this.map.once('style.load', () => {
       this.ready = true;
+      addArrows(this.map);
+      this.restyle();
+    });
+    this.map.on('zoom', () => {
+      if (this.detail === 'fine' || this.map.getZoom() < FINE_ZOOM) return;
+      this.detail = 'fine';
       this.restyle();
     });
     this.map.on('moveend', () => {
-      this.kind.changed();
+      this.picture.refresh();
+      this.trail.refresh();
       events.moved(this.camera());
     });
     this.map.on('dataloading', () => events.busy(true));
     this.map.on('idle', () => {
-      // Tiles of the other kind are loading: the next idle event ends the work.
-      if (!this.settle()) events.busy(false);
+      // While the picture is loading, a later idle event ends the work.
+      if (!this.loading && !this.picture.settle()) events.busy(false);
     });
     this.map.on('error', ({ error }) => {
       // A tile that is no longer wanted is not an error.
@@ -118,17 +149,17 @@ export class MapView {
     this.dark.addEventListener('change', () => this.restyle());
   }
 
-  private palette(): typeof LIGHT {
+  private palette(): Palette {
     return this.dark.matches ? DARK : LIGHT;
   }
 
-  private style(): ReturnType<typeof mapStyle> {
-    return mapStyle(this.palette(), this.asked(), this.scale, this.overlays, location.origin);
-  }
-
   /** Refreshes the whole style. Only differences are drawn. */
-  private restyle(): void {
-    if (this.ready) this.map.setStyle(this.style(), { diff: true });
+  restyle(): void {
+    if (!this.ready) return;
+    this.map.setStyle(mapStyle(this.palette(), this.picture.drawn(), this.overlays, this.detail, location.origin), { diff: true });
+    this.picture.layer.setRamp(this.palette().counts);
+    if (!this.map.getLayer(this.picture.layer.id)) this.map.addLayer(this.picture.layer, this.map.getLayer('event-fill') ? 'event-fill' : 'city-dot');
+    if (!this.map.getLayer(this.trail.layer.id)) this.map.addLayer(this.trail.layer, 'city-dot');
   }
 
   camera(): Camera {
@@ -157,70 +188,17 @@ export class MapView {
     this.map.fitBounds([west, Math.max(south, -75), wide, Math.min(north, 78)], { padding: 36, maxZoom: 11, animate });
   }
 
-  /** Shows the events of these tiles. A new address of the same collection keeps the old picture until the new one is there. */
-  setTiles(tiles: EventTiles | null): void {
-    const before = this.tiles;
-    this.tiles = tiles;
-    if (before?.collection === tiles?.collection) this.kind.changed();
-    else this.kind.reset();
-    if (!this.ready || before?.url === tiles?.url) return;
-    const source = before?.collection === tiles?.collection ? this.map.getSource<VectorTileSource>('events') : undefined;
-    if (source) this.reload(source);
-    else this.restyle();
-  }
-
-  /** The requested tiles: all of one kind if both would be in view. */
-  private asked(): EventTiles | null {
-    if (!this.tiles || !this.kind.density) return this.tiles;
-    return { ...this.tiles, url: `${this.tiles.url}&density=true` };
-  }
-
-  private reload(source: VectorTileSource): void {
-    const tiles = this.asked();
-    if (tiles) source.setTiles([tiles.url]);
-  }
-
-  /** Checks what is drawn. Requests tiles of the other kind if both are in view; returns whether it did. */
-  private settle(): boolean {
-    const source = this.ready && this.tiles ? this.map.getSource<VectorTileSource>('events') : undefined;
-    if (!source) return false;
-    const cells = this.rendered([CELL_LAYER]);
-    const counted = cells.reduce((sum, cell) => sum + Number(cell.properties['count'] ?? 0), 0);
-    if (!this.kind.settle({ cells: cells.length > 0, events: this.rendered(EVENT_LAYERS).length > 0, counted })) return false;
-    this.reload(source);
-    return true;
-  }
-
-  /** The features that these layers have drawn. */
-  private rendered(layers: readonly string[]): MapGeoJSONFeature[] {
-    const present = layers.filter((id) => this.map.getLayer(id));
-    return present.length ? this.map.queryRenderedFeatures({ layers: present }) : [];
-  }
-
-  /** What is drawn: whether there are cells, and how many single events have or lack a value of `field`. */
-  drawn(field: string): { readonly cells: boolean; readonly valued: number; readonly lacking: number } {
-    if (!this.ready) return { cells: false, valued: 0, lacking: 0 };
-    const events = this.rendered(EVENT_LAYERS);
-    const valued = events.filter((event) => event.properties[field] !== undefined).length;
-    return { cells: this.rendered([CELL_LAYER]).length > 0, valued, lacking: events.length - valued };
-  }
-
-  /** Colours single events by a field. */
-  setScale(scale: FieldScale | null): void {
-    if (JSON.stringify(scale) === JSON.stringify(this.scale)) return;
-    this.scale = scale;
-    if (!this.ready || !this.tiles || !this.map.getLayer('event-point')) return;
-    const color = eventColor(this.palette(), scale);
-    this.map.setPaintProperty('event-point', 'circle-color', color);
-    this.map.setPaintProperty('event-line', 'line-color', color);
-    this.map.setPaintProperty('event-edge', 'line-color', color);
-    this.map.setPaintProperty('event-fill', 'fill-color', color);
-    this.map.setPaintProperty('event-fill', 'fill-opacity', scale ? 0.6 : 0.28);
+  /** Shows the events of a question; null for none. */
+  ask(asked: Asked | null): void {
+    const other = this.asked !== (asked?.collection ?? null);
+    this.asked = asked?.collection ?? null;
+    this.picture.ask(asked);
+    if (other) this.restyle();
   }
 
   /** Whether every visible tile is loaded. */
   settled(): boolean {
-    return this.ready && this.map.areTilesLoaded();
+    return this.ready && !this.loading && this.map.areTilesLoaded();
   }
 
   setShape(shape: Shape | null): void {
@@ -231,6 +209,11 @@ export class MapView {
   /** Shows the results of a search. The property `@id` identifies a clicked one; `first` and `named` select its drawing. */
   setResults(results: FeatureCollection): void {
     this.overlay({ results });
+  }
+
+  /** Shows objects that are followed. */
+  setLive(livePoints: FeatureCollection, liveLines: FeatureCollection): void {
+    this.overlay({ livePoints, liveLines });
   }
 
   private overlay(change: Partial<Overlays>): void {
@@ -262,7 +245,7 @@ export class MapView {
 
   private under(x: number, y: number): MapGeoJSONFeature | null {
     if (!this.ready) return null;
-    const layers = [...RESULT_LAYERS, ...EVENT_LAYERS, CELL_LAYER].filter((id) => this.map.getLayer(id));
+    const layers = [...RESULT_LAYERS, LIVE_LAYER, ...EVENT_LAYERS].filter((id) => this.map.getLayer(id));
     const reach = 4;
     const hits = this.map.queryRenderedFeatures([[x - reach, y - reach], [x + reach, y + reach]], { layers });
     return hits[0] ?? null;
@@ -271,13 +254,9 @@ export class MapView {
   private click(x: number, y: number, at: LngLat): void {
     if (this.draw.active || this.draw.justEnded) return;
     const hit = this.under(x, y);
-    if (!hit) return;
-    if (hit.layer.id === CELL_LAYER) {
-      this.map.easeTo({ center: [...at], zoom: this.map.getZoom() + 2, duration: 500 });
-      return;
-    }
-    const id = (hit.properties['@id'] ?? hit.properties['id'] ?? hit.id) as string | number | null | undefined;
-    if (id === undefined || id === null) return;
-    this.events.clicked(String(id), at);
+    const id = hit && ((hit.properties['@id'] ?? hit.properties['id'] ?? hit.id) as string | number | null | undefined);
+    if (id !== undefined && id !== null) this.events.clicked(String(id), at);
+    // On the surface a click looks closer.
+    else if (!hit && this.picture.eventsNear(at) >= FAINT) this.map.easeTo({ center: [...at], zoom: this.map.getZoom() + 2, duration: 500 });
   }
 }

@@ -28,3 +28,11 @@ export function formatWait(ms: number): string {
   const seconds = Math.round(ms / 1000);
   return `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
 }
+
+/** A number of a legend or an axis, with three digits that matter: 19.7, 418, 1.23M. */
+export function formatMark(value: number): string {
+  const size = Math.abs(value);
+  if (size >= 10_000) return new Intl.NumberFormat('en', { notation: 'compact', maximumSignificantDigits: 3 }).format(value);
+  if (size !== 0 && size < 1e-3) return value.toExponential(1);
+  return new Intl.NumberFormat('en', { maximumSignificantDigits: size >= 1000 ? 4 : 3 }).format(value + 0);
+}

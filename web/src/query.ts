@@ -45,12 +45,7 @@ export function params(question: Question): URLSearchParams {
   return out;
 }
 
-/**
- * The parameters of the vector tiles. The shape does not filter the map, so that its surroundings stay visible. Of the
- * properties only the field that colours the events is requested. The rest is fetched when an event is opened.
- */
-export function tileParams(question: Question, field: string): URLSearchParams {
-  const out = params({ ...question, where: null });
-  out.set('properties', field);
-  return out;
+/** The parameters of the picture. The shape does not filter the map, so that its surroundings stay visible. */
+export function pictureParams(question: Question): URLSearchParams {
+  return params({ ...question, where: null });
 }

@@ -1,59 +1,9 @@
 // The look of the map: the base map from the bundle, and the events above it, in a light and a dark palette.
 import type { FeatureCollection } from 'geojson';
 import type { ExpressionSpecification, LayerSpecification, StyleSpecification } from 'maplibre-gl';
-
-export interface Palette {
-  readonly sea: string;
-  readonly land: string;
-  readonly coast: string;
-  readonly border: string;
-  readonly country: string;
-  readonly city: string;
-  readonly halo: string;
-  /** From few events to many. */
-  readonly ramp: readonly [string, string, string, string, string];
-  readonly point: string;
-  /** Events without a value of the field that colours the others. */
-  readonly none: string;
-  readonly rim: string;
-  readonly shape: string;
-  readonly veil: string;
-  readonly veilOpacity: number;
-}
-
-export const LIGHT: Palette = {
-  sea: '#dbe4ea',
-  land: '#f7f6f2',
-  coast: '#b4c2cc',
-  border: '#cfcdc6',
-  country: '#4b5560',
-  city: '#545d67',
-  halo: '#f7f6f2',
-  ramp: ['#f6b35c', '#ee8245', '#dc4f4c', '#a72e63', '#5e1e66'],
-  point: '#dd5a3c',
-  none: '#8b939d',
-  rim: '#ffffff',
-  shape: '#2f54c8',
-  veil: '#33475b',
-  veilOpacity: 0.07,
-};
-
-export const DARK: Palette = {
-  sea: '#0e151c',
-  land: '#1b242d',
-  coast: '#33424f',
-  border: '#33404b',
-  country: '#b3bfca',
-  city: '#98a5b2',
-  halo: '#141c24',
-  ramp: ['#7d3269', '#b63a62', '#e3604f', '#f39a4f', '#fbdc8c'],
-  point: '#f08a52',
-  none: '#75828f',
-  rim: '#12181f',
-  shape: '#86a5ff',
-  veil: '#000000',
-  veilOpacity: 0.38,
-};
+import { eventLayers, type EventsDrawn } from './eventstyle';
+import { liveLayers } from './live/layers';
+import type { Palette } from './palette';
 
 /** The browser draws names on the map in the page's font, so the style needs no `glyphs` address. */
 const FONT = ['Inter Variable'];
@@ -67,82 +17,15 @@ export interface Overlays {
   readonly chosen: FeatureCollection;
   /** Results of a search. */
   readonly results: FeatureCollection;
+  /** Last positions and tracks of objects that are followed. */
+  readonly livePoints: FeatureCollection;
+  readonly liveLines: FeatureCollection;
 }
+
+export const NO_OVERLAYS: Overlays = { shape: EMPTY, veil: EMPTY, chosen: EMPTY, results: EMPTY, livePoints: EMPTY, liveLines: EMPTY };
 
 /** Clickable layers of search results, uppermost first. */
 export const RESULT_LAYERS = ['result-point', 'result-line', 'result-fill'] as const;
-
-/** A cell of the density tiles has a count and no id; an event has an id, under `@id` if a property is called `id`. */
-const IS_CELL: ExpressionSpecification = ['all', ['has', 'count'], ['!', ['has', 'id']], ['!', ['has', '@id']]];
-const IS_EVENT: ExpressionSpecification = ['!', IS_CELL];
-
-/** Radius in pixels of a density cell by its count, on a logarithmic scale. */
-const CELL_RADIUS: ExpressionSpecification = [
-  'interpolate',
-  ['linear'],
-  ['log10', ['max', 1, ['to-number', ['get', 'count'], 1]]],
-  0, 2.4,
-  1, 3.8,
-  2, 5.8,
-  3, 8.4,
-  4, 11.5,
-  5, 15,
-  6, 19,
-];
-
-function cellColor({ ramp }: Palette): ExpressionSpecification {
-  return [
-    'interpolate',
-    ['linear'],
-    ['log10', ['max', 1, ['to-number', ['get', 'count'], 1]]],
-    0, ramp[0],
-    1, ramp[1],
-    2, ramp[2],
-    3, ramp[3],
-    4.5, ramp[4],
-  ];
-}
-
-/** The values of a field at the five colours of the ramp. */
-export interface FieldScale {
-  readonly field: string;
-  readonly stops: readonly [number, number, number, number, number];
-}
-
-/** Exponent of the colour scale of a skewed field: more colours for its many small values. */
-const BEND = 400;
-
-/**
- * The scale of a field from its min to its max: even, or bent where few values are far above the rest (such
- * as populations), as the average tells; null when there is nothing to tell apart.
- */
-export function fieldScale(field: string, low: number, average: number, high: number): FieldScale | null {
-  if (!(low < high)) return null;
-  const skewed = low >= 0 && average - low < (high - low) / 8;
-  const at = (t: number): number => low + (high - low) * (skewed ? (BEND ** t - 1) / (BEND - 1) : t);
-  return { field, stops: [low, at(0.25), at(0.5), at(0.75), high] };
-}
-
-/** Colour of single events: by the chosen field (`none` where an event lacks it), or one colour. */
-export function eventColor(palette: Palette, scale: FieldScale | null): ExpressionSpecification | string {
-  if (!scale) return palette.point;
-  const { field, stops } = scale;
-  const pairs = stops.flatMap((stop, i) => [stop, palette.ramp[i]]);
-  const value: ExpressionSpecification = ['to-number', ['get', field], stops[0]];
-  const ramp = ['interpolate', ['linear'], value, ...pairs] as unknown as ExpressionSpecification;
-  return ['case', ['has', field], ramp, palette.none];
-}
-
-/** Content of the events layer. */
-export interface EventTiles {
-  readonly collection: string;
-  /** Address pattern with {z}, {y} and {x}. */
-  readonly url: string;
-}
-
-/** Clickable layers, uppermost first. */
-export const EVENT_LAYERS = ['event-point', 'event-line', 'event-fill'] as const;
-export const CELL_LAYER = 'event-cell';
 
 function baseLayers(p: Palette): LayerSpecification[] {
   return [
@@ -158,50 +41,6 @@ function baseLayers(p: Palette): LayerSpecification[] {
       source: 'borders',
       layout: { 'line-join': 'round' },
       paint: { 'line-color': p.border, 'line-width': ['interpolate', ['linear'], ['zoom'], 0, 0.5, 4, 0.9, 8, 1.4] },
-    },
-  ];
-}
-
-function eventLayers(p: Palette, tiles: EventTiles, scale: FieldScale | null): LayerSpecification[] {
-  const from = { source: 'events', 'source-layer': tiles.collection } as const;
-  const color = eventColor(p, scale);
-  return [
-    { id: 'event-fill', type: 'fill', ...from, filter: ['all', IS_EVENT, ['==', ['geometry-type'], 'Polygon']], paint: { 'fill-color': color, 'fill-opacity': scale ? 0.6 : 0.28 } },
-    {
-      id: 'event-edge',
-      type: 'line',
-      ...from,
-      filter: ['all', IS_EVENT, ['==', ['geometry-type'], 'Polygon']],
-      paint: { 'line-color': color, 'line-width': 1, 'line-opacity': 0.8 },
-    },
-    {
-      id: 'event-line',
-      type: 'line',
-      ...from,
-      filter: ['all', IS_EVENT, ['==', ['geometry-type'], 'LineString']],
-      layout: { 'line-join': 'round', 'line-cap': 'round' },
-      paint: { 'line-color': color, 'line-width': ['interpolate', ['linear'], ['zoom'], 1, 1, 8, 2.6], 'line-opacity': 0.72 },
-    },
-    {
-      id: CELL_LAYER,
-      type: 'circle',
-      ...from,
-      filter: IS_CELL,
-      layout: { 'circle-sort-key': ['get', 'count'] },
-      paint: { 'circle-color': cellColor(p), 'circle-radius': CELL_RADIUS, 'circle-opacity': 0.78, 'circle-blur': 0.12 },
-    },
-    {
-      id: 'event-point',
-      type: 'circle',
-      ...from,
-      filter: ['all', IS_EVENT, ['==', ['geometry-type'], 'Point']],
-      paint: {
-        'circle-color': color,
-        'circle-radius': ['interpolate', ['linear'], ['zoom'], 1, 2.6, 6, 4, 12, 6.5],
-        'circle-opacity': 0.85,
-        'circle-stroke-color': p.rim,
-        'circle-stroke-width': ['interpolate', ['linear'], ['zoom'], 2, 0.4, 8, 1.2],
-      },
     },
   ];
 }
@@ -325,22 +164,30 @@ function shapeLayers(p: Palette): LayerSpecification[] {
   ];
 }
 
+/** How much of the base map is loaded: the coasts of far views, or all that the source has. */
+export type Detail = 'coarse' | 'fine';
+
+/** The zoom from which the coarse coasts would show their corners. */
+export const FINE_ZOOM = 3.5;
+
 /** The whole style. */
-export function mapStyle(palette: Palette, tiles: EventTiles | null, scale: FieldScale | null, overlays: Overlays, origin: string): StyleSpecification {
+export function mapStyle(palette: Palette, events: EventsDrawn | null, overlays: Overlays, detail: Detail, origin: string): StyleSpecification {
   const sources: StyleSpecification['sources'] = {
-    land: { type: 'geojson', data: origin + __LAND_URL__, tolerance: 0.5, maxzoom: 8 },
-    borders: { type: 'geojson', data: origin + __BORDERS_URL__, tolerance: 0.5, maxzoom: 8 },
+    land: { type: 'geojson', data: origin + __LAND__[detail], tolerance: 0.5, maxzoom: 8 },
+    borders: { type: 'geojson', data: origin + __BORDERS__[detail], tolerance: 0.5, maxzoom: 8 },
     places: { type: 'geojson', data: origin + __PLACES_URL__, maxzoom: 6 },
     shape: { type: 'geojson', data: overlays.shape },
     veil: { type: 'geojson', data: overlays.veil },
     chosen: { type: 'geojson', data: overlays.chosen },
     results: { type: 'geojson', data: overlays.results },
+    livePoints: { type: 'geojson', data: overlays.livePoints },
+    liveLines: { type: 'geojson', data: overlays.liveLines },
   };
-  if (tiles) sources.events = { type: 'vector', tiles: [tiles.url], minzoom: 0, maxzoom: 18 };
+  if (events) sources.events = { type: 'vector', tiles: [events.url], minzoom: 0, maxzoom: 18 };
   return {
     version: 8,
     name: 'Meridian',
     sources,
-    layers: [...baseLayers(palette), ...(tiles ? eventLayers(palette, tiles, scale) : []), ...labelLayers(palette), ...resultLayers(palette), ...shapeLayers(palette)],
+    layers: [...baseLayers(palette), ...(events ? eventLayers(palette, events) : []), ...labelLayers(palette), ...liveLayers(palette), ...resultLayers(palette), ...shapeLayers(palette)],
   };
 }

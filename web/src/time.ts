@@ -181,3 +181,12 @@ export function resolutionOf([from, to]: Range): number {
   if (both(midnight) || to - from > 4 * DAY) return DAY;
   return both((ms) => ms % MINUTE === 0) || to - from > 2 * HOUR ? MINUTE : SECOND;
 }
+
+/** A length of time, rounded to its largest unit: 3 months. */
+export function formatLength(ms: number): string {
+  const units: readonly (readonly [string, number])[] = [['year', YEAR], ['month', MONTH], ['day', DAY], ['hour', HOUR], ['minute', MINUTE], ['second', SECOND]];
+  const [name, length] = units.find(([, unit]) => ms >= unit * 0.95) ?? ['second', SECOND];
+  const count = ms / length;
+  const text = count < 9.5 ? String(Math.round(count * 10) / 10) : String(Math.round(count));
+  return `${text} ${name}${text === '1' ? '' : 's'}`;
+}

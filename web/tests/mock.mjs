@@ -11,7 +11,7 @@ import { fromGeojsonVt } from '@maplibre/vt-pbf';
 const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
 const dist = join(root, 'web', 'dist');
 /** Tiles with more points than this are answered as cells. */
-const TILE_POINTS_MAX = 2_000;
+const TILE_POINTS_MAX = 4_096;
 const CELLS = 64;
 
 /** Rows of a comma-separated text with quotes, as objects. */
@@ -115,7 +115,7 @@ function inRing([x, y], ring) {
 
 function boxOf(f) {
   if (f.box) return f.box;
-  const flat = f.geometry.coordinates.flat(4);
+  const flat = [f.geometry.coordinates].flat(5);
   const box = [Infinity, Infinity, -Infinity, -Infinity];
   for (let i = 0; i < flat.length; i += 2) {
     box[0] = Math.min(box[0], flat[i]);
@@ -247,10 +247,11 @@ function tile(c, query, z, row, col) {
   });
   const names = query.has('properties') ? query.get('properties').split(',').filter(Boolean) : Object.keys(c.properties);
   let features = inside.map((f) => ({ type: 'Feature', geometry: f.geometry, properties: { ...Object.fromEntries(names.map((n) => [n, f.properties[n]])), id: f.id } }));
-  if (inside.length > TILE_POINTS_MAX) {
+  if (inside.length > TILE_POINTS_MAX || query.get('density') === 'true') {
     const cells = new Map();
     for (const f of inside) {
-      const [lng, lat] = f.geometry.coordinates;
+      const [fw, fs, fe, fn] = boxOf(f);
+      const [lng, lat] = [(fw + fe) / 2, (fs + fn) / 2];
       const [i, j] = [Math.floor((tileX(lng, z) - col) * CELLS), Math.floor((tileY(lat, z) - row) * CELLS)];
       if (i < 0 || j < 0 || i >= CELLS || j >= CELLS) continue;
       cells.set(i * CELLS + j, (cells.get(i * CELLS + j) ?? 0) + 1);
@@ -323,6 +324,12 @@ function answer(collections, method, url, send) {
     const limit = Number(query.get('limit') ?? 10);
     const at = Number(query.get('token') ?? 0);
     const all = matching(c, query);
+    if (query.get('f') === 'csv') {
+      const names = query.get('properties')?.split(',') ?? Object.keys(c.properties).filter((name) => !c.properties[name]['x-ogc-role'] || name === c.time);
+      const cell = (value) => (value === null || value === undefined ? '' : /[",\n]/.test(String(value)) ? `"${String(value).replaceAll('"', '""')}"` : String(value));
+      const lines = all.map((f) => [f.id, ...f.geometry.coordinates, ...names.map((name) => f.properties[name])].map(cell).join(','));
+      return send(200, 'text/csv', `${['id', 'lon', 'lat', ...names].join(',')}\r\n${lines.map((line) => `${line}\r\n`).join('')}`);
+    }
     const features = all.slice(at, at + limit).map(({ type, id: one, geometry, properties }) => ({ type, id: one, geometry, properties }));
     const links = [];
     if (at + limit < all.length) {

@@ -7,12 +7,15 @@ import * as shared from './browser.mjs';
 import { sources } from './sources.mjs';
 
 const { PATIENCE } = shared;
-const { fieldScale, LIGHT } = (await sources(['style'])).style;
+const { palette, eventstyle } = await sources(['palette', 'eventstyle']);
+const { LIGHT } = palette;
+const { valueStops, onRamp } = (await sources(['scale'], 'surface/')).scale;
 const url = new URL(process.env.MERIDIAN_URL ?? '').origin;
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 /** Where one tile holds too many events to draw and its neighbour does not. */
 const CALIFORNIA = 'c=earthquakes&m=4.5/37/-119';
-const JAPAN = 'c=earthquakes&m=4.2/38/140';
+/** Fewer events than a surface needs. */
+const JAPAN = 'c=earthquakes&m=5.3/36/141';
 
 const rgb = (hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
 const distance = (a, b) => Math.hypot(...a.map((v, i) => v - b[i]));
@@ -62,21 +65,26 @@ const aloneOnScreen = (lacking = null) =>
     return alone.map(({ properties, x, y }) => ({ properties, x: box.left + x, y: box.top + y }));
   }, lacking);
 
-const kinds = () =>
-  page.evaluate(() => {
-    const drawn = (layers) => window.meridianMap.queryRenderedFeatures({ layers }).length;
-    return { cells: drawn(['event-cell']), events: drawn(['event-point', 'event-line', 'event-fill']) };
-  });
+/** What is drawn: the presence of the surface and of single events. */
+const drawing = () => page.evaluate(() => ({ surface: window.meridianPicture.stops() !== null, events: window.meridianPicture.inView().length, tiles: window.meridianMap.queryRenderedFeatures({ layers: ['event-point'] }).length }));
+const legends = () => page.locator('#legend [data-legend]').evaluateAll((parts) => parts.map((part) => part.dataset.legend));
 
 /** A colour drawn at `opacity` over another. */
 const over = (colour, ground, opacity) => colour.map((v, i) => v * opacity + ground[i] * (1 - opacity));
 
-/** The colour of the ramp for a value. */
-function rampColour(scale, value, ramp) {
-  const { stops } = scale;
-  const at = Math.min(3, Math.max(0, stops.findIndex((stop, i) => value <= stops[i + 1])));
-  const t = (value - stops[at]) / (stops[at + 1] - stops[at]);
-  return over(rgb(ramp[at + 1]), rgb(ramp[at]), Math.min(1, Math.max(0, t)));
+/** The colour of a field's ramp for a value. */
+function valueColour(stops, value) {
+  const ramp = eventstyle.rampOf(LIGHT.values, stops.length);
+  const above = stops.findIndex((stop) => value <= stop);
+  if (above <= 0) return rgb(ramp[above === 0 ? 0 : stops.length - 1]);
+  return over(rgb(ramp[above]), rgb(ramp[above - 1]), (value - stops[above - 1]) / (stops[above] - stops[above - 1]));
+}
+
+/** The colour of the counts' ramp for a value. */
+function countColour(stops, value) {
+  const at = onRamp(stops, value) * 4;
+  const low = Math.min(3, Math.floor(at));
+  return over(rgb(LIGHT.counts[low + 1]), rgb(LIGHT.counts[low]), at - low);
 }
 
 describe('what the pages look like', { timeout: 600_000 }, () => {
@@ -90,30 +98,53 @@ describe('what the pages look like', { timeout: 600_000 }, () => {
 
   const step = (name, work) => shared.step(name, () => page, troubles, work);
 
-  step('shows counts or events in the whole view, never both', async () => {
+  step('draws the whole view as a surface where events are many, in the colours of the legend', async () => {
     await show(CALIFORNIA);
-    const near = await kinds();
-    assert.ok(near.cells > 50 && near.events === 0, JSON.stringify(near));
-    assert.match(await page.textContent('#legend'), /Events in a cell/);
-    await page.evaluate(() => window.meridianMap.jumpTo({ center: [140, 38], zoom: 4.2 }));
-    await page.waitForFunction(() => window.meridianMap.queryRenderedFeatures({ layers: ['event-point'] }).length > 100, undefined, { timeout: PATIENCE });
-    await rest();
-    assert.equal((await kinds()).cells, 0);
+    const near = await drawing();
+    assert.ok(near.surface && near.events === 0 && near.tiles === 0, JSON.stringify(near));
+    assert.deepEqual(await legends(), ['counts']);
+    // Far from the tools and the legend, and from names.
+    const places = await page.evaluate(() => {
+      const box = window.meridianMap.getContainer().getBoundingClientRect();
+      const stops = window.meridianPicture.stops();
+      const out = [];
+      for (let x = 120; x < box.width - 220; x += 40)
+        for (let y = 40; y < box.height - 180; y += 40) {
+          const at = window.meridianMap.unproject([x, y]);
+          out.push({ x: box.left + x, y: box.top + y, value: window.meridianPicture.eventsNear([at.lng, at.lat]), stops });
+        }
+      return out;
+    });
+    const solid = places.filter(({ value }) => value > 2);
+    assert.ok(solid.length > 40, `${solid.length} places`);
+    const seen = await coloursAt(solid);
+    const wrong = solid.filter(({ value, stops }, i) => Math.min(...[LIGHT.land, LIGHT.sea].map((ground) => distance(seen[i], over(countColour(stops, value), rgb(ground), 0.85)))) > 24);
+    assert.ok(wrong.length <= solid.length / 8, `${wrong.length} of ${solid.length} places have another colour`);
   });
 
-  step('colours each event by its value', async () => {
+  step('turns into single events over the surface of the same events, with a legend for each', async () => {
+    await page.selectOption('#field', 'depth');
+    await page.evaluate(() => window.meridianMap.jumpTo({ center: [140, 38], zoom: 4.2 }));
+    await page.waitForFunction(() => window.meridianPicture.inView().length > 100, undefined, { timeout: PATIENCE });
+    await rest();
+    assert.ok((await drawing()).surface);
+    assert.deepEqual(await legends(), ['counts', 'field']);
+    await page.evaluate(() => window.meridianMap.jumpTo({ center: [140, 38], zoom: 6 }));
+    await rest();
+    assert.deepEqual([(await drawing()).surface, await legends()], [false, ['field']]);
+  });
+
+  step('colours each event by its value among those in view', async () => {
     await show(JAPAN);
     await page.selectOption('#field', 'depth');
-    await page.waitForFunction(() => window.meridianMap.queryRenderedFeatures({ layers: ['event-point'] }).some((f) => 'depth' in f.properties), undefined, { timeout: PATIENCE });
+    await page.waitForFunction(() => window.meridianPicture.inView().some((f) => 'depth' in f.properties), undefined, { timeout: PATIENCE });
     await rest();
-    const answer = await fetch(`${url}/collections/earthquakes/aggregate?function=min(depth),avg(depth),max(depth)`);
-    const [group] = (await answer.json()).groups;
-    const scale = fieldScale('depth', group['min(depth)'], group['avg(depth)'], group['max(depth)']);
+    const stops = valueStops(await page.evaluate(() => window.meridianPicture.inView().map((f) => f.properties.depth).filter((v) => typeof v === 'number')));
     const alone = (await aloneOnScreen()).slice(0, 40);
     assert.ok(alone.length >= 10, `${alone.length} events stand alone`);
     const seen = await coloursAt(alone);
     const wrong = alone.filter(({ properties }, i) => {
-      const wanted = rampColour(scale, properties.depth, LIGHT.ramp);
+      const wanted = valueColour(stops, properties.depth);
       // Under an event lies land or sea; a name may be drawn over it.
       return Math.min(...[LIGHT.land, LIGHT.sea].map((ground) => distance(seen[i], over(wanted, rgb(ground), 0.85)))) > 12;
     });
@@ -122,7 +153,7 @@ describe('what the pages look like', { timeout: 600_000 }, () => {
   });
 
   step('says what grey means, and when no event in view has a value', async () => {
-    await show('c=ships&m=10.5/37.8/-122.35');
+    await show('c=ships&m=12/37.8/-122.38');
     await page.selectOption('#field', 'draft_m');
     await page.waitForFunction(() => /no value/.test(document.querySelector('#legend').textContent), undefined, { timeout: PATIENCE });
     await rest();

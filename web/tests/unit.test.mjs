@@ -9,7 +9,7 @@ import { sources } from './sources.mjs';
 let page;
 
 before(async () => {
-  page = await sources(['bars', 'hash', 'numbers', 'onekind', 'query', 'shapes', 'style', 'time']);
+  page = await sources(['bars', 'hash', 'numbers', 'query', 'shapes', 'palette', 'time']);
 });
 
 const utc = (text) => Date.parse(text);
@@ -157,12 +157,9 @@ describe('the histogram', () => {
     assert.equal(toTime(frame, 9999), 9000);
   });
 
-  it('rounds the axis up to a readable number', () => {
-    const { niceCeil, valueExtent } = page.bars;
-    assert.deepEqual([0, 1, 3, 7, 24, 101, 19_000].map(niceCeil), [1, 1, 5, 10, 25, 200, 20_000]);
-    assert.equal(valueExtent([{ value: null }]), null);
-    const [low, high] = valueExtent([{ value: 4 }, { value: 4 }]);
-    assert.ok(low < 4 && high > 4);
+  it('has the extent of what is known', () => {
+    assert.equal(page.bars.valueExtent([{ value: null }]), null);
+    assert.deepEqual(page.bars.valueExtent([{ value: 4 }, { value: null }, { value: 2 }]), [2, 4]);
   });
 });
 
@@ -202,9 +199,9 @@ describe('questions', () => {
     assert.equal(page.query.cqlName('a"b'), '"a""b"');
   });
 
-  it('leave the shape out of the tiles, and all properties but the one that colours', () => {
+  it('leave the shape out of the picture', () => {
     const where = { kind: 'circle', center: [0, 0], radius: 5 };
-    assert.equal(page.query.tileParams({ where, when: null, filter: 'mag > 5', geometry: 'geometry' }, 'mag').toString(), 'filter=mag+%3E+5&filter-lang=cql2-text&properties=mag');
+    assert.equal(page.query.pictureParams({ where, when: null, filter: 'mag > 5', geometry: 'geometry' }).toString(), 'filter=mag+%3E+5&filter-lang=cql2-text');
   });
 });
 
@@ -230,20 +227,6 @@ describe('shapes', () => {
   });
 });
 
-describe('colours', () => {
-  it('follow a field evenly, and bend where few values tower above the rest', () => {
-    const { eventColor, fieldScale, LIGHT } = page.style;
-    assert.deepEqual(fieldScale('mag', -2, 1.5, 8).stops, [-2, 0.5, 3, 5.5, 8]);
-    const bent = fieldScale('pop', 0, 40, 1400).stops;
-    assert.ok(bent[2] > 40 && bent[2] < 100, bent.join());
-    assert.ok(bent.every((v, i) => i === 0 || v > bent[i - 1]));
-    assert.equal(bent[4], 1400);
-    assert.equal(fieldScale('mag', 3, 3, 3), null);
-    assert.equal(fieldScale('mag', NaN, NaN, NaN), null);
-    assert.equal(eventColor(LIGHT, null), LIGHT.point);
-  });
-});
-
 describe('numbers', () => {
   it('are short where there is little room and keep four digits', () => {
     const { formatCount, formatShort, formatValue } = page.numbers;
@@ -257,31 +240,6 @@ describe('numbers', () => {
   });
 });
 
-describe('one kind of tile in view', () => {
-  const seen = (cells, events, counted = 0) => ({ cells, events, counted });
-
-  it('turns to counts where counts and events are both in view, and stays there', () => {
-    const kind = new page.onekind.OneKind();
-    assert.equal(kind.settle(seen(false, true)), false);
-    assert.equal(kind.settle(seen(true, true, 9000)), true);
-    assert.equal(kind.density, true);
-    assert.equal(kind.settle(seen(true, false, 9000)), false);
-  });
-
-  it('tries events again once they are few, and once only until the view changes', () => {
-    const kind = new page.onekind.OneKind();
-    kind.settle(seen(true, true, 9000));
-    kind.changed();
-    assert.equal(kind.settle(seen(true, false, 4000)), true);
-    assert.equal(kind.density, false);
-    // A tile that reaches beyond the view still counts: back to counts, and no second try.
-    assert.equal(kind.settle(seen(true, true, 4000)), true);
-    assert.equal(kind.settle(seen(true, false, 4000)), false);
-    kind.changed();
-    assert.equal(kind.settle(seen(true, false, 4000)), true);
-  });
-});
-
 describe('the base map', () => {
   it('reads against land, sea and halo in light and dark', () => {
     const luminance = (hex) => {
@@ -292,7 +250,7 @@ describe('the base map', () => {
       const [low, high] = [luminance(a), luminance(b)].sort((x, y) => x - y);
       return (high + 0.05) / (low + 0.05);
     };
-    for (const palette of [page.style.LIGHT, page.style.DARK])
+    for (const palette of [page.palette.LIGHT, page.palette.DARK])
       for (const name of ['country', 'city'])
         for (const ground of ['land', 'sea', 'halo'])
           assert.ok(contrast(palette[name], palette[ground]) >= 4.5, `${name} ${palette[name]} on ${ground} ${palette[ground]}: ${contrast(palette[name], palette[ground]).toFixed(2)}`);

@@ -1,0 +1,53 @@
+// Events that a picture cannot show: beyond the edge of the projection, without a place, or outside of the chosen time. They are
+// counted, and the page says how many.
+import { formatCount } from './numbers';
+import type { Question } from './query';
+import type { Shape } from './shapes';
+import type { Range } from './time';
+
+/** Latitude at which the Web Mercator projection ends, north and south. */
+export const EDGE = 85.0511287798066;
+
+/** What is known of a collection. */
+export interface Extent {
+  /** West, south, east, north of all events. */
+  readonly bbox: readonly [number, number, number, number] | null;
+  readonly interval: Range | null;
+}
+
+export type Missing = 'poles' | 'placeless' | 'outside';
+
+/** Questions for counts; the answer is the sum of `plus` less the sum of `minus`. */
+export interface Ask {
+  readonly what: Missing;
+  readonly plus: readonly Question[];
+  readonly minus: readonly Question[];
+}
+
+const WORLD: Shape = { kind: 'box', west: -180, south: -90, east: 180, north: 90 };
+
+/** What must be counted for a question; `drawn` is whether its place is what the map shows, and not a drawn shape. */
+export function asksOf(question: Question, drawn: boolean, extent: Extent, placed: boolean): Ask[] {
+  const asks: Ask[] = [];
+  const { where, when } = question;
+  if (placed && drawn) {
+    const [west, east] = where?.kind === 'box' ? [where.west, where.east] : [-180, 180];
+    const caps: Shape[] = [];
+    const [south, north] = where?.kind === 'box' ? [where.south, where.north] : [-90, 90];
+    if (north >= 90 && (extent.bbox?.[3] ?? 0) > EDGE) caps.push({ kind: 'box', west, east, south: EDGE, north: 90 });
+    if (south <= -90 && (extent.bbox?.[1] ?? 0) < -EDGE) caps.push({ kind: 'box', west, east, south: -90, north: -EDGE });
+    if (caps.length) asks.push({ what: 'poles', plus: caps.map((cap) => ({ ...question, where: cap })), minus: [] });
+    asks.push({ what: 'placeless', plus: [{ ...question, where: null }], minus: [{ ...question, where: WORLD }] });
+  }
+  if (when) asks.push({ what: 'outside', plus: [{ ...question, when: null }], minus: [question] });
+  return asks;
+}
+
+const SAYS: Record<Missing, (count: number) => string> = {
+  poles: (n) => `${formatCount(n)} beyond 85° north or south: counted, not on the map`,
+  placeless: (n) => `${formatCount(n)} without a place: not on the map`,
+  outside: (n) => `${formatCount(n)} more here outside of the chosen time`,
+};
+
+/** What to say; nothing of what is 0. */
+export const sayMissing = (what: Missing, count: number): string => (count > 0 ? SAYS[what](count) : '');

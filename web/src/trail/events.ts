@@ -1,0 +1,59 @@
+// The events that a trail plays: place, time and value of each, all at once, so that playing asks the server for nothing.
+import * as api from '../api';
+import { readCsv } from '../csv';
+import type { Asked } from '../picture';
+import { bboxParam } from '../shapes';
+import { mercatorX, mercatorY, type Box } from '../surface/cover';
+import { datetimeParam, type Range } from '../time';
+
+/** Max events of a trail. More are played as a surface. */
+export const TRAIL_MAX = 60_000;
+
+export interface TrailEvents {
+  readonly count: number;
+  /** Mercator position in the middle of all: places are relative to it, so that 24 bits are enough for them. */
+  readonly origin: readonly [x: number, y: number];
+  /** Place (x, y), and time within `span` from 0 to 1, of each event. */
+  readonly places: Float32Array;
+  /** Value of the field; NaN where there is none. */
+  readonly values: Float32Array;
+  readonly span: Range;
+}
+
+/** Reads an answer in CSV; null if its events are not points. */
+export function readTrail(text: string, time: string, field: string, [west, south, east, north]: Box, span: Range): TrailEvents | null {
+  const origin = [mercatorX((west + east) / 2), (mercatorY(south) + mercatorY(north)) / 2] as const;
+  const places: number[] = [];
+  const values: number[] = [];
+  let columns: { lon: number; lat: number; time: number; field: number } | null = null;
+  readCsv(text, (row) => {
+    if (!columns) {
+      // The id is first, then longitude and latitude of points, then the fields.
+      columns = { lon: 1, lat: 2, time: row.indexOf(time, 3), field: field ? row.indexOf(field, 3) : -1 };
+      return;
+    }
+    const [lon, lat, ms] = [row[columns.lon], row[columns.lat], Date.parse(row[columns.time])];
+    if (!lon || !lat || Number.isNaN(ms)) return;
+    // The copy of the world that is nearest to the middle of the view.
+    const x = mercatorX(Number(lon)) - origin[0];
+    places.push(x - Math.round(x), mercatorY(Number(lat)) - origin[1], (ms - span[0]) / (span[1] - span[0]));
+    const value = columns.field < 0 ? '' : row[columns.field];
+    values.push(value === '' ? NaN : Number(value));
+  });
+  return { count: values.length, origin, places: Float32Array.from(places), values: Float32Array.from(values), span };
+}
+
+/** Loads the events of a box and a span of time; null if they are too many, or not points. */
+export async function loadTrail(asked: Asked, time: string, box: Box, span: Range, signal: AbortSignal): Promise<TrailEvents | null> {
+  const query = new URLSearchParams(asked.query);
+  query.set('bbox', bboxParam(...box));
+  query.set('datetime', datetimeParam(span));
+  const [group] = await api.aggregate(asked.collection, ['count'], query, signal);
+  if (!group || group.count > TRAIL_MAX) return null;
+  query.set('properties', [time, asked.field].filter((name, i, all) => name && all.indexOf(name) === i).join(','));
+  query.set('f', 'csv');
+  const text = await (await api.call(`${api.collectionPath(asked.collection)}/items?${query}`, signal)).text();
+  // Shapes have one column for their geometry.
+  if (text.slice(0, text.indexOf('\n')).split(',').length < 4) return null;
+  return readTrail(text, time, asked.field, box, span);
+}

@@ -1,0 +1,90 @@
+// Time under the map: axes, the line of averages, playing, and the events of a trail.
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { sources } from './sources.mjs';
+
+const page = await sources(['axis', 'bars', 'csv', 'player', 'time']);
+const { events } = await sources(['events'], 'trail/');
+
+const bar = (from, to, count, value = null) => ({ from, to, count, value });
+
+describe('an axis', () => {
+  it('of counts has whole numbers up to the highest bar', () => {
+    const { countMarks } = page.axis;
+    for (const max of [0, 1, 2, 3, 5, 7, 24, 101, 999, 19_000, 1e9]) {
+      const marks = countMarks(max);
+      assert.ok(marks.every(Number.isInteger) && marks.length <= 5, `${max}: ${marks}`);
+      assert.ok(marks.at(-1) >= max && (marks.length === 1 || marks.at(-2) < max), `${max}: ${marks}`);
+    }
+    assert.deepEqual(countMarks(24), [10, 20, 30]);
+    assert.deepEqual(countMarks(3), [1, 2, 3]);
+  });
+
+  it('of values has round numbers around them', () => {
+    const { valueMarks } = page.axis;
+    assert.deepEqual(valueMarks(0.74, 1.36), [0.5, 1, 1.5]);
+    assert.deepEqual(valueMarks(-3, 171), [-100, 0, 100, 200]);
+    assert.deepEqual(valueMarks(4, 4).length > 1, true);
+    assert.deepEqual(valueMarks(0.0012, 0.0017), [0.0012, 0.0014, 0.0016, 0.0018]);
+  });
+});
+
+describe('the line of averages', () => {
+  it('breaks where a window has no events, or none with a value', () => {
+    const bars = [bar(0, 10, 1, 5), bar(10, 20, 2, 6), bar(20, 30, 4, null), bar(30, 40, 1, 7), bar(80, 90, 1, 8), bar(90, 100, 3, 9)];
+    assert.deepEqual(page.bars.pieces(bars, 10).map((piece) => piece.map(({ value }) => value)), [[5, 6], [7], [8, 9]]);
+  });
+});
+
+describe('playing', () => {
+  const bars = [bar(0, 10, 3), bar(10, 20, 0), bar(60, 70, 1)];
+  const played = { span: [0, 100], bars };
+
+  it('moves the window on, and ends with the time shown', () => {
+    assert.deepEqual(page.player.advance([0, 20], 5, played, false), [5, 25]);
+    assert.deepEqual(page.player.advance([70, 90], 50, played, false), [80, 100]);
+  });
+
+  it('goes from event to event if asked, once the last ones have faded', () => {
+    const { advance } = page.player;
+    assert.deepEqual(advance([4, 24], 1, played, true), [5, 25]);
+    const [from, to] = advance([9.5, 29.5], 1, played, true);
+    assert.ok(to > 60 && to <= 61 && Math.abs(to - from - 20) < 1e-9, `${from} to ${to}`);
+    assert.deepEqual(advance([9.5, 29.5], 1, played, false), [10.5, 30.5]);
+    // After the last event nothing is skipped.
+    assert.deepEqual(advance([75, 95], 1, played, true), [76, 96]);
+  });
+});
+
+describe('a length of time', () => {
+  it('has its largest unit', () => {
+    const { formatLength } = page.time;
+    assert.equal(formatLength(1000), '1 second');
+    assert.equal(formatLength(90 * 60_000), '1.5 hours');
+    assert.equal(formatLength(61 * 86_400_000), '2 months');
+    assert.equal(formatLength(40 * 365.2425 * 86_400_000), '40 years');
+  });
+});
+
+describe('comma-separated values', () => {
+  const read = (text) => {
+    const rows = [];
+    page.csv.readCsv(text, (row) => rows.push(row));
+    return rows;
+  };
+  it('are read with quotes, line ends and commas in them', () => {
+    assert.deepEqual(read('a,b\r\n1,"x, ""y""\nz"\r\n,\r\n'), [['a', 'b'], ['1', 'x, "y"\nz'], ['', '']]);
+    assert.deepEqual(read('a,b\n1,"2"'), [['a', 'b'], ['1', '2']]);
+    assert.deepEqual(read(''), []);
+  });
+});
+
+describe('the events of a trail', () => {
+  it('have place, time and value, on the copy of the world that is in view', () => {
+    const text = 'id,lon,lat,time,mag\r\na,170,0,1970-01-01T00:00:00.500Z,3\r\nb,-170,0,1970-01-01T00:00:00.250Z,\r\n"c,",,,1970-01-01T00:00:00Z,1\r\n';
+    const trail = events.readTrail(text, 'time', 'mag', [160, -10, 200, 10], [0, 1000]);
+    assert.equal(trail.count, 2);
+    assert.deepEqual([...trail.places].map((v) => Math.round(v * 1e4) / 1e4 + 0), [-0.0278, 0, 0.5, 0.0278, 0, 0.25]);
+    assert.deepEqual([...trail.values], [3, NaN]);
+  });
+});
