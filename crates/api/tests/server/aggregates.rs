@@ -32,7 +32,7 @@ fn event(n: usize) -> Value {
 }
 
 fn of(n: usize) -> (Option<&'static str>, i64, f64) {
-    let kind = if n % 7 == 0 { None } else { Some(KINDS[n % 3]) };
+    let kind = if n.is_multiple_of(7) { None } else { Some(KINDS[n % 3]) };
     (kind, (n % 4) as i64, (n * 37 % 1_000) as f64 / 10.0)
 }
 
