@@ -98,7 +98,7 @@ impl SavedSearches {
     /// Continues from the record, of which these are the bytes.
     ///
     /// # Errors
-    /// Those of [`Backend::list`] and [`Backend::damaged`].
+    /// Those of [`list`](meridian_backend::Backend::list) and [`damaged`](meridian_backend::Backend::damaged).
     pub(super) fn resume_at(&self, checkpoint: &Checkpoint, bytes: Vec<u8>) -> Result<(), StoreError> {
         let of_default = (DEFAULT_TENANT, &checkpoint.collections);
         let of_others = checkpoint.tenants.iter().map(|(tenant, places)| (tenant.as_str(), places));
@@ -126,7 +126,7 @@ impl SavedSearches {
     /// Marks all existing events of a tenant as processed.
     ///
     /// # Errors
-    /// Those of [`Backend::list`].
+    /// Those of [`list`](meridian_backend::Backend::list).
     pub(super) fn mark_all_processed(&self, tenant: &Arc<str>) -> Result<(), StoreError> {
         for collection in self.backend.list(tenant)? {
             let place = Place { tenant, collection: &collection.name().into() };
