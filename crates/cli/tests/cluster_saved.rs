@@ -212,6 +212,12 @@ fn a_gateway_that_was_paused_sends_and_writes_nothing_once_another_runs_the_save
     // It wakes up, and learns of the same events.
     send(two.holder.pid(), "CONT");
     two.holder.said("lost the saved searches");
+    // To a process that wakes up the owner's lease is old too, until it has looked again.
+    let begun = Instant::now();
+    while two.holder.get("/collections/news/items?limit=1").0 != 200 {
+        assert!(begun.elapsed() < PATIENCE, "it never finds the owner again");
+        std::thread::sleep(Duration::from_millis(20));
+    }
     let after = titles("after", 5);
     after.iter().for_each(|title| write(&two.holder, title));
     let times = until_received(&hook, &after);
