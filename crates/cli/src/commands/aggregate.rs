@@ -16,7 +16,7 @@ Examples:
   meridian aggregate earthquakes --function count
   meridian aggregate earthquakes --function \"count,max(mag)\" --window P1D --datetime 2017-01-01/..
   meridian aggregate ships --function \"count,avg(sog_kn)\" --by status --bbox -75,40,-73,41
-  meridian aggregate earthquakes --function \"median(mag),percentile(mag,99),distinct(net),top(type,3)\"
+  meridian aggregate earthquakes --function \"median(mag),distinct(net),top(type,3)\"
   meridian aggregate ships --by status,vessel --format arrow > ships.arrow
   meridian aggregate earthquakes --window P1M --zone America/Los_Angeles --format json")]
 pub struct AggregateArgs {
