@@ -129,7 +129,7 @@ def quantile(q, by):
 OPERATION = dashboard(
     "meridian-operation",
     "Meridian: operation",
-    "What clients feel, who is refused and why, where memory and disk go.",
+    "What clients feel, which requests are refused and why, where memory and disk go.",
     [
         (
             "Requests",

@@ -3,7 +3,7 @@
 //! A tag names one state of a resource. A compressed response has the same tag with the name of its coding behind it, as its
 //! bytes are others. Conditions are about states, so they read the tag without that name.
 
-use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
 use meridian_backend::{Collection, Head};
 use meridian_model::{Schema, Seq};
 use meridian_query::question_hash;
@@ -126,6 +126,20 @@ pub fn of_read(headers: &mut HeaderMap, collection: &dyn Collection, head: &Head
     insert(headers, &format!("W/\"{}\"", parts.join(".")));
 }
 
+/// Adds the target of the request to a weak tag.
+///
+/// The tag of a read is its snapshot's, which all queries of a collection share. That is enough for HTTP, which compares the
+/// tags of one URL. But MapLibre compares a tile with the one that it shows in its place, whatever was asked for: it would keep
+/// a tile without the field that is now wanted.
+pub fn of_target(headers: &mut HeaderMap, target: &Uri) {
+    let Some(tag) = headers.get(header::ETAG).and_then(|tag| tag.to_str().ok()) else { return };
+    if let Some(state) = tag.strip_prefix("W/\"").and_then(|tag| tag.strip_suffix('"')) {
+        let hash = question_hash([target.path(), target.query().unwrap_or_default()]);
+        let tag = format!("W/\"{state}.{hash:x}\"");
+        insert(headers, &tag);
+    }
+}
+
 fn insert(headers: &mut HeaderMap, tag: &str) {
     if let Ok(tag) = HeaderValue::from_str(tag) {
         headers.insert(header::ETAG, tag);
@@ -177,6 +191,21 @@ mod tests {
         for wrong in ["a", "\"a", "\"a\"\"b\"", "w/\"a\"", "\"a\" \"b\"", "*, \"a\""] {
             assert!(of(&[wrong]).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn weak_tags_differ_by_what_was_asked_for() {
+        let of = |tag: &'static str, target: &str| {
+            let mut headers = HeaderMap::from_iter([(header::ETAG, HeaderValue::from_static(tag))]);
+            of_target(&mut headers, &target.parse().unwrap());
+            headers[header::ETAG].clone()
+        };
+        let tag = of("W/\"x\"", "/tiles/1?properties=a");
+        assert_eq!(tag, of("W/\"x\"", "https://host/tiles/1?properties=a"));
+        for other in ["/tiles/1?properties=b", "/tiles/1", "/tiles/1properties=a"] {
+            assert_ne!(tag, of("W/\"x\"", other), "{other}");
+        }
+        assert_eq!(of("\"x\"", "/tiles/1"), "\"x\"");
     }
 
     #[test]

@@ -109,7 +109,7 @@ fn a_drained_process_takes_no_new_work_until_it_starts_again() {
         two.says("owns");
         clients.goes_on();
     });
-    // Of gateways and scan servers a balancer hears it, and who comes yet is served.
+    // Of gateways and scan servers a balancer hears it, and a client that comes yet is served.
     for (server, role) in [(&gateway, "gateway"), (&scan, "scan")] {
         let name = format!("{role}-{}", server.pid());
         order(&cluster, &["drain", &name]).ended(0);
@@ -218,7 +218,7 @@ fn side_by_side(first: Version, second: Version) {
     }
     follows(&keeps, clients.written());
     assert_eq!(keeps.stop("TERM"), Some(0));
-    // All that live have the next level, and so has the bucket after a while. Who has not is refused.
+    // All that live have the next level, and so has the bucket after a while. A process without it is refused.
     last.says("the bucket is at level 2");
     let mut refused = cluster.owner_of(first, "o4");
     assert_eq!(refused.ends(), Some(2));

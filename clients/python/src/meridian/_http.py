@@ -194,7 +194,7 @@ def _seconds(text: str | None) -> float | None:
 
 
 def _hopeless(error: Exception) -> bool:
-    """Whether another attempt cannot help: who is not trusted now is not trusted a second later."""
+    """Whether another attempt cannot help: a server that is not trusted now is not trusted a second later."""
     return isinstance(error, (urllib3.exceptions.SSLError, urllib3.exceptions.LocationValueError, urllib3.exceptions.NameResolutionError))
 
 

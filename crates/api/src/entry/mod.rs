@@ -50,6 +50,7 @@ use crate::request;
 use crate::routes::ROUTES;
 use crate::scope::Scope;
 use crate::state::AppState;
+use crate::tags;
 use axum::body::{Body, HttpBody};
 #[cfg(feature = "flight")]
 use axum::http::Uri;
@@ -306,6 +307,7 @@ impl Entry {
                 let elsewhere = relay::elsewhere(&self.state, row.route, &segments, is_relayed);
                 let (segments, lease) = (Segments::of(&segments), Lease::new(gate.clone(), account, permit));
                 let (head, body) = request.into_parts();
+                let target = head.uri.clone();
                 let (body, rest) = unread::lend(&head.headers, Body::new(body));
                 let mut request = Request::from_parts(head, body);
                 request.extensions_mut().insert(Dispatch {
@@ -330,6 +332,7 @@ impl Entry {
                 };
                 // Held until here even if the handler does not take the permit.
                 drop(lease);
+                tags::of_target(response.headers_mut(), &target);
                 if let Some(conditions) = conditions {
                     response = Box::pin(conditions.apply(response)).await;
                 }

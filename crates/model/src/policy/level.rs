@@ -90,7 +90,7 @@ mod tests {
         assert_eq!(at(77, 1, &[3, 2]), None);
         assert_eq!(at(92, 1, &[3, 2]), None);
         assert_eq!(at(93, 1, &[3, 2]), Some(2));
-        assert_eq!(at(94, 2, &[3, 2]), None, "one level at a time, and not above the least of all");
+        assert_eq!(at(94, 2, &[3, 2]), None, "one level at a time, and not above the min of all");
         assert_eq!(at(200, 2, &[3]), None);
         assert_eq!(at(216, 2, &[]), Some(3));
         assert_eq!(at(300, 3, &[]), None, "not above its own");

@@ -1,7 +1,7 @@
 //! Orders of an operator to a process of the cluster: objects `orders/{process}/{number}` that the process finds when it next says what it is.
 //!
 //! An order is to one start of a process, so it cannot reach the next one. A process carries its orders out in turn, and asks for the next
-//! number alone. Whoever creates that number has given the order; another operator who tries it at the same time is told so. The outcome is on
+//! number alone. The operator that creates that number has given the order; another one that tries it at the same time is told so. The outcome is on
 //! the roll (`roll.rs`). An order names how often its process had said what it is by then. If the process has done so much more often since, the
 //! order is too old: an operator gave it up long ago.
 

@@ -223,7 +223,7 @@ impl Store {
         self.inner.following.iter().for_each(Following::release);
     }
 
-    /// Up to when what is flushed here is complete: what an owner says of the partitions that it has to those who follow it, while it holds the
+    /// Up to when what is flushed here is complete: what an owner says of the partitions that it has to its followers, while it holds the
     /// lease ([`crate::Lease::say`]). `None`: that is not known, as another process may have taken over, or the store is closing.
     pub fn complete(&self) -> Option<Complete> {
         let inner = &self.inner;

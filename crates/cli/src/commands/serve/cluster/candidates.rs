@@ -1,7 +1,7 @@
 //! A process among the candidates for the groups of a bucket: it ranks itself for each group, passes on those that another one should have, and
 //! carries out the orders of an operator. The rules are `model::policy::placement`; the roll (`member.rs`) says who the others are.
 //!
-//! Of a bucket with one group nothing is passed on but by an order: who has it keeps it.
+//! Of a bucket with one group nothing is passed on but by an order: its owner keeps it.
 
 use super::group::Process;
 use super::handover::Pass;

@@ -78,7 +78,7 @@ pub(super) async fn keep(
     }
 }
 
-/// Closes each connection at once while this process stands by: who asks for it learns that it is there, and is not left waiting.
+/// Closes each connection at once while this process stands by: a client learns that it is there, and is not left waiting.
 async fn turn_away(listener: Option<&TcpListener>) -> Infallible {
     let Some(listener) = listener else { return std::future::pending().await };
     loop {

@@ -102,7 +102,7 @@ pub(super) async fn run(
     mut passes: mpsc::Receiver<Pass>,
 ) -> Result<(), Failure> {
     let (mut log, mut stopping) = (process.log.clone(), process.stopping.clone());
-    // Of several groups the status says who has them.
+    // Of several groups the status names the owners.
     let waits = |other: &str| {
         if group.is_all() {
             say(&format!("waiting: the owner is {other}"));

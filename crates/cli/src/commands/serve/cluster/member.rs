@@ -91,7 +91,7 @@ impl Member {
             outcast: watch::Sender::new(None),
             news: Notify::new(),
         });
-        // Before it does anything: who raises the level of the bucket waits for those that it sees.
+        // Before it does anything: a process that raises the level of the bucket waits for the ones that it sees.
         let mut turns = turn(&shared, Turns::default()).await?;
         let (taking, mut tasks) = (shared.clone(), JoinSet::new());
         tasks.spawn(async move {
