@@ -43,7 +43,7 @@ pub struct ServerConfig {
     /// Max requests running at once. As many run as there are processors, and up to four times as many while they wait
     /// for a disk.
     pub requests_running_max: usize,
-    /// The processors that slots are counted by; `None`: those that this process may use. A gateway of a study whose requests only wait has more.
+    /// The processors that slots are counted by; `None`: all that this process may use. A gateway of a study whose requests only wait has more.
     pub processors: Option<usize>,
     /// Max requests that wait for a permit; further ones get 503 at once.
     pub requests_waiting_max: usize,

@@ -8,14 +8,14 @@ use crate::vary;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
 
-/// The request headers that a page may set, besides those that need no question.
+/// The request headers that a page may set, besides the ones that need no preflight.
 static REQUEST_HEADERS: HeaderValue = HeaderValue::from_static(
     "Authorization, Content-Crs, Content-Type, Idempotency-Key, If-Match, If-Modified-Since, If-None-Match, If-Range, \
      Last-Event-ID, Meridian-After, Meridian-Tenant, Meridian-Timeout, Prefer, Priority, Range, Traceparent, Tracestate, \
      X-Request-Id",
 );
 
-/// The response headers that a page may read, besides those that every page may.
+/// The response headers that a page may read, besides the ones that every page may read.
 static RESPONSE_HEADERS: HeaderValue = HeaderValue::from_static(
     "Accept, Accept-Ranges, Age, Allow, Content-Crs, Content-Range, ETag, Link, Location, Meridian-Consistency, \
      Meridian-Missing, Meridian-Position, Meridian-Snapshot, RateLimit, RateLimit-Policy, Retry-After, Server-Timing, \

@@ -120,7 +120,7 @@ impl<K: Ord> Uses<K> {
         has_room
     }
 
-    /// Some of them, to be told; those that cannot be told are noted again.
+    /// Some of them, to be told; a use that cannot be told is noted again.
     pub fn take(&mut self, most: usize) -> Vec<(K, u64)> {
         std::iter::from_fn(|| self.min.pop_first()).take(most).collect()
     }

@@ -1,4 +1,4 @@
-//! Ports of a cluster's processes: those of the last start where they are free, others below those that the system gives to connections.
+//! Ports of a cluster's processes: the ports of the last start where they are free, others below the range of connections.
 //!
 //! A port is free from the end of a process until its next start listens there. A connection of any program may get one of its range meanwhile.
 

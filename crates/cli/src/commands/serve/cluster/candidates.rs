@@ -1,4 +1,4 @@
-//! A process among the candidates for the groups of a bucket: it ranks itself for each group, passes on those that another one should have, and
+//! A process among the candidates for the groups of a bucket: it ranks itself for each group, passes on the ones that another process should have, and
 //! carries out the orders of an operator. The rules are `model::policy::placement`; the roll (`member.rs`) says who the others are.
 //!
 //! Of a bucket with one group nothing is passed on but by an order: its owner keeps it.
