@@ -94,7 +94,7 @@ step 0.1 "crates: arrows point down" python3 tests/arrows.py
 step 3 "clippy" cargo clippy --workspace --all-targets --locked -- -D warnings
 step 1 "a server without lab, images and map compiles" cargo check -p meridian-cli --no-default-features --locked
 step 1 "cargo doc without warnings" env RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items --locked --quiet
-counted 11 "workspace: unit, property and end-to-end tests" cargo test --workspace --locked --no-fail-fast
+counted 11 "workspace: unit, property and end-to-end tests" python3 scripts/cargo_tests.py
 counted 2 "the server's tests again, over a gateway" env MERIDIAN_TEST_GATEWAY=1 cargo test --workspace --test server --locked --no-fail-fast
 counted 2 "the server's tests again, over a gateway to collections of four partitions" env MERIDIAN_TEST_GATEWAY=1 MERIDIAN_TEST_PARTITIONS=4 \
     cargo test --workspace --test server --locked --no-fail-fast -- "${of_one_partition[@]}"
