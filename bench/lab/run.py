@@ -246,7 +246,7 @@ def main():
     parser.add_argument("--stalls", type=int, default=3, help="rounds with a server that stands still; 0 leaves the part out")
     parser.add_argument("--streams", type=int, default=10_000, help="WebSockets at once; 0 leaves the part out")
     parser.add_argument("--packets", type=int, default=60, help="packets of each, one a second")
-    parser.add_argument("--requests", type=int, default=1_000_000, help="requests of which a report is made; 0 leaves the part out")
+    parser.add_argument("--requests", type=int, default=1_000_000, help="requests of the report; 0 leaves the part out")
     parser.add_argument("--searches", type=int, default=-(-10_000_000 // JOBS), help="simulated searches; 0 leaves the part out")
     options = parser.parse_args()
     need("wrk", "taskset", MERIDIAN)
