@@ -32,7 +32,7 @@ pub(super) struct Runs {
 }
 
 impl Runs {
-    /// The record for another bucket, where epochs begin anew, and numbers go on.
+    /// The record for another bucket, where epochs begin again, and numbers go on.
     pub(super) fn moved(self) -> Runs {
         Runs { epoch: 0, ..self }
     }

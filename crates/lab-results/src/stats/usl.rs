@@ -67,7 +67,7 @@ impl Law {
         all.max_by(|p, q| p.1.abs().total_cmp(&q.1.abs())).unwrap_or((1.0, 0.0))
     }
 
-    /// Whether the points follow the law. One that they do not follow foretells nothing, not even between them.
+    /// Whether the points follow the law. One that they do not follow predicts nothing, not even between them.
     pub fn fits(&self) -> bool {
         self.worst().1.abs() <= FITS_WITHIN
     }
