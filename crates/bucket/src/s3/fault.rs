@@ -228,7 +228,7 @@ mod tests {
             (answer("Error performing PUT http://169.254.169.254/latest/api/token"), "there are no credentials"),
         ] {
             let text = error.to_string();
-            assert!(details.contains(words) && !details.contains("StringToSign"), "{text}");
+            assert!(text.contains(words) && !text.contains("StringToSign"), "{text}");
         }
     }
 

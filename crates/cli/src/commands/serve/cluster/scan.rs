@@ -32,16 +32,13 @@ pub(in super::super) async fn scan(
 ) -> Result<(), Failure> {
     let Opened { listeners, seams, bucket, member, drained, obeying } = Opened::open(&mut config, Role::Scan).await?;
     let stop = member.until(stop);
-    let mut gateway_listener = GatewayListener::open(&config.cluster.scan, &config.cluster.tls).await?;
-    let host = gateway_listener
-        .as_ref()
-        .and_then(|gateway_listener| gateway_listener.address.rsplit_once(':'))
-        .map(|(host, _)| host.to_owned());
+    let mut port = GatewayListener::open(&config.cluster.scan, &config.cluster.tls).await?;
+    let host = port.as_ref().and_then(|port| port.address.rsplit_once(':')).map(|(host, _)| host.to_owned());
     let certificates = roles::open(&config.cluster.tls, host.as_deref())?;
     let control = ControlPlane::new(bucket.clone(), &seams, config.store.audit_bytes);
     let tls = certificates.as_ref().map(Certificates::tls);
-    if let Some(gateway_listener) = &mut gateway_listener {
-        gateway_listener.tls = tls.clone();
+    if let Some(port) = &mut port {
+        port.tls = tls.clone();
     }
     // Its tasks end with this function.
     let mut following = JoinSet::new();
@@ -70,15 +67,9 @@ pub(in super::super) async fn scan(
     let folder = Some(config.store.data.clone());
     let backend = Embedded::with_records(store.clone(), control);
     let mut gateways = JoinSet::new();
-    if let Some(gateway_listener) = gateway_listener {
+    if let Some(port) = port {
         let memory = Arc::new(Pool::new(config.server.query_bytes_total));
-        gateways.spawn(gateway_listener.answer(
-            store.clone(),
-            backend.clone(),
-            memory,
-            seams.clone(),
-            stopping.clone(),
-        ));
+        gateways.spawn(port.answer(store.clone(), backend.clone(), memory, seams.clone(), stopping.clone()));
     }
     // After the listener: the next pin names its address.
     following.spawn(follow(store.clone()));
