@@ -69,7 +69,7 @@ def layout(name, panels):
 
 
 def families(page):
-    """The metrics of the program: those that this server shows, and those of the code that only other roles have."""
+    """The metrics of the program: the ones that this server shows, and the ones in the code that only other roles have."""
     shown = set(re.findall(r"^# TYPE (\S+)", page, re.M))
     written = {name for path in ROOT.glob("crates/*/src/**/*.rs") for name in re.findall(r'"(meridian_[a-z_]+)"', path.read_text())}
     return shown | written

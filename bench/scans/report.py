@@ -72,7 +72,7 @@ def cells(name, row):
 
 
 def ranks(values):
-    """The place of each value, those that are equal at the mean of their places."""
+    """The rank of each value; equal values have the mean of their ranks."""
     order = sorted(values)
     return [order.index(value) + (order.count(value) - 1) / 2 for value in values]
 
@@ -88,7 +88,7 @@ def spearman(pairs):
 
 
 def agree(rows, which):
-    """Of rows that are not void and that nothing was fitted to: how far the means are off, and whether their order is the published one."""
+    """For rows that are not void and were not fitted to: how far the means are off, and whether their order is the published one."""
     held = {name: row for name, row in rows.items() if not row["fitted"] and not row["void"] and error(row, which) is not None}
     if not held:
         return None

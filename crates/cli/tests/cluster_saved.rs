@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 const RUNS: &str = "runs the saved searches";
 
-/// A cluster with two gateways, the first of which runs the saved searches.
+/// A cluster with two gateways. The first one runs the saved searches.
 struct Two {
     cluster: Cluster,
     _owner: Owner,
@@ -159,8 +159,8 @@ fn a_webhook_gets_each_event_once_and_all_of_them_after_its_gateway_is_killed() 
     assert_eq!(serde_json::from_str::<Value>(&answered(&third, &format!("/saved-searches/{id}"))).unwrap()["id"], id);
 }
 
-/// Eight groups, and two gateways of which the first runs the saved searches. That one is told of writes late: it is paused while
-/// partitions that nobody has written to get their first events, collections are made, and all owners are killed.
+/// Eight groups, and two gateways. The first one runs the saved searches. It learns of writes late. It is
+/// paused while unwritten partitions get their first events, collections are made, and all owners are killed.
 #[test]
 fn what_is_written_between_two_owners_is_found() {
     // The lease outlasts the pause, so that the same gateway runs them afterwards.

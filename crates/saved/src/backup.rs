@@ -1,4 +1,4 @@
-//! What of the records of saved searches a backup holds.
+//! The part of saved searches' records in a backup.
 
 use super::checkpoint::{self, Checkpoint};
 use super::claim::{self, Runs};
@@ -29,7 +29,7 @@ impl SavedSearches {
 }
 
 impl BackupParts {
-    /// What of this record the backup holds. A webhook is left out as a whole: an address may be as secret as its secret.
+    /// The part of this record in a backup. A webhook is left out as a whole: an address may be as secret as its secret.
     pub fn of(&self, name: &str, content: &[u8]) -> RecordPart {
         let id = name.strip_suffix(SEEN).unwrap_or(name);
         match (&self.only, name) {

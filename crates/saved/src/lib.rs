@@ -20,6 +20,7 @@ mod clean_state;
 mod dead_letters;
 mod definition;
 mod event_queue;
+mod fair_queue;
 mod fences;
 mod figures;
 mod follow;
@@ -28,7 +29,7 @@ mod index;
 mod ledgers;
 mod matcher;
 mod opening;
-mod places;
+mod permits;
 mod poll;
 mod progress;
 mod recovery;
@@ -37,7 +38,6 @@ mod retention;
 mod search;
 mod settings;
 mod status;
-mod turns;
 mod webhook;
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Requests that another gateway of a cluster answers: those about saved searches, which one gateway runs, and those about a search, which runs
-//! where it was started.
+//! Requests that another gateway of a cluster answers. They are about saved searches, which one gateway runs,
+//! or about a search, which runs where it was started.
 //!
 //! A request is passed on as it came, with the credential of its caller, which the other gateway checks as that of any request. Beside it goes
 //! [`HEADER`]: a key of the other process, which gateways find in the bucket, and what this one knows of the client. A request with that key is
@@ -30,7 +30,7 @@ use std::task::{Context as TaskContext, Poll};
 use tokio::io::copy_bidirectional_with_sizes;
 use tokio::time::{Duration, timeout_at};
 
-/// What a gateway says of a request that it passes on.
+/// The header of a request that a gateway passes on.
 pub static HEADER: HeaderName = HeaderName::from_static("meridian-relay");
 
 /// Bytes of an upgraded connection that wait in each direction.
@@ -38,7 +38,7 @@ const SOCKET_BYTES: usize = 16 << 10;
 /// When to try again.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Headers that are of one connection (RFC 9110, 7.6.1), that the client makes anew, or that state what [`HEADER`] does.
+/// Headers that are of one connection (RFC 9110, 7.6.1), that the client makes again, or that state what [`HEADER`] does.
 static OF_HOP: [&str; 17] = [
     "connection",
     "content-length",
@@ -59,8 +59,8 @@ static OF_HOP: [&str; 17] = [
     "x-forwarded-proto",
 ];
 
-/// Who answers a request that this gateway does not.
-pub enum Elsewhere {
+/// The gateway that answers a request in place of this one.
+pub enum Responder {
     /// The gateway that runs the saved searches.
     Saved(Runs),
     /// The gateway whose number the id of a search begins with.
@@ -68,33 +68,33 @@ pub enum Elsewhere {
 }
 
 /// Whether another gateway answers a request; `None`: this one does.
-pub fn elsewhere(state: &AppState, route: &Route, segments: &Params<'_, '_>, is_relayed: bool) -> Option<Elsewhere> {
+pub fn elsewhere(state: &AppState, route: &Route, segments: &Params<'_, '_>, is_relayed: bool) -> Option<Responder> {
     let gateways = state.config.gateways.as_ref()?;
     match route.access {
         Access::Needs(_, Resource::SavedSearch) => match gateways.runs() {
             Runs::Here => None,
             // Who runs them has changed on the way.
-            _ if is_relayed => Some(Elsewhere::Saved(Runs::Nobody)),
-            runs => Some(Elsewhere::Saved(runs)),
+            _ if is_relayed => Some(Responder::Saved(Runs::Nobody)),
+            runs => Some(Responder::Saved(runs)),
         },
         Access::Needs(_, Resource::Search) if !is_relayed => {
             // The first half of an id.
             let number = u64::from_str_radix(segments.get("id").filter(|id| id.len() == 32)?.get(..16)?, 16).ok()?;
-            (number != gateways.number()).then_some(Elsewhere::Search(number))
+            (number != gateways.number()).then_some(Responder::Search(number))
         }
         _ => None,
     }
 }
 
 /// Passes a request on, and its answer back.
-pub async fn answer(state: AppState, request: Request<Body>, of: Elsewhere) -> Response {
+pub async fn answer(state: AppState, request: Request<Body>, of: Responder) -> Response {
     match pass_on(&state, request, of).await {
         Ok(response) => response,
         Err(problem) => problem.into_response(),
     }
 }
 
-async fn pass_on(state: &AppState, request: Request<Body>, of: Elsewhere) -> Result<Response> {
+async fn pass_on(state: &AppState, request: Request<Body>, of: Responder) -> Result<Response> {
     let (mut parts, body) = request.into_parts();
     let Some(gateways) = state.config.gateways.clone() else { return Err(Problem::internal("no other gateway")) };
     let scope = Scope::from_request_parts(&mut parts, state).await?;
@@ -106,13 +106,13 @@ async fn pass_on(state: &AppState, request: Request<Body>, of: Elsewhere) -> Res
     context.lease.give_back();
     let deadline = context.deadline(None, state.config.timeout_default)?;
     let runs = match of {
-        Elsewhere::Saved(runs) => Some(runs),
-        Elsewhere::Search(_) => None,
+        Responder::Saved(runs) => Some(runs),
+        Responder::Search(_) => None,
     };
     let gateway = match of {
-        Elsewhere::Saved(Runs::At(number)) => gateways.find(number).await.ok_or_else(nobody)?,
-        Elsewhere::Saved(_) => return Err(nobody()),
-        Elsewhere::Search(number) => gateways.find(number).await.ok_or_else(|| gone(state))?,
+        Responder::Saved(Runs::At(number)) => gateways.find(number).await.ok_or_else(nobody)?,
+        Responder::Saved(_) => return Err(nobody()),
+        Responder::Search(number) => gateways.find(number).await.ok_or_else(|| gone(state))?,
     };
     let received = match method {
         Method::GET | Method::HEAD => None,

@@ -1,10 +1,10 @@
 //! `meridian cluster status`: what a bucket says of its cluster, and whether its processes answer. Nothing is written.
 //!
-//! `document.rs` is what was found, and the JSON of it; `look.rs` finds it; `show.rs` prints it for people.
+//! `document.rs` is what was found, and the JSON of it; `survey.rs` finds it; `show.rs` prints it for people.
 
 mod document;
-mod look;
 mod show;
+mod survey;
 
 use super::FOLDER;
 use super::nodes::Nodes;
@@ -13,10 +13,10 @@ use crate::config::Config;
 use crate::failure::Failure;
 use crate::output::{unwritable, with_stdout};
 use clap::Args;
-use look::Look;
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use survey::StatusSurvey;
 use tokio::runtime::Builder;
 
 /// How often `--watch` looks.
@@ -69,10 +69,10 @@ pub(super) fn run(args: &StatusArgs) -> Result<(), Failure> {
     // Calls to the bucket run on threads of their own; this one waits for them.
     let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime = runtime.map_err(|e| Failure::Refused(format!("cannot start threads: {e}")))?;
-    let look = Look::open(&bucket, folder, config, runtime.handle())?;
+    let survey = StatusSurvey::open(&bucket, folder, config, runtime.handle())?;
     with_stdout(|out| {
         loop {
-            let found = match look.look() {
+            let found = match survey.run() {
                 // A bucket that does not answer may do so again.
                 Err(failure) if args.watch => {
                     eprintln!("meridian: {failure}");

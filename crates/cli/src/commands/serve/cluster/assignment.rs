@@ -1,7 +1,8 @@
 //! The saved searches of a cluster, which one gateway runs: the one that holds the lease `saved`.
 //!
-//! States of a gateway: waiting, while another holds the lease; taking over, until it has opened the saved searches; running them, until the
-//! lease is lost. The lease decides who tries. That a former holder changes nothing is decided by the records (decision 056).
+//! States of a gateway: *waiting*, while another holds the lease. *Taking over*, until it has opened the
+//! saved searches. *Running* them, until the lease is lost. The lease decides which gateway tries. That a
+//! former holder changes nothing is decided by the records (decision 056).
 
 use super::keeper::{Keeper, changed};
 use super::{Joins, SAVED, blocking};

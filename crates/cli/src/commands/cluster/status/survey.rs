@@ -1,6 +1,6 @@
-//! Looks at a bucket, and asks the processes of a folder whether they are there.
+//! Surveys a cluster from its bucket, and asks the processes of a folder whether they are there.
 
-use super::super::means::Connects;
+use super::super::connector::NetworkConnector;
 use super::super::nodes::{Kind, Node};
 use super::super::probe::{self, Readiness};
 use super::document::{Document, Process};
@@ -8,28 +8,28 @@ use super::nodes_of;
 use crate::config::{Config, S3};
 use crate::failure::Failure;
 use crate::roles;
-use meridian_backend::cluster::{Cluster, Looker};
+use meridian_backend::cluster::{Cluster, ClusterSurvey};
 use meridian_store::StoreError;
 use meridian_store::seams::Seams;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::runtime::Handle;
 
-/// Looks at one cluster, as often as it is asked to.
-pub(super) struct Look {
-    looker: Looker,
-    /// Of `meridian cluster up`, if it was named.
+/// Surveys one cluster, as often as it is asked to.
+pub(super) struct StatusSurvey {
+    survey: ClusterSurvey,
+    /// The folder of `meridian cluster up`, if it was named.
     folder: Option<PathBuf>,
 }
 
-impl Look {
+impl StatusSurvey {
     /// Opens the bucket at an address, whose folder is there.
     pub(super) fn open(
         bucket: &str,
         folder: Option<PathBuf>,
         config: Option<Config>,
         runtime: &Handle,
-    ) -> Result<Look, Failure> {
+    ) -> Result<StatusSurvey, Failure> {
         let s3 = config.as_ref().map_or_else(S3::default, |config| config.cluster.s3.clone()).options();
         let opened = meridian_bucket::open_to_look(bucket, &s3, runtime).map_err(|e| match e {
             StoreError::Invalid(what) => Failure::Usage(format!("--bucket {bucket}: {what}")),
@@ -37,13 +37,14 @@ impl Look {
         })?;
         let tls = config.as_ref().map(|config| roles::open(&config.cluster.tls, None)).transpose()?.flatten();
         let tls = tls.map(|certificates| certificates.tls());
-        let means = Connects { nats: config.map(|config| config.cluster.nats), tls, runtime: runtime.clone() };
-        Ok(Look { looker: Looker::new(bucket, &opened, &Seams::real(), Arc::new(means)), folder })
+        let connector =
+            NetworkConnector { nats: config.map(|config| config.cluster.nats), tls, runtime: runtime.clone() };
+        Ok(StatusSurvey { survey: ClusterSurvey::new(bucket, &opened, &Seams::real(), Arc::new(connector)), folder })
     }
 
-    /// What there is now.
-    pub(super) fn look(&self) -> Result<Document, Failure> {
-        let cluster = self.looker.look()?;
+    /// The present state.
+    pub(super) fn run(&self) -> Result<Document, Failure> {
+        let cluster = self.survey.run()?;
         let processes = match &self.folder {
             None => None,
             Some(folder) => {
