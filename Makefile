@@ -10,7 +10,7 @@ BENCHES := ingest mixed spacetime tracks near aggregate footprint scaling capaci
 VENV := $(TARGET)/bench-venv
 QUESTDB := 9.3.4
 
-.PHONY: help build web typescript demo test test-all fixture chaos differential soak fuzz conformance schemathesis sizing studies bench bench-peers clean-demo
+.PHONY: help build web typescript docs test-docs demo test test-all fixture chaos differential soak fuzz conformance schemathesis sizing studies bench bench-peers clean-demo
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -37,6 +37,12 @@ typescript: ## The TypeScript client as an npm package, target/meridian-client-V
 	npm --prefix clients/typescript ci --no-audit --no-fund
 	@mkdir -p $(TARGET)
 	npm pack ./clients/typescript --silent --pack-destination $(TARGET)
+
+docs: ## The documentation as a site with a search, in target/book; its links are checked
+	@scripts/book.sh
+
+test-docs: ## Follows the pages of docs/ as a reader would, QGIS as well; PAGES="docs/gdal.md" takes some
+	@scripts/docs_test.sh --all $(PAGES)
 
 # Its own profile, without the lab and the labels of images: less to build before a first run (decision 027).
 demo: web ## Load real data into ./demo-data and serve it; PORT= and DATA= override
