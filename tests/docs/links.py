@@ -12,7 +12,7 @@ import urllib.parse
 from blocks import prose
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-SKIPPED = {"node_modules", "target", "dist", ".git", "demo-data", "book"}
+SKIPPED = {"node_modules", "target", "dist", ".git", "demo-data", "book", ".venv"}
 LINK = re.compile(r"!?\[(?:[^\[\]]|\[[^\[\]]*\])*\]\(<?([^)\s>]+)>?(?:\s+\"[^\"]*\")?\)")
 
 

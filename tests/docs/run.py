@@ -183,9 +183,9 @@ class Session:
 def lines(found):
     """The commands of a page whose blocks are not marked."""
     for block in found:
-        if block.words and block.words[0] not in ("sh", "console"):
+        if block.words and (block.words[0] not in ("sh", "bash", "console") or "skip" in block.words):
             continue
-        for offset, line in enumerate(block.text.split("\n")):
+        for offset, line in enumerate(re.sub(r" *\\\n *", " ", block.text).split("\n")):
             line = line.removeprefix("$ ")
             if re.match(r"(meridian|curl)\b|make demo$", line.split("  #")[0].strip()):
                 yield Block(["sh"], line.split("  #")[0].strip() + "\n", block.line + offset)

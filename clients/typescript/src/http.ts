@@ -101,7 +101,8 @@ export class Http {
     });
     const parameters = new URLSearchParams();
     for (const [name, value] of Object.entries(query)) if (value !== undefined) parameters.set(name, String(value));
-    return `${this.url}${filled}${parameters.size ? `?${parameters}` : ''}`;
+    const asked = parameters.toString();
+    return `${this.url}${filled}${asked && `?${asked}`}`;
   }
 
   /** The headers of every request. */
@@ -169,7 +170,9 @@ export class Http {
     try {
       const init: RequestInit = { method, headers, signal: watch.signal, redirect: 'error', ...(body === undefined ? {} : { body }) };
       const response = await (this.options.fetch ?? globalThis.fetch)(url, init);
-      watch.heard();
+      // From here on a caller may take its time before it reads; the body of a refusal is read at once.
+      if (response.ok) watch.paused();
+      else watch.heard();
       return { response, watch };
     } catch (cause) {
       watch.end();

@@ -11,7 +11,7 @@ const point = { type: 'Feature', geometry: { type: 'Point', coordinates: [1, 2] 
 async function against(answer, act, options = {}) {
   const server = await stub(answer);
   try {
-    await act(connect(server.url, { patience: 5000, ...options }), server);
+    await act(connect(server.url, { patience: 60_000, ...options }), server);
   } finally {
     await server.close();
   }
@@ -26,7 +26,7 @@ test('a refusal for load is asked again, a deletion too, until the patience ends
     },
   );
   await against(
-    (_, response) => refuse(response, 503, 'overloaded', {}, { 'retry-after': '60' }),
+    (_, response) => refuse(response, 503, 'overloaded', {}, { 'retry-after': '120' }),
     async (db, { seen }) => {
       await assert.rejects(db.version(), (error) => error instanceof Problem && error.status === 503);
       assert.equal(seen.length, 1);
@@ -36,7 +36,7 @@ test('a refusal for load is asked again, a deletion too, until the patience ends
 
 test('damage is not waited for', async () => {
   await against(
-    (_, response) => refuse(response, 503, 'damaged'),
+    (_, response) => refuse(response, 503, 'damaged', {}, { 'retry-after': '0' }),
     async (db, { seen }) => {
       await assert.rejects(db.collection('c').count(), { kind: 'damaged' });
       assert.equal(seen.length, 1);
@@ -72,19 +72,25 @@ test('parts that are too large are halved, under keys that follow from that of t
 });
 
 test('an answer that breaks off is an error, after the events that came', async () => {
-  await against(
-    (_, response) => {
-      response.writeHead(200, { 'content-type': 'application/x-ndjson' });
-      response.write(`${JSON.stringify({ ...point, id: 'a' })}\n{"type":"Fea`, () => setTimeout(() => response.destroy(), 50));
-    },
-    async (db) => {
-      const ids = [];
-      await assert.rejects(async () => {
-        for await (const event of db.collection('c').items()) ids.push(event.id);
-      }, BrokenOff);
-      assert.deepEqual(ids, ['a']);
-    },
-  );
+  const whole = `${JSON.stringify({ ...point, id: 'a' })}\n`;
+  const cut = (response) => setTimeout(() => response.destroy(), 50);
+  const end = (response) => response.end();
+  // Between two events, within one, and at the end of an answer that says it is whole.
+  for (const [text, finish] of [[whole, cut], [`${whole}{"type":"Fea`, cut], [`${whole}{"type":"Fea`, end]]) {
+    await against(
+      (_, response) => {
+        response.writeHead(200, { 'content-type': 'application/x-ndjson' });
+        response.write(text, () => finish(response));
+      },
+      async (db) => {
+        const ids = [];
+        await assert.rejects(async () => {
+          for await (const event of db.collection('c').items()) ids.push(event.id);
+        }, BrokenOff);
+        assert.deepEqual(ids, ['a']);
+      },
+    );
+  }
 });
 
 test('a link is taken for its token: the credential never goes to the host that it names', async () => {
@@ -126,7 +132,7 @@ test('a silent server is unreachable, before its answer and within', async () =>
         for await (const event of db.collection('c').items()) assert.equal(event.type, 'Feature');
       }, BrokenOff);
     },
-    { timeout: 200 },
+    { timeout: 2000 },
   );
 });
 
