@@ -109,7 +109,7 @@ step 1 "flight: pyarrow and DuckDB over Arrow Flight, with TLS and tokens" env M
 step 1 "Python: the client, its documentation and a notebook against live servers" env MERIDIAN_BUILT=1 scripts/python_test.sh
 counted 1.5 "TypeScript: the client as users install it, in Node and a browser, against live servers" env MERIDIAN_BUILT=1 scripts/typescript_test.sh
 step 0.1 "docs: links and anchors of every page" python3 tests/docs/links.py
-step 1 "docs: the commands of README, tutorial, DuckDB and GDAL print what the pages show" env MERIDIAN_BUILT=1 scripts/docs_test.sh
+step 1.5 "docs: the commands of README, tutorial, DuckDB and GDAL print what the pages show" env MERIDIAN_BUILT=1 scripts/docs_test.sh
 step 0.3 "deploy: units, containers and manifests against the program" env MERIDIAN_BUILT=1 scripts/deploy_test.sh
 step 0.5 "CQL2: the standard's abstract tests" env MERIDIAN_BUILT=1 scripts/cql2_test.sh
 step 4 "OpenAPI: both documents valid, no answer that they do not describe" env MERIDIAN_BUILT=1 scripts/schemathesis_test.sh

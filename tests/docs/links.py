@@ -58,7 +58,7 @@ def summary(texts):
             yield f"docs/SUMMARY.md: {path.relative_to(ROOT)} is there {listed.count(path)} times"
     for path in texts:
         if path.is_relative_to(ROOT / "docs") and path.name != "SUMMARY.md" and path not in listed:
-            yield f"docs/SUMMARY.md: {path.relative_to(ROOT / 'docs')} is missing"
+            yield f"docs/SUMMARY.md: {path.relative_to(ROOT / 'docs')} is missing: it needs a line there"
 
 
 class Page(html.parser.HTMLParser):
