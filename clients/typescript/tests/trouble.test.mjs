@@ -174,6 +174,29 @@ test('messages arrive in any pieces, and a stream goes on behind the last one', 
   );
 });
 
+test('a stream that ends before its first position is not taken for open', async () => {
+  await against(
+    (_, response) => response.writeHead(200, { 'content-type': 'text/event-stream' }).end(),
+    (db) => assert.rejects(db.collection('c').stream(), /the stream ended before it began/),
+  );
+});
+
+test('tracks go on behind the last object of a page', async () => {
+  const track = (object) => ({ object, count: 1, first: null, last: null });
+  await against(
+    (request, response) => {
+      const last = new URL(request.url, 'http://stub').searchParams.get('after') === 'a';
+      const links = last ? [] : [{ rel: 'next', href: 'http://elsewhere.invalid/collections/c/tracks?after=a' }];
+      say(response, { tracks: [track(last ? 'b' : 'a')], numberReturned: 1, links });
+    },
+    async (db) => {
+      const objects = [];
+      for await (const { object } of db.collection('c').tracks()) objects.push(object);
+      assert.deepEqual(objects, ['a', 'b']);
+    },
+  );
+});
+
 test('a search whose last packet was received already ends', async () => {
   await against(
     (request, response, n) => {
