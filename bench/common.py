@@ -4,8 +4,8 @@ import contextlib
 import json
 import os
 import pathlib
-import random
 import platform
+import random
 import shutil
 import signal
 import socket
