@@ -6,7 +6,9 @@ use crate::wait::wait;
 use axum::body::{Body, Bytes};
 use axum::http::{Request, header};
 use meridian_store::StoreError;
-use pyo3::exceptions::{PyBlockingIOError, PyConnectionError, PyFileNotFoundError, PyOSError, PyRuntimeError, PyValueError};
+use pyo3::exceptions::{
+    PyBlockingIOError, PyConnectionError, PyFileNotFoundError, PyOSError, PyRuntimeError, PyValueError,
+};
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use std::path::{Path, PathBuf};
