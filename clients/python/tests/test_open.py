@@ -86,6 +86,27 @@ def test_one_that_is_not_closed_is_closed_as_garbage_and_at_the_end(tmp_path: Pa
         assert len(again["notes"]) == 2
 
 
+def test_a_folder_stays_open_for_as_long_as_an_answer_is_read(folder: str) -> None:
+    batches = meridian.open(folder, create=False)["ships"].query().batches()
+    gc.collect()
+    assert sum(batch.num_rows for batch in batches) == 99_999
+
+
+def test_a_handler_of_a_signal_may_close_it(tmp_path: Path) -> None:
+    script = """
+import os, signal, threading
+db = meridian.open(folder)
+stream = db.create("notes", "seen:Date").stream()
+signal.signal(signal.SIGTERM, lambda *_: db.close())
+threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGTERM)).start()
+try:
+    next(stream)
+except meridian.Closed:
+    print("closed")
+"""
+    assert run(script, tmp_path).stdout == "closed\n"
+
+
 def test_closing_ends_answers_and_streams_in_other_threads(tmp_path: Path) -> None:
     db = meridian.open(tmp_path)
     notes = db.create("notes", NOTES)

@@ -1,6 +1,5 @@
 //! An answer, read as a file of Python is.
 
-use crate::engine::{closed, here};
 use crate::opened::Opened;
 use crate::wait::wait;
 use axum::body::{Body, Bytes, HttpBody};
@@ -73,7 +72,6 @@ impl Answer {
 
     /// Waits for another chunk; `false`: the answer is complete. One that was closed or interrupted never seems to be.
     fn more(&self, py: Python<'_>) -> PyResult<bool> {
-        here(&self.opened)?;
         let mut body = {
             let mut source = self.source.lock();
             if source.waits {
@@ -86,7 +84,7 @@ impl Answer {
             source.waits = true;
             body
         };
-        let read = self.opened.call(async {
+        let read = self.opened.until_closed(async {
             // Made before the flag is read, so that no `close` is missed.
             let closing = self.closing.notified();
             if self.closed() {
@@ -98,25 +96,24 @@ impl Answer {
                 chunk = chunk(&mut body) => chunk,
             }
         });
-        let read = wait(py, self.opened.threads(), self.limit, read);
+        let read = wait(py, &self.opened, self.limit, read);
         let mut source = self.source.lock();
         source.waits = false;
         match read {
-            Ok(Ok(Some(Ok(chunk)))) => {
+            Ok(Some(Ok(chunk))) => {
                 source.bytes += chunk.len();
                 source.chunks.push_back(chunk);
                 source.body = Some(body);
                 return Ok(true);
             }
-            Ok(Ok(None)) => source.is_complete = true,
+            Ok(None) => source.is_complete = true,
             _ => {}
         }
         drop(source);
         self.let_go(body);
         match read? {
-            Ok(Some(Err(error))) => Err(PyConnectionError::new_err(error)),
-            Ok(_) => Ok(false),
-            Err(end) => Err(closed(end)),
+            Some(Err(error)) => Err(PyConnectionError::new_err(error)),
+            _ => Ok(false),
         }
     }
 

@@ -14,12 +14,14 @@ use std::process;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::{Builder, Handle, Runtime};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
-/// Calls at once; further ones wait.
+/// Calls at once.
 const CALLS_MAX: u32 = 1 << 16;
+/// How long calls may take to end once they are told to: one that a handler of signals has interrupted ends only after it.
+const CALLS_END: Duration = Duration::from_secs(10);
 /// How long threads may take to end.
-const END: Duration = Duration::from_secs(1);
+const THREADS_END: Duration = Duration::from_secs(1);
 
 /// Why a folder is not opened.
 pub enum Fault {
@@ -32,13 +34,16 @@ pub enum Fault {
 /// Why a call has no outcome: the engine was closed.
 pub struct Closed;
 
+/// A call in progress: `close` waits for its end.
+pub struct Call(#[allow(dead_code, reason = "held, not read")] OwnedSemaphorePermit);
+
 /// An open folder, shared by the engine and its answers.
 pub struct Opened {
     /// The process that opened it: the threads are not in another one.
     process: u32,
     threads: Handle,
     /// A permit for each call; all of them for the end.
-    calls: Semaphore,
+    calls: Arc<Semaphore>,
     ends: watch::Sender<bool>,
     held: Mutex<Option<Held>>,
 }
@@ -73,7 +78,7 @@ impl Opened {
         Ok(Opened {
             process: process::id(),
             threads: runtime.handle().clone(),
-            calls: Semaphore::new(CALLS_MAX as usize),
+            calls: Arc::new(Semaphore::new(CALLS_MAX as usize)),
             ends: watch::Sender::new(false),
             held: Mutex::new(Some(Held { api, store, runtime })),
         })
@@ -89,15 +94,24 @@ impl Opened {
         self.process != process::id()
     }
 
+    /// Whether it was closed.
+    pub fn has_ended(&self) -> bool {
+        *self.ends.borrow()
+    }
+
+    /// Begins a call, to be held while it is in progress.
+    pub fn begin(&self) -> Result<Call, Closed> {
+        self.calls.clone().try_acquire_owned().map(Call).map_err(|_| Closed)
+    }
+
     /// Responds to a request.
     pub async fn answer(&self, request: Request<Body>) -> Result<Response<Body>, Closed> {
         let api = self.held.lock().as_ref().map(|held| held.api.clone()).ok_or(Closed)?;
-        self.call(async move { api.answer(request).await }).await
+        self.until_closed(async move { api.answer(request).await }).await
     }
 
     /// The outcome of a part of a call, unless the engine is closed before.
-    pub async fn call<T>(&self, part: impl Future<Output = T>) -> Result<T, Closed> {
-        let _permit = self.calls.acquire().await.map_err(|_| Closed)?;
+    pub async fn until_closed<T>(&self, part: impl Future<Output = T>) -> Result<T, Closed> {
         let mut ends = self.ends.subscribe();
         tokio::select! {
             biased;
@@ -116,17 +130,16 @@ impl Opened {
         api.end_streams();
         self.ends.send_replace(true);
         runtime.block_on(async {
-            // No call is in progress, and none begins.
-            if let Ok(all) = self.calls.acquire_many(CALLS_MAX).await {
-                all.forget();
-            }
+            // None begins, and those in progress end.
+            let calls = tokio::time::timeout(CALLS_END, self.calls.acquire_many(CALLS_MAX)).await;
             self.calls.close();
+            drop(calls);
             if let Some(api) = Arc::into_inner(api) {
                 api.end().await;
             }
         });
         let closed = store.close();
-        runtime.shutdown_timeout(END);
+        runtime.shutdown_timeout(THREADS_END);
         closed
     }
 }

@@ -22,12 +22,14 @@ if TYPE_CHECKING:
 class Answer(urllib3.HTTPResponse):
     """An answer of the engine, which everything reads as it reads one of a server."""
 
-    def __init__(self, source: meridian_engine.Answer) -> None:
+    def __init__(self, engine: Engine, source: meridian_engine.Answer) -> None:
         body: Any = source
         headers = urllib3.HTTPHeaderDict(source.headers)
         super().__init__(body, headers, source.status, preload_content=False, enforce_content_length=False)
         self.source = source
         """Its bytes, without a step between."""
+        # The folder stays open for as long as this is read, whoever opened it.
+        self._engine = engine
 
     def shutdown(self) -> None:
         """Ends it, and a wait in another thread."""
@@ -65,7 +67,7 @@ class Engine:
         """The answer, its body not yet read."""
         limit = None if math.isinf(silence) else silence
         try:
-            return Answer(self._engine.request(method, url.removeprefix(self._url), list(headers.items()), body, limit))
+            return Answer(self, self._engine.request(method, url.removeprefix(self._url), list(headers.items()), body, limit))
         except TimeoutError as error:
             pool: Any = None
             raise urllib3.exceptions.ReadTimeoutError(pool, url, str(error)) from error
