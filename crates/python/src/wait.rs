@@ -6,7 +6,8 @@ use pyo3::exceptions::PyTimeoutError;
 use pyo3::prelude::*;
 use std::future::Future;
 use std::pin::pin;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::time::Instant;
 
 /// How often a waiting thread looks for signals, such as that of Ctrl-C.
 const SIGNALS: Duration = Duration::from_millis(50);

@@ -1,5 +1,11 @@
 //! The module in an interpreter: what Python can do with it, without the package that programs use.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "a test that cannot go on ends, and reads files as they are"
+)]
+
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
