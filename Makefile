@@ -6,11 +6,11 @@ PORT ?= 7117
 DATA ?= demo-data
 FOR ?= 120
 
-BENCHES := ingest mixed spacetime tracks near aggregate footprint scaling capacity compression lab searches overload
+BENCHES := ingest mixed spacetime tracks near aggregate python footprint scaling capacity compression lab searches overload
 VENV := $(TARGET)/bench-venv
 QUESTDB := 9.3.4
 
-.PHONY: help build web typescript docs test-docs demo test test-all fixture chaos differential soak fuzz conformance schemathesis sizing studies bench bench-peers clean-demo
+.PHONY: help build web typescript docs test-docs demo test test-all fixture chaos differential soak fuzz conformance schemathesis sizing studies wheel bench bench-peers clean-demo
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -86,6 +86,9 @@ conformance: ## The standards' tests: CQL2, and the OGC suites whose jars ETS_FE
 schemathesis: ## Requests made from the API description for FOR seconds, with a SEED of their own
 	SECONDS_MAX=$(FOR) EXAMPLES=1000 SEED=$(or $(SEED),$(shell date +%s)) scripts/schemathesis_test.sh
 
+wheel: ## The engine for Python as a wheel, in the target folder; for old systems where ziglang can be installed
+	scripts/python_wheel.sh $(TARGET)/wheels
+
 bench: build ## The side-by-side comparisons; writes bench/RESULTS.md
 	@for name in $(BENCHES); do $(MAKE) --no-print-directory bench-$$name || exit 1; done
 
@@ -119,6 +122,12 @@ bench-scans: web $(VENV)/.installed ## Accumulo's study of scan servers with rea
 	cargo build --release --locked -p meridian-cli --features dilate --target-dir $(TARGET)/dilate
 	@git describe --always --dirty > $(TARGET)/dilate/release/meridian.commit 2> /dev/null || true
 	MERIDIAN=$(TARGET)/dilate/release/meridian $(VENV)/bin/python bench/scans/run.py $(ARGS)
+	$(VENV)/bin/python bench/report.py
+
+bench-python: build $(VENV)/.installed ## Questions of a notebook: the engine in the process beside DuckDB and GeoPandas
+	scripts/python_wheel.sh $(TARGET)/wheels
+	$(VENV)/bin/pip install --quiet --force-reinstall --no-deps $(TARGET)/wheels/meridian_engine-*.whl
+	$(VENV)/bin/python bench/python/run.py $(ARGS)
 	$(VENV)/bin/python bench/report.py
 
 bench-%: build $(VENV)/.installed ## One of the comparisons, such as bench-near; ARGS="--rounds 1" passes options on

@@ -6,7 +6,7 @@ import pathlib
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
-ORDER = ["ingest", "mixed", "spacetime", "tracks", "near", "near-5m", "aggregate", "footprint", "scaling", "capacity", "compression", "lab", "searches", "overload", "cluster", "scans", "pairs"]
+ORDER = ["ingest", "mixed", "spacetime", "tracks", "near", "near-5m", "aggregate", "python", "footprint", "scaling", "capacity", "compression", "lab", "searches", "overload", "cluster", "scans", "pairs"]
 INTRO = """# Results
 
 Every figure here was measured by the command above it, each system in the same run on the same machine,

@@ -14,14 +14,4 @@ trap 'kill $server $mock 2> /dev/null || true; wait 2> /dev/null || true; rm -rf
 # load COLLECTION FILE...: loads into the folder's data.
 load() { "$meridian" load "$@" --data "$folder/data" --quiet; }
 
-# python_tools NAME PACKAGE...: sets tools to a Python environment with these packages, taken from PyPI once, into the target folder.
-python_tools() {
-    tools=$(realpath -m "$target/tools/$1")
-    shift
-    if [[ ! -f $tools/wanted || $(cat "$tools/wanted") != "$*" ]]; then
-        rm -rf "$tools"
-        python3 -m venv "$tools"
-        "$tools/bin/pip" install --quiet --disable-pip-version-check "$@"
-        echo "$*" > "$tools/wanted"
-    fi
-}
+source scripts/python_tools.sh

@@ -1,13 +1,20 @@
 #!/usr/bin/env bash
-# The Python client (clients/python) against live servers with the shipped data: types, docstrings, docs/python.md, tests, the wheel
-# and the notebooks; with `--all`, all notebooks.
+# The Python client (clients/python) against live servers, and against the engine in its process (crates/python), with the shipped data:
+# types, docstrings, docs/python.md, tests, the wheel and the notebooks; with `--all`, all notebooks, and the engine's wheel in an
+# environment of its own.
 set -euo pipefail
 source "$(dirname "$0")/program.sh"
 
 scripts/need.sh openssl=openssl zstd=zstd chromium=chromium
 python_tools python pyarrow==26.0.1 urllib3==2.8.0 pandas==3.1.1 geopandas==1.2.0 polars==2.1.0 anywidget==0.11.0 pytest==9.2.0 \
     mypy==2.4.1 hatchling==1.33.0 matplotlib==3.11.2 nbclient==0.11.0 ipykernel==7.4.0
-export PYTHONPATH=$PWD/clients/python/src PYTHONDONTWRITEBYTECODE=1
+# Built by its own test, with the dependencies of all the others; a wheel of maturin would build them anew.
+[[ -n ${MERIDIAN_BUILT:-} ]] || cargo test --workspace --locked --quiet --no-run --test python_module
+mkdir "$folder/engine"
+for built in "$target"/debug/deps/libmeridian_engine.{so,dylib}; do
+    [[ ! -f $built ]] || cp "$built" "$folder/engine/meridian_engine.abi3.so"
+done
+export PYTHONPATH=$PWD/clients/python/src:$folder/engine PYTHONDONTWRITEBYTECODE=1
 unset MERIDIAN_URL MERIDIAN_TOKEN MERIDIAN_CA
 
 echo "-- types"
@@ -22,6 +29,8 @@ load ships data/us-ais-20220103/ais.csv.zst --object vessel
 load storms data/atlantic-storms/storms.csv.zst --track storm_id
 load countries data/natural-earth/countries_110m_pop.geojsonl.zst
 cp -r "$folder/data" "$folder/secured"
+cp -r "$folder/data" "$folder/own"
+export MERIDIAN_TEST_FOLDER=$folder/own
 source scripts/serve.sh
 export MERIDIAN_TEST_URL=$url
 
@@ -45,4 +54,20 @@ export MERIDIAN_TEST_TLS_READER MERIDIAN_TEST_TLS_WRITER MERIDIAN_TEST_TLS_CA ME
 echo "-- tests"
 [[ ${1:-} != --all ]] || export MERIDIAN_TEST_NOTEBOOKS=all
 # A stream that lost an event would wait for ever.
-timeout 900 "$tools/bin/python" -m pytest -q -p no:cacheprovider clients/python/tests
+timeout 1500 "$tools/bin/python" -m pytest -q -p no:cacheprovider clients/python/tests
+
+[[ ${1:-} == --all ]] || exit 0
+echo "-- the engine's wheel in an environment of its own"
+scripts/python_wheel.sh "$folder/wheel" --profile dev
+python3 -m venv "$folder/fresh"
+"$folder/fresh/bin/pip" install --quiet --disable-pip-version-check --find-links "$folder/wheel" "meridian-client[engine]"
+cd "$folder"
+env -u PYTHONPATH "$folder/fresh/bin/python" - << 'END'
+import meridian, meridian_engine, pathlib, tempfile
+
+assert (pathlib.Path(meridian_engine.__file__).parent / "py.typed").exists()
+with tempfile.TemporaryDirectory() as folder, meridian.open(folder) as db:
+    notes = db.create("notes", "seen:Date,*place:Point:srid=4326")
+    notes.append([{"seen": "2026-01-31T12:00:00Z", "lon": 4.5, "lat": 52.0}])
+    assert notes.query(near=(4.5, 52.0, 10)).to_arrow().num_rows == 1
+END

@@ -1,4 +1,4 @@
-"""A server with the shipped data, at MERIDIAN_TEST_URL: scripts/python_test.sh starts it."""
+"""A server with the shipped data at MERIDIAN_TEST_URL, and a folder with the same data: scripts/python_test.sh makes both."""
 
 from __future__ import annotations
 
@@ -17,8 +17,23 @@ def url() -> str:
 
 
 @pytest.fixture(scope="session")
-def db(url: str) -> meridian.Database:
+def server(url: str) -> meridian.Database:
     return meridian.connect(url)
+
+
+@pytest.fixture(scope="session")
+def folder() -> str:
+    return os.environ["MERIDIAN_TEST_FOLDER"]
+
+
+@pytest.fixture(scope="session", params=["connect", "open"])
+def db(request: pytest.FixtureRequest, server: meridian.Database, folder: str) -> Iterator[meridian.Database]:
+    """Both ways to the same data: what a test asks of it holds over the network and in the process."""
+    if request.param == "connect":
+        yield server
+    else:
+        with meridian.open(folder, create=False, saved_searches=True) as own:
+            yield own
 
 
 @pytest.fixture

@@ -28,7 +28,11 @@ def test_examples_exist() -> None:
     assert count >= 25
 
 
-def test_the_blocks_of_the_guide_run(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_blocks_of_the_guide_run(
+    url: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Its files go with the test.
+    monkeypatch.chdir(tmp_path)
     guide = (Path(__file__).parents[3] / "docs" / "python.md").read_text()
     blocks = re.findall(r"```python\n(.*?)```", guide, flags=re.DOTALL)
     assert len(blocks) >= 8

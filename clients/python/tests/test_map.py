@@ -55,8 +55,8 @@ def test_the_widget_answers_when_it_is_moved(db: meridian.Database) -> None:
 
 
 @pytest.mark.parametrize("question", [{}, {"bbox": (-74.1, 40.6, -74.0, 40.7)}])
-def test_a_browser_draws_it(db: meridian.Database, tmp_path: Path, question: Any) -> None:
-    query = db["ships"].query(**question)
+def test_a_browser_draws_it(server: meridian.Database, tmp_path: Path, question: Any) -> None:
+    query = server["ships"].query(**question)
     here = Path(_map.__file__).parent
     frame = _map.framed(query)
     found = _map.answer(query, frame, 900, 420)

@@ -11,7 +11,7 @@ import pytest
 
 BOOKS = Path(__file__).parents[1] / "notebooks"
 ALWAYS = ["earthquakes"]
-LONG = ["ships", "storms"]
+LONG = ["anchored", "ships", "storms"]
 WANTED = ALWAYS + (LONG if os.environ.get("MERIDIAN_TEST_NOTEBOOKS") == "all" else [])
 
 
@@ -23,7 +23,9 @@ def test_every_notebook_is_listed() -> None:
 def test_a_notebook_runs_and_has_pictures(name: str, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MERIDIAN_URL", url)
     book = nbformat.read(BOOKS / f"{name}.ipynb", as_version=4)
-    nbclient.NotebookClient(book, timeout=300, kernel_name="python3").execute()
+    # As Jupyter does: beside the notebook, which finds the shipped files from there.
+    beside = {"metadata": {"path": str(BOOKS)}}
+    nbclient.NotebookClient(book, timeout=300, kernel_name="python3", resources=beside).execute()
     outputs = [output for cell in book.cells if cell.cell_type == "code" for output in cell.outputs]
     pictures = [output for output in outputs if "image/png" in output.get("data", {})]
     assert len(pictures) >= 2

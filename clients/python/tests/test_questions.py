@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import datetime as dt
+import json
 import math
 import subprocess
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 
 import meridian
 import pyarrow as pa
+import pyarrow.parquet
 import pytest
 
 DATA = Path(__file__).parents[3] / "data"
@@ -176,6 +178,36 @@ def test_filters_in_json_and_long_ones(quakes: meridian.Collection, oracle: list
     some = [e["id"] for e in oracle[:2_000]]
     listed = ", ".join(f"'{id}'" for id in some)
     assert quakes.query(filter=f"id IN ({listed})").count() == len(some)
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "a.arrow", "a.arrows", "a.csv", "a.geojson", "a.ndjson", "a.geojsons"])
+def test_a_file_has_what_the_query_gives(quakes: meridian.Collection, name: str, tmp_path: Path) -> None:
+    query, file = quakes.query(filter="mag >= 6.5"), tmp_path / name
+    file.write_text("replaced")
+    assert query.export(file) == file.stat().st_size
+    expected = query.to_arrow()
+    texts = {
+        ".csv": lambda: [row["id"] for row in csv.DictReader(file.read_text().splitlines())],
+        ".geojson": lambda: [feature["id"] for feature in json.loads(file.read_text())["features"]],
+        ".ndjson": lambda: [json.loads(line)["id"] for line in file.read_text().splitlines()],
+        ".geojsons": lambda: [json.loads(text)["id"] for text in file.read_text().split("\x1e")[1:]],
+        ".parquet": lambda: ids(pyarrow.parquet.read_table(file)),
+        ".arrow": lambda: ids(pa.ipc.open_file(file).read_all()),
+        ".arrows": lambda: ids(pa.ipc.open_stream(file.read_bytes()).read_all()),
+    }
+    assert sorted(texts[file.suffix]()) == sorted(ids(expected)) and expected.num_rows > 20
+
+
+def test_a_file_is_written_completely_or_not_at_all(quakes: meridian.Collection, tmp_path: Path) -> None:
+    file = tmp_path / "quakes.csv"
+    file.write_text("as it was")
+    with pytest.raises(meridian.Invalid):
+        quakes.query(filter="magnitude > 3").export(file)
+    with pytest.raises(ValueError, match="ends in .parquet"):
+        quakes.query().export(tmp_path / "quakes.txt")
+    assert [path.name for path in tmp_path.iterdir()] == ["quakes.csv"] and file.read_text() == "as it was"
+    quakes.query(filter="mag > 99").export(tmp_path / "none.geojson")
+    assert json.loads((tmp_path / "none.geojson").read_text()) == {"type": "FeatureCollection", "features": []}
 
 
 def test_mistakes_are_refused_before_they_are_sent(quakes: meridian.Collection) -> None:

@@ -1,7 +1,7 @@
 //! The HTTP server of Meridian: OGC API - Features and Tiles, aggregates, the places profile, pages and metrics.
 //!
-//! The crate is a library around one function, [`serve`]. It takes listeners, an [`AppState`] over an open store and
-//! a future that completes when the server is to stop. It promises that
+//! The crate is a library around one function, [`serve`]. This takes listeners, an [`AppState`] over an open store and
+//! a future that completes when the server is to stop. [`InProcess`] answers the same requests without a network. The crate promises that
 //! - every refusal is an RFC 9457 problem that names the parameter, field or line at fault;
 //! - responses are streamed, and stop costing anything once their client disconnects or their deadline passes;
 //! - the number of running requests, and the memory of bodies and responses, are bounded by [`ServerConfig`].
@@ -39,6 +39,7 @@ pub mod fuzzed;
 mod groups;
 mod guard;
 mod html;
+mod in_process;
 mod issuers;
 mod items;
 mod landing;
@@ -65,6 +66,7 @@ mod reproject;
 mod request;
 mod respond;
 mod routes;
+mod running;
 mod scope;
 mod searches;
 mod server;
@@ -90,6 +92,7 @@ pub use config::ServerConfig;
 pub use connection::{Certificate, CertificateFault, Tls};
 pub use credentials::RECORD_KINDS;
 pub use guard::{HostName, Hosts, WebOrigin};
+pub use in_process::InProcess;
 pub use items::write::BATCH_TIMES;
 pub use monitor::serve_monitors;
 pub use network::Network;

@@ -1,11 +1,8 @@
 //! The accept loop: connections, with limits on their number and on how slow they may be.
 
 use crate::connection::{self, Addresses, Door, Tls};
-use crate::credentials;
 use crate::entry::Entry;
-use crate::issuers;
-use crate::quota;
-use crate::sign_in;
+use crate::running;
 use crate::state::AppState;
 use std::future::Future;
 use std::io;
@@ -54,17 +51,8 @@ pub async fn serve(
     let Listeners { http, flight, control } = listeners.into();
     let entry = Arc::new(Entry::new(state.clone(), http.local_addr()?)?);
     let (door, of_flight) = (Door::Http(entry.clone()), flight_door(flight.as_ref(), &state)?);
-    // Before the first connection, so that no write is acknowledged while nothing evaluates it.
-    state.saved().run()?;
     // Ended with this function: requests wait until its end.
-    let mut tending = JoinSet::new();
-    for gate in [state.gate.clone(), state.reserved.clone()] {
-        tending.spawn(async move { gate.tend().await });
-    }
-    tending.spawn(quota::count_stored(state.clone()));
-    tending.spawn(sign_in::tend(state.clone()));
-    tending.spawn(credentials::follow(state.clone()));
-    tending.spawn(issuers::tend(state.clone()));
+    let _tending = running::begin(&state)?;
     let (stop, stopping) = watch::channel(false);
     let (mut connections, addresses) = (JoinSet::new(), Addresses::default());
     let mut shutdown = pin!(shutdown);
@@ -115,13 +103,8 @@ pub async fn serve(
     // First of all: a client that connects from now on is refused at once and can try another server. Otherwise it
     // would wait in the backlog of one that stops.
     drop((http, flight, control));
-    state.stopping.store(true, Ordering::Relaxed);
-    // Ends streams and searches, which would not end themselves: their readers get a last message, and their
-    // connections close.
-    state.searches.stop_all();
-    state.assigned.close();
-    state.live.close();
-    state.config.gateways.iter().for_each(|gateways| gateways.close());
+    // Their connections close then.
+    running::end_streams(&state);
     // Idle keep-alive connections close now; the others close after the response in progress.
     let _ = stop.send(true);
     let finished = async { while connections.join_next().await.is_some() {} };
@@ -130,13 +113,7 @@ pub async fn serve(
         // Aborting drops the response bodies, which cancels their queries: no thread stays busy with one.
         connections.shutdown().await;
     }
-    // The last acknowledged writes are checked against the saved searches, and packets not read yet are stored.
-    let stopped = state.clone();
-    match tokio::task::spawn_blocking(move || stopped.assigned.stop()).await {
-        Ok(Ok(())) => {}
-        Ok(Err(e)) => tracing::error!(error = %e, "waiting packets of saved searches could not be stored"),
-        Err(e) => tracing::error!(error = %e, "saved searches did not stop cleanly"),
-    }
+    running::stop_saved(&state).await;
     Ok(())
 }
 

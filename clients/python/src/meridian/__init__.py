@@ -5,15 +5,19 @@
     db = meridian.connect("http://127.0.0.1:7117")
     quakes = db["earthquakes"]
     frame = quakes.query(bbox=(138, 34, 142, 37), filter="mag >= 5").to_pandas()
+
+`meridian.open("folder")` in place of `connect` needs no server: the engine runs in this process.
 """
 
 from ._arrow import Batches
 from ._conditions import Conditions
 from ._schema import schema_of
 from .collection import Collection, Written
-from .database import Database, connect
+from .database import Database, connect, open
 from .errors import (
     BrokenOff,
+    CannotOpen,
+    Closed,
     Conflict,
     Denied,
     Gone,
@@ -21,6 +25,7 @@ from .errors import (
     MeridianError,
     MissingData,
     MissingExtra,
+    NeedsServer,
     NotFound,
     Overloaded,
     Problem,
@@ -35,6 +40,8 @@ __version__ = "0.1.0"
 __all__ = [
     "Batches",
     "BrokenOff",
+    "CannotOpen",
+    "Closed",
     "Collection",
     "Conditions",
     "Conflict",
@@ -47,6 +54,7 @@ __all__ = [
     "MeridianError",
     "MissingData",
     "MissingExtra",
+    "NeedsServer",
     "NotFound",
     "Overloaded",
     "Packets",
@@ -60,5 +68,6 @@ __all__ = [
     "Unreachable",
     "Written",
     "connect",
+    "open",
     "schema_of",
 ]

@@ -1,16 +1,14 @@
-"""HTTP: one pool of connections, the credential, retries, and errors as exceptions."""
+"""HTTP: requests, retries, and errors as exceptions."""
 
 from __future__ import annotations
 
-import ipaddress
 import json
 import random
-import ssl
 import time
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any
-from urllib.parse import quote, urlencode, urlsplit
+from typing import Any, Protocol
+from urllib.parse import quote, urlencode
 
 import urllib3
 from urllib3.response import BaseHTTPResponse
@@ -19,8 +17,6 @@ from .errors import BrokenOff, MissingData, Problem, Unreachable, problem
 
 Parameters = Mapping[str, str]
 
-CONNECT_S = 10.0
-"""How long a connection may take to be made, in seconds."""
 PAUSE_S = 0.25
 """The first pause before a retry, where the server names none; it doubles from one to the next."""
 PAUSE_MAX_S = 10.0
@@ -28,38 +24,33 @@ ANSWER_MAX = 256 << 20
 """Bytes of a JSON answer that is read whole."""
 
 
-class Http:
-    """Requests to one server. Threads may share it."""
+class Transport(Protocol):
+    """What carries requests: connections to a server, or the engine in this process."""
 
-    def __init__(self, url: str, token: str | None, ca: str | None, tenant: str | None, timeout: float, patience: float) -> None:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError(f"{url!r}: expected an address such as http://127.0.0.1:7117")
-        if parts.query or parts.fragment or parts.username or parts.password:
-            raise ValueError("the address of a server has no query, fragment, user or password")
+    def send(
+        self, method: str, url: str, body: bytes | None, headers: Mapping[str, str], silence: float
+    ) -> BaseHTTPResponse:
+        """The answer, its body not yet read; `silence` seconds is the longest wait. Fails as urllib3 does."""
+
+    def close(self) -> None:
+        """Lets go of what is not in use."""
+
+
+class Http:
+    """Requests to one server, or to the engine in its place. Threads may share it."""
+
+    def __init__(
+        self, url: str, transport: Transport, headers: Mapping[str, str], timeout: float, patience: float
+    ) -> None:
         self.url = url.rstrip("/")
         self.timeout = timeout
         self.patience = patience
-        self._headers = {"User-Agent": "meridian-python"}
-        if token is not None:
-            if not token.isascii() or not token.isprintable() or not token:
-                raise ValueError("token: expected the text of a token")
-            if parts.scheme == "http" and not _is_this_machine(parts.hostname):
-                warnings.warn(f"anyone on the way to {parts.hostname} can read the token: use https", stacklevel=4)
-            self._headers["Authorization"] = f"Bearer {token}"
-        if tenant is not None:
-            self._headers["Meridian-Tenant"] = tenant
-        context = None
-        if parts.scheme == "https":
-            try:
-                context = ssl.create_default_context(cafile=ca)
-            except OSError as error:
-                raise ValueError(f"ca: {ca}: {error}") from error
-        self._pool = urllib3.PoolManager(maxsize=16, ssl_context=context, retries=False)
+        self._headers = {"User-Agent": "meridian-python", **headers}
+        self._transport = transport
 
     def close(self) -> None:
-        """Closes the connections that are not in use."""
-        self._pool.clear()
+        """Closes the connections that are not in use, or the folder."""
+        self._transport.close()
 
     def address(self, path: Sequence[str], parameters: Parameters | None = None) -> str:
         """The address of a resource; names are escaped."""
@@ -90,15 +81,8 @@ class Http:
         while True:
             failure: Unreachable | Problem
             try:
-                answer = self._pool.request(
-                    method,
-                    url,
-                    body=body,
-                    headers={**self._headers, **(headers or {})},
-                    timeout=urllib3.Timeout(connect=CONNECT_S, read=timeout or self.timeout),
-                    redirect=False,
-                    preload_content=False,
-                )
+                sent = {**self._headers, **(headers or {})}
+                answer = self._transport.send(method, url, body, sent, timeout or self.timeout)
             except urllib3.exceptions.HTTPError as error:
                 failure, wanted = self._unreachable(error), None
                 if not again or _hopeless(error):
@@ -147,15 +131,8 @@ class Http:
                 f"{self.url}: no trusted authority has signed its certificate: `ca`, or MERIDIAN_CA, names a file with the one to trust ({error})"
             )
         if isinstance(error, urllib3.exceptions.ReadTimeoutError):
-            return Unreachable(f"{self.url}: it was silent for too long; `timeout` of connect() is the limit")
+            return Unreachable(f"{self.url}: it was silent for too long; `timeout` of connect() and open() is the limit")
         return Unreachable(f"{self.url}: {reason}")
-
-
-def _is_this_machine(host: str) -> bool:
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def parse(answer: BaseHTTPResponse) -> Any:

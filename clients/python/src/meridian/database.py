@@ -1,17 +1,21 @@
-"""A server, or a part of it that a token may see."""
+"""A server, or a part of it that a token may see; or a data folder in this process."""
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from ._conditions import Instant
+from ._engine import Engine
 from ._http import Http
+from ._network import network
 from .collection import Collection
-from .errors import NotFound
+from .errors import NeedsServer, NotFound
 from .live import SavedSearch, Search, question
 
 URL = "http://127.0.0.1:7117"
@@ -41,11 +45,44 @@ def connect(
     trusted = os.fspath(ca) if ca is not None else os.environ.get("MERIDIAN_CA") or None
     if token is None:
         token = os.environ.get("MERIDIAN_TOKEN", "").strip() or None
-    return Database(Http(found, token, trusted, tenant, timeout, patience))
+    return Database(network(found, token, trusted, tenant, timeout, patience))
+
+
+def open(
+    folder: str | os.PathLike[str] | None = None,
+    *,
+    create: bool = True,
+    saved_searches: bool = False,
+    tenant: str | None = None,
+    timeout: float | None = None,
+    patience: float = 30.0,
+) -> Database:
+    """A data folder without a server: the engine runs in this process, and has the folder to itself until `close`.
+
+    A folder that is not there is made, unless `create` is false. Without `folder`, all is kept in memory. A folder that
+    this process has open is shared, and closed with its last user. `saved_searches` runs those of the folder, with their
+    webhooks; sources outside of the folder need a server. `timeout` is the longest silence in seconds, by default any.
+    Needs the package `meridian-engine`, the extra `engine`.
+
+    >>> import tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> with meridian.open(folder.name) as own:
+    ...     notes = own.create("notes", "seen:Date,note:String")
+    ...     notes.append([{"seen": "2026-01-31T12:00:00Z", "note": "hello"}]).written
+    1
+    >>> with meridian.open(folder.name, create=False) as own:
+    ...     len(own["notes"])
+    1
+    """
+    found = Path(folder).resolve() if folder is not None else None
+    url = found.as_uri() if found else "memory:"
+    engine = Engine(url, str(found) if found else None, create, saved_searches)
+    headers = {} if tenant is None else {"Meridian-Tenant": tenant}
+    return Database(Http(url, engine, headers, math.inf if timeout is None else timeout, patience))
 
 
 class Database:
-    """A client of one server; threads may share it. Made by `connect`.
+    """A client of one server, or of the engine in its place; threads may share it. Made by `connect` and `open`.
 
     >>> "ships" in db
     True
@@ -61,7 +98,7 @@ class Database:
 
     @property
     def url(self) -> str:
-        """Address of the server."""
+        """Address of the server, or of the folder."""
         return self._http.url
 
     # Collections
@@ -184,12 +221,14 @@ class Database:
         >>> saved.status()["name"], saved.delete()
         ('strong', True)
         """
+        self._saves()
         document = {"name": name, "question": question(members), "webhook": webhook, "poll_s": poll_s}
         sent = {member: value for member, value in document.items() if value is not None}
         return SavedSearch(self._http, self._http.json("POST", ["saved-searches"], document=sent)["id"])
 
     def saved_searches(self) -> list[SavedSearch]:
         """All saved searches of the tenant."""
+        self._saves()
         asked = {"limit": "1000"}
         found: list[SavedSearch] = []
         while True:
@@ -199,6 +238,13 @@ class Database:
             if not following:
                 return found
             asked["after"] = parse_qs(urlsplit(following[0]).query)["after"][0]
+
+    def _saves(self) -> None:
+        transport = self._http._transport
+        if isinstance(transport, Engine) and not transport.saved_searches:
+            raise NeedsServer(
+                f"saved searches of {self.url} do not run here: open it with saved_searches=True, or run `meridian serve`"
+            )
 
     def providers(self) -> list[dict[str, Any]]:
         """The sources that a search can ask, and their state."""
@@ -213,7 +259,7 @@ class Database:
         return found
 
     def close(self) -> None:
-        """Closes the connections that are not in use."""
+        """Closes the connections that are not in use, or the folder."""
         self._http.close()
 
     def __enter__(self) -> Database:

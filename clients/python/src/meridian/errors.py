@@ -14,6 +14,18 @@ class Unreachable(MeridianError):
     """No answer: the server cannot be reached, is not trusted, or is silent for too long."""
 
 
+class CannotOpen(MeridianError):
+    """A data folder that is not opened: another process has it open, it is damaged, or it is none."""
+
+
+class Closed(MeridianError):
+    """The data folder is closed, or this process is a fork of the one that opened it."""
+
+
+class NeedsServer(MeridianError):
+    """What the engine in this process does not do: run `meridian serve`, and `connect` to it."""
+
+
 class BrokenOff(MeridianError):
     """An answer ended before it was complete. Nothing of it should be used."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ import urllib3
 from . import _frames
 from ._arrow import Batches, numbers
 from ._conditions import parameters
+from ._export import export
 from ._progress import Progress
 from .errors import BrokenOff
 
@@ -115,6 +117,19 @@ class Query:
     def to_polars(self, progress: bool | None = None) -> Any:
         """All events as a polars `DataFrame`; geometry as in `to_pandas`."""
         return _frames.to_polars(self.to_arrow(progress), self.collection.points)
+
+    def export(self, file: str | os.PathLike[str]) -> int:
+        """Writes all events to a file in the form of its extension, and returns its bytes. A file that is there is replaced.
+
+        `.parquet` is GeoParquet, `.arrow` a file and `.arrows` a stream of Arrow, `.csv`, `.geojson`, `.ndjson` or `.geojsonl`,
+        `.geojsons`. The file is written completely or not at all.
+
+        >>> import os, tempfile
+        >>> file = os.path.join(tempfile.mkdtemp(), "storms.csv")
+        >>> db["storms"].query(filter="name = 'Katrina'").export(file) == os.path.getsize(file)
+        True
+        """
+        return export(self, file)
 
     def pages(self, size: int = PAGE_MAX) -> Iterator[pa.Table]:
         """Tables of at most `size` events, all of one snapshot: for work between pages that takes minutes.

@@ -1,0 +1,91 @@
+//! An open folder, as an object of Python.
+
+use crate::answer::Answer;
+use crate::opened::{Closed, Fault, Opened};
+use crate::wait::wait;
+use axum::body::{Body, Bytes};
+use axum::http::{Request, header};
+use meridian_store::StoreError;
+use pyo3::exceptions::{
+    PyBlockingIOError, PyConnectionError, PyFileNotFoundError, PyOSError, PyRuntimeError, PyValueError,
+};
+use pyo3::prelude::*;
+use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A data folder that this process has open.
+#[pyclass(frozen, module = "meridian_engine")]
+pub struct Engine(Arc<Opened>);
+
+#[pymethods]
+impl Engine {
+    /// Opens a folder; `None` keeps all in memory. `BlockingIOError`: another process has it open.
+    #[new]
+    fn new(py: Python<'_>, folder: Option<PathBuf>, create: bool, saved_searches: bool) -> PyResult<Engine> {
+        if let Some(folder) = folder.as_deref().filter(|folder| !create && !folder.is_dir()) {
+            return Err(PyFileNotFoundError::new_err(format!("there is no data folder {}", folder.display())));
+        }
+        let opened = py.detach(|| Opened::open(folder, saved_searches)).map_err(refusal)?;
+        Ok(Engine(Arc::new(opened)))
+    }
+
+    /// The head of the answer. `TimeoutError` after so many seconds; `ConnectionError`: it is closed.
+    fn request(
+        &self,
+        py: Python<'_>,
+        method: &str,
+        target: &str,
+        headers: Vec<(PyBackedStr, PyBackedStr)>,
+        body: Option<PyBackedBytes>,
+        timeout: Option<f64>,
+    ) -> PyResult<Answer> {
+        // Not copied: the body is the memory of Python's bytes.
+        let body = body.map_or_else(Body::empty, |body| Body::from(Bytes::from_owner(body)));
+        let mut request = Request::builder().method(method).uri(target).header(header::HOST, "localhost");
+        for (name, value) in &headers {
+            request = request.header(&**name, &**value);
+        }
+        let request = request.body(body).map_err(|e| PyValueError::new_err(format!("no request: {e}")))?;
+        let limit = timeout.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        let response = wait(py, &self.0, limit, self.0.answer(request))?;
+        Ok(Answer::new(self.0.clone(), response, limit))
+    }
+
+    /// Ends what runs, and closes the folder. Repeated, it does nothing.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.0.close()).map_err(|e| refusal(Fault::Store(e)))
+    }
+}
+
+/// Refuses a call in a process that is a fork of the one that opened the folder.
+pub fn here(opened: &Opened) -> PyResult<()> {
+    match opened.is_forked() {
+        false => Ok(()),
+        true => Err(PyRuntimeError::new_err(
+            "this process was forked from the one that opened the folder, and has none of the engine's threads: start it by \"spawn\"",
+        )),
+    }
+}
+
+/// The exception of a call that was cut off by `close`.
+pub fn closed(_: Closed) -> PyErr {
+    PyConnectionError::new_err("the folder is closed")
+}
+
+/// The exception for a folder that is not opened or not closed cleanly.
+fn refusal(fault: Fault) -> PyErr {
+    match fault {
+        Fault::Store(StoreError::InUse { path }) => PyBlockingIOError::new_err(in_use(&path)),
+        Fault::Store(other) => PyOSError::new_err(other.to_string()),
+        Fault::Other(what) => PyOSError::new_err(what),
+    }
+}
+
+fn in_use(folder: &Path) -> String {
+    format!(
+        "the data folder {} is in use by another process: stop that one; if it is a server, use meridian.connect(\"http://127.0.0.1:7117\")",
+        folder.display()
+    )
+}

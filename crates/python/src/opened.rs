@@ -1,0 +1,173 @@
+//! A data folder that is open: its store, its threads, and how both end.
+
+use axum::body::Body;
+use axum::http::{Request, Response};
+use meridian_api::{AppState, InProcess, ServerConfig};
+use meridian_backend::Embedded;
+use meridian_store::seams::Seams;
+use meridian_store::{Options, Store, StoreError};
+use parking_lot::Mutex;
+use std::future::Future;
+use std::mem;
+use std::path::PathBuf;
+use std::process;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+
+/// Calls at once.
+const CALLS_MAX: u32 = 1 << 16;
+/// How long calls may take to end once they are told to: one that a handler of signals has interrupted ends only after it.
+const CALLS_END: Duration = Duration::from_secs(10);
+/// How long threads may take to end.
+const THREADS_END: Duration = Duration::from_secs(1);
+
+/// Why a folder is not opened.
+pub enum Fault {
+    /// The store refuses it.
+    Store(StoreError),
+    /// Anything else.
+    Other(String),
+}
+
+/// Why a call has no outcome: the engine was closed.
+pub struct Closed;
+
+/// A call in progress: `close` waits for its end.
+pub struct Call(#[allow(dead_code, reason = "held, not read")] OwnedSemaphorePermit);
+
+/// An open folder, shared by the engine and its answers.
+pub struct Opened {
+    /// The process that opened it: the threads are not in another one.
+    process: u32,
+    threads: Handle,
+    /// A permit for each call; all of them for the end.
+    calls: Arc<Semaphore>,
+    ends: watch::Sender<bool>,
+    held: Mutex<Option<Held>>,
+}
+
+/// What is let go of at the end.
+struct Held {
+    api: Arc<InProcess>,
+    store: Arc<Store>,
+    runtime: Runtime,
+}
+
+impl Opened {
+    /// Opens a folder; `None`: a store in memory.
+    pub fn open(folder: Option<PathBuf>, saved_searches: bool) -> Result<Opened, Fault> {
+        let other = |e: &dyn std::fmt::Display| Fault::Other(e.to_string());
+        let runtime = Builder::new_multi_thread().thread_name("meridian").enable_all().build();
+        let runtime = runtime.map_err(|e| Fault::Other(format!("cannot start threads: {e}")))?;
+        let (options, seams) = (folder.map_or_else(Options::ephemeral, Options::at), Seams::real());
+        let store = Arc::new(Store::open(options, seams.clone()).map_err(Fault::Store)?);
+        let begin = async {
+            let state = AppState::new(Embedded::new(store.clone()), &seams, settings(saved_searches));
+            InProcess::begin(state.map_err(|e| other(&e))?).map_err(|e| other(&e))
+        };
+        let api = match runtime.block_on(begin) {
+            Ok(api) => Arc::new(api),
+            Err(fault) => {
+                // It was not used; the error that matters is the first one.
+                let _ = store.close();
+                return Err(fault);
+            }
+        };
+        Ok(Opened {
+            process: process::id(),
+            threads: runtime.handle().clone(),
+            calls: Arc::new(Semaphore::new(CALLS_MAX as usize)),
+            ends: watch::Sender::new(false),
+            held: Mutex::new(Some(Held { api, store, runtime })),
+        })
+    }
+
+    /// The threads that a call runs on.
+    pub fn threads(&self) -> &Handle {
+        &self.threads
+    }
+
+    /// Whether this is another process than the one that opened it: a fork, which has a copy of its memory and none of its threads.
+    pub fn is_forked(&self) -> bool {
+        self.process != process::id()
+    }
+
+    /// Whether it was closed.
+    pub fn has_ended(&self) -> bool {
+        *self.ends.borrow()
+    }
+
+    /// Begins a call, to be held while it is in progress.
+    pub fn begin(&self) -> Result<Call, Closed> {
+        self.calls.clone().try_acquire_owned().map(Call).map_err(|_| Closed)
+    }
+
+    /// Responds to a request.
+    pub async fn answer(&self, request: Request<Body>) -> Result<Response<Body>, Closed> {
+        let api = self.held.lock().as_ref().map(|held| held.api.clone()).ok_or(Closed)?;
+        self.until_closed(async move { api.answer(request).await }).await
+    }
+
+    /// The outcome of a part of a call, unless the engine is closed before.
+    pub async fn until_closed<T>(&self, part: impl Future<Output = T>) -> Result<T, Closed> {
+        let mut ends = self.ends.subscribe();
+        tokio::select! {
+            biased;
+            _ = ends.wait_for(|ends| *ends) => Err(Closed),
+            outcome = part => Ok(outcome),
+        }
+    }
+
+    /// Ends calls, and closes the folder. Repeated, it does nothing.
+    pub fn close(&self) -> Result<(), StoreError> {
+        if self.is_forked() {
+            // The folder is that of the other process.
+            return Ok(());
+        }
+        let Some(Held { api, store, runtime }) = self.held.lock().take() else { return Ok(()) };
+        api.end_streams();
+        self.ends.send_replace(true);
+        runtime.block_on(async {
+            // None begins, and those in progress end.
+            let calls = tokio::time::timeout(CALLS_END, self.calls.acquire_many(CALLS_MAX)).await;
+            self.calls.close();
+            drop(calls);
+            if let Some(api) = Arc::into_inner(api) {
+                api.end().await;
+            }
+        });
+        let closed = store.close();
+        runtime.shutdown_timeout(THREADS_END);
+        closed
+    }
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        if self.is_forked() {
+            // To end threads that are not here would wait for ever.
+            mem::forget(self.held.get_mut().take());
+        }
+        // Nobody is left to hear of an error; what was acknowledged is on disk.
+        let _ = self.close();
+    }
+}
+
+/// Settings of an engine whose only client is this process.
+fn settings(saved_searches: bool) -> ServerConfig {
+    // No other client waits behind a request, so only its own `timeout`, or the user, ends it.
+    let patient = Duration::from_secs(7 * 86_400);
+    let mut config = ServerConfig {
+        timeout_default: patient,
+        timeout_stream: patient,
+        timeout_max: patient,
+        write_stall: patient,
+        // Nothing is sent.
+        compress: false,
+        ..ServerConfig::default()
+    };
+    config.saved.enabled = saved_searches;
+    config
+}

@@ -1,0 +1,43 @@
+//! How a thread of Python waits for the engine.
+
+use crate::engine::{closed, here};
+use crate::opened::{Closed, Opened};
+use pyo3::exceptions::PyTimeoutError;
+use pyo3::prelude::*;
+use std::future::Future;
+use std::pin::pin;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How often a waiting thread looks for signals, such as that of Ctrl-C.
+const SIGNALS: Duration = Duration::from_millis(50);
+
+/// Waits without the lock of the interpreter, so that other threads of Python run. The future runs on this thread, and is dropped where the
+/// wait ends early: with `TimeoutError` after `limit`, with `ConnectionError` where the engine is closed, or with the exception of a signal.
+pub fn wait<T, F>(py: Python<'_>, opened: &Opened, limit: Option<Duration>, future: F) -> PyResult<T>
+where
+    F: Future<Output = Result<T, Closed>> + Send,
+    T: Send,
+{
+    here(opened)?;
+    let _call = opened.begin().map_err(closed)?;
+    let mut future = pin!(future);
+    let began = Instant::now();
+    loop {
+        let left = limit.map(|limit| limit.saturating_sub(began.elapsed()));
+        let turn = left.map_or(SIGNALS, |left| left.min(SIGNALS));
+        let turned =
+            py.detach(|| opened.threads().block_on(async { tokio::time::timeout(turn, future.as_mut()).await }));
+        if let Ok(done) = turned {
+            return done.map_err(closed);
+        }
+        py.check_signals()?;
+        // A handler of a signal may have closed it.
+        if opened.has_ended() {
+            return Err(closed(Closed));
+        }
+        if left.is_some_and(|left| left.is_zero()) {
+            return Err(PyTimeoutError::new_err("the engine was silent for too long"));
+        }
+    }
+}
