@@ -16,7 +16,7 @@ const SYNC: &str = "set `jetstream { sync_interval: always }` there";
 
 /// What a server says of its JetStream, in part.
 #[derive(Debug, Deserialize)]
-struct Said {
+pub(crate) struct Said {
     server_id: String,
     #[serde(default)]
     config: Config,
@@ -39,11 +39,11 @@ struct Meta {
 
 /// What came of asking the servers.
 #[derive(Debug, Default)]
-struct Heard {
+pub(crate) struct Heard {
     /// What each one said that answered, by its monitoring address.
-    said: Vec<(String, Said)>,
+    pub(crate) said: Vec<(String, Said)>,
     /// Why each of the others did not, by its monitoring address.
-    silent: Vec<(String, String)>,
+    pub(crate) silent: Vec<(String, String)>,
 }
 
 impl Heard {
@@ -113,7 +113,7 @@ fn is_silence(error: &ureq::Error) -> bool {
 }
 
 /// What is wrong with the servers.
-fn judge(heard: &Heard) -> Result<(), String> {
+pub(crate) fn judge(heard: &Heard) -> Result<(), String> {
     if heard.said.is_empty() && heard.silent.is_empty() {
         return Err(format!(
             "whether the NATS servers sync each message cannot be seen: name the monitoring address of each (`http_port`), and {SYNC}"

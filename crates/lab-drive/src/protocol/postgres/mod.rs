@@ -4,7 +4,7 @@
 //! A connection prepares each statement when it first asks it and binds it from then on, as applications with a pool do;
 //! parameters and columns go as text, so that the server decides what they are.
 
-mod message;
+pub(crate) mod message;
 mod session;
 
 use crate::protocol::address::Address;
