@@ -12,6 +12,8 @@
 mod check;
 mod clock;
 pub mod driver;
+#[doc(hidden)]
+pub mod fuzzed;
 pub mod generate;
 pub mod mock;
 mod protocol;

@@ -20,6 +20,8 @@
 mod calls;
 mod connect;
 mod fault;
+#[doc(hidden)]
+pub mod fuzzed;
 mod options;
 mod stream;
 mod streams;

@@ -16,7 +16,7 @@ const SYNC: &str = "set `jetstream { sync_interval: always }` there";
 
 /// The JetStream status of a server, in part.
 #[derive(Debug, Deserialize)]
-struct JetStreamStatus {
+pub(crate) struct JetStreamStatus {
     server_id: String,
     #[serde(default)]
     config: Config,
@@ -39,11 +39,11 @@ struct Meta {
 
 /// The responses of the servers.
 #[derive(Debug, Default)]
-struct Responses {
+pub(crate) struct Responses {
     /// The status of each that answered, by its monitoring address.
-    statuses: Vec<(String, JetStreamStatus)>,
+    pub(crate) statuses: Vec<(String, JetStreamStatus)>,
     /// Why each of the others did not, by its monitoring address.
-    silent: Vec<(String, String)>,
+    pub(crate) silent: Vec<(String, String)>,
 }
 
 impl Responses {
@@ -113,7 +113,7 @@ fn is_silence(error: &ureq::Error) -> bool {
 }
 
 /// The problem of the servers.
-fn judge(responses: &Responses) -> Result<(), String> {
+pub(crate) fn judge(responses: &Responses) -> Result<(), String> {
     if responses.statuses.is_empty() && responses.silent.is_empty() {
         return Err(format!(
             "whether the NATS servers sync each message cannot be seen: name the monitoring address of each (`http_port`), and {SYNC}"

@@ -15,6 +15,8 @@
 //!
 //! Start reading at `wire/call.rs`; then `owner/` and `gateway/`, which mirror each other.
 
+#[doc(hidden)]
+pub mod fuzzed;
 mod gateway;
 mod owner;
 mod tls;

@@ -45,20 +45,21 @@ impl WebhookState {
 
     /// Records a packet sent.
     pub(super) fn took(&mut self, seq: u64) {
-        self.sent += 1;
-        self.next = seq + 1;
+        // A state on disk may have any numbers.
+        self.sent = self.sent.saturating_add(1);
+        self.next = seq.saturating_add(1);
     }
 
     /// Records that the packets before this one were evicted.
     pub(super) fn skip_to(&mut self, first: u64) {
-        self.lost += first - self.next;
+        self.lost = self.lost.saturating_add(first.saturating_sub(self.next));
         self.next = first;
     }
 
     fn give_up(&mut self, letter: DeadLetter) {
-        self.dead += 1;
+        self.dead = self.dead.saturating_add(1);
         // The webhook moves on: one packet that it never accepts must not block the others.
-        self.next = letter.seq + 1;
+        self.next = letter.seq.saturating_add(1);
         self.letters.push_back(letter);
         if self.letters.len() > LETTERS_MAX {
             self.letters.pop_front();
@@ -318,5 +319,19 @@ mod tests {
         assert_eq!((told(&quiet), told(&busy)), ((1, vec![0]), (10, vec![7, 8, 9])));
         drop((quiet, busy));
         assert!(letters.bytes() == 0 && letters.lines.lock().tenants.is_empty());
+    }
+
+    #[test]
+    fn a_state_with_any_numbers_goes_on() {
+        let last = format!(r#"{{"next":{0},"sent":{0},"lost":{0},"dead":{0},"letters":[]}}"#, u64::MAX);
+        let mut state: WebhookState = serde_json::from_str(&last).expect("a state");
+        state.skip_to(7);
+        state.took(u64::MAX);
+        state.give_up(letter(u64::MAX, 1));
+        let report = state.report("http://a", false);
+        assert_eq!(
+            (report.next_packet, report.sent, report.lost, report.dead),
+            (u64::MAX, u64::MAX, u64::MAX, u64::MAX)
+        );
     }
 }

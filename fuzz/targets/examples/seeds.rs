@@ -6,7 +6,10 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use fuzz_targets::{files_of_store, partials_of_store, signed, trees, world};
+use fuzz_targets::{
+    SCENARIO, connections, files_of_store, objects_of_cluster, partials_of_store, records_of_people,
+    records_of_searches, results_of_lab, signed, trees, wire_of_roles, world,
+};
 use meridian_formats::{Format, writer};
 use meridian_model::{Batch, Projection, Seq, Seqs, filter};
 use meridian_query::wire::{Count, NearCircle, Question};
@@ -327,7 +330,126 @@ fn questions() {
     }
 }
 
+fn heads() {
+    put_all(
+        "conditions",
+        [
+            "range: bytes=2-5\nif-range: \"3f\"\naccept-encoding: gzip;q=0.5, zstd, *;q=0",
+            "if-none-match: W/\"3f\", \"4a\"\nif-modified-since: Tue, 15 Nov 1994 12:45:26 GMT",
+            "if-match: \"3f\", *\nrange: bytes=-3\npriority: u=6, i\nmeridian-timeout: 1500\naccept: text/html;q=0.9, */*\ntraceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\ntracestate: a=b",
+            "if-modified-since: Wed, 16 Nov 1994 12:45:26 GMT\nrange: Bytes = 30-99\ncookie: a=b\nsec-fetch-site: same-origin",
+        ],
+    );
+    put_all(
+        "origin",
+        [
+            "POST /collections/c/items\nhost: 127.0.0.1:7117\norigin: https://app.example\nsec-fetch-site: cross-site",
+            "GET http://meridian.example/map\nhost: meridian.example:443\nupgrade: websocket\norigin: http://127.0.0.1:7117",
+            "OPTIONS /\nhost: [::1]:7117\norigin: null",
+        ],
+    );
+    put_all(
+        "query_string",
+        [
+            "limit=3&filter=n%20%3E%205+AND+a%3D'%C3%A9'&bbox=1,2,3,4&x",
+            "login=anna&password=correct%20horse&next=%2Fmap",
+            "/map#c=a&z=3",
+            "0000000000001-0000000000002",
+            "7-0-3",
+        ],
+    );
+    put_all(
+        "discovery",
+        [
+            r#"{"issuer":"https://login.example.org/","jwks_uri":"https://login.example.org/keys","authorization_endpoint":"https://login.example.org/authorize","token_endpoint":"https://login.example.org/token","authorization_response_iss_parameter_supported":true}"#,
+            r#"{"issuer":"https://login.example.org/","jwks_uri":"https://login.example.org/keys"}"#,
+        ],
+    );
+    for (name, bytes) in connections() {
+        put("connection", name, bytes);
+    }
+    for (name, bytes) in records_of_people() {
+        put("user_record", name, bytes);
+    }
+    for (name, bytes) in records_of_searches() {
+        put("saved_record", name, bytes);
+    }
+}
+
+fn cluster() {
+    for (target, name, bytes) in objects_of_cluster() {
+        put(target, &name, bytes);
+    }
+    let fixture = std::fs::read(root().join("crates/remote/tests/fixtures/wire-1.json")).unwrap();
+    for (target, name, bytes) in wire_of_roles(&serde_json::from_slice(&fixture).unwrap()) {
+        put(target, &name, bytes);
+    }
+    let faults = [
+        r#"{"fault":{"corrupt":{"path":"a","detail":"b"}}}"#,
+        r#"{"fault":{"partly":[3,{"full":"no room"}]}}"#,
+        r#"{"fault":{"io":{"action":"read","path":"a","source":"b","full":true}},"done":true}"#,
+        r#"{"value":{"seq":[7],"paths":["/a"],"kept_until":5}}"#,
+        r#"{"value":{"deleted":3,"position":[7],"stopped":[5,true,"deadline"]}}"#,
+    ];
+    put_all("wire_answer", faults);
+    put_all(
+        "nats_monitor",
+        [
+            r#"{"server_id":"A","config":{"sync_always":true},"meta_cluster":{"cluster_size":1}}"#,
+            r#"{"server_id":"D","config":{"sync_interval":120000000000}}"#,
+        ],
+    );
+}
+
+fn lab() {
+    put_all(
+        "lab_resp",
+        ["*2\r\n$1\r\n0\r\n*3\r\n:1\r\n$-1\r\n+OK\r\n", "%1\r\n+a\r\n=5\r\ntxt:b\r\n", "-WRONGTYPE Operation\r\n"],
+    );
+    put_all(
+        "lab_nats",
+        [
+            "INFO {\"server_id\":\"A\"}\r\nPING\r\n+OK\r\nMSG a.b 1 7\r\npayload\r\n",
+            "HMSG a.b 1 to 16 18\r\nNATS/1.0 503\r\n\r\nab\r\n-ERR 'x'\r\n",
+            "MSG a 1 25\r\n{\"stream\":\"S\",\"seq\":7    }\r\n",
+        ],
+    );
+    put("lab_postgres", "rows", b"D\0\0\0\x14\0\x02\0\0\0\x02ab\xff\xff\xff\xff\0\0\0\0Z\0\0\0\x05I");
+    put("lab_postgres", "error", b"E\0\0\0\x13C53300\0Mno room\0\0");
+    put("lab_websocket", "texts", b"\x81\x05hello\x01\x02ab\x80\x7e\0\x01c\x89\0\x88\x02\x03\xe8");
+    put_all(
+        "lab_http",
+        [
+            "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5;a=b\r\nhello\r\n0\r\nx: y\r\n\r\n",
+            "HTTP/1.1 503 No\r\ncontent-length: 4\r\nretry-after: 7\r\nconnection: close\r\n\r\nabcd",
+            "data: {\"kind\":\"results\",\"features\":[1,2]}\n\n: ping\n\ndata: {\"kind\":\"complete\",\"state\":\"partial\"}\n\n",
+            "{\"type\":\"Feature\"}\n\u{1e}{\"type\":\"Feature\"}\n",
+        ],
+    );
+    put("lab_file", "first", SCENARIO);
+    for folder in ["bench", "crates/lab-plan", "docs"] {
+        for path in files(&root().join(folder)) {
+            let is_small = std::fs::metadata(&path).unwrap().len() <= 6 << 10;
+            if is_small && path.extension().is_some_and(|end| end == "toml") && !path.ends_with("Cargo.toml") {
+                put("lab_file", &path.file_name().unwrap().to_string_lossy(), std::fs::read(&path).unwrap());
+            }
+        }
+    }
+    for (name, bytes) in results_of_lab() {
+        put("lab_results", &name, bytes);
+    }
+}
+
+/// All files below a folder.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let paths = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    paths.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
+}
+
 fn main() {
+    heads();
+    cluster();
+    lab();
     formats();
     languages();
     callers();

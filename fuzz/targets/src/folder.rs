@@ -3,7 +3,7 @@
 use crate::{sealed, world};
 use meridian_model::Projection;
 use meridian_store::seams::{CrashStyle, Disk, MemoryDisk, OpenMode};
-use meridian_store::{BackupFolder, BackupScope, Store};
+use meridian_store::{Act, BackupFolder, BackupScope, Store};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
@@ -19,6 +19,10 @@ pub fn files() -> &'static Files {
         let disk = MemoryDisk::new();
         let store = world::open(&disk).unwrap();
         world::fill(&store);
+        for act in ["createToken", "putCollection", "removeToken"] {
+            let (who, target) = ("user:anna".to_owned(), "/tokens".to_owned());
+            store.audit().append(&[Act { who, target, act: act.to_owned(), ..Act::default() }]).unwrap();
+        }
         store.records("saved").put_twice("search", b"a record").unwrap();
         // As a kill leaves it: with records in the log.
         disk.crash(CrashStyle::Lose);
@@ -44,8 +48,8 @@ pub fn file(ending: &str) -> (&'static Path, &'static [u8]) {
     (path, bytes)
 }
 
-/// Opens the folder with these files in the place of its own.
-fn opened(changed: &[(&Path, &[u8])]) {
+/// The folder with these files in the place of its own.
+fn disk(changed: &[(&Path, &[u8])]) -> MemoryDisk {
     let disk = MemoryDisk::new();
     for (path, bytes) in files() {
         disk.create_dir(path.parent().unwrap()).unwrap();
@@ -55,7 +59,11 @@ fn opened(changed: &[(&Path, &[u8])]) {
     for (path, bytes) in changed {
         disk.put(path, bytes.to_vec());
     }
-    let Ok(store) = world::open(&disk) else { return };
+    disk
+}
+
+fn opened(changed: &[(&Path, &[u8])]) {
+    let Ok(store) = world::open(&disk(changed)) else { return };
     let problems = store.check();
     read(&store);
     if !problems.is_empty() {
@@ -64,7 +72,8 @@ fn opened(changed: &[(&Path, &[u8])]) {
     }
 }
 
-fn read(store: &Store) {
+/// Reads all rows of all collections.
+pub fn read(store: &Store) {
     for collection in store.list("t") {
         let snapshot = collection.snapshot();
         for part in snapshot.parts.iter() {
@@ -119,6 +128,24 @@ pub fn sidecar(bytes: &[u8]) {
     }
 }
 
+/// Lines of the audit log, each with the hash of the one before it.
+pub fn audit_log(bytes: &[u8]) {
+    let disk = disk(&[(file(".ndjson").0, &sealed::lines(bytes))]);
+    let Ok(store) = world::open(&disk) else { return };
+    let (log, act) = (store.audit(), || Act { act: "createTenant".to_owned(), ..Act::default() });
+    let found = log.page(0, 100, &|_| true);
+    store.check();
+    if let Ok(n) = log.append(&[act(), act()]) {
+        let lines = log.page(n - 1, 10, &|_| true).unwrap().lines;
+        assert!(lines.iter().any(|line| line.n == n && line.act == act()), "line {n} was stored");
+        // What was there is there still.
+        if let Ok(found) = found {
+            let again = log.page(0, 100, &|_| true).unwrap().lines;
+            assert!(again.len() > found.lines.len() || found.next.is_some(), "lines are gone");
+        }
+    }
+}
+
 /// A backup, as the server sends it and `meridian backup` takes it in.
 pub fn backup(bytes: &[u8]) {
     let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::new());
@@ -140,6 +167,7 @@ pub fn seeds() -> Vec<(&'static str, String, Vec<u8>)> {
                 let end = bytes.iter().rposition(|byte| *byte != 0).map_or(LOG_HEAD, |at| (at + 9).max(LOG_HEAD));
                 seeds.push(("log", name, bytes[LOG_HEAD..end.min(bytes.len())].to_vec()));
             }
+            "ndjson" => seeds.push(("audit_log", name, bytes.clone())),
             "segment" => seeds.push(("segment", name, bytes.clone())),
             "rows" => seeds.push(("rows", name, bytes.clone())),
             "dead" | "keys" | "hidden" | "NEWEST" | "search" => seeds.push(("sidecar", name, bytes.clone())),

@@ -13,6 +13,10 @@ use std::time::Duration;
 const SECRET: &[u8] = b"a secret of this target, which is in its source";
 
 fn registry(keys: KeySource) -> Registry {
+    registry_of("a", keys)
+}
+
+fn registry_of(issuer: &str, keys: KeySource) -> Registry {
     let rule = |claim: &str, value: &str, tenant: Option<&str>, role| Rule {
         claim: Some(claim.to_owned()),
         value: value.to_owned(),
@@ -21,7 +25,7 @@ fn registry(keys: KeySource) -> Registry {
     };
     let issuer = IssuerSettings {
         name: "fuzz".to_owned(),
-        issuer: "a".to_owned(),
+        issuer: issuer.to_owned(),
         audiences: ["meridian".to_owned()].into(),
         keys,
         skew: Duration::from_secs(30),
@@ -79,4 +83,18 @@ pub fn key_set(bytes: &[u8]) {
         let claims = r#"{"iss":"a","sub":"mary","aud":"meridian","exp":9,"operator":true}"#;
         assert!(registry.caller(&signed(head, claims), 0).is_err(), "{head}");
     }
+}
+
+/// The discovery document of an issuer on another machine, whose members are those of the issuer alone, and are reached over TLS.
+pub fn discovery(bytes: &[u8]) {
+    let registry = registry_of("https://login.example.org/", KeySource::Discovered);
+    let issuers = registry.issuers();
+    let issuer = issuers.iter().next().unwrap();
+    let Ok((keys, endpoints)) = issuer.discovered(bytes) else { return };
+    let signing_in = endpoints.iter().flat_map(|found| [&found.authorization, &found.token]);
+    for url in signing_in.chain([&keys]) {
+        assert!(url.starts_with("https://") && !url.contains('#'), "{url}");
+    }
+    issuer.take_endpoints(endpoints.clone());
+    assert_eq!(issuer.endpoints().as_deref(), endpoints.as_ref());
 }

@@ -1,11 +1,14 @@
 //! Texts in which clients ask and declare: filters, schemas, parameters.
 
 use crate::world;
+use meridian_api::fuzzed;
 use meridian_model::filter::{Expr, Predicate, parse_json, parse_text, to_json, to_text};
 use meridian_model::schema_json::{self, duration_text, parse_duration};
 use meridian_model::{Interval, Schema, Seq, When, schema_spec};
 use meridian_query::{Function, SortKey, Windows};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
+use std::collections::BTreeSet;
 
 /// Binds a filter to a schema, and tests events by it.
 fn tested(expr: &Expr) {
@@ -80,5 +83,26 @@ pub fn parameters(bytes: &[u8]) {
     }
     if let Ok(seq) = Seq::from_id(text) {
         assert_eq!(seq.to_id(), text.to_ascii_lowercase());
+    }
+}
+
+/// A query string, or a form; and single texts of a client: where to go after signing in, a token against forgery, a position.
+pub fn query_string(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    if let Ok(pairs) = fuzzed::query(text) {
+        let names: BTreeSet<&String> = pairs.iter().map(|(name, _)| name).collect();
+        assert_eq!(names.len(), pairs.len(), "a name is given twice");
+        let encoded = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
+        let written: Vec<String> =
+            pairs.iter().map(|(name, value)| format!("{}={}", encoded(name), encoded(value))).collect();
+        assert_eq!(fuzzed::query(&written.join("&")), Ok(pairs));
+    }
+    let next = fuzzed::next_path(text);
+    assert!(next.starts_with('/') && !next.starts_with("//") && !next.contains('\\'), "{next}");
+    let session = format!("mrs_{}_{}", "0".repeat(16), "1".repeat(64));
+    let (token, passes) = fuzzed::csrf_token(&session, text);
+    assert_eq!(passes, text == token);
+    if let Some(written) = fuzzed::stream_position(text) {
+        assert_eq!(fuzzed::stream_position(&written).as_ref(), Some(&written));
     }
 }

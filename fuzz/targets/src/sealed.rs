@@ -1,6 +1,7 @@
 //! Checksums put right, so that what they protect is read whatever the bytes are (docs/format.md).
 
 use crc32c::{crc32c, crc32c_append};
+use serde_json::Value;
 use std::ops::Range;
 
 /// Bytes of the frame of a small file: magic, version, checksum.
@@ -9,6 +10,10 @@ pub const FRAME: usize = 16;
 const HEADER: usize = 48;
 /// Bytes of a block in a footer, and where its checksum is among them.
 const BLOCK: (usize, Range<usize>) = (21, 16..20);
+/// Bytes ahead of the records of a group in a bucket: writer, epoch, number, checksum of the object before, kind.
+const GROUP_HEAD: usize = 29;
+/// Bytes ahead of a manifest in a bucket: writer, number, kind, and how many old numbers follow.
+const MANIFEST_HEAD: usize = 21;
 /// Bytes behind a footer: its offset, its length, its checksum, a magic.
 const TAIL: usize = 24;
 
@@ -85,4 +90,67 @@ pub fn blocks(bytes: &mut [u8]) {
     }
     let checksum = crc32c(&bytes[footer..tail]);
     put(bytes, tail + 12, checksum);
+}
+
+/// An object of a bucket: a file of blocks, or a small one in its frame, with records of a log or a manifest in it.
+pub fn object(name: &str, bytes: &mut [u8]) {
+    if name.ends_with(".segment") || name.ends_with(".rows") {
+        return blocks(bytes);
+    }
+    if name.contains("/wal/")
+        && let Some(epoch) = bytes.get(FRAME + 8..FRAME + 16)
+    {
+        let epoch = u64::from_le_bytes(epoch.try_into().unwrap());
+        if let Some(group) = bytes.get_mut(FRAME + GROUP_HEAD..) {
+            records(group, 0, epoch);
+        }
+    }
+    if name.contains("/manifests/")
+        && let Some(old) = number(bytes, FRAME + MANIFEST_HEAD - 4)
+        && let Some(manifest) = bytes.get_mut((FRAME + MANIFEST_HEAD).saturating_add(8 * old)..)
+    {
+        frame(manifest);
+    }
+    frame(bytes);
+}
+
+/// Messages of a stream in their order, each with its length before it: their magic, checksums, and the hash of the one before in each.
+pub fn messages(bytes: &[u8]) -> Vec<Vec<u8>> {
+    let (mut rest, mut all) = (bytes, Vec::<Vec<u8>>::new());
+    while let Some((length, after)) = rest.split_first_chunk::<4>() {
+        let length = (u32::from_le_bytes(*length) as usize).min(after.len());
+        let (message, after) = after.split_at(length);
+        let mut message = message.to_vec();
+        if message.len() >= HEADER {
+            if let Some(before) = all.last() {
+                let digest = ring::digest::digest(&ring::digest::SHA256, before);
+                message[24..32].copy_from_slice(&digest.as_ref()[..8]);
+            }
+            let checksum = crc32c_append(crc32c(&message[..4]), &message[8..]);
+            put(&mut message, 4, checksum);
+        }
+        all.push(message);
+        rest = after;
+    }
+    all
+}
+
+/// Lines of the audit log, each with the hash of the one before it.
+pub fn lines(bytes: &[u8]) -> Vec<u8> {
+    let (mut all, mut before) = (Vec::new(), Vec::<u8>::new());
+    for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+        let text = line.strip_suffix(b"\n").unwrap_or(line);
+        let mut written = text.to_vec();
+        if !before.is_empty()
+            && let Ok(Value::Object(mut line)) = serde_json::from_slice(text)
+        {
+            let digest = ring::digest::digest(&ring::digest::SHA256, &before);
+            line.insert("previous".to_owned(), data_encoding::HEXLOWER.encode(digest.as_ref()).into());
+            written = Value::Object(line).to_string().into_bytes();
+        }
+        all.extend_from_slice(&written);
+        all.extend_from_slice(&line[text.len()..]);
+        before = written;
+    }
+    all
 }

@@ -4,7 +4,7 @@ use meridian_model::builder::Value;
 use meridian_model::{Batch, BatchBuilder, Field, FieldType, GeometryType, IdRole, Schema, TimeRole};
 use meridian_query::{CancelFlag, Control};
 use meridian_store::seams::{ManualClock, MemoryDisk, Seams, SeededRandom, SystemClock};
-use meridian_store::{Collection, Options, Settings, Snapshot, Store, Write};
+use meridian_store::{Collection, Options, Settings, Snapshot, Store, StoreError, Write};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
@@ -62,22 +62,30 @@ pub fn batch() -> &'static Batch {
     &BATCH
 }
 
-/// A store on a disk in memory, which does nothing by itself.
-pub fn open(disk: &MemoryDisk) -> Result<Store, meridian_store::StoreError> {
-    let options = Options {
+/// Options of a store that does nothing by itself.
+pub fn options() -> Options {
+    Options {
         background: false,
         log_file_bytes: 16 << 10,
         segment_rows_min: 64,
         segment_rows_max: 8192,
         cache_bytes: 1 << 20,
         ..Options::at("/data")
-    };
-    let seams = Seams {
+    }
+}
+
+/// The disk, the clock and the randomness of a process.
+pub fn seams(disk: &MemoryDisk, process: u64) -> Seams {
+    Seams {
         disk: Arc::new(disk.clone()),
         clock: Arc::new(ManualClock::new(START)),
-        random: Arc::new(SeededRandom::new(7)),
-    };
-    Store::open(options, seams)
+        random: Arc::new(SeededRandom::new(process)),
+    }
+}
+
+/// A store on a disk in memory, which does nothing by itself.
+pub fn open(disk: &MemoryDisk) -> Result<Store, StoreError> {
+    Store::open(options(), seams(disk, 7))
 }
 
 /// Puts the events into a new collection: some in a segment, some archived, some dead, some in the log.

@@ -17,6 +17,9 @@ const PASSES: u32 = 2;
 /// Lanes, which could be computed at once.
 const LANES: u32 = 1;
 const SALT_BYTES: usize = 16;
+
+/// Max memory in KiB, passes and lanes of a hash that is read: the most that OWASP lists. A record can ask for 4 TiB.
+const COST_MAX: (u32, u32, u32) = (46 * 1024, 5, 1);
 /// Min characters of a new password (NIST SP 800-63B requires 15 as the only factor, and 8 otherwise).
 const CHARS_MIN: usize = 12;
 /// Max bytes of a password: hashing more would only cost time.
@@ -66,8 +69,8 @@ impl Password {
     /// Whether it has this hash; some 30 ms of work.
     pub fn has(&self, digest: &PasswordDigest) -> bool {
         // With the hash's own parameters, not today's: they may have changed since.
-        let hash = PasswordHash::new(&digest.0);
-        hash.is_ok_and(|hash| Argon2::default().verify_password(self.0.as_bytes(), &hash).is_ok())
+        let hash = digest.hash();
+        hash.is_some_and(|hash| Argon2::default().verify_password(self.0.as_bytes(), &hash).is_ok())
     }
 }
 
@@ -93,9 +96,17 @@ impl PasswordDigest {
         self == before
     }
 
-    /// Whether it can be read.
+    /// Whether it can be read, and a password be checked against it.
     pub fn is_whole(&self) -> bool {
-        PasswordHash::new(&self.0).is_ok()
+        self.hash().is_some()
+    }
+
+    /// The hash; `None` if it is none, or would cost too much to check.
+    fn hash(&self) -> Option<PasswordHash> {
+        let hash = PasswordHash::new(&self.0).ok()?;
+        let params = Params::try_from(&hash).ok()?;
+        let costs = params.m_cost() <= COST_MAX.0 && params.t_cost() <= COST_MAX.1 && params.p_cost() <= COST_MAX.2;
+        costs.then_some(hash)
     }
 }
 
@@ -129,6 +140,17 @@ mod tests {
         assert_eq!(head(&nobody), head(&real));
         assert_eq!(nobody.0.len(), real.0.len());
         assert!(!Password::typed("").unwrap().has(&nobody));
+    }
+
+    #[test]
+    fn a_hash_that_costs_too_much_is_none() {
+        for (params, whole) in
+            [("m=64,t=1,p=1", true), ("m=4294967295,t=2,p=1", false), ("m=64,t=4294967295,p=1", false)]
+        {
+            let digest = PasswordDigest(OF_NOBODY.replace("m=19456,t=2,p=1", params));
+            assert_eq!(digest.is_whole(), whole, "{params}");
+            assert!(!Password::typed("correct horse battery").unwrap().has(&digest));
+        }
     }
 
     #[test]

@@ -31,6 +31,7 @@ use stall::Stalling;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::watch;
 
@@ -125,4 +126,15 @@ pub async fn serve_owner(stream: UnixStream, entry: Arc<Entry>, stopping: watch:
     let from = Connection { peer: Peer::Socket, secure: false };
     let stream = Stalling::new(stream, entry.state().config.write_stall);
     http1::serve(stream, from, &entry, stopping).await;
+}
+
+/// Serves a client in memory, for `crate::fuzzed`.
+pub async fn serve_bytes<S>(stream: S, from: Connection, door: &Door, stopping: watch::Receiver<bool>, is_http2: bool)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    match door {
+        Door::Http(entry) if !is_http2 => http1::serve(stream, from, entry, stopping).await,
+        door => http2::serve(stream, from, door, stopping).await,
+    }
 }

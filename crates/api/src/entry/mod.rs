@@ -29,8 +29,8 @@ mod unread;
 pub use caller::CHALLENGE;
 #[cfg(feature = "flight")]
 pub use caller::may_write;
-use coding::Accepted;
-use conditions::Conditions;
+pub use coding::Accepted;
+pub use conditions::Conditions;
 pub use forwarded::{Client, client, is_forwarded};
 pub use handler::Handler;
 use handler::ResponseFuture;

@@ -34,6 +34,7 @@ use axum::response::Response;
 use follow::Follower;
 use message::Framing;
 use request::StreamRequest;
+pub use request::position;
 
 /// Bytes in memory for each byte of a request once it is parsed: a list of short numbers takes the most.
 const PARSED_TIMES: usize = 32;

@@ -111,7 +111,7 @@ fn check_retained(collection: &dyn Collection, after: &Seqs) -> Result<()> {
 }
 
 /// Parses a position: that of an event, as streams send it, or that of a write, as its response gave it.
-fn position(name: &str, text: &str) -> Result<Seqs> {
+pub fn position(name: &str, text: &str) -> Result<Seqs> {
     // A position of a write has fewer digits, so the length distinguishes the two.
     if text.split('-').all(|part| part.len() == SEQ_DIGITS) {
         return Seqs::from_id(text).map_err(|e| Problem::parameter(name, e.detail));

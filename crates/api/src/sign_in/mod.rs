@@ -10,7 +10,7 @@ mod change;
 pub mod cookie;
 pub mod csrf;
 mod forms;
-mod next;
+pub mod next;
 #[cfg(feature = "openid")]
 pub mod openid;
 #[cfg(any(test, not(feature = "openid")))]

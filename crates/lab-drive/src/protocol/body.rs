@@ -2,7 +2,7 @@
 
 /// Where the body ends (RFC 9112, section 6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Framing {
+pub(crate) enum Framing {
     /// So many bytes are still to come.
     Length(u64),
     /// Chunks.
@@ -13,7 +13,7 @@ pub(super) enum Framing {
 
 /// Where in the chunks one is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Chunk {
+pub(crate) enum Chunk {
     /// In the hexadecimal size; how many digits were read.
     Size(u64, u8),
     /// Between the size and the end of its line.
@@ -30,7 +30,7 @@ pub(super) enum Chunk {
 
 /// The outcome of a feed.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Fed {
+pub(crate) struct Fed {
     /// Bytes of the input that belong to this answer.
     pub used: usize,
     /// Whether the body is whole.
@@ -39,12 +39,12 @@ pub(super) struct Fed {
 
 impl Framing {
     /// Whether nothing is to come.
-    pub(super) fn is_whole(self) -> bool {
+    pub(crate) fn is_whole(self) -> bool {
         matches!(self, Framing::Length(0) | Framing::Chunked(Chunk::End))
     }
 
     /// Takes the next bytes from the wire and gives those of the body to `sink`.
-    pub(super) fn feed(&mut self, bytes: &[u8], mut sink: impl FnMut(&[u8])) -> Result<Fed, &'static str> {
+    pub(crate) fn feed(&mut self, bytes: &[u8], mut sink: impl FnMut(&[u8])) -> Result<Fed, &'static str> {
         match self {
             Framing::Close => {
                 sink(bytes);

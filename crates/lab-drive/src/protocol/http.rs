@@ -31,10 +31,10 @@ pub struct Http {
 
 /// The head of an answer.
 #[derive(Debug)]
-struct Head {
-    length: usize,
+pub(crate) struct Head {
+    pub(crate) length: usize,
     status: u16,
-    framing: Framing,
+    pub(crate) framing: Framing,
     keep: bool,
     retry_after: Option<u32>,
 }
@@ -157,7 +157,7 @@ async fn read(stream: &mut Stream, buffer: &mut [u8], filled: &mut usize) -> Res
     }
 }
 
-fn head(bytes: &[u8], of_head_request: bool) -> Result<Option<Head>, ExchangeError> {
+pub(crate) fn head(bytes: &[u8], of_head_request: bool) -> Result<Option<Head>, ExchangeError> {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS];
     let mut answer = httparse::Response::new(&mut headers);
     let length = match answer.parse(bytes) {

@@ -1,14 +1,14 @@
 //! Protocols: what a target speaks, as a client of it. One file each; [`connection`] chooses among them.
 
 pub mod address;
-mod body;
+pub(crate) mod body;
 pub mod connection;
 pub mod fault;
-mod http;
+pub(crate) mod http;
 mod http2;
-mod nats;
-mod postgres;
-mod resp;
+pub(crate) mod nats;
+pub(crate) mod postgres;
+pub(crate) mod resp;
 pub mod scan;
 mod stream;
 mod tls;

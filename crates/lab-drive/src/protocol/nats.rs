@@ -34,7 +34,7 @@ struct Session {
 
 /// A message of a server.
 #[derive(Debug, PartialEq, Eq)]
-enum Message<'a> {
+pub(crate) enum Message<'a> {
     /// A message: its subject, its headers (none where it has none), what it holds.
     Delivery { subject: &'a [u8], headers: &'a [u8], payload: &'a [u8] },
     /// To be answered by a pong.
@@ -207,7 +207,7 @@ fn introduction(address: &Address, inbox: &str) -> Vec<u8> {
 }
 
 /// The outcome in a reply: a status in its headers, or an acknowledgement of JetStream.
-fn reply(headers: &[u8], payload: &[u8], into_stream: bool) -> Result<(), ExchangeError> {
+pub(crate) fn reply(headers: &[u8], payload: &[u8], into_stream: bool) -> Result<(), ExchangeError> {
     match headers.strip_prefix(b"NATS/1.0 ").and_then(|rest| rest.get(..3)) {
         Some(b"503") => return Err(ExchangeError::failed("no responder listens to this subject")),
         Some(status) if status.iter().all(u8::is_ascii_digit) => {
@@ -237,7 +237,7 @@ fn error(text: &[u8]) -> ExchangeError {
 }
 
 /// The first message of what has come with its length, where it is whole.
-fn next(bytes: &[u8]) -> Result<Option<(Message<'_>, usize)>, &'static str> {
+pub(crate) fn next(bytes: &[u8]) -> Result<Option<(Message<'_>, usize)>, &'static str> {
     const ODD: &str = "the answer is not NATS";
     let Some(end) = bytes.windows(2).take(BUFFER).position(|two| two == b"\r\n") else {
         return if bytes.len() > BUFFER { Err("a line of the answer is too long") } else { Ok(None) };

@@ -21,7 +21,7 @@ const BUFFER: usize = 16 << 10;
 
 /// Where in a reply one is.
 #[derive(Debug, PartialEq, Eq)]
-struct Reply {
+pub(crate) struct Reply {
     /// Elements still to come.
     pending: u64,
     /// Bytes of a bulk string still to come, its line end included.
@@ -138,16 +138,16 @@ fn encode(words: &[&[u8]], out: &mut Vec<u8>) {
 }
 
 impl Reply {
-    fn new() -> Reply {
+    pub(crate) fn new() -> Reply {
         Reply { pending: 1, bulk: 0, largest: 0, error: None }
     }
 
-    fn is_whole(&self) -> bool {
+    pub(crate) fn is_whole(&self) -> bool {
         self.pending == 0 && self.bulk == 0
     }
 
     /// Takes what it can of the next bytes and says how many.
-    fn feed(&mut self, bytes: &[u8]) -> Result<usize, &'static str> {
+    pub(crate) fn feed(&mut self, bytes: &[u8]) -> Result<usize, &'static str> {
         let mut used = 0;
         while !self.is_whole() {
             let rest = &bytes[used..];

@@ -32,10 +32,10 @@ const KEY: &str = "dGhlIHNhbXBsZSBub25jZQ==";
 
 /// A frame from a server.
 #[derive(Debug, PartialEq, Eq)]
-struct Frame {
+pub(crate) struct Frame {
     last: bool,
     code: u8,
-    payload: std::ops::Range<usize>,
+    pub(crate) payload: std::ops::Range<usize>,
 }
 
 const CONTINUATION: u8 = 0;
@@ -174,7 +174,7 @@ fn upgrade(question: &Question) -> Vec<u8> {
 }
 
 /// The first frame of the received bytes, if it is complete.
-fn next_frame(bytes: &[u8]) -> Result<Option<Frame>, &'static str> {
+pub(crate) fn next_frame(bytes: &[u8]) -> Result<Option<Frame>, &'static str> {
     let mut cursor = Cursor::new(bytes);
     let Some((header, length)) = FrameHeader::parse(&mut cursor).map_err(|_| ODD)? else { return Ok(None) };
     // RFC 6455, section 5.1: a server must not mask, and a client must close when it does.

@@ -14,8 +14,11 @@ use std::sync::Arc;
 pub(super) fn schema_of(value: Value, known: Option<&Arc<Schema>>) -> Result<Arc<Schema>, Fault> {
     let schema: Schema =
         serde_json::from_value(value).map_err(|e| Fault::internal(format!("a schema cannot be read: {e}")))?;
-    let same = known.filter(|known| ***known == schema);
-    Ok(same.cloned().unwrap_or_else(|| Arc::new(schema)))
+    if let Some(same) = known.filter(|known| ***known == schema) {
+        return Ok(same.clone());
+    }
+    schema.validate().map_err(|e| Fault::internal(format!("a schema is none: {e}")))?;
+    Ok(Arc::new(schema))
 }
 
 /// The events written after a position.

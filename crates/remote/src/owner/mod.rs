@@ -15,6 +15,7 @@ mod streams;
 pub use pace::Pace;
 pub use scans::{ScanLoad, ScanTurns};
 pub use served::{Mounted, Served, serve, serve_groups};
+pub(crate) use service::Service;
 
 use crate::tls::RoleTls;
 use crate::wire::described::Place;

@@ -21,7 +21,7 @@ use tonic::{Request, Response, Status, Streaming};
 /// Messages of an answer that wait to be sent: one is encoded while another is on its way.
 const AHEAD: usize = 2;
 
-pub(super) struct Service(pub(super) Arc<Served>);
+pub(crate) struct Service(pub(crate) Arc<Served>);
 
 type Messages<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 

@@ -9,6 +9,7 @@ use std::sync::Arc;
 /// A shared schema as the schema itself.
 mod shared {
     use meridian_model::Schema;
+    use serde::de::Error;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
     use std::sync::Arc;
 
@@ -17,7 +18,10 @@ mod shared {
     }
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<Schema>, D::Error> {
-        Schema::deserialize(deserializer).map(Arc::new)
+        let schema = Schema::deserialize(deserializer)?;
+        // Roles are numbers of fields, which whoever uses the schema relies on.
+        schema.validate().map_err(D::Error::custom)?;
+        Ok(Arc::new(schema))
     }
 }
 
@@ -137,5 +141,25 @@ impl WireHead {
             missing: self.missing.into_iter().map(Problem::from).collect(),
             rows: self.rows,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_schema_whose_roles_name_no_field_is_refused() {
+        let head = |time: usize| {
+            json!({"seq": [7], "taken_at": 1, "missing": [], "rows": 1, "schema": {
+                "fields": [{"name": "at", "type": "time", "required": true}], "geometry": null, "geometry_name": "geometry",
+                "time": {"instant": time}, "id": "made", "id_name": "id", "object": null, "mode": "history",
+                "time_unit_us": 604_800_000_000_u64,
+            }})
+        };
+        serde_json::from_value::<WireHead>(head(0)).unwrap();
+        let why = serde_json::from_value::<WireHead>(head(1)).unwrap_err().to_string();
+        assert!(why.contains("does not exist"), "{why}");
     }
 }

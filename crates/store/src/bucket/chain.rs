@@ -247,7 +247,8 @@ impl Chain {
                 Err(e) => return Err(StoreError::io("sync", &self.path(end.number))(e)),
             }
         }
-        let number = end.number + 1;
+        let last = || StoreError::corrupt(&self.path(end.number), "no object can come after it");
+        let number = end.number.checked_add(1).ok_or_else(last)?;
         let base = if whole { number } else { end.base };
         let bytes = self.encode(number, base, end.crc, content);
         match create(self.bucket.as_ref(), self.clock.as_ref(), &self.name(number), &bytes) {

@@ -137,7 +137,7 @@ impl Lease {
                 // Lost to another: the next check shows which one.
                 Step::Write(next) => {
                     let next = Term { complete: self.statement(next.epoch), ..next };
-                    self.write(number + 1, next, now)?;
+                    self.write(self.terms.after(number)?, next, now)?;
                 }
             }
         }
@@ -194,7 +194,7 @@ impl Lease {
         let number = self.state.lock().number;
         let now = self.now();
         let next = Term { complete: self.statement(term.epoch), ..term.for_heir(heir) };
-        self.write(number + 1, next, now)
+        self.write(self.terms.after(number)?, next, now)
     }
 
     /// Gives the lease up, so that the next candidate need not wait. Not holding it is well.
@@ -206,7 +206,7 @@ impl Lease {
         let last = Term { complete: self.statement(term.epoch), ..term.given_up() };
         // From here on this process does not hold it, whatever becomes of the write.
         self.state.lock().candidate.lost();
-        self.write(number + 1, last, now).map(drop)
+        self.write(self.terms.after(number)?, last, now).map(drop)
     }
 
     /// Writes a term in the place after the newest; says whether it stands there.

@@ -193,7 +193,7 @@ pub(super) fn read_newest(
     process: &str,
     listed: u64,
 ) -> Result<Option<(u64, Vec<u8>)>, StoreError> {
-    for number in listed..listed + TRIES {
+    for number in listed..=listed.saturating_add(TRIES - 1) {
         if let Some(said) = read(bucket, &name_of(folder, process, number))? {
             return Ok(Some((number, said)));
         }

@@ -292,7 +292,7 @@ impl Survey {
         }
         let mut found = Vec::new();
         for (process, number) in newest {
-            for number in number..number + TRIES {
+            for number in number..=number.saturating_add(TRIES - 1) {
                 let read = read(process, number);
                 // Renewed since the listing, or let go of.
                 if matches!(&read, Err(StoreError::Io { source, .. }) if source.kind() == ErrorKind::NotFound) {

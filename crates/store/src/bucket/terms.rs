@@ -42,8 +42,10 @@ impl Terms {
         if known > 0
             && let Some(mut found) = self.read(known)?.map(|term| (known, term))
         {
-            while let Some(term) = self.read(found.0 + 1)? {
-                found = (found.0 + 1, term);
+            while let Some(next) = found.0.checked_add(1)
+                && let Some(term) = self.read(next)?
+            {
+                found = (next, term);
             }
             return Ok(Some(found));
         }
@@ -68,8 +70,20 @@ impl Terms {
                 }
                 None => return Ok(found),
             }
-            at += 1;
+            match at.checked_add(1) {
+                Some(next) => at = next,
+                None => return Ok(found),
+            }
         }
+    }
+
+    /// The number of the term after one.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`] of the last number that there can be: no process ever comes to it.
+    pub(super) fn after(&self, number: u64) -> Result<u64, StoreError> {
+        let last = || StoreError::corrupt(&self.path(&self.name(number)), "no term can come after it");
+        number.checked_add(1).ok_or_else(last)
     }
 
     /// When a term was written, by the bucket's clock, in microseconds since 1970; `None`: the bucket does not say, or the term is gone.

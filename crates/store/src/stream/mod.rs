@@ -8,6 +8,8 @@
 //! missing, `log.rs` is the log over both. `memory.rs` is a stream that fails on purpose.
 
 mod chain;
+#[doc(hidden)]
+pub mod fuzzed;
 mod log;
 mod memory;
 mod message;

@@ -5,7 +5,7 @@ use crate::protocol::scan::BODY_MAX;
 
 /// A message of a server: its kind and its body.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Message<'a> {
+pub(crate) struct Message<'a> {
     pub kind: u8,
     pub body: &'a [u8],
     /// Bytes of the whole.
@@ -13,7 +13,7 @@ pub(super) struct Message<'a> {
 }
 
 /// The first message of the received bytes, if it is complete.
-pub(super) fn next(bytes: &[u8]) -> Result<Option<Message<'_>>, &'static str> {
+pub(crate) fn next(bytes: &[u8]) -> Result<Option<Message<'_>>, &'static str> {
     let Some((kind, rest)) = bytes.split_first() else { return Ok(None) };
     if !kind.is_ascii_alphanumeric() {
         return Err("the answer is not PostgreSQL's");
@@ -29,7 +29,7 @@ pub(super) fn next(bytes: &[u8]) -> Result<Option<Message<'_>>, &'static str> {
 }
 
 /// Appends a message of a client; a kind of 0 is the start of a session, which has none.
-pub(super) fn put(out: &mut Vec<u8>, kind: u8, body: &[&[u8]]) {
+pub(crate) fn put(out: &mut Vec<u8>, kind: u8, body: &[&[u8]]) {
     if kind != 0 {
         out.push(kind);
     }
@@ -39,7 +39,7 @@ pub(super) fn put(out: &mut Vec<u8>, kind: u8, body: &[&[u8]]) {
 }
 
 /// The columns of a row (body of a DataRow), as text; `None` is null. Ends early where the row is not sound.
-pub(super) fn columns(body: &[u8]) -> impl Iterator<Item = Option<&[u8]>> {
+pub(crate) fn columns(body: &[u8]) -> impl Iterator<Item = Option<&[u8]>> {
     let mut rest = body.get(2..).unwrap_or_default();
     std::iter::from_fn(move || {
         let (length, after) = rest.split_first_chunk()?;
@@ -55,7 +55,7 @@ pub(super) fn columns(body: &[u8]) -> impl Iterator<Item = Option<&[u8]>> {
 
 /// An error that a server reports.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct ServerError {
+pub(crate) struct ServerError {
     /// SQLSTATE, five characters.
     pub code: String,
     /// Its text.
@@ -67,7 +67,7 @@ const TEXT: usize = 160;
 
 impl ServerError {
     /// Reads the body of an ErrorResponse.
-    pub(super) fn read(body: &[u8]) -> ServerError {
+    pub(crate) fn read(body: &[u8]) -> ServerError {
         let mut complaint = ServerError { code: "unknown".to_owned(), text: "an error without a message".to_owned() };
         for field in body.split(|byte| *byte == 0) {
             match field.split_first() {
@@ -80,7 +80,7 @@ impl ServerError {
     }
 
     /// Whether the server turned the request away because it had no room for it (class 53, and "cannot connect now").
-    pub(super) fn is_refusal(&self) -> bool {
+    pub(crate) fn is_refusal(&self) -> bool {
         self.code.starts_with("53") || self.code == "57P03"
     }
 }

@@ -4,7 +4,7 @@
 //! A connection prepares each statement when it first asks it and binds it from then on, as applications with
 //! a pool do. Parameters and columns go as text, so the server decides their types.
 
-mod message;
+pub(crate) mod message;
 mod session;
 
 use crate::protocol::address::Address;

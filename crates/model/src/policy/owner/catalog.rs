@@ -346,7 +346,8 @@ impl Commit {
     }
 
     fn number(&self) -> u64 {
-        self.known.as_ref().map_or(0, |known| known.number) + 1
+        // After the last number there is none: its name is taken.
+        self.known.as_ref().map_or(0, |known| known.number).saturating_add(1)
     }
 
     fn check(&mut self, search: Search) {

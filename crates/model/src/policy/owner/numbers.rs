@@ -65,7 +65,7 @@ pub fn newest<E>(rules: Rules, from: u64, mut exists: impl FnMut(u64) -> Result<
 /// Whether a number has to stay once `newest` is there.
 pub fn stays(rules: Rules, number: u64, newest: u64) -> bool {
     let low = number.trailing_zeros().min(63);
-    number + rules.recent > newest || newest >> low << low == number
+    number.saturating_add(rules.recent) > newest || newest >> low << low == number
 }
 
 #[cfg(test)]

@@ -153,3 +153,18 @@ fn a_listing_that_is_behind_hides_no_term() {
     }
     assert!(matches!(two.lease.turn().unwrap(), Standing::Other(Some(term), _) if term.counter == 5));
 }
+
+#[test]
+fn after_the_last_number_that_there_can_be_comes_no_term() {
+    let bucket = MemoryBucket::new();
+    let one = node(&bucket, 1);
+    one.lease.turn().unwrap();
+    let newest = bucket.objects().pop().map(|(name, _)| Bucket::get(&bucket, &name).unwrap()).unwrap();
+    bucket.harm(&format!("leases/owner/{:016x}", u64::MAX), Some(newest));
+    let two = node(&bucket, 2);
+    assert_eq!(two.lease.terms.newest().unwrap().unwrap().0, u64::MAX);
+    assert!(matches!(two.lease.turn().unwrap(), Standing::Other(Some(_), _)));
+    pass(&[&two], 60.0);
+    let why = two.lease.turn().unwrap_err();
+    assert!(matches!(why, StoreError::Corrupt { .. }), "{why}");
+}
