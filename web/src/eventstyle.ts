@@ -60,7 +60,8 @@ export function eventColor(palette: Palette, scale: ColorScale | null): Expressi
     const { values } = scale;
     if (!values.length) return ['case', ['has', field], palette.other, palette.none];
     const named = values.flatMap((value, i) => [value, palette.categories[i % palette.categories.length]]);
-    return ['case', ['has', field], ['match', ['to-string', ['get', field]], ...named, palette.other] as unknown, palette.none];
+    const match: unknown = ['match', ['to-string', ['get', field]], ...named, palette.other];
+    return ['case', ['has', field], match as ExpressionSpecification, palette.none];
   }
   const { stops } = scale;
   if (!stops.length) return palette.point;

@@ -98,10 +98,12 @@ export class Rows {
         for (let at = this.nearest(start); at < start; at = this.nearest(start)) {
           const step = Math.min(STRIDE, start - at);
           const { features, next } = await this.source.page(this.tokens.get(at) ?? null, step, true, signal);
+          signal.throwIfAborted();
           if (!next) return this.end(page, at + features.length);
           this.keep(at + features.length, tokenOf(next));
         }
         const { features, next } = await this.source.page(this.tokens.get(start) ?? null, PAGE, false, signal);
+        signal.throwIfAborted();
         if (next && features.length) this.keep(start + features.length, tokenOf(next));
         else this.total = start + features.length;
         this.pages.set(page, features);
