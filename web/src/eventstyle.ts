@@ -60,8 +60,9 @@ export function eventColor(palette: Palette, scale: ColorScale | null): Expressi
     const { values } = scale;
     if (!values.length) return ['case', ['has', field], palette.other, palette.none];
     const named = values.flatMap((value, i) => [value, palette.categories[i % palette.categories.length]]);
-    const match: unknown = ['match', ['to-string', ['get', field]], ...named, palette.other];
-    return ['case', ['has', field], match as ExpressionSpecification, palette.none];
+    const [first, color, ...more] = named;
+    const match: ExpressionSpecification = ['match', ['to-string', ['get', field]], first, color, ...more, palette.other];
+    return ['case', ['has', field], match, palette.none];
   }
   const { stops } = scale;
   if (!stops.length) return palette.point;

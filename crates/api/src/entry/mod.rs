@@ -31,6 +31,7 @@ pub use caller::CHALLENGE;
 pub use caller::may_write;
 use coding::Accepted;
 use conditions::Conditions;
+pub(crate) use conditions::Range;
 pub use forwarded::{Client, client, is_forwarded};
 pub use handler::Handler;
 use handler::ResponseFuture;
