@@ -3,7 +3,6 @@
 import type { Feature } from 'geojson';
 import * as api from './api';
 import type { App } from './app';
-import { baseMapAddress, loadBaseMap, type BaseMap } from './basemap';
 import * as controls from './controls';
 import { $, copyLink, fonts, make, wireSkip } from './dom';
 import { askToEmbed, wireEmbed } from './embed';
@@ -18,12 +17,13 @@ import { LayersRoom } from './layers/room';
 import { Legend } from './layers/shown';
 import { stackOf } from './layers/stack';
 import { Live } from './live/live';
-import { MapView } from './mapview';
-import { best, listCollections, load, showOverlay, showUnknown } from './opening';
+import type { MapView } from './mapview';
+import { best, createMap, listCollections, load, showOverlay, showUnknown } from './opening';
 import type { Asked } from './picture';
 import { pictureParams, type Question } from './query';
 import { anchorOf, eventCard, idOf } from './results';
 import { wireSession } from './session';
+import type { LngLat } from './shapes';
 import { TableRoom } from './table/room';
 import { Timeline } from './timeline';
 import { hideTools, showDrawing, showMeasured, wireTools } from './tools';
@@ -222,7 +222,7 @@ function choose(feature: Feature | null, at = feature && anchorOf(feature.geomet
 }
 
 /** Shows an event that was clicked on the map: of the collection that is asked about, of another layer, or of a file. */
-function clicked(id: string, at: [lng: number, lat: number], of: string): void {
+function clicked(id: string, at: LngLat, of: string): void {
   if (!open || files.clicked(of, Number(id), at)) return;
   const { layers: all, active } = stackOf(view);
   const index = mapView?.pictures.shown().findIndex(({ name }) => name === of) ?? -1;
@@ -311,35 +311,22 @@ const live = new Live(() => mapView, {
 });
 
 async function startMap(): Promise<void> {
-  const address = baseMapAddress();
-  let base: BaseMap | null = null;
-  // Without the operator's base map there is still that of the bundle.
-  if (address) base = await loadBaseMap(address).catch((error: unknown) => (showProblem(error), null));
-  try {
-    mapView = new MapView(
-      $('map'),
-      view.camera ?? { center: [10, 25], zoom: 1.4 },
-      {
-        moved: (camera) => open && update({ camera }),
-        clicked: (id, [lng, lat], of) => clicked(id, [lng, lat], of),
-        drawn: (shape) => update({ shape }),
-        measured: (corners, closed, done) => showMeasured(corners, closed, done, () => mapView?.clearMeasured()),
-        drawing: showDrawing,
-        failed: showProblem,
-        busy: (on) => {
-          setBusy('map', on);
-          if (!on) legend.show();
-        },
-        pictured: () => legend.show(),
-      },
-      base,
-    );
-    // For tests, and for inspection from the console.
-    Object.assign(window, { meridianMap: mapView.map, meridianPicture: mapView.picture, meridianTrail: mapView.trail });
-  } catch {
-    mapView = null;
-    hideTools();
-  }
+  mapView = await createMap(view.camera, showProblem, {
+    moved: (camera) => open && update({ camera }),
+    clicked,
+    drawn: (shape) => update({ shape }),
+    measured: (corners, closed, done) => showMeasured(corners, closed, done, () => mapView?.clearMeasured()),
+    drawing: showDrawing,
+    failed: showProblem,
+    busy: (on) => {
+      setBusy('map', on);
+      if (!on) legend.show();
+    },
+    pictured: () => legend.show(),
+  });
+  if (!mapView) return hideTools();
+  // For tests, and for inspection from the console.
+  Object.assign(window, { meridianMap: mapView.map, meridianPicture: mapView.picture, meridianTrail: mapView.trail });
 }
 
 function wire(): void {

@@ -1,10 +1,12 @@
-// Opening a collection: what is known of it, where to look, and what to say if there is nothing to see.
+// Opening the map and a collection: what is known of it, where to look, and what to say if there is nothing to see.
 import * as api from './api';
+import { baseMapAddress, loadBaseMap, type BaseMap } from './basemap';
 import { $, make } from './dom';
 import { checkFilter } from './filter/room';
 import { frameOf } from './frame';
 import * as guide from './guide';
 import type { View } from './hash';
+import { MapView, type MapEvents } from './mapview';
 import { formatShort } from './numbers';
 
 export function showOverlay(content: HTMLElement | null): void {
@@ -54,4 +56,17 @@ export function showUnknown(id: string): void {
   select.prepend(make('option', '', id, { value: id }));
   select.value = id;
   showOverlay(guide.unknownCollection(id));
+}
+
+/** The map over the operator's base map or that of the bundle; null without WebGL. */
+export async function createMap(camera: View['camera'], failed: (error: unknown) => void, events: MapEvents): Promise<MapView | null> {
+  const address = baseMapAddress();
+  let base: BaseMap | null = null;
+  // Without the operator's base map there is still that of the bundle.
+  if (address) base = await loadBaseMap(address).catch((error: unknown) => (failed(error), null));
+  try {
+    return new MapView($('map'), camera ?? { center: [10, 25], zoom: 1.4 }, events, base);
+  } catch {
+    return null;
+  }
 }
