@@ -37,7 +37,7 @@ const sight = () => page.evaluate(() => window.meridianMap.getBounds().toArray()
 const order = () => page.evaluate(() => window.meridianMap.getLayersOrder().filter((id) => /-point$/.test(id) && !/result|live|chosen/.test(id)));
 const at = async (lng, lat) => shared.onScreen(page, lng, lat);
 
-describe('the layers of the map', { timeout: 900_000 }, () => {
+describe('the layers of the map', { timeout: 3_600_000 }, () => {
   before(async () => {
     browser = await shared.launch();
     context = await browser.newContext({ viewport: { width: 1280, height: 800 }, acceptDownloads: true });

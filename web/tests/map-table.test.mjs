@@ -43,7 +43,7 @@ async function idsOf(query) {
   return ids;
 }
 
-describe('the table and the filter', { timeout: 900_000 }, () => {
+describe('the table and the filter', { timeout: 3_600_000 }, () => {
   before(async () => {
     browser = await shared.launch();
     page = await browser.newPage({ viewport: { width: 1280, height: 800 } });

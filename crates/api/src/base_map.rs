@@ -79,7 +79,9 @@ impl BaseMap {
 /// `GET /base-map.pmtiles`: a part of the file.
 pub async fn get(state: Scope, headers: HeaderMap) -> Result<Response> {
     let Some(BaseMap::Tiles(path)) = &state.config.base_map else {
-        return Err(Problem::not_found("this server has no base map of its own: the setting server.base_map names one"));
+        return Err(Problem::not_found(
+            "this server has no base map of its own: the setting server.base_map names one",
+        ));
     };
     let asked = headers.get(header::RANGE).and_then(Range::of).ok_or_else(|| {
         Problem::parameter("Range", "the file is served in parts: expected one range such as bytes=0-16383")
@@ -119,7 +121,11 @@ mod tests {
     fn a_base_map_is_a_url_or_a_file_of_tiles() {
         for (text, address, origin) in [
             ("/srv/planet.pmtiles", "/base-map.pmtiles", None),
-            ("https://tiles.example/a/style.json?key=1", "https://tiles.example/a/style.json?key=1", Some("https://tiles.example")),
+            (
+                "https://tiles.example/a/style.json?key=1",
+                "https://tiles.example/a/style.json?key=1",
+                Some("https://tiles.example"),
+            ),
         ] {
             let map: BaseMap = text.parse().unwrap();
             assert_eq!(map.to_string(), text);

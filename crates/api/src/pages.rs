@@ -145,6 +145,7 @@ fn not_built() -> String {
 #[cfg(test)]
 mod tests {
     use super::{BASE_MAP, POLICY, policy_with};
+    use crate::guard::WebOrigin;
 
     #[test]
     fn the_pages_say_the_same_policy_as_their_headers() {
@@ -159,10 +160,14 @@ mod tests {
         let tiles = "/srv/a.pmtiles".parse().unwrap();
         assert_eq!(policy_with(&tiles, &[]), POLICY);
         let style = "https://tiles.example/style.json".parse().unwrap();
-        let more = ["https://tiles.example", "https://glyphs.example"].map(|origin| origin.parse().unwrap());
+        let more: [WebOrigin; 2] =
+            ["https://tiles.example", "https://glyphs.example"].map(|origin| origin.parse().unwrap());
         let policy = policy_with(&style, &more);
         assert!(policy.contains("connect-src 'self' https://glyphs.example https://tiles.example; "), "{policy}");
-        assert!(policy.contains("img-src 'self' data: blob: https://glyphs.example https://tiles.example; "), "{policy}");
+        assert!(
+            policy.contains("img-src 'self' data: blob: https://glyphs.example https://tiles.example; "),
+            "{policy}"
+        );
         assert!(policy.starts_with("default-src 'self'; "), "{policy}");
     }
 }

@@ -4,8 +4,8 @@
 
 use crate::entry::{Access, Action, Class, Handler, RequestBody, Resource, Route};
 use crate::{
-    access, analysis, audit, backup, base_map, cluster, collections, conformance, files, items, landing, live, load, openapi,
-    operation, pages, passages, places, searches, sign_in, tiles, tilesets,
+    access, analysis, audit, backup, base_map, cluster, collections, conformance, files, items, landing, live, load,
+    openapi, operation, pages, passages, places, searches, sign_in, tiles, tilesets,
 };
 use axum::http::Method;
 

@@ -39,7 +39,9 @@ fn the_map_page_names_the_base_map_and_may_load_from_its_origin_only() {
     assert!(!plain.header("content-security-policy").contains("http"));
     let over = with("https://tiles.example/style.json?a=1&b=2").ask("GET", "/map", &[], b"");
     let text = String::from_utf8(over.body.clone()).unwrap();
-    assert!(text.contains("<meta name=\"meridian-base-map\" content=\"https://tiles.example/style.json?a=1&amp;b=2\">"));
+    assert!(
+        text.contains("<meta name=\"meridian-base-map\" content=\"https://tiles.example/style.json?a=1&amp;b=2\">")
+    );
     let policy = over.header("content-security-policy");
     assert!(policy.contains("connect-src 'self' https://tiles.example;"), "{policy}");
     // The page says the same as its header, as browsers take the stricter of both.
