@@ -20,6 +20,7 @@ import { Live } from './live/live';
 import type { MapView } from './mapview';
 import { best, createMap, listCollections, load, showOverlay, showUnknown } from './opening';
 import type { Asked } from './picture';
+import { asProblem, clearProblem, hideProblem, sayProblem } from './problem';
 import { pictureParams, type Question } from './query';
 import { anchorOf, eventCard, idOf } from './results';
 import { wireSession } from './session';
@@ -52,12 +53,9 @@ const { work } = app;
 
 function showProblem(error: unknown): void {
   for (const id of ['table-scroll', 'histogram']) $(id).classList.remove('waiting');
-  const problem = error instanceof api.Problem ? error : new api.Problem('Something went wrong', error instanceof Error ? error.message : String(error), 0, '');
-  if (problem.field === 'filter' && view.filter) return filter.problem(problem.detail || problem.title);
-  const [title, detail] = [$('problem').querySelector('b'), $('problem').querySelector('p')];
-  if (title) title.textContent = problem.title;
-  if (detail) detail.textContent = problem.detail;
-  $('problem').hidden = false;
+  const problem = asProblem(error);
+  if (problem.field === 'filter' && view.filter) filter.problem(problem.detail || problem.title);
+  else sayProblem(problem);
 }
 
 // ---- The view ----------------------------------------------------------------------------------------------------
@@ -109,7 +107,7 @@ function update(change: Partial<View>): void {
 
 function refresh(parts: ReadonlySet<Part>): void {
   if (parts.size) {
-    $('problem').hidden = true;
+    hideProblem();
     if (parts.has('bars')) filter.problem('');
   }
   showControls();
@@ -146,7 +144,7 @@ function openCollection(): void {
   live.stop();
   timeline.clear();
   work.cancelAll();
-  $('problem').hidden = true;
+  hideProblem();
   filter.problem('');
   choose(null);
   mapView?.show([], 0);
@@ -311,7 +309,7 @@ const live = new Live(() => mapView, {
 });
 
 async function startMap(): Promise<void> {
-  mapView = await createMap(view.camera, showProblem, {
+  mapView = await createMap(view.camera, (error) => sayProblem(asProblem(error), true), {
     moved: (camera) => open && update({ camera }),
     clicked,
     drawn: (shape) => update({ shape }),
@@ -357,7 +355,7 @@ function wire(): void {
   $('download').addEventListener('click', () => void import('./download').then(({ askToDownload }) => askToDownload(app)));
   $('save-picture').addEventListener('click', () => void import('./snapshot').then(({ savePicture }) => savePicture(app, legend.said())).catch(showProblem));
   $('retry').addEventListener('click', () => {
-    $('problem').hidden = true;
+    clearProblem();
     if (open) refresh(ALL);
     else loadCollections();
   });

@@ -42,7 +42,10 @@ export class Legend {
     // The uppermost first, as the list of layers has them.
     const parts = layers.map((layer, i) => (slots[i] && !layer.hidden ? legendOf(this.shownOf(layer, slots[i].picture, i === active), slots[i].palette) : []));
     this.parts = this.app.open() ? parts.reverse().flat() : [];
+    const held = $('legend').contains(document.activeElement) ? (document.activeElement as HTMLElement).dataset['value'] : undefined;
     $('legend').replaceChildren(...this.parts.map((part) => legendElement(part, this.ask)));
+    // Whoever asks for values by keyboard goes on from the same one.
+    if (held !== undefined) $('legend').querySelector<HTMLElement>(`[data-value="${CSS.escape(held)}"]`)?.focus();
     $('legend').hidden = !this.parts.length;
   }
 
