@@ -179,12 +179,10 @@ function matching(c, query) {
   return origin ? found.slice().sort((a, b) => metres(origin, a.geometry.coordinates) - metres(origin, b.geometry.coordinates)) : found;
 }
 
-/** Ordered by one field, as `sortby` names it. */
 function sorted(features, by) {
   if (!by) return features;
-  const [name, way] = by.startsWith('-') ? [by.slice(1), -1] : [by, 1];
-  const value = (f) => f.properties[name];
-  return features.slice().sort((a, b) => way * (value(a) < value(b) ? -1 : value(a) > value(b) ? 1 : 0));
+  const value = (f) => f.properties[by.replace('-', '')];
+  return features.slice().sort((a, b) => (by.startsWith('-') ? -1 : 1) * (value(a) < value(b) ? -1 : value(a) > value(b) ? 1 : 0));
 }
 
 function windowStart(ms, iso) {
@@ -330,8 +328,7 @@ function answer(collections, method, url, send) {
   if (parts[2] === 'schema') return json({ type: 'object', properties: c.properties });
   if (parts[2] === 'aggregate') return json({ groups: aggregate(c, query) });
   if (parts[2] === 'density') {
-    const width = Number(query.get('width'));
-    const counts = Array(width).fill(0);
+    const [width, counts] = [Number(query.get('width')), Array(Number(query.get('width'))).fill(0)];
     for (const f of c.features) counts[Math.min(width - 1, Math.floor(((boxOf(f)[0] + 180) / 360) * width))]++;
     return json({ width, height: 1, counts });
   }
