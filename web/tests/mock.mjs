@@ -205,9 +205,9 @@ const iso = (ms) => new Date(ms).toISOString().replace('.000Z', 'Z');
 
 function aggregate(c, query) {
   const functions = ((query.get('function') ?? 'count').match(/\w+(\([^)]*\))?/g) ?? []).map((text) => {
-    const [, name, field, most] = /^(\w+)(?:\((\w+)(?:,(\d+))?\))?$/.exec(text) ?? [];
+    const [, name, field, limit] = /^(\w+)(?:\((\w+)(?:,(\d+))?\))?$/.exec(text) ?? [];
     if (!name || (field && !c.properties[field])) throw bad('function', `cannot read “${text}”`);
-    return { text, name, field, most: Number(most) };
+    return { text, name, field, limit: Number(limit) };
   });
   const groups = new Map();
   for (const f of matching(c, query)) {
@@ -223,12 +223,12 @@ function aggregate(c, query) {
     .map(([, { window, list }]) => {
       const out = window ? { window: `${iso(window[0])}/${iso(window[1])}` } : {};
       out.count = list.length;
-      for (const { text, name, field, most } of functions) {
+      for (const { text, name, field, limit } of functions) {
         if (!field) continue;
         if (name === 'top') {
           const counts = new Map();
           for (const f of list) if (f.properties[field] !== null) counts.set(f.properties[field], (counts.get(f.properties[field]) ?? 0) + 1);
-          out[text] = [...counts].sort((a, b) => b[1] - a[1]).slice(0, most).map(([value, count]) => ({ value, count }));
+          out[text] = [...counts].sort((a, b) => b[1] - a[1]).slice(0, limit).map(([value, count]) => ({ value, count }));
           continue;
         }
         const values = list.map((f) => f.properties[field]).filter((v) => typeof v === 'number');
