@@ -5,7 +5,7 @@ use crate::entry::Range;
 use crate::guard::WebOrigin;
 use crate::problem::{Kind, Problem, Result};
 use crate::respond;
-use crate::state::Scope;
+use crate::scope::Scope;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use meridian_backend::{Disk, OpenMode};
