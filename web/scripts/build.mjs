@@ -21,14 +21,14 @@ function asset(name, extension, content) {
   return `/assets/${file}`;
 }
 
-/** The licences of all that the bundle carries, as their texts ask for. */
+/** The licences of all that the bundle carries, as their texts ask for; that of a package without its text is beside this script. */
 function notices() {
-  const packages = ['maplibre-gl', '@fontsource-variable/inter', 'pbf'];
+  const packages = ['maplibre-gl', '@fontsource-variable/inter', 'pbf', 'pmtiles', 'fflate'];
   const parts = packages.map((name) => {
     const folder = join(modules, name);
-    const file = ['LICENSE', 'LICENSE.txt', 'LICENSE.md'].find((f) => existsSync(join(folder, f)));
+    const file = ['LICENSE', 'LICENSE.txt', 'LICENSE.md'].map((one) => join(folder, one)).find(existsSync) ?? join(web, 'scripts', `${name}-license.txt`);
     const { version, license } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
-    return `${name} ${version} (${license})\n\n${readFileSync(join(folder, file), 'utf8').trim()}`;
+    return `${name} ${version} (${license})\n\n${readFileSync(file, 'utf8').trim()}`;
   });
   parts.push('Natural Earth (public domain): land, borders and names of the base map.');
   return parts.join(`\n\n${'-'.repeat(80)}\n\n`) + '\n';

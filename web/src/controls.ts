@@ -2,6 +2,7 @@
 import type * as api from './api';
 import { $, make } from './dom';
 import type { View } from './hash';
+import { kindOf } from './layers/known';
 import { describe } from './shapes';
 import { formatRange, resolutionOf, type Range } from './time';
 import { enableTools } from './tools';
@@ -42,11 +43,12 @@ export function showControls(view: View, open: Open | null, span: Range | undefi
   $('zoom-time').hidden = !view.when || !span || view.when[1] - view.when[0] > 0.98 * (span[1] - span[0]);
   $('all-time').hidden = !view.span;
   $('clear-shape').hidden = !view.shape;
-  $<HTMLSelectElement>('field').value = view.field;
-  $('measure').hidden = !view.field;
-  $('line-name').hidden = !view.field;
+  const numeric = kindOf(open?.schema, view.field) === 'number';
+  $('measure').hidden = !numeric;
+  $('line-name').hidden = !numeric;
   for (const button of $('measure').children) button.setAttribute('aria-checked', String((button as HTMLElement).dataset['measure'] === view.measure));
   $('measure-room').hidden = $<HTMLSelectElement>('field').options.length < 2;
+  for (const id of ['download', 'save-picture', 'columns']) $<HTMLButtonElement>(id).disabled = !open?.total;
   enableTools(placed && Boolean(open?.total));
   const chips = [];
   if (open?.total) {

@@ -1,7 +1,7 @@
-// Drawing a box, a circle or a polygon on the map, with mouse, finger or keyboard.
+// Drawing a box, a circle or a polygon on the map, and measuring a line or an area, with mouse, finger or keyboard.
 //
-// Box and circle: press, drag, release; or click twice. Polygon: click the corners, end with a double click, a click on the
-// first corner, or Finish. Keyboard: the arrow keys move the map under a cross in its middle, Enter sets a corner there,
+// Box and circle: press, drag, release; or click twice. Polygon, line and area: click the corners, end with a double click, a click
+// on the first corner (a line: on the last), or Finish. Keyboard: the arrow keys move the map under a cross in its middle, Enter sets a corner there,
 // Backspace takes the last one back, Escape ends.
 import type { Map as MapLibre, MapMouseEvent, MapTouchEvent } from 'maplibre-gl';
 import { boxOf, circleOf, selfCrossing, type LngLat, type Shape, type ShapeKind } from './shapes';
@@ -13,17 +13,27 @@ const CLOSING = 12;
 /** Max corners of a polygon: a question's address must stay short enough for every proxy. */
 const CORNERS_MAX = 100;
 
+/** A shape to ask about, or something to measure. */
+export type DrawKind = ShapeKind | 'distance' | 'area';
+
+/** Whether a kind has as many corners as one likes. */
+const isOpen = (kind: DrawKind | null): boolean => kind === 'polygon' || kind === 'distance' || kind === 'area';
+const isMeasure = (kind: DrawKind | null): kind is 'distance' | 'area' => kind === 'distance' || kind === 'area';
+const cornersMin = (kind: DrawKind): number => (kind === 'distance' ? 2 : 3);
+
 export interface DrawEvents {
   /** The shape so far, and its corners; null when there is none yet. */
   preview(shape: Shape | null, corners: readonly LngLat[]): void;
   /** A finished shape. */
   done(shape: Shape): void;
+  /** The corners of what is measured, `closed` for an area; null when there is nothing any more. */
+  measured(corners: readonly LngLat[] | null, closed: boolean, done: boolean): void;
   /** Drawing began, continued or ended. `hint` tells the user what to do next. */
-  state(kind: ShapeKind | null, hint: string, canFinish: boolean): void;
+  state(kind: DrawKind | null, hint: string, canFinish: boolean): void;
 }
 
 export class Draw {
-  private kind: ShapeKind | null = null;
+  private kind: DrawKind | null = null;
   private corners: LngLat[] = [];
   private pointer: LngLat | null = null;
   private pressedAt: { x: number; y: number } | null = null;
@@ -43,7 +53,7 @@ export class Draw {
     map.on('dblclick', (e) => {
       if (!this.kind) return;
       e.preventDefault();
-      if (this.kind === 'polygon') this.finish();
+      this.finish();
     });
     map.on('move', () => {
       if (this.kind && this.keyboard) this.follow(this.middle());
@@ -60,9 +70,10 @@ export class Draw {
     return performance.now() - this.endedAt < 350;
   }
 
-  start(kind: ShapeKind): void {
+  start(kind: DrawKind): void {
     this.reset();
     this.kind = kind;
+    if (isMeasure(kind)) this.events.measured(null, false, false);
     this.map.getCanvas().style.cursor = 'crosshair';
     this.map.doubleClickZoom.disable();
     this.map.getCanvas().focus();
@@ -71,18 +82,25 @@ export class Draw {
 
   cancel(): void {
     if (!this.kind) return;
+    if (isMeasure(this.kind)) this.events.measured(null, false, false);
     this.reset();
     this.events.preview(null, []);
     this.report();
   }
 
-  /** Ends a polygon, or tells why it cannot be ended. */
+  /** Ends what has any number of corners, or tells why it cannot be ended. */
   finish(): void {
-    if (this.kind !== 'polygon') return;
+    if (!this.kind || !isOpen(this.kind)) return;
     const ring = this.corners.filter((p, i) => i === 0 || p[0] !== this.corners[i - 1][0] || p[1] !== this.corners[i - 1][1]);
-    if (ring.length < 3) return this.events.state(this.kind, 'A polygon needs at least three corners.', false);
-    if (selfCrossing(ring)) return this.events.state(this.kind, 'The sides cross each other: remove corners with Backspace, or Escape to begin again.', true);
-    this.end({ kind: 'polygon', ring });
+    const least = cornersMin(this.kind);
+    if (ring.length < least) return this.events.state(this.kind, `Set at least ${least === 2 ? 'two points' : 'three corners'}.`, false);
+    if (this.kind !== 'distance' && selfCrossing(ring)) return this.events.state(this.kind, 'The sides cross each other: remove corners with Backspace, or Escape to begin again.', true);
+    if (!isMeasure(this.kind)) return this.end({ kind: 'polygon', ring });
+    const closed = this.kind === 'area';
+    this.reset();
+    this.endedAt = performance.now();
+    this.report();
+    this.events.measured(ring, closed, true);
   }
 
   private reset(): void {
@@ -113,14 +131,14 @@ export class Draw {
     if (!this.kind || ('button' in e.originalEvent && e.originalEvent.button !== 0)) return;
     this.setKeyboard(false);
     this.pressedAt = e.point;
-    if (this.kind === 'polygon') return; // the map may be dragged between corners
+    if (isOpen(this.kind)) return; // the map may be dragged between corners
     e.preventDefault();
     if (!this.corners.length) this.place([e.lngLat.lng, e.lngLat.lat]);
   }
 
   private move(e: MapMouseEvent | MapTouchEvent): void {
     if (!this.kind) return;
-    if (e.type === 'touchmove' && this.kind !== 'polygon') e.preventDefault();
+    if (e.type === 'touchmove' && !isOpen(this.kind)) e.preventDefault();
     if (!this.keyboard) this.follow([e.lngLat.lng, e.lngLat.lat]);
   }
 
@@ -130,9 +148,9 @@ export class Draw {
     if (!this.kind || !from) return;
     const moved = Math.hypot(e.point.x - from.x, e.point.y - from.y) > SLOP;
     const at: LngLat = [e.lngLat.lng, e.lngLat.lat];
-    if (this.kind === 'polygon') {
+    if (isOpen(this.kind)) {
       if (moved) return;
-      if (this.corners.length >= 3) {
+      if (this.kind !== 'distance' && this.corners.length >= 3) {
         const first = this.map.project([this.corners[0][0], this.corners[0][1]]);
         if (Math.hypot(first.x - e.point.x, first.y - e.point.y) < CLOSING) return this.finish();
       }
@@ -162,10 +180,10 @@ export class Draw {
       }
       const at = this.middle();
       const last = this.corners.at(-1);
-      if (this.kind === 'polygon') return last && last[0] === at[0] && last[1] === at[1] ? this.finish() : this.place(at);
+      if (isOpen(this.kind)) return last && last[0] === at[0] && last[1] === at[1] ? this.finish() : this.place(at);
       if (this.corners.length) this.close(at);
       else this.place(at);
-    } else if (e.key === 'Backspace' && this.kind === 'polygon') {
+    } else if (e.key === 'Backspace' && isOpen(this.kind)) {
       e.preventDefault();
       this.corners.pop();
       this.show();
@@ -179,7 +197,7 @@ export class Draw {
   }
 
   private place(at: LngLat): void {
-    if (this.corners.length >= CORNERS_MAX) return this.events.state(this.kind, `A polygon has at most ${CORNERS_MAX} corners.`, true);
+    if (this.corners.length >= CORNERS_MAX) return this.events.state(this.kind, `There may be at most ${CORNERS_MAX} corners.`, true);
     this.corners.push(at);
     this.pointer = at;
     this.show();
@@ -207,19 +225,26 @@ export class Draw {
   }
 
   private show(): void {
+    const path = isOpen(this.kind) && this.pointer && this.corners.length ? [...this.corners, this.pointer] : this.corners;
+    if (isMeasure(this.kind)) return this.events.measured(path, this.kind === 'area', false);
     if (!this.corners.length) return this.events.preview(null, []);
-    this.events.preview(this.shapeTo(this.pointer ?? this.corners[0]), this.kind === 'polygon' && this.pointer ? [...this.corners, this.pointer] : this.corners);
+    this.events.preview(this.shapeTo(this.pointer ?? this.corners[0]), path);
   }
 
   private report(): void {
+    if (!this.kind) return this.events.state(null, '', false);
     const n = this.corners.length;
     const act = this.keyboard ? 'move the map, then Enter' : 'click';
-    const hints: Record<ShapeKind, string> = {
+    const least = cornersMin(this.kind);
+    const corners = n < least ? `Set ${this.kind === 'distance' ? 'point' : 'corner'} ${n + 1}: ${act}.` : 'Set more, or finish with a double click.';
+    const hints: Record<DrawKind, string> = {
       box: n ? 'Release or click at the opposite corner.' : 'Press and drag from corner to corner. Keyboard: Enter.',
       circle: n ? 'Release or click at the rim.' : 'Press at the centre and drag outwards. Keyboard: Enter.',
-      polygon: n < 3 ? `Set corner ${n + 1}: ${act}.` : 'Set more corners, or finish with a double click.',
+      polygon: corners,
+      distance: corners,
+      area: corners,
     };
     const aimed = `Move the map with the arrow keys, then Enter to set ${n ? 'the next point' : 'the first point'}.`;
-    this.events.state(this.kind, this.kind ? (this.keyboard && this.kind !== 'polygon' ? aimed : hints[this.kind]) : '', this.kind === 'polygon' && n >= 3);
+    this.events.state(this.kind, this.keyboard && !isOpen(this.kind) ? aimed : hints[this.kind], isOpen(this.kind) && n >= least);
   }
 }

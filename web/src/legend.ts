@@ -1,78 +1,136 @@
-// The legend of the map: one part for each thing that is shown.
+// The legend of the map: one part for each thing that is shown. A part is data, so that the page and a saved picture show the same.
 import { make } from './dom';
-import { rampOf, type FieldScale } from './eventstyle';
-import { formatCount, formatMark } from './numbers';
+import { isValues, radiusAt, rampOf, sizeOf, type ColorScale, type SizeScale } from './eventstyle';
+import { formatCount, formatMark, formatShort } from './numbers';
 import type { Palette } from './palette';
 import { RADIUS } from './surface/density';
 import type { Stops } from './surface/scale';
 
-/** What the map shows. */
+/** A value with its count, as `top` of an aggregate gives it. */
+export interface ValueCount {
+  readonly value: string;
+  readonly count: number;
+}
+
+/** What the map shows of a layer. */
 export interface Shown {
+  /** Name of the layer; empty where there is one alone. */
+  readonly name: string;
   /** Stops of the surface of density; null where none is shown. */
   readonly surface: Stops | null;
   /** Whether events are drawn one by one. */
   readonly events: boolean;
   /** Title of the field that is to colour the events; empty for none. */
   readonly field: string;
-  readonly scale: FieldScale | null;
+  readonly scale: ColorScale | null;
+  /** The most frequent values of the field, where it is a text; null for a number. */
+  readonly values: readonly ValueCount[] | null;
   /** Events in view with and without a value of the field. */
   readonly valued: number;
   readonly lacking: number;
+  /** Title of the field that sizes the events; empty for none. */
+  readonly sized: string;
+  readonly size: SizeScale | null;
+  readonly zoom: number;
   /** How long an event of the trail takes to fade, as text; empty where no trail plays. */
   readonly fades: string;
 }
 
-function rampBar(colors: readonly string[], labels: readonly string[]): HTMLElement[] {
-  const bar = make('i');
-  bar.style.background = colors.length === 1 ? colors[0] : `linear-gradient(90deg, ${colors.join(',')})`;
-  const ends = make('span');
-  ends.append(...labels.map((text) => make('span', '', text)));
-  return [bar, ends];
+export interface LegendPart {
+  readonly kind: 'layer' | 'counts' | 'trail' | 'field' | 'size';
+  readonly title: string;
+  /** Diameter of the circle beside the title, in pixels. */
+  readonly circle?: number;
+  readonly ramp?: { readonly colors: readonly string[]; readonly labels: readonly string[] };
+  readonly rows: readonly {
+    readonly color?: string;
+    readonly text: string;
+    readonly count?: string;
+    /** The value that a click asks for. */
+    readonly value?: string;
+  }[];
+  /** Circles of increasing size with their values. */
+  readonly circles?: readonly { readonly diameter: number; readonly text: string }[];
+  readonly color?: string;
 }
 
-function swatch(color: string, text: string): HTMLElement {
-  const note = make('p');
-  const dot = make('em');
-  dot.style.background = color;
-  note.append(dot, text);
-  return note;
-}
-
-function surfacePart(stops: Stops, { counts }: Palette): HTMLElement {
-  const part = make('div', '', '', { 'data-legend': 'counts' });
-  const title = make('b', '', 'Events in a circle this wide');
-  const circle = make('em', 'measure-circle', '', { 'aria-hidden': 'true' });
-  circle.style.width = circle.style.height = `${Math.round(2 * RADIUS)}px`;
-  title.append(circle);
-  part.append(title, ...rampBar(counts, stops.map(formatMark)));
-  return part;
-}
-
-function trailPart(fades: string): HTMLElement {
-  const part = make('div', '', '', { 'data-legend': 'trail' });
-  part.append(make('b', '', 'Events fade'), make('p', '', `within ${fades}`));
-  return part;
-}
-
-function fieldPart({ events, field, scale, valued, lacking }: Shown, palette: Palette): HTMLElement {
-  const part = make('div', '', '', { 'data-legend': 'field' });
-  part.append(make('b', '', field));
-  if (!events) {
-    part.append(make('p', '', 'Zoom in: single events show it.'));
-    return part;
+function fieldPart(shown: Shown, palette: Palette): LegendPart {
+  const { events, field, scale, values, valued, lacking } = shown;
+  const part = { kind: 'field', title: field } as const;
+  const none = (): LegendPart['rows'] => (lacking ? [{ color: palette.none, text: valued ? `no value (${formatCount(lacking)})` : 'no event in view has a value' }] : valued ? [] : [{ text: 'no event in view' }]);
+  if (values && scale && isValues(scale)) {
+    const rows = values.map(({ value, count }) => {
+      const at = scale.values.indexOf(value);
+      return { color: at < 0 ? palette.other : palette.categories[at % palette.categories.length], text: value, count: formatShort(count), value };
+    });
+    return { ...part, rows: [...rows, ...(events ? none() : [{ text: 'Zoom in: single events show their colour.' }])] };
   }
-  if (scale && valued) part.append(...rampBar(rampOf(palette.values, scale.stops.length), scale.stops.map(formatMark)));
+  if (!events) return { ...part, rows: [{ text: 'Zoom in: single events show it.' }] };
   // Grey events without an explanation would look like an error of the map.
-  if (lacking) part.append(swatch(palette.none, valued ? `no value (${formatCount(lacking)})` : 'no event in view has a value'));
-  else if (!valued) part.append(make('p', '', 'no event in view'));
-  return part;
+  if (!scale || isValues(scale) || !valued) return { ...part, rows: none() };
+  return { ...part, ramp: { colors: rampOf(palette.values, scale.stops.length), labels: scale.stops.map(formatMark) }, rows: none() };
 }
 
-/** The parts of the legend; none where nothing needs one. */
-export function legendOf(shown: Shown, palette: Palette): HTMLElement[] {
-  const parts: HTMLElement[] = [];
-  if (shown.surface) parts.push(surfacePart(shown.surface, palette));
-  if (shown.fades) parts.push(trailPart(shown.fades));
+function sizePart({ sized, size, events, zoom }: Shown): LegendPart {
+  if (!events || !size) return { kind: 'size', title: sized, rows: [{ text: events ? 'no event in view has a value' : 'Zoom in: single events show it.' }] };
+  const values = size.high > size.low ? [size.low, (size.low + size.high) / 2, size.high] : [size.low];
+  return { kind: 'size', title: sized, rows: [], circles: values.map((value) => ({ diameter: 2 * radiusAt(zoom, sizeOf(size, value)), text: formatMark(value) })) };
+}
+
+/** The parts of the legend of a layer; none where nothing needs one. */
+export function legendOf(shown: Shown, palette: Palette): LegendPart[] {
+  const parts: LegendPart[] = [];
+  if (shown.name) parts.push({ kind: 'layer', title: shown.name, color: palette.point, rows: [] });
+  if (shown.surface) parts.push({ kind: 'counts', title: 'Events in a circle this wide', circle: Math.round(2 * RADIUS), ramp: { colors: palette.counts, labels: shown.surface.map(formatMark) }, rows: [] });
+  if (shown.fades) parts.push({ kind: 'trail', title: 'Events fade', rows: [{ text: `within ${shown.fades}` }] });
   if (shown.field) parts.push(fieldPart(shown, palette));
+  if (shown.sized) parts.push(sizePart(shown));
   return parts;
+}
+
+function swatch(color: string): HTMLElement {
+  const dot = make('em', '', '', { 'aria-hidden': 'true' });
+  dot.style.background = color;
+  return dot;
+}
+
+/** A part as an element; `ask` is called with the value of a row that is clicked. */
+export function legendElement(part: LegendPart, ask: (value: string) => void): HTMLElement {
+  const element = make('div', '', '', { 'data-legend': part.kind });
+  const title = make('b');
+  if (part.color) title.append(swatch(part.color));
+  title.append(make('span', '', part.title));
+  if (part.circle) {
+    const circle = make('em', 'measure-circle', '', { 'aria-hidden': 'true' });
+    circle.style.width = circle.style.height = `${part.circle}px`;
+    title.append(circle);
+  }
+  element.append(title);
+  if (part.ramp) {
+    const { colors, labels } = part.ramp;
+    const [bar, ends] = [make('i'), make('p', 'ends')];
+    bar.style.background = colors.length === 1 ? colors[0] : `linear-gradient(90deg, ${colors.join(',')})`;
+    ends.append(...labels.map((text) => make('span', '', text)));
+    element.append(bar, ends);
+  }
+  if (part.circles) {
+    const row = make('p', 'circles');
+    for (const { diameter, text } of part.circles) {
+      const one = make('span');
+      const circle = make('em', 'measure-circle', '', { 'aria-hidden': 'true' });
+      circle.style.width = circle.style.height = `${diameter}px`;
+      one.append(circle, text);
+      row.append(one);
+    }
+    element.append(row);
+  }
+  for (const { color, text, count, value } of part.rows) {
+    const row = value === undefined ? make('p') : make('button', 'value', '', { type: 'button', title: `Only ${text}`, 'data-value': value });
+    if (color) row.append(swatch(color));
+    row.append(make('span', '', text));
+    if (count) row.append(make('span', 'value-count', count));
+    if (value !== undefined) row.addEventListener('click', () => ask(value));
+    element.append(row);
+  }
+  return element;
 }

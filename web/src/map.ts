@@ -2,57 +2,60 @@
 // totals and table, and writes the view to the address.
 import type { Feature } from 'geojson';
 import * as api from './api';
+import type { App } from './app';
 import * as controls from './controls';
 import { $, copyLink, fonts, make, wireSkip } from './dom';
+import { askToEmbed, wireEmbed } from './embed';
+import { Files } from './files/files';
+import { withValue } from './filter/conditions';
+import { FilterRoom } from './filter/room';
 import * as guide from './guide';
-import { EMPTY_VIEW, fromHash, MEASURES, toHash, type View } from './hash';
+import { EMPTY_VIEW, fromHash, MEASURES, toHash, type LayerView, type View } from './hash';
+import { Known, kindOf } from './layers/known';
+import { MAIN, type Layer } from './layers/pictures';
+import { LayersRoom } from './layers/room';
+import { Legend } from './layers/shown';
+import { stackOf } from './layers/stack';
 import { Live } from './live/live';
-import { legendOf, type Shown } from './legend';
-import { MapView } from './mapview';
-import { formatCount, formatShort } from './numbers';
-import { DARK, LIGHT } from './palette';
-import { params, pictureParams, type Question } from './query';
-import { anchorOf, eventCard, idOf, ResultsTable } from './results';
+import type { MapView } from './mapview';
+import { best, createMap, listCollections, load, showOverlay, showUnknown } from './opening';
+import type { Asked } from './picture';
+import { asProblem, clearProblem, hideProblem, sayProblem } from './problem';
+import { pictureParams, type Question } from './query';
+import { anchorOf, eventCard, idOf } from './results';
 import { wireSession } from './session';
-import { valueStops } from './surface/scale';
-import { formatLength } from './time';
+import type { LngLat } from './shapes';
+import { TableRoom } from './table/room';
 import { Timeline } from './timeline';
-import { hideTools, showDrawing, wireTools } from './tools';
+import { hideTools, showDrawing, showMeasured, wireTools } from './tools';
 import { loadBeyond, loadTotals, MEASURE_NAMES } from './totals';
 import { setBusy, Work } from './work';
 
-/** Events on a page of the table. */
-const PAGE = 50;
-
 type Part = 'tiles' | 'bars' | 'totals' | 'rows';
+const ALL: ReadonlySet<Part> = new Set<Part>(['tiles', 'bars', 'totals', 'rows']);
 
 let view: View = fromHash(location.hash);
 let list: readonly api.Collection[] = [];
 let open: controls.Open | null = null;
 let mapView: MapView | null = null;
-let rows: { path: string; before: readonly string[]; next: string | null } | null = null;
 
-const work = new Work(showProblem);
-
-// ---- Problems ----------------------------------------------------------------------------------------------------
+const app: App = {
+  work: new Work(showProblem),
+  view: () => view,
+  open: () => open,
+  list: () => list,
+  map: () => mapView,
+  question,
+  update,
+  failed: showProblem,
+};
+const { work } = app;
 
 function showProblem(error: unknown): void {
   for (const id of ['table-scroll', 'histogram']) $(id).classList.remove('waiting');
-  const problem = error instanceof api.Problem ? error : new api.Problem('Something went wrong', error instanceof Error ? error.message : String(error), 0, '');
-  if (problem.field === 'filter' && view.filter) {
-    showFilterProblem(problem.detail || problem.title);
-    return;
-  }
-  const [title, detail] = [$('problem').querySelector('b'), $('problem').querySelector('p')];
-  if (title) title.textContent = problem.title;
-  if (detail) detail.textContent = problem.detail;
-  $('problem').hidden = false;
-}
-
-function showFilterProblem(text: string): void {
-  $('filter-problem').textContent = text;
-  $('filter-problem').hidden = text === '';
-  $('filter').setAttribute('aria-invalid', String(text !== ''));
+  const problem = asProblem(error);
+  if (problem.field === 'filter' && view.filter) filter.problem(problem.detail || problem.title);
+  else sayProblem(problem);
 }
 
 // ---- The view ----------------------------------------------------------------------------------------------------
@@ -90,60 +93,46 @@ function update(change: Partial<View>): void {
   if (changed('camera') && !view.shape && open.schema.geometry !== null) add('bars', 'totals', 'rows');
   if (changed('when')) add('tiles', 'totals', 'rows');
   if (changed('span')) add('bars');
-  if (changed('filter')) add('tiles', 'bars', 'totals', 'rows');
-  if (changed('field')) add('tiles', 'bars', 'totals', 'rows');
+  if (changed('filter', 'field')) add('tiles', 'bars', 'totals', 'rows');
+  if (changed('size', 'hidden', 'color', 'opacity', 'below', 'above')) add('tiles');
   if (changed('measure')) add('bars');
+  if (changed('sort', 'columns')) add('rows');
   // A stream has one question: another one ends it.
   if (changed('when', 'filter')) live.stop();
   if (changed('shape')) mapView?.setShape(view.shape);
   if (changed('when')) timeline.setBrush(view.when);
-  if (changed('filter')) $<HTMLInputElement>('filter').value = view.filter;
+  if (changed('filter')) filter.show(view.filter);
   refresh(parts);
 }
 
 function refresh(parts: ReadonlySet<Part>): void {
   if (parts.size) {
-    $('problem').hidden = true;
-    if (parts.has('bars')) showFilterProblem('');
+    hideProblem();
+    if (parts.has('bars')) filter.problem('');
   }
   showControls();
   if (!open || open.total === 0) return;
   if (parts.has('tiles')) loadTiles();
-  if (parts.has('bars') && open.schema.times.length) timeline.load(open.collection, question(), view);
+  const field = summed().kind === 'number' ? view.field : '';
+  if (parts.has('bars') && open.schema.times.length) timeline.load(open.collection, question(), { ...view, field });
   // While it plays, the next answer is requested only when the last one is shown.
   if (parts.has('totals') && !(timeline.playing && work.busy('totals'))) showTotals();
-  if (parts.has('rows') && !timeline.playing) loadRows();
+  if (parts.has('rows') && !timeline.playing) table.load();
 }
 
-const ALL: ReadonlySet<Part> = new Set<Part>(['tiles', 'bars', 'totals', 'rows']);
+const summed = (): { field: string; kind: 'number' | 'value' | null } => ({ field: view.field, kind: kindOf(open?.schema, view.field) });
 
 // ---- Collections -------------------------------------------------------------------------------------------------
-
-function showOverlay(content: HTMLElement | null): void {
-  $('overlay').replaceChildren(...(content ? [content] : []));
-  $('overlay').hidden = content === null;
-}
 
 function loadCollections(): void {
   work.run('open', async (signal) => {
     list = await api.collections(signal);
-    const select = $<HTMLSelectElement>('collection');
-    select.replaceChildren(
-      ...list.map((c) => make('option', '', c.count === null ? c.title : `${c.title} (${formatShort(c.count)})`, { value: c.id })),
-    );
-    select.disabled = list.length === 0;
+    listCollections(list);
     if (!list.length) {
-      select.append(make('option', '', 'No collections'));
       view = { ...view, collection: '' };
-      showOverlay(guide.noCollections());
-      showControls();
-      return;
+      return showControls();
     }
-    if (!view.collection) {
-      // The first with events in space and time shows the most.
-      const best = list.find((c) => c.bbox && c.interval && c.count !== 0) ?? list.find((c) => c.bbox && c.count !== 0) ?? list[0];
-      view = { ...view, collection: best.id };
-    }
+    if (!view.collection) view = { ...view, collection: best(list).id };
     openCollection();
   });
 }
@@ -155,127 +144,73 @@ function openCollection(): void {
   live.stop();
   timeline.clear();
   work.cancelAll();
-  $('problem').hidden = true;
-  showFilterProblem('');
+  hideProblem();
+  filter.problem('');
   choose(null);
-  $('no-rows').hidden = true;
-  mapView?.ask(null);
+  mapView?.show([], 0);
   $('beyond').hidden = true;
-  table.show([], { fields: [], geometry: null, times: [], object: '' }, '');
+  table.clear();
   showOverlay(null);
-  $<HTMLInputElement>('filter').value = view.filter;
+  filter.show(view.filter);
   showControls();
   work.run('open', async (signal) => {
-    const select = $<HTMLSelectElement>('collection');
     if (!list.some((c) => c.id === id)) {
-      select.prepend(make('option', '', id, { value: id }));
-      select.value = id;
-      showOverlay(guide.unknownCollection(id));
+      showUnknown(id);
       return showControls();
     }
-    select.value = id;
-    const [collection, schema, groups, wrong] = await Promise.all([
-      api.collection(id, signal),
-      api.schema(id, signal),
-      api.aggregate(id, ['count'], new URLSearchParams(), signal),
-      view.filter ? checkFilter(id, view.filter, signal) : null,
-    ]);
+    $<HTMLSelectElement>('collection').value = id;
+    const { collection, schema, total, wrong, frame } = await load(view, signal);
     // A wrong text stays in its box to be corrected. Until then nothing is filtered.
     if (wrong !== null) view = { ...view, filter: '' };
-    open = { collection, schema, total: groups[0]?.count ?? 0 };
-    const numeric = schema.fields.filter((f) => f.kind === 'int' || f.kind === 'float');
-    if (!numeric.some((f) => f.name === view.field)) view = { ...view, field: '' };
-    fillFields(numeric);
-    if (open.total === 0) {
+    // Nor is anything coloured or sized by what does not exist.
+    view = { ...view, field: kindOf(schema, view.field) ? view.field : '', size: kindOf(schema, view.size) === 'number' ? view.size : '' };
+    known.put(id, schema);
+    open = { collection, schema, total };
+    layers.fill(schema);
+    const first = schema.fields.find((f) => f.kind === 'float') ?? schema.fields.find((f) => f.kind === 'int');
+    $<HTMLInputElement>('filter').placeholder = first ? `such as ${first.name} > 5` : 'all events';
+    filter.show(wrong === null ? view.filter : $<HTMLInputElement>('filter').value);
+    if (total === 0) {
       showOverlay(guide.emptyCollection(id, collection.title));
-      showControls();
-      return;
+      return showControls();
     }
     if (schema.geometry === null) showOverlay(guide.noPlace(collection.title));
     else if (!mapView) showOverlay(guide.noWebGl());
     if (mapView && schema.geometry !== null) {
       if (view.camera) mapView.jump(view.camera);
-      else if (collection.bbox) mapView.fit(collection.bbox, false);
+      else if (frame) mapView.fit(frame, false);
     }
     mapView?.setShape(view.shape);
     timeline.setBrush(view.when);
     refresh(ALL);
-    if (wrong !== null) showFilterProblem(wrong);
+    if (wrong !== null) filter.problem(wrong);
     writeHash();
   });
 }
 
-/** Why the server rejects a filter; null if it accepts it. */
-async function checkFilter(id: string, filter: string, signal: AbortSignal): Promise<string | null> {
-  try {
-    await api.aggregate(id, ['count'], params({ where: null, when: null, filter, geometry: 'geometry' }), signal);
-    return null;
-  } catch (error) {
-    if (!(error instanceof api.Problem) || error.status !== 400) throw error;
-    return error.detail || error.title;
-  }
-}
-
-function fillFields(numeric: readonly api.Field[]): void {
-  const select = $<HTMLSelectElement>('field');
-  select.replaceChildren(make('option', '', 'none', { value: '' }), ...numeric.map((f) => make('option', '', f.title, { value: f.name })));
-  select.value = view.field;
-  const first = numeric.find((f) => f.kind === 'float') ?? numeric[0];
-  $<HTMLInputElement>('filter').placeholder = first ? `such as ${first.name} > 5` : 'all events';
-}
-
 // ---- What is shown -----------------------------------------------------------------------------------------------
 
+/** What the picture of a layer asks; null if it shows nothing. */
+function askedOf(layer: LayerView, active: boolean): Asked | null {
+  const schema = known.schema(layer.collection);
+  if (!schema || schema.geometry === null || layer.hidden) return null;
+  const when = schema.times.length ? view.when : null;
+  const query = active ? pictureParams(question()) : pictureParams({ where: null, when, filter: layer.filter, geometry: schema.geometry });
+  return { collection: layer.collection, query, field: layer.field, size: layer.size };
+}
+
 function loadTiles(): void {
-  if (!open || open.schema.geometry === null || !mapView) return;
+  if (!open || !mapView) return;
   // Playing waits for the picture, so that each step is seen; a trail needs none.
   if (timeline.playing && (mapView.trail.shown || !mapView.settled())) return;
-  mapView.ask({ collection: open.collection.id, query: pictureParams(question()), field: view.field });
+  const { layers: all, active } = stackOf(view);
+  mapView.show(all.map((layer, i): Layer => ({ asked: askedOf(layer, i === active), color: layer.color, opacity: layer.opacity })), active);
 }
 
 function showTotals(): void {
   if (!open) return;
-  loadTotals(work, open.collection.id, question(), view.field);
+  loadTotals(work, open.collection.id, question(), summed(), (values) => legend.setValues(values));
   if (!timeline.playing) loadBeyond(work, open, question(), view.shape === null);
-}
-
-function loadRows(path?: string, before: readonly string[] = []): void {
-  if (!open) return;
-  const { collection, schema } = open;
-  $('table').classList.add('stale');
-  $('table-scroll').classList.toggle('waiting', $('table').childElementCount === 0);
-  work.run('rows', async (signal) => {
-    const first = path ?? api.itemsPath(collection.id, params(question()), PAGE);
-    const page = await api.page(first, signal);
-    rows = { path: first, before, next: page.next };
-    $('table-scroll').classList.remove('waiting');
-    table.show(page.features, schema, view.field);
-    $('table').classList.remove('stale');
-    $('table').hidden = page.features.length === 0;
-    const start = before.length * PAGE;
-    $('rows').textContent = page.features.length ? `${formatCount(start + 1)}–${formatCount(start + page.features.length)}` : '';
-    $('no-rows').hidden = page.features.length > 0;
-    $('no-rows').textContent = start ? 'No more events.' : 'No event matches. Widen the time, the place or the filter.';
-    $<HTMLButtonElement>('previous').disabled = before.length === 0;
-    // A last page may be followed by an empty one, which ends the table.
-    $<HTMLButtonElement>('next').disabled = page.next === null || page.features.length === 0;
-  });
-}
-
-/** Applies a typed filter once the server has accepted it. A wrong one changes nothing. */
-function applyFilter(): void {
-  const filter = $<HTMLInputElement>('filter').value.trim();
-  if (filter === view.filter) {
-    work.cancel('filter');
-    return showFilterProblem('');
-  }
-  if (!open || !filter) return update({ filter });
-  const { id } = open.collection;
-  work.run('filter', async (signal) => {
-    const wrong = await checkFilter(id, filter, signal);
-    if (wrong === null) update({ filter });
-    else showFilterProblem(wrong);
-  });
 }
 
 function choose(feature: Feature | null, at = feature && anchorOf(feature.geometry)): void {
@@ -284,54 +219,61 @@ function choose(feature: Feature | null, at = feature && anchorOf(feature.geomet
   mapView?.choose(feature, at, card, () => choose(null));
 }
 
+/** Shows an event that was clicked on the map: of the collection that is asked about, of another layer, or of a file. */
+function clicked(id: string, at: LngLat, of: string): void {
+  if (!open || files.clicked(of, Number(id), at)) return;
+  const { layers: all, active } = stackOf(view);
+  const index = mapView?.pictures.shown().findIndex(({ name }) => name === of) ?? -1;
+  const other = of === MAIN || index < 0 || index === active ? null : all[index];
+  const schema = other ? known.schema(other.collection) : open.schema;
+  work.run('item', async (signal) => {
+    const feature = await api.item((other ?? view).collection, id, signal);
+    const place = feature.geometry?.type === 'Point' ? anchorOf(feature.geometry) : at;
+    if (!other || !schema) return choose(feature, place);
+    table.mark('');
+    mapView?.choose(feature, place, eventCard(feature, schema, other.field, other.collection), () => choose(null));
+  });
+}
+
 /** Refreshes all that depends on the view alone, without a request. */
 function showControls(): void {
   controls.showControls(view, open, timeline.shown?.span, update);
+  layers.show();
   if (open?.total) return;
   $('table-scroll').classList.remove('waiting');
   $('count').textContent = open ? '0' : '–';
-  $('rows').textContent = '';
-  $('stats').hidden = $('no-rows').hidden = true;
-  $<HTMLButtonElement>('next').disabled = $<HTMLButtonElement>('previous').disabled = true;
+  $('stats').hidden = true;
+  table.clear();
 }
 
 /** Loads the events of all of the time shown, to be played as a trail. */
 function loadTrail(): void {
   const span = timeline.shown?.span;
   const [time] = open?.schema.times ?? [];
-  if (!open || !mapView || !span || !time || open.schema.geometry === null) return;
-  mapView.trail.start({ collection: open.collection.id, query: pictureParams({ ...question(), when: null }), field: view.field }, time, span);
-}
-
-/** Colours the events by what is in view, and shows the legend of what is drawn. */
-function showLegend(): void {
-  const palette = matchMedia('(prefers-color-scheme: dark)').matches ? DARK : LIGHT;
-  const parts = mapView && open ? legendOf(shownOn(mapView, open.schema), palette) : [];
-  $('legend').replaceChildren(...parts);
-  $('legend').hidden = !parts.length;
-}
-
-function shownOn({ picture, trail }: MapView, schema: api.Schema): Shown {
-  const field = schema.fields.find((f) => f.name === view.field)?.title ?? '';
-  if (trail.shown) {
-    const fades = view.when ? formatLength(view.when[1] - view.when[0]) : '';
-    return { surface: null, events: true, field, scale: trail.scale, ...trail.counts(), fades };
-  }
-  const values = view.field ? picture.inView().map((event) => event.properties[view.field] as unknown) : [];
-  const known = values.filter((value) => typeof value === 'number');
-  const stops = valueStops(known);
-  // While it plays, a colour keeps its value.
-  if (!timeline.playing) picture.setScale(stops && { field: view.field, stops });
-  return { surface: picture.stops(), events: picture.showsEvents, field, scale: picture.scale, valued: known.length, lacking: values.length - known.length, fades: '' };
+  const active = stackOf(view).active;
+  const asked = askedOf(stackOf(view).layers[active], true);
+  if (!open || !mapView || !span || !time || !asked) return;
+  const texts = summed().kind === 'value' ? (known.top(open.collection.id, view.field) ?? []).map(({ value }) => value) : null;
+  mapView.trail.start({ ...asked, query: pictureParams({ ...question(), when: null }) }, texts, time, span);
 }
 
 // ---- Parts of the page -------------------------------------------------------------------------------------------
 
-const table = new ResultsTable($<HTMLTableElement>('table'), (feature) => {
+const table = new TableRoom(app, (feature) => {
   const at = anchorOf(feature.geometry);
   choose(feature);
   if (at) mapView?.reveal(at);
 });
+
+const filter = new FilterRoom(app);
+
+const known = new Known(() => {
+  loadTiles();
+  legend.show();
+}, showProblem);
+
+const files = new Files(app, () => layers.show(), (card, at) => mapView?.choose(null, at, card, () => choose(null)));
+const layers = new LayersRoom(app, files);
 
 const timeline = new Timeline(work, {
   brushed: (when) => update({ when }),
@@ -347,6 +289,8 @@ const timeline = new Timeline(work, {
   },
 });
 
+const legend = new Legend(app, known, () => timeline.playing, (value) => open && update({ filter: withValue(view.filter, view.field, value, open.schema.fields) }));
+
 const live = new Live(() => mapView, {
   grown: () => {
     mapView?.picture.renew();
@@ -360,37 +304,27 @@ const live = new Live(() => mapView, {
   failed: showProblem,
   changed: (on) => {
     $('live').setAttribute('aria-pressed', String(on));
-    if (!on) refresh(new Set<Part>(['tiles', 'bars', 'totals', 'rows']));
+    if (!on) refresh(ALL);
   },
 });
 
-function startMap(): void {
-  try {
-    mapView = new MapView($('map'), view.camera ?? { center: [10, 25], zoom: 1.4 }, {
-      moved: (camera) => open && update({ camera }),
-      clicked: (id, at) => {
-        if (!open) return;
-        const { id: collection } = open.collection;
-        work.run('item', async (signal) => {
-          const feature = await api.item(collection, id, signal);
-          choose(feature, feature.geometry?.type === 'Point' ? anchorOf(feature.geometry) : at);
-        });
-      },
-      drawn: (shape) => update({ shape }),
-      drawing: showDrawing,
-      failed: showProblem,
-      busy: (on) => {
-        setBusy('map', on);
-        if (!on) showLegend();
-      },
-      pictured: showLegend,
-    });
-    // For tests, and for inspection from the console.
-    Object.assign(window, { meridianMap: mapView.map, meridianPicture: mapView.picture, meridianTrail: mapView.trail });
-  } catch {
-    mapView = null;
-    hideTools();
-  }
+async function startMap(): Promise<void> {
+  mapView = await createMap(view.camera, (error) => sayProblem(asProblem(error), true), {
+    moved: (camera) => open && update({ camera }),
+    clicked,
+    drawn: (shape) => update({ shape }),
+    measured: (corners, closed, done) => showMeasured(corners, closed, done, () => mapView?.clearMeasured()),
+    drawing: showDrawing,
+    failed: showProblem,
+    busy: (on) => {
+      setBusy('map', on);
+      if (!on) legend.show();
+    },
+    pictured: () => legend.show(),
+  });
+  if (!mapView) return hideTools();
+  // For tests, and for inspection from the console.
+  Object.assign(window, { meridianMap: mapView.map, meridianPicture: mapView.picture, meridianTrail: mapView.trail });
 }
 
 function wire(): void {
@@ -399,11 +333,6 @@ function wire(): void {
     update({ ...EMPTY_VIEW, measure, collection: $<HTMLSelectElement>('collection').value });
   });
   $('field').addEventListener('change', () => update({ field: $<HTMLSelectElement>('field').value }));
-  $('filter-form').addEventListener('submit', (e) => {
-    e.preventDefault();
-    applyFilter();
-  });
-  $('filter').addEventListener('change', applyFilter);
   for (const measure of MEASURES) {
     const button = make('button', '', measure, { type: 'button', role: 'radio', 'data-measure': measure, title: `Line: ${MEASURE_NAMES[measure]}` });
     button.addEventListener('click', () => update({ measure }));
@@ -423,13 +352,10 @@ function wire(): void {
   $('zoom-time').addEventListener('click', () => update({ span: view.when }));
   $('all-time').addEventListener('click', () => update({ span: null }));
   $('clear-shape').addEventListener('click', () => update({ shape: null }));
-  wireSkip();
-  void wireSession();
-  wireTools(() => mapView?.draw);
-  $('previous').addEventListener('click', () => rows && loadRows(rows.before.at(-1), rows.before.slice(0, -1)));
-  $('next').addEventListener('click', () => rows?.next && loadRows(rows.next, [...rows.before, rows.path]));
+  $('download').addEventListener('click', () => void import('./download').then(({ askToDownload }) => askToDownload(app)));
+  $('save-picture').addEventListener('click', () => void import('./snapshot').then(({ savePicture }) => savePicture(app, legend.said())).catch(showProblem));
   $('retry').addEventListener('click', () => {
-    $('problem').hidden = true;
+    clearProblem();
     if (open) refresh(ALL);
     else loadCollections();
   });
@@ -438,20 +364,26 @@ function wire(): void {
     $('widen').setAttribute('aria-pressed', String(wide));
     $('widen').textContent = wide ? 'Narrow' : 'Widen';
   });
+  const address = (): void => history.replaceState(null, '', `#${toHash(view)}`);
   $('share').addEventListener('click', () => {
-    history.replaceState(null, '', `#${toHash(view)}`);
+    address();
     copyLink();
+  });
+  $('embed').addEventListener('click', () => {
+    address();
+    askToEmbed();
   });
   window.addEventListener('hashchange', () => {
     const next = fromHash(location.hash);
     view = { ...next, collection: next.collection || view.collection };
     openCollection();
   });
+  wireEmbed();
+  wireSkip();
+  void wireSession();
+  wireTools(() => mapView?.draw);
 }
 
 wire();
 showControls();
-void fonts().then(() => {
-  startMap();
-  loadCollections();
-});
+void fonts().then(startMap).then(loadCollections);

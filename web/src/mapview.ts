@@ -2,13 +2,17 @@
 import type { Feature, FeatureCollection } from 'geojson';
 import { AttributionControl, Map as MapLibre, NavigationControl, Popup, ScaleControl, setWorkerUrl, type AJAXError, type GeoJSONSource, type MapGeoJSONFeature } from 'maplibre-gl';
 import { Problem, problemOf } from './api';
-import { Draw } from './draw';
-import { EVENT_LAYERS } from './eventstyle';
+import { Draw, type DrawKind } from './draw';
+import type { BaseMap } from './basemap';
+import { eventLayerIds } from './eventstyle';
+import { fileLayerIds, type FileDrawn } from './files/drawn';
+import { MAIN, Pictures, type Layer } from './layers/pictures';
 import { DARK, LIGHT, type Palette } from './palette';
-import { Picture, type Asked } from './picture';
+import type { Picture } from './picture';
 import { addArrows, LIVE_LAYER } from './live/layers';
 import { Trail } from './trail/trail';
-import { outline, splitRing, wrapLng, type LngLat, type Shape, type ShapeKind } from './shapes';
+import { pathOf } from './measure';
+import { outline, splitRing, wrapLng, type LngLat, type Shape } from './shapes';
 import { FAINT } from './surface/scale';
 import { EMPTY, FINE_ZOOM, NO_OVERLAYS, RESULT_LAYERS, mapStyle, type Detail, type Overlays } from './style';
 
@@ -20,12 +24,14 @@ export interface Camera {
 export interface MapEvents {
   /** A move of the map has ended. */
   moved(camera: Camera): void;
-  /** An event on the map was clicked: its id, if the server gave one. */
-  clicked(id: string, at: LngLat): void;
+  /** An event on the map was clicked: its id, if the server gave one, and the slot or the file that it belongs to. */
+  clicked(id: string, at: LngLat, of: string): void;
   /** A shape was drawn. */
   drawn(shape: Shape): void;
+  /** What is measured: a line, or with `closed` an area; null when it ends. */
+  measured?(corners: readonly LngLat[] | null, closed: boolean, done: boolean): void;
   /** See `Draw`. */
-  drawing(kind: ShapeKind | null, hint: string, canFinish: boolean): void;
+  drawing(kind: DrawKind | null, hint: string, canFinish: boolean): void;
   /** A tile could not be loaded. */
   failed(error: unknown): void;
   /** Loading of the picture began or ended. */
@@ -45,6 +51,15 @@ function shapeData(shape: Shape | null, corners: readonly LngLat[]): FeatureColl
   return { type: 'FeatureCollection', features };
 }
 
+/** A line or an area that is measured, with its corners. */
+function rulerData(corners: readonly LngLat[] | null, closed: boolean): FeatureCollection {
+  if (!corners?.length) return EMPTY;
+  const features: Feature[] = corners.map((corner) => feature({ type: 'Point', coordinates: [...corner] }));
+  if (closed && corners.length > 2) features.push(feature({ type: 'Polygon', coordinates: [points([...corners, corners[0]])] }));
+  else if (corners.length > 1) features.push(feature({ type: 'LineString', coordinates: points(pathOf(corners)) }));
+  return { type: 'FeatureCollection', features };
+}
+
 /** The world without the shape. */
 function veilData(shape: Shape | null): FeatureCollection {
   if (!shape) return EMPTY;
@@ -58,8 +73,8 @@ export class MapView {
   readonly draw: Draw;
   private readonly dark = matchMedia('(prefers-color-scheme: dark)');
   private readonly popup = new Popup({ focusAfterOpen: false, closeButton: true, closeOnClick: false, maxWidth: '320px', offset: 10, className: 'event-popup' });
-  /** The events of a collection. */
-  readonly picture: Picture;
+  /** The events of every collection on the map. */
+  readonly pictures: Pictures;
   /** The same events while time plays. */
   readonly trail: Trail;
   private overlays: Overlays = NO_OVERLAYS;
@@ -67,20 +82,21 @@ export class MapView {
   private ready = false;
   private loading = false;
   private detail: Detail;
-  /** The collection whose layers the style has. */
-  private asked: string | null = null;
+  private files: readonly FileDrawn[] = [];
 
   /** Throws when the browser has no WebGL. */
   constructor(
     container: HTMLElement,
     camera: Camera,
     private readonly events: MapEvents,
+    /** The operator's base map; null for the one of the bundle. */
+    private readonly base: BaseMap | null = null,
   ) {
     this.detail = camera.zoom >= FINE_ZOOM ? 'fine' : 'coarse';
     setWorkerUrl(new URL(__WORKER_URL__, location.origin).href);
     this.map = new MapLibre({
       container,
-      style: mapStyle(this.palette(), null, this.overlays, this.detail, location.origin),
+      style: mapStyle(this.palette(), { events: [], files: [], base }, this.overlays, this.detail, location.origin),
       center: [...camera.center],
       zoom: camera.zoom,
       minZoom: 0.6,
@@ -91,7 +107,7 @@ export class MapView {
       touchPitch: false,
       maxPitch: 0,
     });
-    this.picture = new Picture(this.map, () => this.palette(), {
+    this.pictures = new Pictures(this.map, () => this.palette(), {
       drawn: () => events.pictured?.(),
       busy: (on) => {
         this.loading = on;
@@ -101,12 +117,12 @@ export class MapView {
       },
       failed: (error) => events.failed(error),
     });
-    this.trail = new Trail(this.map, this.picture, () => this.palette(), () => events.pictured?.(), (error) => events.failed(error));
+    this.trail = new Trail(this.map, this.picture, () => this.pictures.paletteOf(MAIN), () => events.pictured?.(), (error) => events.failed(error));
     this.map.touchZoomRotate.disableRotation();
     this.map.keyboard.disableRotation();
     this.map.addControl(new NavigationControl({ showCompass: false }), 'top-right');
     this.map.addControl(new ScaleControl({ maxWidth: 90 }), 'bottom-left');
-    this.map.addControl(new AttributionControl({ compact: true, customAttribution: 'Base map: Natural Earth' }), 'bottom-right');
+    this.map.addControl(new AttributionControl({ compact: true, customAttribution: base ? [] : 'Base map: Natural Earth' }), 'bottom-right');
     this.map.getCanvas().setAttribute('aria-label', 'Map of the events. Arrow keys move it, plus and minus zoom.');
 
     this.map.once('style.load', () => {
@@ -120,14 +136,14 @@ export class MapView {
       this.restyle();
     });
     this.map.on('moveend', () => {
-      this.picture.refresh();
+      this.pictures.refresh();
       this.trail.refresh();
       events.moved(this.camera());
     });
     this.map.on('dataloading', () => events.busy(true));
     this.map.on('idle', () => {
       // While the picture is loading, a later idle event ends the work.
-      if (!this.loading && !this.picture.settle()) events.busy(false);
+      if (!this.loading && !this.pictures.settle()) events.busy(false);
     });
     this.map.on('error', ({ error }) => {
       // A tile that is no longer wanted is not an error.
@@ -139,6 +155,10 @@ export class MapView {
     this.draw = new Draw(this.map, {
       preview: (shape, corners) => this.overlay({ shape: shapeData(shape ?? (corners.length ? null : this.shape), corners) }),
       done: (shape) => events.drawn(shape),
+      measured: (corners, closed, done) => {
+        this.overlay({ ruler: rulerData(corners, closed) });
+        events.measured?.(corners, closed, done);
+      },
       state: (kind, hint, canFinish) => events.drawing(kind, hint, canFinish),
     });
     this.map.on('click', (e) => this.click(e.point.x, e.point.y, [e.lngLat.lng, e.lngLat.lat]));
@@ -149,17 +169,31 @@ export class MapView {
     this.dark.addEventListener('change', () => this.restyle());
   }
 
-  private palette(): Palette {
+  /** The events of the collection that is asked about. */
+  get picture(): Picture {
+    return this.pictures.main;
+  }
+
+  palette(): Palette {
     return this.dark.matches ? DARK : LIGHT;
   }
 
   /** Refreshes the whole style. Only differences are drawn. */
   restyle(): void {
     if (!this.ready) return;
-    this.map.setStyle(mapStyle(this.palette(), this.picture.drawn(), this.overlays, this.detail, location.origin), { diff: true });
-    this.picture.layer.setRamp(this.palette().counts);
-    if (!this.map.getLayer(this.picture.layer.id)) this.map.addLayer(this.picture.layer, this.map.getLayer('event-fill') ? 'event-fill' : 'city-dot');
-    if (!this.map.getLayer(this.trail.layer.id)) this.map.addLayer(this.trail.layer, 'city-dot');
+    const drawn = { events: this.pictures.drawn(), files: this.files, base: this.base };
+    this.map.setStyle(mapStyle(this.palette(), drawn, this.overlays, this.detail, location.origin), { diff: true });
+    const top = this.map.getLayer('city-dot') ? 'city-dot' : 'live-track';
+    const files = this.files.map(({ id }) => `${id}-fill`).find((id) => this.map.getLayer(id));
+    let above = files ?? top;
+    for (const { name, picture, palette } of this.pictures.shown().reverse()) {
+      if (this.map.getLayer(`${name}-fill`)) above = `${name}-fill`;
+      picture.layer.setRamp(palette.counts);
+      if (this.map.getLayer(picture.layer.id)) this.map.moveLayer(picture.layer.id, above);
+      else this.map.addLayer(picture.layer, above);
+      above = picture.layer.id;
+    }
+    if (!this.map.getLayer(this.trail.layer.id)) this.map.addLayer(this.trail.layer, top);
   }
 
   camera(): Camera {
@@ -188,17 +222,26 @@ export class MapView {
     this.map.fitBounds([west, Math.max(south, -75), wide, Math.min(north, 78)], { padding: 36, maxZoom: 11, animate });
   }
 
-  /** Shows the events of a question; null for none. */
-  ask(asked: Asked | null): void {
-    const other = this.asked !== (asked?.collection ?? null);
-    this.asked = asked?.collection ?? null;
-    this.picture.ask(asked);
-    if (other) this.restyle();
+  /** Shows layers from the lowest to the uppermost; `active` is the one that is asked about. */
+  show(layers: readonly Layer[], active: number): void {
+    if (this.pictures.show(layers, active)) this.restyle();
+  }
+
+  /** Shows files that were dropped on the map. */
+  setFiles(files: readonly FileDrawn[]): void {
+    this.files = files;
+    this.restyle();
   }
 
   /** Whether every visible tile is loaded. */
   settled(): boolean {
     return this.ready && !this.loading && this.map.areTilesLoaded();
+  }
+
+  /** Removes what was measured. */
+  clearMeasured(): void {
+    this.overlay({ ruler: EMPTY });
+    this.events.measured?.(null, false, false);
   }
 
   setShape(shape: Shape | null): void {
@@ -245,7 +288,8 @@ export class MapView {
 
   private under(x: number, y: number): MapGeoJSONFeature | null {
     if (!this.ready) return null;
-    const layers = [...RESULT_LAYERS, LIVE_LAYER, ...EVENT_LAYERS].filter((id) => this.map.getLayer(id));
+    const slots = this.pictures.shown().reverse().flatMap(({ name }) => eventLayerIds(name));
+    const layers = [...RESULT_LAYERS, LIVE_LAYER, ...this.files.flatMap(({ id }) => fileLayerIds(id)), ...slots].filter((id) => this.map.getLayer(id));
     const reach = 4;
     const hits = this.map.queryRenderedFeatures([[x - reach, y - reach], [x + reach, y + reach]], { layers });
     return hits[0] ?? null;
@@ -254,8 +298,8 @@ export class MapView {
   private click(x: number, y: number, at: LngLat): void {
     if (this.draw.active || this.draw.justEnded) return;
     const hit = this.under(x, y);
-    const id = hit && ((hit.properties['@id'] ?? hit.properties['id'] ?? hit.id) as string | number | null | undefined);
-    if (id !== undefined && id !== null) this.events.clicked(String(id), at);
+    const id = hit && ((hit.properties['@at'] ?? hit.properties['@id'] ?? hit.properties['id'] ?? hit.id) as string | number | null | undefined);
+    if (hit && id !== undefined && id !== null) this.events.clicked(String(id), at, hit.layer.id.replace(/-(point|line|fill)$/, ''));
     // On the surface a click looks closer.
     else if (!hit && this.picture.eventsNear(at) >= FAINT) this.map.easeTo({ center: [...at], zoom: this.map.getZoom() + 2, duration: 500 });
   }

@@ -1,8 +1,8 @@
 // The picture of a collection's events: asks how many are in view, chooses the drawing, and loads what that needs.
-import type { Map as MapLibre, MapGeoJSONFeature, VectorTileSource } from 'maplibre-gl';
+import type { ExpressionSpecification, Map as MapLibre, MapGeoJSONFeature, VectorTileSource } from 'maplibre-gl';
 import * as api from './api';
 import { AS_SURFACE, drawingOf, EVENTS_MAX, type Drawing } from './drawing';
-import { EVENT_LAYERS, eventPaint, IS_CELL, type EventsDrawn, type FieldScale } from './eventstyle';
+import { eventLayerIds, eventPaint, IS_CELL, sourceOf, type ColorScale, type EventsDrawn, type SizeScale } from './eventstyle';
 import { Latest } from './latest';
 import type { Palette } from './palette';
 import { bboxParam, type LngLat } from './shapes';
@@ -12,12 +12,15 @@ import { SurfaceLayer } from './surface/layer';
 import { countStops, type Stops } from './surface/scale';
 import { SurfaceTiles } from './surface/tiles';
 
-/** Which events are drawn: a collection, the parameters of the question without a place, and the field that colours. */
+/** Which events are drawn: a collection, the parameters of the question without a place, and the fields that colour and size. */
 export interface Asked {
   readonly collection: string;
   readonly query: URLSearchParams;
   readonly field: string;
+  readonly size: string;
 }
+
+const sameQuestion = (a: Asked, b: Asked): boolean => a.collection === b.collection && a.field === b.field && a.size === b.size && String(a.query) === String(b.query);
 
 export interface PictureEvents {
   /** The drawing has changed. */
@@ -29,10 +32,12 @@ export interface PictureEvents {
 const NOTHING: Drawing = { events: 0, surface: 0 };
 
 export class Picture {
-  readonly layer = new SurfaceLayer();
+  readonly layer: SurfaceLayer;
   private asked: Asked | null = null;
-  /** What colours the events stand for. */
-  scale: FieldScale | null = null;
+  /** What colours and sizes of the events stand for. */
+  scale: ColorScale | null = null;
+  size: SizeScale | null = null;
+  private opacity = 1;
   private drawing = NOTHING;
   private hidden = false;
   private surface: { readonly surface: Surface; readonly stops: Stops } | null = null;
@@ -43,9 +48,13 @@ export class Picture {
 
   constructor(
     private readonly map: MapLibre,
+    /** Names the layers of this picture. */
+    private readonly slot: string,
     private readonly palette: () => Palette,
     private readonly events: PictureEvents,
-  ) {}
+  ) {
+    this.layer = new SurfaceLayer(`${slot}-surface`);
+  }
 
   /** Shows the events of a question. Another question about the same collection keeps the old picture until the new one is there. */
   ask(asked: Asked | null): void {
@@ -55,7 +64,7 @@ export class Picture {
     if (!asked) {
       this.work.cancel();
       this.events.busy(false);
-    } else if (before?.collection !== asked.collection || before.field !== asked.field || String(before.query) !== String(asked.query)) this.refresh();
+    } else if (!before || !sameQuestion(before, asked)) this.refresh();
   }
 
   /** The view has moved, or what is asked has changed. */
@@ -80,7 +89,7 @@ export class Picture {
   renew(): void {
     this.tiles.clear();
     this.refresh();
-    const source = this.map.getSource<VectorTileSource>('events');
+    const source = this.map.getSource<VectorTileSource>(sourceOf(this.slot));
     const drawn = this.drawn();
     if (source && drawn && drawn.presence > 0) source.setTiles([drawn.url]);
   }
@@ -88,8 +97,16 @@ export class Picture {
   /** The layers of single events, for the style. */
   drawn(): EventsDrawn | null {
     if (!this.asked) return null;
-    const { collection, query, field } = this.asked;
-    return { collection, url: `${location.origin}${api.tilesPath(collection, query)}&properties=${encodeURIComponent(field)}`, scale: this.scale, presence: this.hidden ? 0 : this.drawing.events };
+    const { collection, query, field, size } = this.asked;
+    const properties = [field, size].filter((name, i, all) => name && all.indexOf(name) === i).map(encodeURIComponent).join(',');
+    return {
+      slot: this.slot,
+      collection,
+      url: `${location.origin}${api.tilesPath(collection, query)}&properties=${properties}`,
+      scale: this.scale,
+      size: this.size,
+      presence: this.hidden ? 0 : this.drawing.events * this.opacity,
+    };
   }
 
   /** The stops of the surface's colours; null where there is no surface. */
@@ -105,8 +122,20 @@ export class Picture {
   hide(hidden: boolean): void {
     if (hidden === this.hidden) return;
     this.hidden = hidden;
-    this.layer.setOpacity(hidden ? 0 : this.drawing.surface);
+    this.fade();
     this.paint();
+  }
+
+  /** 0 to 1. */
+  setOpacity(opacity: number): void {
+    if (opacity === this.opacity) return;
+    this.opacity = opacity;
+    this.fade();
+    this.paint();
+  }
+
+  private fade(): void {
+    this.layer.setOpacity(this.hidden ? 0 : this.drawing.surface * this.opacity);
   }
 
   /** Events that the surface shows around a position, within its circle; 0 where there is none. */
@@ -115,16 +144,17 @@ export class Picture {
     return valueAt(this.surface.surface, lng, lat);
   }
 
-  setScale(scale: FieldScale | null): void {
-    if (JSON.stringify(scale) === JSON.stringify(this.scale)) return;
+  setScale(scale: ColorScale | null, size: SizeScale | null): void {
+    if (JSON.stringify([scale, size]) === JSON.stringify([this.scale, this.size])) return;
     this.scale = scale;
+    this.size = size;
     this.paint();
   }
 
   /** The events drawn one by one in the view, each once. */
   inView(): MapGeoJSONFeature[] {
     if (!this.showsEvents) return [];
-    const found = this.map.queryRenderedFeatures({ layers: EVENT_LAYERS.filter((id) => this.map.getLayer(id)) });
+    const found = this.map.queryRenderedFeatures({ layers: eventLayerIds(this.slot).filter((id) => this.map.getLayer(id)) });
     const seen = new Map<unknown, MapGeoJSONFeature>();
     for (const event of found) seen.set(event.properties['@id'] ?? event.properties['id'] ?? event.id, event);
     return [...seen.values()];
@@ -133,7 +163,7 @@ export class Picture {
   /** Once the tiles are there: whether one of them holds counts, so that the view is drawn anew as a surface. */
   settle(): boolean {
     if (!this.asked || !this.showsEvents || this.tooLarge || this.work.busy) return false;
-    const cells = this.map.querySourceFeatures('events', { sourceLayer: this.asked.collection, filter: IS_CELL });
+    const cells = this.map.querySourceFeatures(sourceOf(this.slot), { sourceLayer: this.asked.collection, filter: IS_CELL });
     if (!cells.length) return false;
     this.tooLarge = true;
     const { asked } = this;
@@ -184,8 +214,8 @@ export class Picture {
     this.drawing = drawing;
     this.surface = surface;
     this.layer.show(surface?.surface ?? null, surface?.stops ?? null);
-    this.layer.setOpacity(this.hidden ? 0 : drawing.surface);
-    const source = this.map.getSource<VectorTileSource>('events');
+    this.fade();
+    const source = this.map.getSource<VectorTileSource>(sourceOf(this.slot));
     const drawn = this.drawn();
     if (source && drawn && drawing.events > 0 && source.tiles?.[0] !== drawn.url) source.setTiles([drawn.url]);
     this.paint();
@@ -195,7 +225,9 @@ export class Picture {
   /** Brings layers that are there up to date. */
   private paint(): void {
     const drawn = this.drawn();
-    if (!drawn || !this.map.getLayer('event-point')) return;
+    if (!drawn || !this.map.getLayer(`${this.slot}-point`)) return;
+    const order: ExpressionSpecification | undefined = drawn.size ? ['-', 0, ['to-number', ['get', drawn.size.field], 0]] : undefined;
+    this.map.setLayoutProperty(`${this.slot}-point`, 'circle-sort-key', order);
     for (const [id, paint] of Object.entries(eventPaint(this.palette(), drawn))) {
       this.map.setLayoutProperty(id, 'visibility', drawn.presence > 0 ? 'visible' : 'none');
       for (const [name, value] of Object.entries(paint)) this.map.setPaintProperty(id, name as 'circle-color', value as string);

@@ -16,6 +16,18 @@ function current(): Promise<Contract.Session> {
   return asked;
 }
 
+/** Whether the caller is one of these, or the server lets everyone do everything. The server has the last word. */
+const isOne = async (roles: readonly string[]): Promise<boolean> => {
+  const { sign_in: signIn, role } = await current();
+  return role ? roles.includes(role) : !signIn;
+};
+
+/** Whether to offer writing events. */
+export const mayWrite = (): Promise<boolean> => isOne(['writer', 'admin', 'operator']);
+
+/** Whether to offer making collections. */
+export const mayManage = (): Promise<boolean> => isOne(['admin', 'operator']);
+
 /** A request with the session's token. A read needs none: its empty header tells the server that a script asks. */
 export async function signed(init: RequestInit): Promise<RequestInit> {
   const reads = !init.method || init.method === 'GET';

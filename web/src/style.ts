@@ -1,7 +1,9 @@
 // The look of the map: the base map from the bundle, and the events above it, in a light and a dark palette.
 import type { FeatureCollection } from 'geojson';
 import type { ExpressionSpecification, LayerSpecification, StyleSpecification } from 'maplibre-gl';
-import { eventLayers, type EventsDrawn } from './eventstyle';
+import type { BaseMap } from './basemap';
+import { eventLayers, sourceOf, type EventsDrawn } from './eventstyle';
+import { fileLayers, type FileDrawn } from './files/drawn';
 import { liveLayers } from './live/layers';
 import type { Palette } from './palette';
 
@@ -20,9 +22,11 @@ export interface Overlays {
   /** Last positions and tracks of objects that are followed. */
   readonly livePoints: FeatureCollection;
   readonly liveLines: FeatureCollection;
+  /** A line or an area that is measured. */
+  readonly ruler: FeatureCollection;
 }
 
-export const NO_OVERLAYS: Overlays = { shape: EMPTY, veil: EMPTY, chosen: EMPTY, results: EMPTY, livePoints: EMPTY, liveLines: EMPTY };
+export const NO_OVERLAYS: Overlays = { shape: EMPTY, veil: EMPTY, chosen: EMPTY, results: EMPTY, livePoints: EMPTY, liveLines: EMPTY, ruler: EMPTY };
 
 /** Clickable layers of search results, uppermost first. */
 export const RESULT_LAYERS = ['result-point', 'result-line', 'result-fill'] as const;
@@ -139,6 +143,9 @@ function shapeLayers(p: Palette): LayerSpecification[] {
       filter: ['==', ['geometry-type'], 'Point'],
       paint: { 'circle-radius': 4.5, 'circle-color': p.rim, 'circle-stroke-color': p.shape, 'circle-stroke-width': 2 },
     },
+    { id: 'ruler-fill', type: 'fill', source: 'ruler', filter: ['==', ['geometry-type'], 'Polygon'], paint: { 'fill-color': p.shape, 'fill-opacity': 0.1 } },
+    { id: 'ruler-line', type: 'line', source: 'ruler', filter: ['!=', ['geometry-type'], 'Point'], layout: { 'line-join': 'round' }, paint: { 'line-color': p.shape, 'line-width': 2, 'line-dasharray': [2, 1.5] } },
+    { id: 'ruler-corner', type: 'circle', source: 'ruler', filter: ['==', ['geometry-type'], 'Point'], paint: { 'circle-radius': 3.5, 'circle-color': p.rim, 'circle-stroke-color': p.shape, 'circle-stroke-width': 2 } },
     {
       id: 'chosen-fill',
       type: 'fill',
@@ -170,24 +177,47 @@ export type Detail = 'coarse' | 'fine';
 /** The zoom from which the coarse coasts would show their corners. */
 export const FINE_ZOOM = 3.5;
 
+/** What is drawn between the base map and the overlays, from the lowest to the uppermost. */
+export interface Drawn {
+  readonly events: readonly { readonly drawn: EventsDrawn; readonly palette: Palette }[];
+  /** Files that were dropped on the map. */
+  readonly files: readonly FileDrawn[];
+  /** The operator's base map; null for the one of the bundle. */
+  readonly base: BaseMap | null;
+}
+
 /** The whole style. */
-export function mapStyle(palette: Palette, events: EventsDrawn | null, overlays: Overlays, detail: Detail, origin: string): StyleSpecification {
+export function mapStyle(palette: Palette, { events, files, base }: Drawn, overlays: Overlays, detail: Detail, origin: string): StyleSpecification {
   const sources: StyleSpecification['sources'] = {
-    land: { type: 'geojson', data: origin + __LAND__[detail], tolerance: 0.5, maxzoom: 8 },
-    borders: { type: 'geojson', data: origin + __BORDERS__[detail], tolerance: 0.5, maxzoom: 8 },
-    places: { type: 'geojson', data: origin + __PLACES_URL__, maxzoom: 6 },
+    ...(base?.sources ?? {
+      land: { type: 'geojson', data: origin + __LAND__[detail], tolerance: 0.5, maxzoom: 8 },
+      borders: { type: 'geojson', data: origin + __BORDERS__[detail], tolerance: 0.5, maxzoom: 8 },
+      places: { type: 'geojson', data: origin + __PLACES_URL__, maxzoom: 6 },
+    }),
     shape: { type: 'geojson', data: overlays.shape },
     veil: { type: 'geojson', data: overlays.veil },
     chosen: { type: 'geojson', data: overlays.chosen },
     results: { type: 'geojson', data: overlays.results },
     livePoints: { type: 'geojson', data: overlays.livePoints },
     liveLines: { type: 'geojson', data: overlays.liveLines },
+    ruler: { type: 'geojson', data: overlays.ruler },
   };
-  if (events) sources.events = { type: 'vector', tiles: [events.url], minzoom: 0, maxzoom: 18 };
+  for (const { drawn } of events) sources[sourceOf(drawn.slot)] = { type: 'vector', tiles: [drawn.url], minzoom: 0, maxzoom: 18 };
+  for (const { id, data } of files) sources[id] = { type: 'geojson', data };
   return {
     version: 8,
     name: 'Meridian',
+    ...(base?.sprite ? { sprite: base.sprite } : {}),
+    ...(base?.glyphs ? { glyphs: base.glyphs } : {}),
     sources,
-    layers: [...baseLayers(palette), ...(events ? eventLayers(palette, events) : []), ...labelLayers(palette), ...liveLayers(palette), ...resultLayers(palette), ...shapeLayers(palette)],
+    layers: [
+      ...(base ? base.layers(palette) : baseLayers(palette)),
+      ...events.flatMap(({ drawn, palette: own }) => eventLayers(own, drawn)),
+      ...files.flatMap((file) => fileLayers(palette, file)),
+      ...(base ? [] : labelLayers(palette)),
+      ...liveLayers(palette),
+      ...resultLayers(palette),
+      ...shapeLayers(palette),
+    ],
   };
 }

@@ -1,7 +1,8 @@
 // The drawing buttons, and the hint for the next step.
 import { $ } from './dom';
-import type { Draw } from './draw';
-import type { ShapeKind } from './shapes';
+import type { Draw, DrawKind } from './draw';
+import { sayMeasure } from './measure';
+import type { LngLat } from './shapes';
 
 const buttons = (): NodeListOf<HTMLButtonElement> => document.querySelectorAll<HTMLButtonElement>('[data-draw]');
 
@@ -12,13 +13,22 @@ export function wireTools(draw: () => Draw | undefined): void {
   for (const button of buttons())
     button.addEventListener('click', () => {
       if (button.getAttribute('aria-pressed') === 'true') draw()?.cancel();
-      else draw()?.start(button.dataset['draw'] as ShapeKind);
+      else draw()?.start(button.dataset['draw'] as DrawKind);
     });
 }
 
-/** Whether anything can be drawn. */
+/** Whether a shape can be drawn. What is measured needs no events. */
 export function enableTools(on: boolean): void {
-  for (const button of buttons()) button.disabled = !on;
+  for (const button of buttons()) button.disabled = !on && !['distance', 'area'].includes(button.dataset['draw'] ?? '');
+}
+
+/** Shows what is measured, see `DrawEvents.measured`; `clear` removes it. */
+export function showMeasured(corners: readonly LngLat[] | null, closed: boolean, done: boolean, clear: () => void): void {
+  $('measured').hidden = !corners;
+  const text = corners ? sayMeasure(corners, closed) : '';
+  $('measured-text').textContent = text || 'Nothing yet';
+  $('measured-clear').hidden = !done;
+  $('measured-clear').onclick = clear;
 }
 
 /** Hides the buttons. */
@@ -27,7 +37,7 @@ export function hideTools(): void {
 }
 
 /** Shows the progress of a drawing, see `DrawEvents.state`. */
-export function showDrawing(kind: ShapeKind | null, hint: string, canFinish: boolean): void {
+export function showDrawing(kind: DrawKind | null, hint: string, canFinish: boolean): void {
   for (const button of buttons()) button.setAttribute('aria-pressed', String(button.dataset['draw'] === kind));
   $('draw-hint').hidden = kind === null;
   const text = $('draw-hint').querySelector('span');

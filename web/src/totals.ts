@@ -3,6 +3,8 @@ import * as api from './api';
 import { asksOf, sayMissing, type Missing } from './beyond';
 import { $, make } from './dom';
 import { MEASURES, type Measure } from './hash';
+import { topOf, valuesOf } from './layers/known';
+import type { ValueCount } from './legend';
 import { formatCount, formatValue } from './numbers';
 import { params, type Question } from './query';
 import type { Work } from './work';
@@ -12,19 +14,26 @@ export const MEASURE_NAMES: Record<Measure, string> = { avg: 'average', min: 'mi
 const countOf = async (id: string, question: Question, signal: AbortSignal): Promise<number> =>
   (await api.aggregate(id, ['count'], params(question), signal))[0]?.count ?? 0;
 
-/** Shows the count and the field's aggregates of a question. */
-export function loadTotals(work: Work, id: string, question: Question, field: string): void {
+/** The field that colours: its aggregates are shown if it is a number, its frequent values are counted if it is a text. */
+export interface Summed {
+  readonly field: string;
+  readonly kind: 'number' | 'value' | null;
+}
+
+/** Shows the count of a question, and what the field says of it; `values` gets the frequent values, null for a number. */
+export function loadTotals(work: Work, id: string, question: Question, { field, kind }: Summed, values: (list: readonly ValueCount[] | null) => void): void {
   $('count').classList.add('stale');
   work.run('totals', async (signal) => {
-    const functions = field ? ['count', ...MEASURES.map((m) => `${m}(${field})`)] : ['count'];
-    const [group = { count: 0 }] = await api.aggregate(id, functions, params(question), signal);
+    const more = kind === 'number' ? MEASURES.map((m) => `${m}(${field})`) : kind === 'value' ? [topOf(field)] : [];
+    const [group = { count: 0 }] = await api.aggregate(id, ['count', ...more], params(question), signal);
     $('count').textContent = formatCount(group.count);
     $('count').classList.remove('stale');
     $('count-word').textContent = group.count === 1 ? 'event' : 'events';
+    values(kind === 'value' ? valuesOf(group, field) : null);
     const stats = $('stats');
-    stats.hidden = !field;
+    stats.hidden = kind !== 'number';
     stats.replaceChildren(
-      ...MEASURES.map((measure) => {
+      ...(kind === 'number' ? MEASURES : []).map((measure) => {
         const cell = make('div');
         const value = group[`${measure}(${field})`] as number | string | null | undefined;
         cell.append(make('dt', '', MEASURE_NAMES[measure]), make('dd', '', formatValue(value), { 'data-measure': measure, title: String(value ?? '') }));

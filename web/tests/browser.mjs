@@ -1,4 +1,5 @@
-// What the tests in a real browser share. CHROMIUM names it; MERIDIAN_SCREENSHOTS a folder for pictures of failures.
+// What the tests in a real browser share. CHROMIUM names it; MERIDIAN_SCREENSHOTS a folder for pictures of failures;
+// MERIDIAN_PATIENCE is the longest wait in milliseconds, for a machine that is busy with other work.
 import assert from 'node:assert/strict';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -8,7 +9,7 @@ import { chromium } from 'playwright-core';
 const executablePath = process.env.CHROMIUM || '/usr/bin/chromium';
 const PICTURES = process.env.MERIDIAN_SCREENSHOTS;
 /** Longest wait for anything on a slow machine that draws with the processor. */
-export const PATIENCE = 45_000;
+export const PATIENCE = Number(process.env.MERIDIAN_PATIENCE ?? 45_000);
 
 export const launch = () =>
   chromium.launch({

@@ -179,6 +179,12 @@ function matching(c, query) {
   return origin ? found.slice().sort((a, b) => metres(origin, a.geometry.coordinates) - metres(origin, b.geometry.coordinates)) : found;
 }
 
+function sorted(features, by) {
+  if (!by) return features;
+  const value = (f) => f.properties[by.replace('-', '')];
+  return features.slice().sort((a, b) => (by.startsWith('-') ? -1 : 1) * (value(a) < value(b) ? -1 : value(a) > value(b) ? 1 : 0));
+}
+
 function windowStart(ms, iso) {
   const [, p, n, unit] = /^P(T?)(\d+)([SMHDWY])$/.exec(iso) ?? [];
   if (!unit) throw bad('window', 'expected an ISO 8601 duration');
@@ -198,10 +204,10 @@ function windowStart(ms, iso) {
 const iso = (ms) => new Date(ms).toISOString().replace('.000Z', 'Z');
 
 function aggregate(c, query) {
-  const functions = (query.get('function') ?? 'count').split(',').map((text) => {
-    const [, name, field] = /^(\w+)(?:\((\w+)\))?$/.exec(text) ?? [];
+  const functions = ((query.get('function') ?? 'count').match(/\w+(\([^)]*\))?/g) ?? []).map((text) => {
+    const [, name, field, limit] = /^(\w+)(?:\((\w+)(?:,(\d+))?\))?$/.exec(text) ?? [];
     if (!name || (field && !c.properties[field])) throw bad('function', `cannot read “${text}”`);
-    return { text, name, field };
+    return { text, name, field, limit: Number(limit) };
   });
   const groups = new Map();
   for (const f of matching(c, query)) {
@@ -217,8 +223,14 @@ function aggregate(c, query) {
     .map(([, { window, list }]) => {
       const out = window ? { window: `${iso(window[0])}/${iso(window[1])}` } : {};
       out.count = list.length;
-      for (const { text, name, field } of functions) {
+      for (const { text, name, field, limit } of functions) {
         if (!field) continue;
+        if (name === 'top') {
+          const counts = new Map();
+          for (const f of list) if (f.properties[field] !== null) counts.set(f.properties[field], (counts.get(f.properties[field]) ?? 0) + 1);
+          out[text] = [...counts].sort((a, b) => b[1] - a[1]).slice(0, limit).map(([value, count]) => ({ value, count }));
+          continue;
+        }
         const values = list.map((f) => f.properties[field]).filter((v) => typeof v === 'number');
         const sum = values.reduce((a, b) => a + b, 0);
         const least = values.reduce((a, b) => Math.min(a, b), Infinity);
@@ -315,6 +327,11 @@ function answer(collections, method, url, send) {
   if (parts.length === 2) return json(describe(c));
   if (parts[2] === 'schema') return json({ type: 'object', properties: c.properties });
   if (parts[2] === 'aggregate') return json({ groups: aggregate(c, query) });
+  if (parts[2] === 'density') {
+    const [width, counts] = [Number(query.get('width')), Array(Number(query.get('width'))).fill(0)];
+    for (const f of c.features) counts[Math.min(width - 1, Math.floor(((boxOf(f)[0] + 180) / 360) * width))]++;
+    return json({ width, height: 1, counts });
+  }
   if (parts[2] === 'items' && parts.length === 4) {
     const f = c.features.find((one) => one.id === parts[3]);
     if (!f) throw new Refusal(404, 'Not found', `there is no event “${parts[3]}”`);
@@ -323,7 +340,7 @@ function answer(collections, method, url, send) {
   if (parts[2] === 'items') {
     const limit = Number(query.get('limit') ?? 10);
     const at = Number(query.get('token') ?? 0);
-    const all = matching(c, query);
+    const all = sorted(matching(c, query), query.get('sortby'));
     if (query.get('f') === 'csv') {
       const names = query.get('properties')?.split(',') ?? Object.keys(c.properties).filter((name) => !c.properties[name]['x-ogc-role'] || name === c.time);
       const cell = (value) => (value === null || value === undefined ? '' : /[",\n]/.test(String(value)) ? `"${String(value).replaceAll('"', '""')}"` : String(value));

@@ -29,7 +29,7 @@ const rest = () => shared.rest(page);
 async function show(hash) {
   await page.goto('about:blank');
   await page.goto(`${url}/map#${hash}`);
-  await page.waitForFunction(() => window.meridianMap && document.querySelectorAll('#table tbody tr').length > 0, undefined, { timeout: PATIENCE });
+  await page.waitForFunction(() => window.meridianMap && document.querySelectorAll('#table tbody tr[data-id]').length > 0, undefined, { timeout: PATIENCE });
   await rest();
 }
 
@@ -174,7 +174,7 @@ describe('what the pages look like', { timeout: 600_000 }, () => {
         for (const path of paths) {
           const target = await context.newPage();
           await target.goto(url + path);
-          if (path.startsWith('/map')) await target.waitForFunction(() => document.body.getAttribute('aria-busy') === 'false' && document.querySelectorAll('#table tbody tr').length > 0, undefined, { timeout: PATIENCE });
+          if (path.startsWith('/map')) await target.waitForFunction(() => document.body.getAttribute('aria-busy') === 'false' && document.querySelectorAll('#table tbody tr[data-id]').length > 0, undefined, { timeout: PATIENCE });
           await target.evaluate(axe);
           const { violations } = await target.evaluate(() => window.axe.run(document, { resultTypes: ['violations'] }));
           const serious = violations.filter(({ impact }) => impact === 'serious' || impact === 'critical');

@@ -107,7 +107,7 @@ describe('signing in', { timeout: 600_000 }, () => {
     await page.waitForURL(/\/login\?next=/, { timeout: PATIENCE });
     await signIn();
     await page.waitForURL(/\/map#.*c=earthquakes/, { timeout: PATIENCE });
-    await page.waitForFunction(() => document.querySelectorAll('#table tbody tr').length > 0);
+    await page.waitForFunction(() => document.querySelectorAll('#table tbody tr[data-id]').length > 0);
     expectRefusals(401);
   });
 });

@@ -82,9 +82,14 @@ describe('comma-separated values', () => {
 describe('the events of a trail', () => {
   it('have place, time and value, on the copy of the world that is in view', () => {
     const text = 'id,lon,lat,time,mag\r\na,170,0,1970-01-01T00:00:00.500Z,3\r\nb,-170,0,1970-01-01T00:00:00.250Z,\r\n"c,",,,1970-01-01T00:00:00Z,1\r\n';
-    const trail = events.readTrail(text, 'time', 'mag', [160, -10, 200, 10], [0, 1000]);
+    const trail = events.readTrail(text, 'time', 'mag', null, [160, -10, 200, 10], [0, 1000]);
     assert.equal(trail.count, 2);
     assert.deepEqual([...trail.places].map((v) => Math.round(v * 1e4) / 1e4 + 0), [-0.0278, 0, 0.5, 0.0278, 0, 0.25]);
     assert.deepEqual([...trail.values], [3, NaN]);
+  });
+
+  it('have the number of a text among those with a colour, and -1 for another', () => {
+    const text = 'id,lon,lat,time,net\na,1,1,1970-01-01T00:00:00Z,us\nb,1,1,1970-01-01T00:00:00Z,\nc,1,1,1970-01-01T00:00:00Z,xx\n';
+    assert.deepEqual([...events.readTrail(text, 'time', 'net', ['ci', 'us'], [0, 0, 2, 2], [0, 1000]).values], [1, NaN, -1]);
   });
 });

@@ -14,7 +14,7 @@ it('the first open of the map weighs less than 900 KB', { timeout: 120_000 }, as
     const answers = [];
     page.on('response', (response) => answers.push(response));
     await page.goto(`${url}/map#c=earthquakes`);
-    await page.waitForSelector('#table tbody tr', { timeout: shared.PATIENCE });
+    await page.waitForSelector('#table tbody tr[data-id]', { timeout: shared.PATIENCE });
     await shared.rest(page);
     const parts = await Promise.all(answers.map(async (answer) => {
       const body = await answer.body().catch(() => Buffer.alloc(0));

@@ -1,5 +1,6 @@
 //! The operator's settings of the server, with every limit that bounds memory or time.
 
+use crate::base_map::BaseMap;
 use crate::guard::{HostName, WebOrigin};
 use crate::network::Network;
 use crate::relay::Gateways;
@@ -25,6 +26,10 @@ pub struct ServerConfig {
     pub origins: Vec<WebOrigin>,
     /// Origins whose pages may embed the server's pages.
     pub frame_ancestors: Vec<WebOrigin>,
+    /// The base map of the map page, in place of the one in the program.
+    pub base_map: Option<BaseMap>,
+    /// Origins that its style loads tiles, glyphs and pictures from, besides its own.
+    pub base_map_origins: Vec<WebOrigin>,
     /// Proxies whose statements about their clients are trusted (`Forwarded`, `X-Forwarded-For`, `X-Forwarded-Proto`).
     pub proxies: Vec<Network>,
     /// The other gateways of a cluster; `None` outside of one, and of a server that only reads.
@@ -157,6 +162,8 @@ impl Default for ServerConfig {
             hosts: Vec::new(),
             origins: Vec::new(),
             frame_ancestors: Vec::new(),
+            base_map: None,
+            base_map_origins: Vec::new(),
             proxies: Vec::new(),
             gateways: None,
             places_durability: Durability::Local,

@@ -21,6 +21,7 @@ mod ask;
 mod audit;
 mod background;
 mod backup;
+mod base_map;
 mod body;
 mod cluster;
 mod collections;
@@ -87,6 +88,7 @@ mod vary;
 #[cfg(not(feature = "map"))]
 use pages_absent as pages;
 
+pub use base_map::BaseMap;
 pub use cluster::Member;
 pub use config::ServerConfig;
 pub use connection::{Certificate, CertificateFault, Tls};

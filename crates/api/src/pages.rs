@@ -1,9 +1,12 @@
 //! The web pages and their files, built by `web/` and embedded in the program.
 
+use crate::base_map::BaseMap;
 use crate::entry::Path;
+use crate::guard::WebOrigin;
 use crate::html;
 use crate::problem::{Problem, Result};
 use crate::respond;
+use crate::scope::Scope;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use httpdate::fmt_http_date;
@@ -21,9 +24,15 @@ struct Dist;
 const POLICY: &str = "default-src 'self'; img-src 'self' data: blob:; style-src 'self' 'unsafe-inline'; worker-src 'self' blob:; \
     object-src 'none'; base-uri 'none'; form-action 'self'";
 
+/// Where the map page names the operator's base map.
+const BASE_MAP: &str = r#"<meta name="meridian-base-map" content="">"#;
+
 /// `GET /map`
-pub async fn map() -> Response {
-    page("map.html")
+pub async fn map(state: Scope) -> Response {
+    match &state.config.base_map {
+        None => page("map.html"),
+        Some(base) => map_over(base, &state.config.base_map_origins),
+    }
 }
 
 /// `GET /search`
@@ -38,8 +47,39 @@ fn page(name: &str) -> Response {
             respond::set_page(response.headers_mut(), POLICY);
             response
         }
-        None => (StatusCode::NOT_FOUND, respond::html(not_built())).into_response(),
+        None => absent(),
     }
+}
+
+fn absent() -> Response {
+    (StatusCode::NOT_FOUND, respond::html(not_built())).into_response()
+}
+
+/// The map page over the operator's base map. It has no tag: the setting is in it.
+fn map_over(base: &BaseMap, origins: &[WebOrigin]) -> Response {
+    let Some(file) = Dist::get("map.html") else { return absent() };
+    let policy = policy_with(base, origins);
+    let meta = format!("<meta name=\"meridian-base-map\" content=\"{}\">", html::escape(base.address()));
+    let text = String::from_utf8_lossy(&file.data).replacen(BASE_MAP, &meta, 1).replacen(POLICY, &policy, 1);
+    let mut response = text.into_response();
+    let headers = response.headers_mut();
+    respond::set_page(headers, POLICY);
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    respond::insert(headers, header::CONTENT_SECURITY_POLICY, &policy);
+    response
+}
+
+/// The policy of a map that also loads from the origins of its base map.
+fn policy_with(base: &BaseMap, origins: &[WebOrigin]) -> String {
+    let mut all: Vec<String> = base.origin().iter().chain(origins).map(ToString::to_string).collect();
+    all.sort();
+    all.dedup();
+    if all.is_empty() {
+        return POLICY.to_owned();
+    }
+    let all = all.join(" ");
+    let pictures = "img-src 'self' data: blob:";
+    POLICY.replacen(pictures, &format!("connect-src 'self' {all}; {pictures} {all}"), 1)
 }
 
 /// `GET /assets/{*file}`
@@ -104,12 +144,30 @@ fn not_built() -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::POLICY;
+    use super::{BASE_MAP, POLICY, policy_with};
+    use crate::guard::WebOrigin;
 
     #[test]
     fn the_pages_say_the_same_policy_as_their_headers() {
+        assert!(include_str!("../../../web/src/map.html").contains(BASE_MAP));
         for page in [include_str!("../../../web/src/map.html"), include_str!("../../../web/src/search.html")] {
             assert!(page.contains(&format!("http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\"")));
         }
+    }
+
+    #[test]
+    fn the_map_may_load_from_the_origins_of_its_base_map_and_no_others() {
+        let tiles = "/srv/a.pmtiles".parse().unwrap();
+        assert_eq!(policy_with(&tiles, &[]), POLICY);
+        let style = "https://tiles.example/style.json".parse().unwrap();
+        let more: [WebOrigin; 2] =
+            ["https://tiles.example", "https://glyphs.example"].map(|origin| origin.parse().unwrap());
+        let policy = policy_with(&style, &more);
+        assert!(policy.contains("connect-src 'self' https://glyphs.example https://tiles.example; "), "{policy}");
+        assert!(
+            policy.contains("img-src 'self' data: blob: https://glyphs.example https://tiles.example; "),
+            "{policy}"
+        );
+        assert!(policy.starts_with("default-src 'self'; "), "{policy}");
     }
 }

@@ -4,8 +4,8 @@
 
 use crate::entry::{Access, Action, Class, Handler, RequestBody, Resource, Route};
 use crate::{
-    access, analysis, audit, backup, cluster, collections, conformance, files, items, landing, live, load, openapi,
-    operation, pages, passages, places, searches, sign_in, tiles, tilesets,
+    access, analysis, audit, backup, base_map, cluster, collections, conformance, files, items, landing, live, load,
+    openapi, operation, pages, passages, places, searches, sign_in, tiles, tilesets,
 };
 use axum::http::Method;
 
@@ -281,6 +281,8 @@ pub const ROUTES: &[Route] = &[
         "getMap" "Pages" "The map", &[], None, 200 "The page.", &[("text/html", "Page")]),
     route!(GET "/search", open, Interactive, Handler::of(pages::search);
         "getSearchPage" "Pages" "The page for searches", &[], None, 200 "The page.", &[("text/html", "Page")]),
+    route!(GET "/base-map.pmtiles", open, Interactive, Handler::of(base_map::get);
+        "getBaseMap" "Pages" "A part of the file of tiles that is the operator's base map", &["Range"], None, 206 "The part that `Range` names.", &[("application/vnd.pmtiles", "Binary")]),
     route!(GET "/assets/{file}", open, Interactive, Handler::of(pages::asset);
         "getAsset" "Pages" "A file of the pages", &["If-None-Match", "Range", "If-Range"], None, 200 "The file.", &[("application/octet-stream", "Binary")]),
     route!(GET "/favicon.svg", open, Interactive, Handler::of(pages::favicon);

@@ -298,6 +298,7 @@ mod tests {
         config.server.hosts = vec!["events.example.org".parse().unwrap(), "[::2]:80".parse().unwrap()];
         config.traces = Traces { endpoint: Some("http://collector:4318".to_owned()), sample: 0.5, ..Traces::default() };
         config.metrics_listen = Some(([127, 0, 0, 1], 9117).into());
+        config.server.base_map = Some("/srv/planet.pmtiles".parse().unwrap());
         config.server.frame_ancestors = vec!["https://portal.example.org".parse().unwrap()];
         let back = Config::parse(&config.show()).unwrap();
         assert_eq!(back.show(), config.show());
@@ -344,6 +345,8 @@ mod tests {
             ("[server]\nhosts = [\"*\"]", ["server.hosts", "192.0.2.7"]),
             ("[server]\nproxies = [\"10.0.0.0/40\"]", ["server.proxies", "10.0.0.0/8"]),
             ("[server]\norigins = [\"tools.example.org\"]", ["server.origins", "https://"]),
+            ("[server]\nbase_map = \"planet.mbtiles\"", ["server.base_map", ".pmtiles"]),
+            ("[server]\nbase_map_origins = [\"tiles.example.org\"]", ["server.base_map_origins", "https://"]),
             ("[server]\nframe_ancestors = [\"https://a.example/b\"]", ["server.frame_ancestors", "without a path"]),
             ("[store]\nmemory_bytes = \"64 MiB\"", ["store.memory_bytes", "two batches"]),
             ("[search]\nshipped = \"bing\"", ["search", "wikipedia"]),

@@ -61,7 +61,6 @@ export function surfacePixels({ values }: Surface, stops: Stops): Uint8Array {
 }
 
 export class SurfaceLayer implements CustomLayerInterface {
-  readonly id = 'event-surface';
   readonly type = 'custom';
   private map: MapLibre | null = null;
   private gl: WebGL2RenderingContext | null = null;
@@ -71,6 +70,8 @@ export class SurfaceLayer implements CustomLayerInterface {
   /** What to give to the graphics card before the next frame. */
   private fresh: { pixels?: Uint8Array; ramp?: Uint8Array } = {};
   private opacity = 1;
+
+  constructor(readonly id: string) {}
 
   /** Shows a surface; null for none. */
   show(surface: Surface | null, stops: Stops | null): void {

@@ -15,13 +15,13 @@ export interface TrailEvents {
   readonly origin: readonly [x: number, y: number];
   /** Place (x, y), and time within `span` from 0 to 1, of each event. */
   readonly places: Float32Array;
-  /** Value of the field; NaN where there is none. */
+  /** Value of the field, or the number of a text among those that have a colour (-1: another); NaN where there is none. */
   readonly values: Float32Array;
   readonly span: Range;
 }
 
-/** Reads an answer in CSV; null if its events are not points. */
-export function readTrail(text: string, time: string, field: string, [west, south, east, north]: Box, span: Range): TrailEvents | null {
+/** Reads an answer in CSV; null if its events are not points. `texts`: the values that have a colour, if the field is a text. */
+export function readTrail(text: string, time: string, field: string, texts: readonly string[] | null, [west, south, east, north]: Box, span: Range): TrailEvents | null {
   const origin = [mercatorX((west + east) / 2), (mercatorY(south) + mercatorY(north)) / 2] as const;
   const places: number[] = [];
   const values: number[] = [];
@@ -38,13 +38,13 @@ export function readTrail(text: string, time: string, field: string, [west, sout
     const x = mercatorX(Number(lon)) - origin[0];
     places.push(x - Math.round(x), mercatorY(Number(lat)) - origin[1], (ms - span[0]) / (span[1] - span[0]));
     const value = columns.field < 0 ? '' : row[columns.field];
-    values.push(value === '' ? NaN : Number(value));
+    values.push(value === '' ? NaN : texts ? texts.indexOf(value) : Number(value));
   });
   return { count: values.length, origin, places: Float32Array.from(places), values: Float32Array.from(values), span };
 }
 
 /** Loads the events of a box and a span of time; null if they are too many, or not points. */
-export async function loadTrail(asked: Asked, time: string, box: Box, span: Range, signal: AbortSignal): Promise<TrailEvents | null> {
+export async function loadTrail(asked: Asked, texts: readonly string[] | null, time: string, box: Box, span: Range, signal: AbortSignal): Promise<TrailEvents | null> {
   const query = new URLSearchParams(asked.query);
   query.set('bbox', bboxParam(...box));
   query.set('datetime', datetimeParam(span));
@@ -55,5 +55,5 @@ export async function loadTrail(asked: Asked, time: string, box: Box, span: Rang
   const text = await (await api.call(`${api.collectionPath(asked.collection)}/items?${query}`, signal)).text();
   // Shapes have one column for their geometry.
   if (text.slice(0, text.indexOf('\n')).split(',').length < 4) return null;
-  return readTrail(text, time, asked.field, box, span);
+  return readTrail(text, time, asked.field, texts, box, span);
 }

@@ -1,7 +1,7 @@
 // Draws events of a moving window of time: new ones full, older ones fading, until they leave it.
 import type { CustomLayerInterface, Map as MapLibre } from 'maplibre-gl';
 import { blend, program, rgb, worldSize } from '../gl';
-import { rampOf, type FieldScale } from '../eventstyle';
+import { isValues, rampOf, type ColorScale } from '../eventstyle';
 import type { Palette } from '../palette';
 import { mercatorX, mercatorY } from '../surface/cover';
 import type { Range } from '../time';
@@ -41,10 +41,11 @@ void main() {
 /** Diameter of an event at full size, in pixels, at two zooms. */
 const sizeAt = (zoom: number): number => 7 + 6 * Math.max(0, Math.min(1, (zoom - 1) / 10));
 
-/** The colour of a value between the stops of a scale. */
-function tintOf(value: number, scale: FieldScale | null, palette: Palette): [number, number, number] {
+/** The colour of a value between the stops of a scale; of a text, the value is its number in the scale, or -1. */
+function tintOf(value: number, scale: ColorScale | null, palette: Palette): [number, number, number] {
   if (!scale) return rgb(palette.point);
   if (Number.isNaN(value)) return rgb(palette.none);
+  if (isValues(scale)) return rgb(value < 0 ? palette.other : palette.categories[value % palette.categories.length]);
   const colors = rampOf(palette.values, scale.stops.length).map(rgb);
   const { stops } = scale;
   const above = stops.findIndex((stop) => value <= stop);
@@ -68,7 +69,7 @@ export class TrailLayer implements CustomLayerInterface {
   private when: Range = [0, 0];
 
   /** Shows events; null for none. */
-  show(events: TrailEvents | null, scale: FieldScale | null, palette: Palette): void {
+  show(events: TrailEvents | null, scale: ColorScale | null, palette: Palette): void {
     this.events = events;
     this.rim = rgb(palette.rim);
     this.tints = events && Uint8Array.from({ length: events.count * 3 });

@@ -1,6 +1,6 @@
 // A trail on the map while time plays: loads its events, colours them, and takes the place of the picture.
 import type { Map as MapLibre } from 'maplibre-gl';
-import type { FieldScale } from '../eventstyle';
+import type { ColorScale } from '../eventstyle';
 import { Latest } from '../latest';
 import type { Palette } from '../palette';
 import type { Asked, Picture } from '../picture';
@@ -14,9 +14,9 @@ export class Trail {
   /** Whether a trail is shown. Where there are too many events, or shapes, the picture itself plays. */
   shown = false;
   /** What colours the trail. */
-  scale: FieldScale | null = null;
+  scale: ColorScale | null = null;
   private readonly work = new Latest(0);
-  private asked: { readonly asked: Asked; readonly time: string; readonly span: Range } | null = null;
+  private asked: { readonly asked: Asked; readonly texts: readonly string[] | null; readonly time: string; readonly span: Range } | null = null;
 
   constructor(
     private readonly map: MapLibre,
@@ -26,14 +26,14 @@ export class Trail {
     private readonly failed: (error: unknown) => void,
   ) {}
 
-  /** Begins a trail of events, or goes on with others. */
-  start(asked: Asked, time: string, span: Range): void {
-    this.asked = { asked, time, span };
+  /** Begins a trail of events, or goes on with others. `texts`: the values that have a colour, if the field is a text. */
+  start(asked: Asked, texts: readonly string[] | null, time: string, span: Range): void {
+    this.asked = { asked, texts, time, span };
     this.work.run(async (signal) => {
       const b = this.map.getBounds();
-      const events = await loadTrail(asked, time, [b.getWest(), b.getSouth(), b.getEast(), b.getNorth()], span, signal);
-      const stops = events && valueStops(Array.from(events.values));
-      this.scale = stops && { field: asked.field, stops };
+      const events = await loadTrail(asked, texts, time, [b.getWest(), b.getSouth(), b.getEast(), b.getNorth()], span, signal);
+      const stops = events && !texts ? valueStops(Array.from(events.values)) : null;
+      this.scale = texts ? { field: asked.field, values: texts } : stops && { field: asked.field, stops };
       this.shown = events !== null;
       this.layer.show(events, this.scale, this.palette());
       this.picture.hide(this.shown);
@@ -43,7 +43,7 @@ export class Trail {
 
   /** The view has moved. */
   refresh(): void {
-    if (this.asked) this.start(this.asked.asked, this.asked.time, this.asked.span);
+    if (this.asked) this.start(this.asked.asked, this.asked.texts, this.asked.time, this.asked.span);
   }
 
   /** Events of the trail with and without a value of the field. */

@@ -128,7 +128,7 @@ fn not_modified(response: Response, tag: Option<HeaderValue>) -> Response {
 
 /// A range of bytes, as a client asks for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Range {
+pub(crate) enum Range {
     /// From the first to the second, inclusive; to the end without a second.
     From(u64, Option<u64>),
     /// So many at the end.
@@ -138,7 +138,7 @@ enum Range {
 impl Range {
     /// Reads the one range of a header. `None` for several ranges, another unit and what cannot be read: all of it is sent
     /// then (RFC 9110, 14.2).
-    fn of(value: &HeaderValue) -> Option<Range> {
+    pub(crate) fn of(value: &HeaderValue) -> Option<Range> {
         let (unit, spec) = value.to_str().ok()?.split_once('=')?;
         if !unit.trim().eq_ignore_ascii_case("bytes") {
             return None;
@@ -159,7 +159,7 @@ impl Range {
     }
 
     /// The first byte and the one after the last; `None` where there is no such byte.
-    fn within(self, length: u64) -> Option<(u64, u64)> {
+    pub(crate) fn within(self, length: u64) -> Option<(u64, u64)> {
         let (from, to) = match self {
             Range::From(first, last) => (first, last.map_or(length, |last| last.saturating_add(1)).min(length)),
             Range::Last(count) => (length.saturating_sub(count), length),

@@ -31,6 +31,7 @@ pub use caller::CHALLENGE;
 pub use caller::may_write;
 pub use coding::Accepted;
 pub use conditions::Conditions;
+pub(crate) use conditions::Range;
 pub use forwarded::{Client, client, is_forwarded};
 pub use handler::Handler;
 use handler::ResponseFuture;

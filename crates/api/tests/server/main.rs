@@ -14,6 +14,7 @@ mod attacks;
 mod audit;
 mod audit_floods;
 mod bad_input;
+mod base_map;
 mod bounds;
 mod caches;
 mod callers;

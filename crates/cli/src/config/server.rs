@@ -42,6 +42,21 @@ pub(super) const SETTINGS: &[Setting] = &[
         "Origins, such as https://portal.example.org, whose pages may embed the server's pages.",
         server.frame_ancestors
     ),
+    Setting {
+        key: "server.base_map",
+        help: "Base map of the map page: a PMTiles file, or the URL of a style; empty: the one in the program, which asks no other server.",
+        get: |c| Value::String(c.server.base_map.as_ref().map(ToString::to_string).unwrap_or_default()),
+        set: |c, v| {
+            let text = text(v)?;
+            c.server.base_map = (!text.is_empty()).then(|| text.parse()).transpose()?;
+            Ok(())
+        },
+    },
+    list!(
+        "server.base_map_origins",
+        "Origins, such as https://fonts.example.org, that the style of server.base_map loads tiles, glyphs and pictures from, besides its own.",
+        server.base_map_origins
+    ),
     list!(
         "server.proxies",
         "Addresses and networks, such as 10.0.0.0/8, of proxies whose Forwarded, X-Forwarded-For and X-Forwarded-Proto are believed.",

@@ -1,0 +1,128 @@
+// Files that were dropped on the map: the list of them, and what can be done with each. Reading and loading are fetched when used.
+import type { FeatureCollection } from 'geojson';
+import type { App } from '../app';
+import { $, make } from '../dom';
+import { formatCount, formatShort } from '../numbers';
+import { eventCard, anchorOf } from '../results';
+import { mayWrite } from '../session';
+import type { LngLat } from '../shapes';
+import type { FileDrawn } from './drawn';
+import type { FileContent } from './read';
+
+export interface MapFile extends FileDrawn {
+  readonly name: string;
+  readonly content: FileContent;
+}
+
+/** Max files on the map. */
+const FILES_MAX = 6;
+
+export class Files {
+  private list: readonly MapFile[] = [];
+  private made = 0;
+
+  constructor(
+    private readonly app: App,
+    private readonly changed: () => void,
+    /** An event of a file was clicked. */
+    private readonly choose: (card: HTMLElement, at: LngLat) => void,
+  ) {
+    const input = $<HTMLInputElement>('file');
+    $('open-file').addEventListener('click', () => input.click());
+    input.addEventListener('change', () => {
+      void this.open(Array.from(input.files ?? []));
+      input.value = '';
+    });
+    const over = (on: boolean): void => void document.body.classList.toggle('dropping', on);
+    const holds = (e: DragEvent): boolean => e.dataTransfer?.types.includes('Files') ?? false;
+    window.addEventListener('dragover', (e) => {
+      if (!holds(e)) return;
+      e.preventDefault();
+      over(true);
+    });
+    window.addEventListener('dragleave', (e) => e.relatedTarget === null && over(false));
+    window.addEventListener('drop', (e) => {
+      if (!holds(e)) return;
+      e.preventDefault();
+      over(false);
+      void this.open(Array.from(e.dataTransfer?.files ?? []));
+    });
+  }
+
+  private set(list: readonly MapFile[]): void {
+    this.list = list;
+    this.app.map()?.setFiles(list);
+    this.changed();
+  }
+
+  async open(files: readonly File[]): Promise<void> {
+    for (const file of files) {
+      try {
+        const { BYTES_MAX, readFile } = await import('./read');
+        if (this.list.length >= FILES_MAX) throw new Error(`There are ${FILES_MAX} files on the map already: remove one.`);
+        if (file.size > BYTES_MAX) throw new Error(`The file has more than ${BYTES_MAX / 1e6} MB: load it into a collection with meridian load.`);
+        const content = readFile(await file.text());
+        this.add(file.name, content);
+      } catch (error) {
+        this.app.failed(new Error(`${file.name}: ${error instanceof Error ? error.message : String(error)}`));
+      }
+    }
+  }
+
+  private add(name: string, content: FileContent): void {
+    const id = `file${++this.made}`;
+    const data: FeatureCollection = { type: 'FeatureCollection', features: content.features.map((feature, i) => ({ ...feature, properties: { '@at': i } })) };
+    this.set([...this.list, { id, name, content, data, color: 1 + ((this.made + 2) % 8), opacity: 1, hidden: false }]);
+    this.frame(id);
+  }
+
+  private frame(id: string): void {
+    const content = this.list.find((file) => file.id === id)?.content;
+    let [west, south, east, north] = [Infinity, Infinity, -Infinity, -Infinity];
+    for (const { geometry } of content?.features ?? []) {
+      const flat = 'coordinates' in geometry ? geometry.coordinates : [];
+      const walk = (part: unknown): void => {
+        if (!Array.isArray(part)) return;
+        if (typeof part[0] !== 'number') return part.forEach(walk);
+        [west, east] = [Math.min(west, part[0]), Math.max(east, part[0])];
+        [south, north] = [Math.min(south, part[1] as number), Math.max(north, part[1] as number)];
+      };
+      walk(flat);
+    }
+    if (west <= east) this.app.map()?.fit([west, south, east, north], false);
+  }
+
+  /** Shows an event of a file that was clicked. */
+  clicked(id: string, at: number, place: LngLat): boolean {
+    const file = this.list.find((one) => one.id === id);
+    const feature = file?.content.features[at];
+    if (!file || !feature) return false;
+    const fields = file.content.fields.map(({ name, kind }) => ({ name, title: name, kind }));
+    this.choose(eventCard({ ...feature, id: feature.id ?? file.name }, { fields, geometry: null, times: [], object: '' }, '', ''), feature.geometry.type === 'Point' ? (anchorOf(feature.geometry) ?? place) : place);
+    return true;
+  }
+
+  /** The rows of the list of layers. */
+  rows(): HTMLElement[] {
+    const palette = this.app.map()?.palette();
+    return [...this.list].reverse().map((file) => {
+      const { id, name, content, color, hidden } = file;
+      const row = make('li', hidden ? 'file off' : 'file', '', { 'data-file': name });
+      const button = make('button', 'layer-name', '', { type: 'button', title: `Go to ${name}` });
+      const dot = make('em', '', '', { 'aria-hidden': 'true' });
+      dot.style.background = palette?.categories[color - 1] ?? '';
+      const lacking = content.placeless ? `, ${formatCount(content.placeless)} without a place` : '';
+      button.append(dot, make('span', '', name), make('small', '', `${formatShort(content.features.length)}${lacking}`));
+      button.addEventListener('click', () => this.frame(id));
+      const load = make('button', 'small', 'Load…', { type: 'button', title: `Load ${name} into a collection`, hidden: '' });
+      load.addEventListener('click', () => void import('./load').then(({ askToLoad }) => askToLoad(this.app, file)));
+      void mayWrite().then((may) => (load.hidden = !may));
+      const eye = make('button', 'small quiet', hidden ? 'Show' : 'Hide', { type: 'button', 'aria-label': `${hidden ? 'Show' : 'Hide'} ${name}` });
+      eye.addEventListener('click', () => this.set(this.list.map((one) => (one.id === id ? { ...one, hidden: !hidden } : one))));
+      const remove = make('button', 'small quiet', '×', { type: 'button', 'aria-label': `Remove ${name}` });
+      remove.addEventListener('click', () => this.set(this.list.filter((one) => one.id !== id)));
+      row.append(button, load, eye, remove);
+      return row;
+    });
+  }
+}

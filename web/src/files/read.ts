@@ -1,0 +1,153 @@
+// A file that was dropped on the map, read in the browser: GeoJSON, GeoJSON text sequence, NDJSON, CSV.
+import type { Feature, Geometry } from 'geojson';
+import type { FieldKind } from '../api';
+import { readCsv } from '../csv';
+import { parseWkt } from './wkt';
+
+export interface FileField {
+  readonly name: string;
+  readonly kind: Exclude<FieldKind, 'list'>;
+}
+
+export interface FileContent {
+  readonly features: readonly Feature[];
+  readonly fields: readonly FileField[];
+  /** Rows without a place, which the map cannot show. */
+  readonly placeless: number;
+}
+
+/** Max size of a file in bytes, and max events: the browser keeps all of them. */
+export const BYTES_MAX = 100_000_000;
+export const EVENTS_MAX = 300_000;
+
+const LON = /^(lon|lng|long|longitude|x|lon_?deg|decimallongitude)$/i;
+const LAT = /^(lat|latitude|y|lat_?deg|decimallatitude)$/i;
+const SHAPE = /^(wkt|geom|geometry|the_geom|shape)$/i;
+
+type Row = Record<string, unknown>;
+
+function placeOf(row: Row, names: { lon?: string; lat?: string; shape?: string }): Geometry | null {
+  if (names.lon !== undefined && names.lat !== undefined) {
+    const [lon, lat] = [row[names.lon], row[names.lat]].map((value) => (value === '' || value === null || value === undefined ? NaN : Number(value)));
+    return Math.abs(lon) <= 180 && Math.abs(lat) <= 90 ? { type: 'Point', coordinates: [lon, lat] } : null;
+  }
+  const text = names.shape === undefined ? null : row[names.shape];
+  return typeof text === 'string' ? parseWkt(text) : null;
+}
+
+/** Rows of a table as features. */
+function ofRows(rows: readonly Row[], columns: readonly string[]): FileContent {
+  const find = (pattern: RegExp): string | undefined => columns.find((name) => pattern.test(name.trim()));
+  const names = { lon: find(LON), lat: find(LAT), shape: find(SHAPE) };
+  if ((names.lon === undefined || names.lat === undefined) && names.shape === undefined)
+    throw new Error(`There is no column for a place: expected lon and lat, longitude and latitude, or wkt, found ${columns.slice(0, 8).join(', ')}`);
+  const used = names.lon !== undefined && names.lat !== undefined ? [names.lon, names.lat] : [names.shape];
+  const features: Feature[] = [];
+  for (const row of rows) {
+    const geometry = placeOf(row, names);
+    const properties = Object.fromEntries(Object.entries(row).filter(([name]) => !used.includes(name)));
+    if (geometry) features.push({ type: 'Feature', geometry, properties });
+  }
+  return ofFeatures(features, rows.length - features.length);
+}
+
+const TIME = /^\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?$/;
+
+function kindOf(values: readonly unknown[]): FileField['kind'] {
+  const all = (test: (value: unknown) => boolean): boolean => values.every(test);
+  if (!values.length) return 'text';
+  if (all((v) => typeof v === 'boolean' || v === 'true' || v === 'false')) return 'bool';
+  const numeric = (v: unknown): boolean => typeof v === 'number' || (typeof v === 'string' && /^-?(0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?$/.test(v));
+  if (all((v) => numeric(v) && Number.isSafeInteger(Number(v)) && !/[.eE]/.test(String(v)))) return 'int';
+  if (all(numeric)) return 'float';
+  return all((v) => typeof v === 'string' && TIME.test(v) && !Number.isNaN(Date.parse(v.replace(' ', 'T')))) ? 'time' : 'text';
+}
+
+function valueAs(value: unknown, kind: FileField['kind']): unknown {
+  if (value === null || value === undefined || value === '') return undefined;
+  if (kind === 'int' || kind === 'float') return Number(value);
+  if (kind === 'bool') return value === true || value === 'true';
+  // Without a zone a time is in UTC, as in the server's own loader.
+  if (kind === 'time' && typeof value === 'string' && value.length > 10) return /(Z|[+-]\d\d:?\d\d)$/.test(value) ? value.replace(' ', 'T') : `${value.replace(' ', 'T')}Z`;
+  if (kind === 'time') return value;
+  return typeof value === 'string' ? value : JSON.stringify(value);
+}
+
+/** Features with their fields: each with the one kind that all its values have. */
+function ofFeatures(list: readonly Feature[], placeless: number): FileContent {
+  const columns = new Map<string, unknown[]>();
+  for (const { properties } of list)
+    for (const [name, value] of Object.entries((properties ?? {}))) {
+      let values = columns.get(name);
+      if (!values) columns.set(name, (values = []));
+      if (value !== null && value !== undefined && value !== '') values.push(value);
+    }
+  const fields = [...columns].map(([name, values]): FileField => ({ name, kind: kindOf(values) }));
+  const features = list.map((feature): Feature => {
+    const given = (feature.properties ?? {});
+    const properties = Object.fromEntries(fields.map(({ name, kind }) => [name, valueAs(given[name], kind)] as const).filter(([, value]) => value !== undefined));
+    return { type: 'Feature', ...(feature.id === undefined ? {} : { id: feature.id }), geometry: feature.geometry, properties };
+  });
+  return { features, fields, placeless };
+}
+
+const isFeature = (value: unknown): value is Feature => typeof value === 'object' && value !== null && (value as Feature).type === 'Feature';
+
+/** The events of JSON values: features, geometries, or flat rows. */
+function ofValues(values: readonly unknown[]): FileContent {
+  const features = values.flatMap((value): unknown[] => ((value as { type?: string }).type === 'FeatureCollection' ? (value as { features: unknown[] }).features : [value]));
+  if (features.length && !features.some(isFeature)) {
+    const rows = features as Row[];
+    if (rows.every((row) => 'coordinates' in row)) return ofFeatures(rows.map((geometry) => ({ type: 'Feature', properties: {}, geometry: geometry as unknown as Geometry })), 0);
+    return ofRows(rows, [...new Set(rows.flatMap((row) => Object.keys(row)))]);
+  }
+  const found = features.filter(isFeature).filter(({ geometry }) => geometry !== null && geometry !== undefined);
+  return ofFeatures(found, features.length - found.length);
+}
+
+/** Begins each line of a GeoJSON text sequence (RFC 8142). */
+const RECORD = '\u001e';
+
+function parseLines(text: string): unknown[] {
+  return text.split('\n').flatMap((line, i) => {
+    const json = (line.startsWith(RECORD) ? line.slice(1) : line).trim();
+    if (!json) return [];
+    try {
+      const value: unknown = JSON.parse(json);
+      if (typeof value !== 'object' || value === null) throw new Error('not an object');
+      return [value];
+    } catch {
+      throw new Error(`Line ${i + 1} is not a JSON object`);
+    }
+  });
+}
+
+function parseJson(text: string): unknown[] {
+  try {
+    const value: unknown = JSON.parse(text);
+    return Array.isArray(value) ? value : [value];
+  } catch {
+    return parseLines(text);
+  }
+}
+
+function parseTable(text: string): FileContent {
+  const head = text.slice(0, text.indexOf('\n') < 0 ? text.length : text.indexOf('\n'));
+  const separator = ['\t', ';', ','].reduce((best, one) => (head.split(one).length > head.split(best).length ? one : best), ',');
+  let columns: readonly string[] | null = null;
+  const rows: Row[] = [];
+  readCsv(text, (values) => {
+    if (!columns) columns = values.map((name) => name.trim());
+    else if (rows.length <= EVENTS_MAX) rows.push(Object.fromEntries(columns.map((name, i) => [name, values[i] ?? ''])));
+  }, separator);
+  return ofRows(rows, columns ?? []);
+}
+
+/** Reads a file's text. Throws what is wrong with it, in a sentence. */
+export function readFile(text: string): FileContent {
+  const plain = text.replace(/^\ufeff/, '');
+  const content = ['{', '[', RECORD].includes(plain.trimStart()[0]) ? ofValues(parseJson(plain)) : parseTable(plain);
+  if (!content.features.length) throw new Error('The file has no event with a place.');
+  if (content.features.length > EVENTS_MAX) throw new Error(`The file has more than ${EVENTS_MAX.toLocaleString('en')} events: load it into a collection with meridian load.`);
+  return content;
+}

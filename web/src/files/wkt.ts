@@ -1,0 +1,28 @@
+// Well-known text of a geometry.
+import type { Geometry, Position } from 'geojson';
+
+const TYPES: Record<string, Geometry['type']> = {
+  POINT: 'Point', LINESTRING: 'LineString', POLYGON: 'Polygon', MULTIPOINT: 'MultiPoint', MULTILINESTRING: 'MultiLineString', MULTIPOLYGON: 'MultiPolygon',
+};
+/** Levels of brackets around a position. */
+const DEPTH: Record<string, number> = { Point: 0, LineString: 1, MultiPoint: 1, Polygon: 2, MultiLineString: 2, MultiPolygon: 3 };
+
+function depthOf(value: unknown): number {
+  return Array.isArray(value) && Array.isArray(value[0]) ? 1 + depthOf(value[0]) : 0;
+}
+
+/** Null where the text is not one geometry in two dimensions or more; a height is left out. */
+export function parseWkt(text: string): Geometry | null {
+  const found = /^\s*(?:SRID=4326;)?([A-Z]+)\s*(?:Z|M|ZM)?\s*(\(.*\))\s*$/is.exec(text);
+  const type = found && TYPES[found[1].toUpperCase()];
+  if (!found || !type || /[^-+\d.eE,()\s]/.test(found[2])) return null;
+  const json = found[2].replace(/[-+\d.eE]+(?:\s+[-+\d.eE]+)+/g, (pair) => `[${pair.trim().split(/\s+/).slice(0, 2).map(Number).join(',')}]`);
+  try {
+    const nested = JSON.parse(json.replaceAll('(', '[').replaceAll(')', ']')) as unknown[];
+    // A point's only bracket, and those around each point of MULTIPOINT((1 2), (3 4)), hold one position.
+    const coordinates = type === 'Point' ? nested[0] : type === 'MultiPoint' ? nested.map((one) => (Array.isArray(one) && Array.isArray(one[0]) ? (one[0] as Position) : one)) : nested;
+    return depthOf(coordinates) === DEPTH[type] ? ({ type, coordinates } as Geometry) : null;
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,123 @@
+// The list of layers, and how the one that is asked about is drawn.
+import * as api from '../api';
+import type { App } from '../app';
+import { $, make } from '../dom';
+import type { Files } from '../files/files';
+import { OTHERS_MAX, type LayerView } from '../hash';
+import { formatShort } from '../numbers';
+import { layerPalette, LIGHT } from '../palette';
+import { add, activate, change, move, remove, stackOf } from './stack';
+
+const ICONS = {
+  shown: 'M2.500 10s2.700-4.800 7.500-4.800 7.500 4.800 7.500 4.800-2.700 4.800-7.500 4.800S2.500 10 2.500 10zM10 8a2 2 0 1 0 0 4 2 2 0 0 0 0-4z',
+  hidden: 'M4 4l12 12M2.500 10s1-1.800 2.900-3.200M8 5.500c4.800-1.400 9.500 4.500 9.500 4.500s-.7 1.200-2 2.400M12.500 14.500C7.300 16 2.500 10 2.500 10',
+  up: 'M10 15.500v-11M5.500 9 10 4.500 14.500 9',
+  down: 'M10 4.500v11M5.500 11l4.500 4.500 4.500-4.500',
+  remove: 'M5.500 5.500l9 9M14.500 5.500l-9 9',
+} as const;
+
+function icon(name: keyof typeof ICONS, label: string, act: () => void): HTMLButtonElement {
+  const button = make('button', 'icon', '', { type: 'button', title: label, 'aria-label': label, 'data-act': name });
+  button.innerHTML = `<svg viewBox="0 0 20 20" aria-hidden="true"><path d="${ICONS[name]}"/></svg>`;
+  button.addEventListener('click', act);
+  return button;
+}
+
+export class LayersRoom {
+  constructor(
+    private readonly app: App,
+    private readonly files: Files,
+  ) {
+    $('add-layer').addEventListener('change', () => {
+      const select = $<HTMLSelectElement>('add-layer');
+      const { value } = select;
+      select.value = '';
+      if (value) app.update(add(app.view(), value));
+    });
+    $('size').addEventListener('change', () => app.update({ size: $<HTMLSelectElement>('size').value }));
+    $('opacity').addEventListener('input', () => app.update({ opacity: Number($<HTMLInputElement>('opacity').value) / 100 }));
+  }
+
+  /** Fills the list of fields that colour, and of those that size. */
+  fill(schema: api.Schema): void {
+    const option = ({ name, title }: api.Field): HTMLElement => make('option', '', title, { value: name });
+    const group = (label: string, fields: readonly api.Field[]): HTMLElement[] => {
+      if (!fields.length) return [];
+      const made = make('optgroup', '', '', { label });
+      made.append(...fields.map(option));
+      return [made];
+    };
+    const numbers = schema.fields.filter(({ kind }) => kind === 'int' || kind === 'float');
+    const values = schema.fields.filter(({ kind }) => kind === 'text' || kind === 'bool');
+    $('field').replaceChildren(make('option', '', 'none', { value: '' }), ...group('Numbers', numbers), ...group('Values', values));
+    $('size').replaceChildren(make('option', '', 'alike', { value: '' }), ...numbers.map(option));
+    $('style-room').hidden = !schema.geometry && !numbers.length;
+  }
+
+  /** Shows the layers, the uppermost first. */
+  show(): void {
+    const view = this.app.view();
+    const { layers, active } = stackOf(view);
+    const focus = document.activeElement instanceof HTMLElement ? document.activeElement.dataset : {};
+    const [at, act] = [focus['layer'], focus['act']];
+    $('layers').replaceChildren(...this.files.rows(), ...layers.map((layer, i) => this.row(layer, i, active, layers.length)).reverse());
+    if (at) $('layers').querySelector<HTMLElement>(`[data-layer="${CSS.escape(at)}"][data-act="${act}"]`)?.focus();
+    const taken = new Set(layers.map(({ collection }) => collection));
+    const left = this.app.list().filter(({ id, bbox }) => !taken.has(id) && bbox);
+    $('add-layer').replaceChildren(make('option', '', 'Add…', { value: '' }), ...left.map((c) => make('option', '', c.count === null ? c.title : `${c.title} (${formatShort(c.count)})`, { value: c.id })));
+    $<HTMLSelectElement>('add-layer').disabled = !left.length || layers.length > OTHERS_MAX || !this.app.open();
+    $<HTMLSelectElement>('field').value = view.field;
+    $<HTMLSelectElement>('size').value = view.size;
+    if (document.activeElement !== $('opacity')) $<HTMLInputElement>('opacity').value = String(Math.round(view.opacity * 100));
+    this.colors();
+  }
+
+  private row(layer: LayerView, index: number, active: number, count: number): HTMLElement {
+    const { app } = this;
+    const title = app.list().find(({ id }) => id === layer.collection)?.title ?? layer.collection;
+    const row = make('li', [index === active ? 'active' : '', layer.hidden ? 'off' : ''].filter(Boolean).join(' '), '', { 'data-collection': layer.collection });
+    const name = make('button', 'layer-name', '', { type: 'button', 'aria-pressed': String(index === active), title: index === active ? `${title}: asked about` : `Ask about ${title}`, 'data-act': 'name' });
+    const dot = make('em', '', '', { 'aria-hidden': 'true' });
+    dot.style.background = layerPalette(app.map()?.palette() ?? LIGHT, layer.color).point;
+    name.append(dot, make('span', '', title));
+    name.addEventListener('click', () => app.update(activate(app.view(), index)));
+    const buttons = [name];
+    if (count > 1) {
+      const up = icon('up', `Move ${title} up`, () => app.update(move(app.view(), index, 1)));
+      const down = icon('down', `Move ${title} down`, () => app.update(move(app.view(), index, -1)));
+      up.disabled = index === count - 1;
+      down.disabled = index === 0;
+      buttons.push(up, down, icon('remove', `Remove ${title}`, () => app.update(remove(app.view(), index))));
+    }
+    const eye = icon(layer.hidden ? 'hidden' : 'shown', `${layer.hidden ? 'Show' : 'Hide'} ${title}`, () => app.update(change(app.view(), index, { hidden: !layer.hidden })));
+    eye.dataset['act'] = 'eye';
+    buttons.splice(1, 0, eye);
+    for (const button of buttons) button.dataset['layer'] = layer.collection;
+    row.append(...buttons);
+    return row;
+  }
+
+  private colors(): void {
+    const { app } = this;
+    const view = app.view();
+    const palette = app.map()?.palette() ?? LIGHT;
+    const names = ['Meridian', 'blue', 'orange', 'green', 'pink', 'yellow', 'sky', 'indigo', 'wine'];
+    const held = $('colors').contains(document.activeElement);
+    $('colors').replaceChildren(
+      ...[palette.point, ...palette.categories].map((color, i) => {
+        const chosen = view.color === i;
+        const button = make('button', '', '', { type: 'button', role: 'radio', 'aria-checked': String(chosen), 'aria-label': names[i], title: names[i], tabindex: chosen ? '0' : '-1', 'data-color': String(i) });
+        button.style.background = color;
+        button.addEventListener('click', () => app.update({ color: i }));
+        return button;
+      }),
+    );
+    if (held) $('colors').querySelector<HTMLElement>('[aria-checked=true]')?.focus();
+    $('colors').onkeydown = (e) => {
+      const by = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[e.key];
+      if (!by) return;
+      e.preventDefault();
+      app.update({ color: (view.color + by + names.length) % names.length });
+    };
+  }
+}

@@ -1,0 +1,83 @@
+// What each layer shows, from what is in view: its colours, its sizes, its legend.
+import type { App } from '../app';
+import { $ } from '../dom';
+import type { LayerView } from '../hash';
+import { legendElement, legendOf, type LegendPart, type Shown, type ValueCount } from '../legend';
+import type { Picture } from '../picture';
+import { valueStops } from '../surface/scale';
+import { formatLength } from '../time';
+import { kindOf, type Known } from './known';
+import { stackOf } from './stack';
+
+const titleOf = (known: Known, collection: string, field: string): string => known.schema(collection)?.fields.find(({ name }) => name === field)?.title ?? field;
+
+export class Legend {
+  /** The frequent values of the field among the events that are asked about. */
+  private values: readonly ValueCount[] | null = null;
+  private parts: LegendPart[] = [];
+
+  constructor(
+    private readonly app: App,
+    private readonly known: Known,
+    private readonly playing: () => boolean,
+    /** A value of the field that colours was clicked. */
+    private readonly ask: (value: string) => void,
+  ) {}
+
+  setValues(values: readonly ValueCount[] | null): void {
+    this.values = values;
+    this.show();
+  }
+
+  /** What the legend says, for a saved picture. */
+  said(): readonly LegendPart[] {
+    return this.parts;
+  }
+
+  /** Colours and sizes the events by what is in view, and shows the legend of what is drawn. */
+  show(): void {
+    const map = this.app.map();
+    const { layers, active } = stackOf(this.app.view());
+    const slots = map?.pictures.shown() ?? [];
+    // The uppermost first, as the list of layers has them.
+    const parts = layers.map((layer, i) => (slots[i] && !layer.hidden ? legendOf(this.shownOf(layer, slots[i].picture, i === active), slots[i].palette) : []));
+    this.parts = this.app.open() ? parts.reverse().flat() : [];
+    const held = $('legend').contains(document.activeElement) ? (document.activeElement as HTMLElement).dataset['value'] : undefined;
+    $('legend').replaceChildren(...this.parts.map((part) => legendElement(part, this.ask)));
+    // Whoever asks for values by keyboard goes on from the same one.
+    if (held !== undefined) $('legend').querySelector<HTMLElement>(`[data-value="${CSS.escape(held)}"]`)?.focus();
+    $('legend').hidden = !this.parts.length;
+  }
+
+  private shownOf(layer: LayerView, picture: Picture, active: boolean): Shown {
+    const { app, known } = this;
+    const map = app.map();
+    const { collection, field, size: sized } = layer;
+    const many = stackOf(app.view()).layers.length > 1;
+    const kind = kindOf(known.schema(collection), field);
+    const top = kind === 'value' ? known.top(collection, field) : undefined;
+    const about = {
+      name: many ? (app.list().find(({ id }) => id === collection)?.title ?? collection) : '',
+      field: kind ? titleOf(known, collection, field) : '',
+      values: kind === 'value' ? ((active ? this.values : top) ?? []) : null,
+      sized: kindOf(known.schema(collection), sized) === 'number' ? titleOf(known, collection, sized) : '',
+      zoom: map?.map.getZoom() ?? 0,
+    };
+    const trail = map?.trail;
+    if (active && trail?.shown) {
+      const { when } = app.view();
+      return { ...about, sized: '', size: null, surface: null, events: true, scale: trail.scale, ...trail.counts(), fades: when ? formatLength(when[1] - when[0]) : '' };
+    }
+    const events = picture.inView().map(({ properties }) => properties);
+    const numbers = (name: string): number[] => (name ? events.map((one) => one[name] as unknown).filter((value) => typeof value === 'number') : []);
+    const valued = kind === 'value' ? events.filter((one) => one[field] !== undefined && one[field] !== null).length : numbers(field).length;
+    // While it plays, a colour keeps its value.
+    if (!active || !this.playing()) {
+      const stops = kind === 'number' ? valueStops(numbers(field)) : null;
+      const ends = about.sized ? valueStops(numbers(sized)) : null;
+      const scale = kind === 'value' ? top && { field, values: top.map(({ value }) => value) } : stops && { field, stops };
+      picture.setScale(scale ?? null, ends && { field: sized, low: ends[0], high: ends[ends.length - 1] });
+    }
+    return { ...about, surface: picture.stops(), events: picture.showsEvents, scale: picture.scale, size: picture.size, valued, lacking: field ? events.length - valued : 0, fades: '' };
+  }
+}

@@ -1,0 +1,201 @@
+// Layers, legends, files, measures and frames, without a browser.
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { sources } from './sources.mjs';
+
+const page = await sources(['hash', 'legend', 'palette', 'eventstyle', 'measure', 'frame', 'download', 'embed', 'shapes']);
+const { stack } = await sources(['stack'], 'layers/');
+const files = await sources(['read', 'wkt', 'load'], 'files/');
+const { EMPTY_LAYER, EMPTY_VIEW, fromHash, toHash, OTHERS_MAX } = page.hash;
+
+const view = {
+  ...EMPTY_VIEW,
+  collection: 'b',
+  filter: "name = 'x & y'",
+  color: 3,
+  opacity: 0.55,
+  below: [{ ...EMPTY_LAYER, collection: 'a', filter: 'q > 1 AND r = 2', field: 'f', size: 'z', hidden: true }],
+  above: [{ ...EMPTY_LAYER, collection: 'c', opacity: 0.2 }, { ...EMPTY_LAYER, collection: 'd' }],
+  sort: '-mag',
+  columns: ['mag', 'a,b', 'ü%'],
+};
+const names = (one) => stack.stackOf(one).layers.map(({ collection }) => collection).join('');
+const after = (change) => ({ ...view, ...change });
+
+describe('layers', () => {
+  it('are restored from the link, with their order, filters and styles', () => {
+    assert.deepEqual(fromHash(`#${toHash(view)}`), view);
+  });
+
+  it('keep to their max, whatever a link says', () => {
+    const many = Array.from({ length: 20 }, (_, i) => `l=c%3Dx${i}&u=c%3Dy${i}`).join('&');
+    const { below, above } = fromHash(`#c=z&${many}&o=900&k=77`);
+    assert.equal(below.length + above.length, OTHERS_MAX);
+    assert.deepEqual([fromHash('#o=900').opacity, fromHash('#k=77').color], [1, 0]);
+  });
+
+  it('are asked about one at a time, and each keeps its own style', () => {
+    const other = after(stack.activate(view, 0));
+    assert.deepEqual([names(other), other.collection, other.filter, other.hidden, other.sort, other.columns], ['abcd', 'a', 'q > 1 AND r = 2', true, '', null]);
+    assert.deepEqual(other.above[0], stack.stackOf(view).layers[1]);
+    const back = { ...other, ...stack.activate(other, 1) };
+    assert.deepEqual([back.filter, back.color, back.opacity], [view.filter, 3, 0.55]);
+  });
+
+  it('move past each other, and the one that is asked about stays so', () => {
+    const up = after(stack.move(view, 1, 1));
+    assert.deepEqual([names(up), up.collection, up.below.length], ['acbd', 'b', 2]);
+    const under = after(stack.move(view, 0, 1));
+    assert.deepEqual([names(under), under.collection, under.below.length], ['bacd', 'b', 0]);
+    assert.deepEqual(stack.move(view, 3, 1), {});
+    assert.deepEqual(stack.move(view, 0, -1), {});
+  });
+
+  it('are removed and added; one always stays', () => {
+    assert.equal(names(after(stack.remove(view, 0))), 'bcd');
+    const gone = after(stack.remove(view, 1));
+    assert.deepEqual([names(gone), gone.collection], ['acd', 'c']);
+    assert.deepEqual(stack.remove({ ...EMPTY_VIEW, collection: 'a' }, 0), {});
+    const more = after(stack.add(view, 'e'));
+    assert.deepEqual([names(more), more.collection, more.below[1].collection], ['aebcd', 'b', 'e']);
+    assert.ok(!stack.stackOf(view).layers.some(({ color }) => color === more.below[1].color));
+  });
+});
+
+describe('the legend', () => {
+  const { legendOf } = page.legend;
+  const { LIGHT, DARK, layerPalette } = page.palette;
+  const shown = { name: '', surface: null, events: true, field: '', scale: null, values: null, valued: 0, lacking: 0, sized: '', size: null, zoom: 6, fades: '' };
+
+  it('has a part for each thing that is shown, and none for nothing', () => {
+    assert.deepEqual(legendOf(shown, LIGHT), []);
+    const all = legendOf({ ...shown, name: 'Ships', surface: [1, 2, 3, 4, 5], field: 'speed', scale: { field: 'sog', stops: [1, 2, 3] }, valued: 3, lacking: 2, sized: 'draft', size: { field: 'd', low: 1, high: 9 } }, LIGHT);
+    assert.deepEqual(all.map(({ kind }) => kind), ['layer', 'counts', 'field', 'size']);
+    assert.deepEqual(all[2].ramp.labels, ['1', '2', '3']);
+    assert.match(all[2].rows[0].text, /no value \(2\)/);
+    assert.deepEqual(all[3].circles.map(({ text }) => text), ['1', '5', '9']);
+  });
+
+  it('gives each value of a text the colour that the map gives it, and says which have none of their own', () => {
+    const scale = { field: 'type', values: ['quake', 'blast'] };
+    const [part] = legendOf({ ...shown, field: 'type', scale, values: [{ value: 'blast', count: 1200 }, { value: 'other', count: 3 }], valued: 1203 }, LIGHT);
+    assert.deepEqual(part.rows.map(({ color, value, count }) => [color, value, count]), [[LIGHT.categories[1], 'blast', '1,200'], [LIGHT.other, 'other', '3']]);
+    const expression = page.eventstyle.eventColor(LIGHT, scale);
+    assert.deepEqual(expression[2].slice(2), ['quake', LIGHT.categories[0], 'blast', LIGHT.categories[1], LIGHT.other]);
+  });
+
+  it('has circles of areas that grow evenly with the value', () => {
+    const { sizeOf } = page.eventstyle;
+    const size = { field: 'm', low: 0, high: 100 };
+    const area = (value) => sizeOf(size, value) ** 2;
+    const grown = [0, 25, 50, 100].map((value) => (area(value) - area(0)) / (area(100) - area(0)));
+    assert.deepEqual(grown.map((share) => Math.round(share * 1e9) / 1e9), [0, 0.25, 0.5, 1]);
+  });
+
+  it('has a ramp of its own for each layer with a colour, which goes one way in lightness', () => {
+    const light = (hex) => [0.2126, 0.7152, 0.0722].reduce((sum, share, i) => sum + share * (parseInt(hex.slice(1 + 2 * i, 3 + 2 * i), 16) / 255) ** 2.2, 0);
+    for (const palette of [LIGHT, DARK])
+      palette.categories.forEach((point, i) => {
+        const own = layerPalette(palette, i + 1);
+        const lightness = own.counts.map(light);
+        const rising = Math.sign(lightness[4] - lightness[0]);
+        assert.equal(own.point, point);
+        for (let at = 1; at < 5; at++) assert.ok((lightness[at] - lightness[at - 1]) * rising > 0, `${own.counts}`);
+      });
+    assert.equal(layerPalette(LIGHT, 0), LIGHT);
+  });
+});
+
+describe('a measure', () => {
+  const { areaOf, lengthOf, pathOf, sayMeasure } = page.measure;
+
+  it('is the length along great circles', () => {
+    // A quarter of the equator, and of a meridian.
+    const quarter = (Math.PI / 2) * 6_371_008.8;
+    assert.ok(Math.abs(lengthOf([[0, 0], [90, 0]]) - quarter) < 1);
+    assert.ok(Math.abs(lengthOf([[0, 0], [0, 45], [0, 90]]) - quarter) < 1);
+    const path = pathOf([[-170, 60], [-190, 60]]);
+    assert.ok(path.length > 3 && path.every(([lng]) => lng <= -169.9 && lng >= -190.1), 'it does not jump over the antimeridian');
+    assert.ok(Math.max(...path.map(([, lat]) => lat)) > 60.2, 'a great circle bends to the pole');
+  });
+
+  it('is the area on the sphere', () => {
+    // An eighth of the sphere.
+    const eighth = (4 * Math.PI * 6_371_008.8 ** 2) / 8;
+    assert.ok(Math.abs(areaOf([[0, 0], [90, 0], [90, 90], [0, 90]]) - eighth) < 1e-6 * eighth);
+    assert.equal(areaOf([[0, 0], [1, 0], [1, 1], [0, 1]]), areaOf([[0, 1], [1, 1], [1, 0], [0, 0]]));
+    assert.match(sayMeasure([[0, 0], [1, 0], [1, 1], [0, 1]], true), /^12,36\d km², 44\d km around$/);
+    assert.equal(sayMeasure([[0, 0]], false), '');
+  });
+});
+
+describe('the frame of a collection', () => {
+  const { stretch } = page.frame;
+  const counts = (...held) => Array.from({ length: 36 }, (_, i) => (held.includes(i) ? 5 : 0));
+
+  it('spans the antimeridian where events lie on both sides of it', () => {
+    assert.deepEqual(stretch(counts(0, 1, 34, 35)), [160, 200]);
+    assert.deepEqual(stretch(counts(35)), [170, 180]);
+    assert.deepEqual(stretch(counts(17, 18)), [-10, 10]);
+  });
+
+  it('is the world where events are all around it', () => {
+    assert.equal(stretch(counts(0, 5, 11, 17, 23, 29, 35)), null);
+    assert.equal(stretch(counts()), null);
+  });
+});
+
+describe('a file', () => {
+  const { readFile } = files.read;
+
+  it('of CSV has typed fields, and says how many rows have no place', () => {
+    const { features, fields, placeless } = readFile('\ufeffname;lon;lat;n;when;ok\nA;1,5;2;3;2020-01-01 10:00;true\n"B;b";10;20;4;2020-01-02 10:00Z;false\nC;;;5;;\n'.replace('1,5', '1.5'));
+    assert.deepEqual(fields.map(({ name, kind }) => `${name}:${kind}`), ['name:text', 'n:int', 'when:time', 'ok:bool']);
+    assert.deepEqual(features[0], { type: 'Feature', geometry: { type: 'Point', coordinates: [1.5, 2] }, properties: { name: 'A', n: 3, when: '2020-01-01T10:00Z', ok: true } });
+    assert.equal(features[1].properties.name, 'B;b');
+    assert.equal(placeless, 1);
+  });
+
+  it('of GeoJSON, NDJSON or a text sequence has the same events', () => {
+    const list = [1, 2].map((n) => ({ type: 'Feature', geometry: { type: 'Point', coordinates: [n, n] }, properties: { n } }));
+    const forms = [JSON.stringify({ type: 'FeatureCollection', features: list }), list.map((one) => JSON.stringify(one)).join('\n'), list.map((one) => `\u001e${JSON.stringify(one)}\n`).join(''), '{"lon":1,"lat":1,"n":1}\n{"lon":2,"lat":2,"n":2}\n'];
+    for (const form of forms) assert.deepEqual(readFile(form).features, list, form);
+  });
+
+  it('that cannot be read is refused in a sentence that says why', () => {
+    assert.throws(() => readFile('a,b\n1,2\n'), /no column for a place.*found a, b/);
+    assert.throws(() => readFile('{"type":"Feature"'), /Line 1 is not a JSON object/);
+    assert.throws(() => readFile('lon,lat\n999,0\n'), /no event with a place/);
+  });
+
+  it('may hold shapes as well-known text', () => {
+    const { parseWkt } = files.wkt;
+    assert.deepEqual(parseWkt('POINT (1 2)'), { type: 'Point', coordinates: [1, 2] });
+    assert.deepEqual(parseWkt('SRID=4326;POLYGON Z ((0 0 5, 1 0 5, 1 1 5, 0 0 5))'), { type: 'Polygon', coordinates: [[[0, 0], [1, 0], [1, 1], [0, 0]]] });
+    assert.deepEqual(parseWkt('MULTIPOINT((1 2),(3 4))'), { type: 'MultiPoint', coordinates: [[1, 2], [3, 4]] });
+    for (const wrong of ['POINT EMPTY', 'POLYGON((0 0)', 'CIRCLE(1 2)', 'POLYGON(0 0, 1 1)', 'POINT(alert(1) 2)']) assert.equal(parseWkt(wrong), null, wrong);
+  });
+
+  it('becomes a schema and bodies of limited size that hold every event once', () => {
+    const content = readFile(`name,lon,lat,day\n${Array.from({ length: 50 }, (_, i) => `p${i},${i},1,2020-01-01`).join('\n')}`);
+    const { properties } = files.load.schemaOf(content);
+    assert.deepEqual(properties.geometry, { format: 'geometry-point', 'x-ogc-role': 'primary-geometry' });
+    assert.deepEqual(properties.day, { type: 'string', format: 'date', 'x-ogc-role': 'primary-instant' });
+    const bodies = [...files.load.bodiesOf(content, 1000)];
+    assert.ok(bodies.length > 3 && bodies.every((body) => body.length <= 1000));
+    assert.deepEqual(bodies.flatMap((body) => body.split('\n').map((line) => JSON.parse(line).properties.name)), Array.from({ length: 50 }, (_, i) => `p${i}`));
+  });
+});
+
+it('downloads come in the formats that the server describes, but for pages', async () => {
+  const { readFileSync } = await import('node:fs');
+  const document = JSON.parse(readFileSync(new URL('../../docs/openapi.json', import.meta.url), 'utf8'));
+  const formats = page.download.formatsOf(document);
+  for (const format of ['json', 'csv', 'ndjson', 'geojsonseq', 'arrow', 'parquet']) assert.ok(formats.includes(format), `${format} in ${formats}`);
+  assert.ok(!formats.includes('html'));
+});
+
+it('the frame of another page shows this view', () => {
+  const text = page.embed.frameText(new URL('https://events.example/map#c=x&m=1/2/3'));
+  assert.match(text, /src="https:\/\/events\.example\/map\?embed#c=x&amp;m=1\/2\/3"/);
+});
