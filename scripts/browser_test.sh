@@ -11,7 +11,7 @@ load countries data/natural-earth/countries_110m_pop.geojsonl.zst
 source scripts/search_sources.sh
 source scripts/serve.sh
 
-env -C web MERIDIAN_URL="$url" node --test --test-concurrency=1 tests/map.test.mjs tests/pixels.test.mjs tests/weight.test.mjs tests/search.test.mjs
+env -C web MERIDIAN_URL="$url" node --test --test-concurrency=1 tests/map.test.mjs tests/pixels.test.mjs tests/weight.test.mjs tests/search.test.mjs tests/pages.test.mjs
 
 # Last: from the first user on, the server needs a credential.
 printf 'correct horse battery\n' | "$meridian" user create anna --role writer --data "$folder/data"

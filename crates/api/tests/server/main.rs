@@ -48,6 +48,7 @@ mod modes;
 mod observed;
 mod openid;
 mod overload;
+mod pages;
 mod parents;
 mod places;
 mod proxies;
