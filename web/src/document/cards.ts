@@ -4,7 +4,7 @@ import { call } from '../api';
 import type * as Contract from '../contract';
 import { barsOf, type Group } from '../bars';
 import { windowFor, type Range } from '../time';
-import { boxOf, cellPaths, type Box } from './minimap';
+import { boxOf, cellPaths } from './minimap';
 import { sparkBars, SPARKS } from './spark';
 
 /** Cells of a mini map. */
@@ -61,7 +61,7 @@ async function ofPlaces(path: string, extent: number[], room: HTMLElement): Prom
   const land = svg.appendChild(document.createElementNS(SVG, 'path'));
   land.setAttribute('class', 'land');
   land.setAttribute('d', LAND);
-  for (const { d, opacity } of cellPaths(counts, COLUMNS, ROWS, box as Box)) {
+  for (const { d, opacity } of cellPaths(counts, COLUMNS, ROWS, box)) {
     const cells = svg.appendChild(document.createElementNS(SVG, 'path'));
     cells.setAttribute('class', 'cell');
     cells.setAttribute('d', d);

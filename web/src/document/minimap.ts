@@ -30,7 +30,7 @@ export function cellPaths(counts: readonly number[], columns: number, rows: numb
     if (count <= 0) return;
     const shade = Math.min(SHADES.length - 1, Math.floor((Math.log1p(count) / most) * SHADES.length));
     const [x, y] = [west + (i % columns) * width, Math.floor(i / columns) * height - north];
-    paths[shade] += `M${+x.toFixed(5)} ${+y.toFixed(5)}h${+width.toFixed(5)}v${+height.toFixed(5)}h${-width.toFixed(5)}z`;
+    paths[shade] += `M${+x.toFixed(5)} ${+y.toFixed(5)}h${+width.toFixed(5)}v${+height.toFixed(5)}h${-(+width.toFixed(5))}z`;
   });
   return paths.map((d, i) => ({ d, opacity: SHADES[i] })).filter(({ d }) => d);
 }
