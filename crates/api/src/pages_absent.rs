@@ -13,11 +13,7 @@ const ABSENT: &str = "this program was built without the map and the search page
 /// `GET /map`
 pub async fn map() -> Response {
     let body = format!("<p>{}.</p>", html::escape(ABSENT));
-    (
-        StatusCode::NOT_FOUND,
-        respond::html(html::page("Not in this program", &[], &body).plain()),
-    )
-        .into_response()
+    (StatusCode::NOT_FOUND, respond::html(html::page("Not in this program", &[], &body).plain())).into_response()
 }
 
 /// `GET /search`

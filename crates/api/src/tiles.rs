@@ -124,8 +124,5 @@ fn bbox(collection: &dyn Collection) -> Option<[f64; 4]> {
 }
 
 fn trail(name: &str) -> [(&str, String); 2] {
-    [
-        ("Collections", "/collections?f=html".to_owned()),
-        (name, format!("/collections/{}?f=html", links::escape(name))),
-    ]
+    [("Collections", "/collections?f=html".to_owned()), (name, format!("/collections/{}?f=html", links::escape(name)))]
 }

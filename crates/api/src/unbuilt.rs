@@ -4,8 +4,7 @@ use crate::problem::{Problem, Result};
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 
-const STYLE: &str =
-    concat!(include_str!("../../../web/src/theme.css"), include_str!("../../../web/src/document.css"));
+const STYLE: &str = concat!(include_str!("../../../web/src/theme.css"), include_str!("../../../web/src/document.css"));
 
 /// A file of `/assets/`.
 ///

@@ -78,8 +78,7 @@ pub async fn get(state: Scope, Path(name): Path<String>, context: Context) -> Re
     if format == Format::Html {
         let (schema, stats, settings) = (collection.schema(), collection.stats(), collection.settings());
         let needs_token = state.asks_for_tokens();
-        let question =
-            Question { base: &context.base, name: &name, schema: &schema, stats: &stats, needs_token };
+        let question = Question { base: &context.base, name: &name, schema: &schema, stats: &stats, needs_token };
         return Ok(respond::page(&state, html::collections::one(&question, &settings)));
     }
     respond::document("application/json", &describe(&context, &*collection))

@@ -170,8 +170,7 @@ impl Entry {
         // The connection's own value, for a refusal before a proxy's statement is read.
         let (is_head, mut secure) = (*method == Method::HEAD, connection.secure);
         // What another gateway has passed on is shown by that one.
-        let by_page =
-            !headers.contains_key(&relay::HEADER) && browser::reads_problems_as_pages(method, uri, headers);
+        let by_page = !headers.contains_key(&relay::HEADER) && browser::reads_problems_as_pages(method, uri, headers);
         let at = Instant::now();
         let page = self.guard.foreign_page(headers).cloned();
         let arrival = self.arrival(connection, at, headers);

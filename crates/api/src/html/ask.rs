@@ -30,7 +30,12 @@ pub fn panel(question: &Question<'_>) -> String {
     let mut out = String::from("<div class=\"ask\" aria-label=\"Language\">");
     for (id, title, note, command) in [
         ("curl", "curl", "", curl(question)),
-        ("python", "Python", "<p>The client is installed from the source: <code>pip install \"./clients/python[pandas]\"</code></p>", python(question)),
+        (
+            "python",
+            "Python",
+            "<p>The client is installed from the source: <code>pip install \"./clients/python[pandas]\"</code></p>",
+            python(question),
+        ),
         ("duckdb", "DuckDB", "<p>Its extension <code>httpfs</code> is loaded by itself.</p>", duckdb(question)),
     ] {
         let token = if question.needs_token && id == "python" {
@@ -119,8 +124,7 @@ mod tests {
         let schema = schema_spec::parse(spec).unwrap();
         let bounds = Bounds { west: 0.0, south: 0.0, east: 1.0, north: 1.0, start: 0, end: days * DAY };
         let stats = CollectionStats { events, bounds: Some(bounds), ..CollectionStats::default() };
-        let question =
-            Question { base: "http://h:1", name: "it's", schema: &schema, stats: &stats, needs_token };
+        let question = Question { base: "http://h:1", name: "it's", schema: &schema, stats: &stats, needs_token };
         [curl(&question), python(&question), duckdb(&question)]
     }
 
@@ -136,7 +140,10 @@ mod tests {
     #[test]
     fn events_without_an_instant_are_counted_and_large_collections_are_not_fetched() {
         let [curl, python, duckdb] = asked("n:Integer,*geom:Point", 9, 4_000, true);
-        assert!(curl.ends_with("/aggregate?function=count&f=csv'") && curl.contains("Bearer $MERIDIAN_TOKEN"), "{curl}");
+        assert!(
+            curl.ends_with("/aggregate?function=count&f=csv'") && curl.contains("Bearer $MERIDIAN_TOKEN"),
+            "{curl}"
+        );
         assert!(python.ends_with("print(db[\"it's\"].query().count())"), "{python}");
         assert!(duckdb.starts_with("CREATE SECRET") && duckdb.contains("SELECT count(*)"), "{duckdb}");
         assert!(asked("t:Date", FETCHED_MAX + 1, 9, false)[2].starts_with("FROM read_csv('http://h:1/"));
@@ -146,8 +153,7 @@ mod tests {
     fn the_panel_is_text() {
         let schema = schema_spec::parse("n:Integer").unwrap();
         let stats = CollectionStats::default();
-        let question =
-            Question { base: "http://h", name: "<b>", schema: &schema, stats: &stats, needs_token: false };
+        let question = Question { base: "http://h", name: "<b>", schema: &schema, stats: &stats, needs_token: false };
         assert!(!panel(&question).contains("<b>"));
     }
 }

@@ -2,7 +2,6 @@
 
 use super::{escape, facts, page};
 use serde_json::Value;
-use std::fmt::Write;
 
 /// The page of a problem document (RFC 9457); `id` is that of the request, by which the server's log names it.
 pub fn of(problem: &Value, id: &str) -> String {
@@ -32,7 +31,7 @@ pub fn of(problem: &Value, id: &str) -> String {
     if problem["status"] == 401 {
         body.push_str("<li><a href=\"/login\">Sign in</a></li>");
     }
-    let _ = write!(body, "</ul>");
+    body.push_str("</ul>");
     page(text("title"), &[], &body).plain()
 }
 
@@ -43,7 +42,8 @@ mod tests {
 
     #[test]
     fn it_says_what_the_document_says_as_text() {
-        let problem = json!({"title": "Invalid parameter", "status": 400, "detail": "bbox: <b> is no number", "field": "bbox"});
+        let problem =
+            json!({"title": "Invalid parameter", "status": 400, "detail": "bbox: <b> is no number", "field": "bbox"});
         let page = of(&problem, "r1");
         assert!(page.contains("<h1>Invalid parameter</h1>") && page.contains("Error 400"), "{page}");
         assert!(page.contains("Bbox: &lt;b&gt; is no number.") && page.contains("<code>bbox</code>"), "{page}");

@@ -47,14 +47,20 @@ pub fn page_of(
         body.push_str("<th>where</th>");
     }
     for &field in &fields {
-        let class = if matches!(schema.fields[field].kind, FieldType::Int | FieldType::Float) { " class=\"num\"" } else { "" };
+        let class =
+            if matches!(schema.fields[field].kind, FieldType::Int | FieldType::Float) { " class=\"num\"" } else { "" };
         let _ = write!(body, "<th{class}>{}</th>", escape(&schema.fields[field].name));
     }
     body.push_str("</tr></thead><tbody>");
     for hit in hits {
         for row in 0..hit.batch.rows() {
             let id = hit.batch.id_of(row, hit.seqs.get(row).copied().unwrap_or_default());
-            let _ = write!(body, "<tr><td class=\"rigid\"><a href=\"{}\">{}</a></td>", escape(&item_path(name, &id)), escape(&id));
+            let _ = write!(
+                body,
+                "<tr><td class=\"rigid\"><a href=\"{}\">{}</a></td>",
+                escape(&item_path(name, &id)),
+                escape(&id)
+            );
             if let Some(distances) = &hit.distances {
                 let _ = write!(body, "<td class=\"num\">{:.0}</td>", distances[row]);
             }

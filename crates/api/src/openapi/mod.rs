@@ -163,7 +163,12 @@ fn page() -> html::Page {
          Open an operation to see its parameters and to try it.</p><div id=\"operations\">",
     );
     for (tag, text) in TAGS {
-        let _ = write!(body, "<h2>{}</h2><p>{}</p><div class=\"wide\" tabindex=\"0\"><table>", html::escape(tag), html::escape(text));
+        let _ = write!(
+            body,
+            "<h2>{}</h2><p>{}</p><div class=\"wide\" tabindex=\"0\"><table>",
+            html::escape(tag),
+            html::escape(text)
+        );
         for operation in ROUTES.iter().filter(|o| o.tag == *tag) {
             let _ = write!(
                 body,

@@ -94,8 +94,8 @@ fn a_card_asks_routes_that_answer() {
     assert_eq!(of("bbox"), "139.5,35,141,35");
     let density = server.json(&format!("/collections/quakes/density?bbox={}&width=4&height=2", "130,30,150,40"));
     assert_eq!(density["counts"].as_array().unwrap().iter().filter_map(|n| n.as_u64()).sum::<u64>(), 2);
-    let groups = server
-        .json(&format!("/collections/quakes/aggregate?function=count&window=P1Y&datetime={}", of("interval")));
+    let groups =
+        server.json(&format!("/collections/quakes/aggregate?function=count&window=P1Y&datetime={}", of("interval")));
     assert_eq!(groups["groups"].as_array().unwrap().len(), 2, "{groups}");
 }
 
@@ -104,7 +104,8 @@ fn commands_name_a_token_where_one_is_needed() {
     let shared = Shared::start();
     shared.user(json!({ "name": "anna", "role": "reader", "collections": "ships*" }));
     let anna = Browser::of(&shared.server, "anna", PASSWORD);
-    let page = shared.server.ask("GET", "/collections/ships", &[&BROWSER[..], &[("cookie", &anna.cookie)]].concat(), b"");
+    let page =
+        shared.server.ask("GET", "/collections/ships", &[&BROWSER[..], &[("cookie", &anna.cookie)]].concat(), b"");
     let text = page.text();
     assert!(text.contains("Bearer $MERIDIAN_TOKEN") && text.contains("BEARER_TOKEN"), "{text}");
     assert!(!served().ask("GET", "/collections/quakes", &BROWSER, b"").text().contains("MERIDIAN_TOKEN"));
@@ -114,17 +115,37 @@ fn commands_name_a_token_where_one_is_needed() {
 fn no_page_of_the_server_has_an_inline_script_or_style() {
     let server = served();
     let paths = [
-        "/", "/api", "/collections", "/collections/quakes", "/collections/quakes/items", "/collections/quakes/items/a",
-        "/collections/quakes/schema", "/collections/quakes/tiles", "/conformance", "/tileMatrixSets", "/login",
-        "/admin/load", "/admin/cluster", "/nowhere",
+        "/",
+        "/api",
+        "/collections",
+        "/collections/quakes",
+        "/collections/quakes/items",
+        "/collections/quakes/items/a",
+        "/collections/quakes/schema",
+        "/collections/quakes/tiles",
+        "/conformance",
+        "/tileMatrixSets",
+        "/login",
+        "/admin/load",
+        "/admin/cluster",
+        "/nowhere",
     ];
     for path in paths {
         let page = server.ask("GET", path, &BROWSER, b"");
         let (text, policy) = (page.text(), page.header("content-security-policy"));
-        assert!(policy.contains("script-src 'self'; style-src 'self'") && !policy.contains("unsafe"), "{path}: {policy}");
+        assert!(
+            policy.contains("script-src 'self'; style-src 'self'") && !policy.contains("unsafe"),
+            "{path}: {policy}"
+        );
         let inline = text.split("<script").skip(1).any(|rest| !rest.starts_with(" type=\"module\" src=\"/assets/"));
-        assert!(!inline && !text.contains("<style") && !text.contains(" style=\"") && !text.contains(" onclick="), "{path}");
-        assert!(text.contains("href=\"/assets/pages.css\"") && text.contains("<header class=\"bar\">"), "{path}: {text}");
+        assert!(
+            !inline && !text.contains("<style") && !text.contains(" style=\"") && !text.contains(" onclick="),
+            "{path}"
+        );
+        assert!(
+            text.contains("href=\"/assets/pages.css\"") && text.contains("<header class=\"bar\">"),
+            "{path}: {text}"
+        );
     }
     for file in ["pages.css", "pages.js"] {
         let answer = server.get(&format!("/assets/{file}"));
