@@ -2,8 +2,9 @@
 
 use crate::access::Shared;
 use crate::sign_in::{Browser, PASSWORD};
-use crate::support::{Server, point};
+use crate::support::{Server, point, read_head, send};
 use serde_json::json;
+use std::io::BufReader;
 
 const BROWSER: [(&str, &str); 2] =
     [("accept", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"), ("sec-fetch-mode", "navigate")];
@@ -42,8 +43,10 @@ fn an_error_is_a_page_for_a_browser_and_a_problem_for_a_program() {
         server.ask("GET", path, &[("accept", "text/html"), ("sec-fetch-mode", "cors")], b"").problem(status);
     }
     server.ask("GET", "/collections/none?f=json", &BROWSER, b"").problem(404);
-    let head = server.ask("HEAD", "/nowhere", &BROWSER, b"");
-    assert_eq!((head.status, head.body.len()), (404, 0));
+    let mut stream = server.connect();
+    send(&mut stream, "HEAD", "/nowhere", &BROWSER, b"");
+    let (status, headers) = read_head(&mut BufReader::new(&mut stream)).unwrap();
+    assert_eq!((status, &*headers["content-type"]), (404, "text/html; charset=utf-8"));
 }
 
 #[test]
