@@ -49,7 +49,7 @@ try {
     console.log(`taken: ${name}`);
     await context.close();
   }
-  const context = await browser.newContext({ viewport: { width: 1640, height: 300 } });
+  const context = await browser.newContext({ viewport: { width: 1640, height: 250 } });
   const page = await context.newPage();
   const shown = images.map((image) => `<img src="data:image/png;base64,${image.toString('base64')}">`);
   await page.setContent(`<style>body{margin:0;display:flex;gap:10px;width:max-content;background:transparent}img{width:400px;height:250px;border-radius:6px;border:1px solid #8886;box-sizing:border-box}</style>${shown.join('')}`);

@@ -2,11 +2,18 @@
 import { signed } from '../session';
 import { nameControls } from './labels';
 
+interface Parameter {
+  in: string;
+  description?: string;
+  example?: unknown;
+  schema?: { default?: unknown };
+}
+
 interface Spec {
   servers: unknown;
   security: unknown;
   paths: Record<string, unknown>;
-  components: { securitySchemes?: unknown; parameters: Record<string, { example?: unknown } | undefined> };
+  components: { securitySchemes?: unknown; parameters: Record<string, Parameter | undefined> };
 }
 
 interface Request {
@@ -32,6 +39,12 @@ async function show(room: HTMLElement): Promise<void> {
   const collection = Object.keys(spec.paths).find((path) => /^\/collections\/[^{/]+\/items$/.test(path));
   if (c && collection) c.example = decodeURIComponent(collection.split('/')[2]);
   if (queryable) queryable.example = {};
+  // The viewer would send every default, and some are refused without the parameter that they belong to. It says them instead.
+  for (const parameter of Object.values(spec.components.parameters)) {
+    if (parameter?.in !== 'query' || parameter.schema?.default === undefined) continue;
+    parameter.description = `${parameter.description ?? ''} Default: \`${String(parameter.schema.default)}\`.`;
+    delete parameter.schema.default;
+  }
   scheme();
   dark.addEventListener('change', scheme);
   const viewer = document.createElement('div');
