@@ -41,9 +41,10 @@ async function show(room: HTMLElement): Promise<void> {
   if (queryable) queryable.example = {};
   // The viewer would send every default, and some are refused without the parameter that they belong to. It says them instead.
   for (const parameter of Object.values(spec.components.parameters)) {
-    if (parameter?.in !== 'query' || parameter.schema?.default === undefined) continue;
-    parameter.description = `${parameter.description ?? ''} Default: \`${String(parameter.schema.default)}\`.`;
-    delete parameter.schema.default;
+    const schema = parameter?.schema;
+    if (!parameter || parameter.in !== 'query' || !schema || schema.default === undefined) continue;
+    parameter.description = `${parameter.description ?? ''} Default: \`${JSON.stringify(schema.default)}\`.`;
+    delete schema.default;
   }
   scheme();
   dark.addEventListener('change', scheme);
