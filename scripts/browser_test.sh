@@ -11,7 +11,22 @@ load countries data/natural-earth/countries_110m_pop.geojsonl.zst
 source scripts/search_sources.sh
 source scripts/serve.sh
 
-env -C web MERIDIAN_URL="$url" node --test --test-concurrency=1 tests/map.test.mjs tests/map-layers.test.mjs tests/map-table.test.mjs tests/base-map.test.mjs tests/pixels.test.mjs tests/weight.test.mjs tests/search.test.mjs
+# A report of the lab, to be looked at as the other pages are. Its figures mean nothing.
+cat > "$folder/load.toml" << END
+[target]
+url = "$url"
+[arrival]
+kind = "constant"
+rate = 20
+[request]
+path = "/version"
+[phases]
+measured_s = 1
+END
+"$meridian" lab run "$folder/load.toml" --out "$folder/lab" > /dev/null
+"$meridian" lab report "$folder/lab" > /dev/null
+
+env -C web MERIDIAN_URL="$url" MERIDIAN_REPORT="$folder/lab/report.html" node --test --test-concurrency=1 tests/map.test.mjs tests/map-layers.test.mjs tests/map-table.test.mjs tests/base-map.test.mjs tests/pixels.test.mjs tests/weight.test.mjs tests/search.test.mjs tests/pages.test.mjs
 
 # Last: from the first user on, the server needs a credential.
 printf 'correct horse battery\n' | "$meridian" user create anna --role writer --data "$folder/data"

@@ -119,8 +119,8 @@ else
     echo
     echo "NOTE: the OGC's conformance suites were NOT run: name their jars in ETS_FEATURES and ETS_TILES"
 fi
-counted 0.2 "web: unit tests" env -C web node --test tests/unit.test.mjs tests/picture-unit.test.mjs tests/time-unit.test.mjs tests/live-unit.test.mjs tests/search-unit.test.mjs tests/layers-unit.test.mjs tests/table-unit.test.mjs
-counted 2.5 "web: browser tests against the real server" env MERIDIAN_BUILT=1 scripts/browser_test.sh
+counted 0.2 "web: unit tests" env -C web node --test tests/unit.test.mjs tests/picture-unit.test.mjs tests/time-unit.test.mjs tests/live-unit.test.mjs tests/search-unit.test.mjs tests/document-unit.test.mjs tests/layers-unit.test.mjs tests/table-unit.test.mjs
+counted 5 "web: browser tests against the real server" env MERIDIAN_BUILT=1 scripts/browser_test.sh
 
 # What is longer than a change should wait for.
 if [[ $long == yes ]]; then

@@ -10,9 +10,10 @@ import { decompress } from 'fzstd';
 /** Coordinates of the source are taken to this many units a degree (about 110 m). */
 const QUANTUM = 1000;
 /**
- * Tolerance of the simplification in degrees, and decimals kept: a pixel of the map at zoom 3.5, or the source's own detail, 1:50 million.
+ * Tolerance of the simplification in degrees, and decimals kept: a pixel of the map at zoom 3.5, the source's own detail, 1:50 million,
+ * or a pixel of a mini map of the world.
  */
-export const DETAIL = { coarse: { tolerance: 0.06, decimals: 2 }, fine: { tolerance: 0.012, decimals: 3 } };
+export const DETAIL = { coarse: { tolerance: 0.06, decimals: 2 }, fine: { tolerance: 0.012, decimals: 3 }, outline: { tolerance: 0.5, decimals: 1 } };
 
 /** Names whose letters the source lost to question marks, as Natural Earth spells them. */
 const RESTORED = new Map([
@@ -138,6 +139,13 @@ function labelPoint(rings) {
 const reach = (ring) => Math.max(...[0, 1].map((axis) => Math.max(...ring.map((p) => p[axis])) - Math.min(...ring.map((p) => p[axis]))));
 
 const collection = (list) => JSON.stringify({ type: 'FeatureCollection', features: list });
+
+/** The rings of GeoJSON land as one SVG path in degrees, with south downwards. */
+export const landPath = (land) =>
+  JSON.parse(land)
+    .features.flatMap((feature) => feature.geometry.coordinates.flat())
+    .map((ring) => `M${ring.slice(0, -1).map(([x, y]) => `${x} ${y === 0 ? 0 : -y}`).join('L')}Z`)
+    .join('');
 
 /**
  * Reads the folder `natural-earth` and returns the base map as GeoJSON texts, simplified as one of `DETAIL`.

@@ -1,11 +1,12 @@
 // Builds web/dist: `map.html` and `search.html`, served at /map and /search, and `assets/`, served at /assets/. Everything the
-// pages need is in there; what both need is in chunks that they share.
+// pages need is in there; what both need is in chunks that they share. The style and the scripts of the pages that the
+// server writes have fixed names (`pages.css`, `pages.js`, `api.css`, `api.js`), since the server does not know hashes.
 import { createHash } from 'node:crypto';
 import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync, existsSync, readdirSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
-import { basemap, DETAIL } from './basemap.mjs';
+import { basemap, DETAIL, landPath } from './basemap.mjs';
 
 const web = dirname(dirname(fileURLToPath(import.meta.url)));
 const dist = join(web, 'dist');
@@ -23,13 +24,14 @@ function asset(name, extension, content) {
 
 /** The licences of all that the bundle carries, as their texts ask for; that of a package without its text is beside this script. */
 function notices() {
-  const packages = ['maplibre-gl', '@fontsource-variable/inter', 'pbf', 'pmtiles', 'fflate'];
+  const packages = ['maplibre-gl', '@fontsource-variable/inter', 'pbf', 'pmtiles', 'fflate', 'swagger-ui-dist'];
   const parts = packages.map((name) => {
     const folder = join(modules, name);
     const file = ['LICENSE', 'LICENSE.txt', 'LICENSE.md'].map((one) => join(folder, one)).find(existsSync) ?? join(web, 'scripts', `${name}-license.txt`);
     const { version, license } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
     return `${name} ${version} (${license})\n\n${readFileSync(file, 'utf8').trim()}`;
   });
+  parts.push(`Within swagger-ui-dist\n\n${readFileSync(join(modules, 'swagger-ui-dist', 'swagger-ui-es-bundle.js.LICENSE.txt'), 'utf8').trim()}`);
   parts.push('Natural Earth (public domain): land, borders and names of the base map.');
   return parts.join(`\n\n${'-'.repeat(80)}\n\n`) + '\n';
 }
@@ -44,10 +46,8 @@ const both = (part) => JSON.stringify({ coarse: asset(`${part}-coarse`, 'json', 
 const worker = readFileSync(join(modules, 'maplibre-gl', 'dist', 'maplibre-gl-worker.mjs'), 'utf8');
 writeFileSync(join(assets, 'LICENSES.txt'), notices());
 
-const result = await build({
-  entryPoints: ['base.css', ...PAGES.flatMap((page) => [`${page}.ts`, `${page}.css`])].map((file) => join(web, 'src', file)),
+const options = {
   outdir: assets,
-  entryNames: '[name]-[hash]',
   assetNames: '[name]-[hash]',
   chunkNames: '[name]-[hash]',
   publicPath: '/assets',
@@ -64,9 +64,17 @@ const result = await build({
     __LAND__: both('land'),
     __BORDERS__: both('borders'),
     __PLACES_URL__: JSON.stringify(asset('places', 'json', fine.places)),
+    __LAND_PATH__: JSON.stringify(landPath(basemap(earth, DETAIL.outline).land)),
   },
   logLevel: 'warning',
+};
+const result = await build({
+  ...options,
+  entryPoints: ['base.css', ...PAGES.flatMap((page) => [`${page}.ts`, `${page}.css`])].map((file) => join(web, 'src', file)),
+  entryNames: '[name]-[hash]',
 });
+const fixed = [['server.css', 'pages'], ['document/page.ts', 'pages'], ['document/api.css', 'api'], ['document/api.ts', 'api']];
+await build({ ...options, entryPoints: fixed.map(([file, out]) => ({ in: join(web, 'src', file), out })), entryNames: '[name]' });
 
 /** The address of what an entry became. */
 function built(entry) {

@@ -1,7 +1,7 @@
 // Signing in and out in a real browser, against a running server (MERIDIAN_URL) with a user whose name and password stand here.
 import assert from 'node:assert/strict';
 import { after, before, describe } from 'node:test';
-import { createRequire } from 'node:module';
+import { serious } from './axe.mjs';
 import { launch, PATIENCE, step as stepOf, watch } from './browser.mjs';
 
 const url = new URL(process.env.MERIDIAN_URL ?? 'http://unset.invalid').origin;
@@ -18,6 +18,17 @@ const expectRefusals = (...statuses) => {
   const told = statuses.map((status) => new RegExp(`^${status}: |status of ${status} `));
   for (let i = troubles.length - 1; i >= 0; i--) if (told.some((one) => one.test(troubles[i]))) troubles.splice(i, 1);
 };
+
+/** Looks at a page with axe, in both schemes, with the cookies of this session. */
+async function axed(address) {
+  for (const colorScheme of ['light', 'dark']) {
+    const bare = await browser.newContext({ bypassCSP: true, colorScheme, storageState: await context.storageState() });
+    const target = await bare.newPage();
+    await target.goto(address);
+    assert.deepEqual(await serious(target, `${colorScheme} ${address}`), []);
+    await bare.close();
+  }
+}
 
 async function signIn(password = PASSWORD) {
   await page.fill('input[name=name]', NAME);
@@ -46,14 +57,7 @@ describe('signing in', { timeout: 600_000 }, () => {
     await page.goto(`${url}/collections?f=html`);
     await at('/login?next=/collections%3Ff%3Dhtml');
     await page.waitForFunction(() => document.activeElement?.getAttribute('name') === 'name');
-    const axe = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
-    // The page's policy lets no script in, not even of a test.
-    const bare = await (await browser.newContext({ bypassCSP: true })).newPage();
-    await bare.goto(page.url());
-    await bare.addScriptTag({ path: axe });
-    const { violations } = await bare.evaluate(() => window.axe.run());
-    assert.deepEqual(violations.map((one) => one.id), []);
-    await bare.close();
+    await axed(page.url());
   });
 
   step('a wrong password shows the form again', async () => {
@@ -70,6 +74,25 @@ describe('signing in', { timeout: 600_000 }, () => {
     await at('/collections?f=html');
     const [cookie, ...others] = await context.cookies();
     assert.deepEqual([cookie.name, cookie.httpOnly, cookie.sameSite, others.length], ['meridian-session', true, 'Lax', 0]);
+  });
+
+  step('the API page tries what changes something, with the token of the session', async () => {
+    await axed(`${url}/login`);
+    await page.goto(`${url}/api`);
+    await page.click('.opblock-tag[data-tag=Collections]');
+    await page.click('#operations-Collections-updateCollection .opblock-summary-control');
+    await page.fill('#operations-Collections-updateCollection textarea', '{"title":"Strong and weak"}');
+    await page.fill('#operations-Collections-updateCollection [data-param-name=c] input', 'storms');
+    const [answer] = await Promise.all([page.waitForResponse((r) => r.request().method() === 'PATCH'), page.click('#operations-Collections-updateCollection .execute')]);
+    assert.equal(answer.status(), 403, 'a writer does not manage');
+    assert.match(await answer.text(), /the role writer/);
+    expectRefusals(403);
+    await page.click('#operations-Collections-updateCollection .opblock-summary-control');
+    await page.click('.opblock-tag[data-tag=Searches]');
+    await page.click('#operations-Searches-startSearch .opblock-summary-control');
+    await page.fill('#operations-Searches-startSearch textarea', '{"keywords":"reef"}');
+    const [started] = await Promise.all([page.waitForResponse((r) => r.request().method() === 'POST'), page.click('#operations-Searches-startSearch .execute')]);
+    assert.equal(started.status(), 202, await started.text());
   });
 
   step('the search page says who is signed in and saves a search', async () => {

@@ -52,8 +52,7 @@ pub async fn get(state: Scope, context: Context) -> Result<Response> {
     let format = context.page_format()?;
     if format == Format::Html {
         let items: String = CLASSES.iter().map(|c| format!("<li><code>{}</code></li>", html::escape(c))).collect();
-        let trail = [("Meridian", "/".to_owned())];
-        return Ok(respond::page(&state, html::page("Conformance", &trail, &format!("<ul>{items}</ul>"))));
+        return Ok(respond::page(&state, html::page("Conformance", &[], &format!("<ul>{items}</ul>"))));
     }
     let document = Conformance {
         conforms_to: CLASSES,

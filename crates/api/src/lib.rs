@@ -83,6 +83,7 @@ mod text;
 mod tiles;
 mod tilesets;
 mod tracked;
+mod unbuilt;
 mod vary;
 
 #[cfg(not(feature = "map"))]

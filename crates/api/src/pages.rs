@@ -7,6 +7,7 @@ use crate::html;
 use crate::problem::{Problem, Result};
 use crate::respond;
 use crate::scope::Scope;
+use crate::unbuilt;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use httpdate::fmt_http_date;
@@ -85,7 +86,7 @@ fn policy_with(base: &BaseMap, origins: &[WebOrigin]) -> String {
 /// `GET /assets/{*file}`
 pub async fn asset(Path(file): Path<String>) -> Result<Response> {
     let name = format!("assets/{file}");
-    let found = Dist::get(&name).ok_or_else(|| Problem::not_found(format!("there is no file {name:?}")))?;
+    let Some(found) = Dist::get(&name) else { return unbuilt::asset(&file) };
     // The build puts a hash into the names of bundled files; other files are revalidated by their tag.
     let hashed = file.rsplit('/').next().is_some_and(|name| {
         let stem = name.split('.').next().unwrap_or_default();
@@ -135,7 +136,7 @@ fn media_type(name: &str) -> &'static str {
 fn not_built() -> String {
     html::page(
         "The page is not built",
-        &[("Meridian", "/".to_owned())],
+        &[],
         "<p>This program was built without the pages of <code>web/</code>. Build them and the program with</p>\
          <p><code>make build</code></p><p>or, while working on the pages, with <code>npm ci &amp;&amp; npm run build</code> in <code>web/</code>.</p>",
     )

@@ -1,8 +1,10 @@
 //! The routes of the pages in a build without the feature `map`: 404, with a sentence that names the feature.
 
+use crate::entry::Path;
 use crate::html;
 use crate::problem::{Problem, Result};
 use crate::respond;
+use crate::unbuilt;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 
@@ -11,11 +13,7 @@ const ABSENT: &str = "this program was built without the map and the search page
 /// `GET /map`
 pub async fn map() -> Response {
     let body = format!("<p>{}.</p>", html::escape(ABSENT));
-    (
-        StatusCode::NOT_FOUND,
-        respond::html(html::page("Not in this program", &[("Meridian", "/".to_owned())], &body).plain()),
-    )
-        .into_response()
+    (StatusCode::NOT_FOUND, respond::html(html::page("Not in this program", &[], &body).plain())).into_response()
 }
 
 /// `GET /search`
@@ -24,13 +22,13 @@ pub async fn search() -> Response {
 }
 
 /// `GET /assets/{*file}`
-pub async fn asset() -> Result<Response> {
-    Err(Problem::not_found(ABSENT))
+pub async fn asset(Path(file): Path<String>) -> Result<Response> {
+    unbuilt::asset(&file)
 }
 
 /// `GET /favicon.svg`
 pub async fn favicon() -> Result<Response> {
-    asset().await
+    Err(Problem::not_found(ABSENT))
 }
 
 #[cfg(test)]
@@ -39,7 +37,7 @@ mod tests {
 
     #[tokio::test]
     async fn every_route_of_the_pages_names_the_feature() {
-        for response in [map().await, search().await, asset().await.into_response(), favicon().await.into_response()] {
+        for response in [map().await, search().await, favicon().await.into_response()] {
             assert_eq!(response.status(), StatusCode::NOT_FOUND);
             let body = axum::body::to_bytes(response.into_body(), 1 << 20).await.unwrap();
             assert!(String::from_utf8_lossy(&body).contains("feature `map`"));

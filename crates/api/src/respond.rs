@@ -1,6 +1,6 @@
 //! Small responses: JSON documents, pages, and the headers that reads and writes share.
 
-use crate::html::Page;
+use crate::html::{Account, Page, Viewer};
 use crate::params::format::Format;
 use crate::problem::{Problem, Result};
 use crate::scope::Scope;
@@ -10,6 +10,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use meridian_backend::Head;
 use meridian_model::Seqs;
+use meridian_model::policy::access::{Action, Decision, Target};
 use serde::Serialize;
 use std::fmt::Write;
 use std::time::Duration;
@@ -41,15 +42,15 @@ pub fn document(media_type: &'static str, document: &impl Serialize) -> Result<R
     Ok((headers, bytes).into_response())
 }
 
-/// Pages made on the server may load nothing. They contain no script, so that text in an event can never become
-/// one. Which origins may embed them is added to every policy in one place (`guard`).
-const PLAIN_POLICY: &str =
-    "default-src 'none'; style-src 'unsafe-inline'; img-src 'self' data:; form-action 'self'; base-uri 'none'";
+/// Pages made on the server load the style, the scripts and the type of the server's own, and contain neither inline: text
+/// in an event can never become a script. Which origins may embed them is added to every policy in one place (`guard`).
+const DOCUMENT_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; img-src 'self' data:; \
+    connect-src 'self'; form-action 'self'; base-uri 'none'";
 
 /// A page of HTML.
 pub fn html(page: String) -> Response {
     let mut response = page.into_response();
-    set_plain_page(response.headers_mut());
+    set_document(response.headers_mut());
     response
 }
 
@@ -60,16 +61,20 @@ pub fn page(state: &Scope, page: Page) -> Response {
 
 /// The text of a page as the caller sees it.
 pub fn shown(state: &Scope, page: Page) -> String {
-    match state.caller().user() {
-        // Without users and issuers there is no user to name and no page to sign in at.
-        None if !state.registry.signs_in() => page.plain(),
-        user => page.seen_by(user),
-    }
+    let caller = state.caller();
+    let account = match caller.user() {
+        Some(user) => Account::User(user),
+        // Without users and issuers there is no page to sign in at.
+        None if !state.registry.signs_in() => Account::Unknown,
+        None => Account::SignedOut,
+    };
+    let is_operator = caller.grant.decide(Action::Read, Target::Server) == Decision::Allowed;
+    page.seen_by(Viewer { account, is_operator })
 }
 
 /// Sets the headers of a page made on the server.
-pub fn set_plain_page(headers: &mut HeaderMap) {
-    set_page(headers, PLAIN_POLICY);
+pub fn set_document(headers: &mut HeaderMap) {
+    set_page(headers, DOCUMENT_POLICY);
     // The page may name its user. Some pages have stricter headers already.
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("private"));
 }

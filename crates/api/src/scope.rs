@@ -90,6 +90,11 @@ impl Scope {
         self.view.caller()
     }
 
+    /// Whether a program needs a token to read what the caller reads.
+    pub fn asks_for_tokens(&self) -> bool {
+        !self.state.registry.is_empty() && !self.caller().is_anonymous()
+    }
+
     /// The collection of this name; 503 where it is damaged, 404 where the caller sees none.
     pub fn collection(&self, name: &str) -> Result<Arc<dyn Collection>> {
         if let Some(collection) = self.view.collection(name).map_err(errors::store_problem)? {

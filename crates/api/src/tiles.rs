@@ -32,7 +32,7 @@ pub async fn list(state: Scope, Path(name): Path<String>, context: Context) -> R
     if format == Format::Html {
         let href = format!("/collections/{}/tiles/{WEB_MERCATOR_QUAD}?f=html", links::escape(&name));
         let body = format!("<ul><li><a href=\"{href}\">{WEB_MERCATOR_QUAD}</a></li></ul>");
-        return Ok(respond::page(&state, html::page("Vector tiles", &trail(&name), &body)));
+        return Ok(respond::page(&state, html::page("Vector tiles", &trail(&name), &body).within("/collections")));
     }
     let url = context.this_url();
     let document = TileSetList {
@@ -54,7 +54,7 @@ pub async fn tileset(state: Scope, Path((name, set)): Path<(String, String)>, co
             html::escape(&links::escape(&name)),
             html::escape(&html::items::map_of(&name))
         );
-        return Ok(respond::page(&state, html::page(WEB_MERCATOR_QUAD, &trail(&name), &body)));
+        return Ok(respond::page(&state, html::page(WEB_MERCATOR_QUAD, &trail(&name), &body).within("/collections")));
     }
     let document = tilesets::tileset(&context, &name, &collection.schema(), bbox(&*collection), true);
     respond::document("application/json", &document)
@@ -123,10 +123,6 @@ fn bbox(collection: &dyn Collection) -> Option<[f64; 4]> {
     Some([bounds.west, bounds.south, bounds.east, bounds.north])
 }
 
-fn trail(name: &str) -> [(&str, String); 3] {
-    [
-        ("Meridian", "/?f=html".to_owned()),
-        ("Collections", "/collections?f=html".to_owned()),
-        (name, format!("/collections/{}?f=html", links::escape(name))),
-    ]
+fn trail(name: &str) -> [(&str, String); 2] {
+    [("Collections", "/collections?f=html".to_owned()), (name, format!("/collections/{}?f=html", links::escape(name)))]
 }

@@ -43,7 +43,7 @@ pub async fn list(state: Scope, context: Context) -> Result<Response> {
     let format = context.page_format()?;
     if format == Format::Html {
         let body = format!("<ul><li><a href=\"/tileMatrixSets/{WEB_MERCATOR_QUAD}\">{WEB_MERCATOR_QUAD}</a></li></ul>");
-        return Ok(respond::page(&state, html::page("Tile matrix sets", &[("Meridian", "/".to_owned())], &body)));
+        return Ok(respond::page(&state, html::page("Tile matrix sets", &[], &body)));
     }
     let url = context.url(&format!("/tileMatrixSets/{WEB_MERCATOR_QUAD}"));
     let document = TileMatrixSetList {
@@ -70,7 +70,7 @@ pub async fn definition(state: Scope, context: Context, Path(id): Path<String>) 
         let body = format!(
             "<p><code>{WEB_MERCATOR_QUAD_URI}</code></p><table><tr><th>Zoom</th><th class=\"num\">Tiles on a side</th><th class=\"num\">Scale 1 :</th></tr>{rows}</table>"
         );
-        let trail = [("Meridian", "/".to_owned()), ("Tile matrix sets", "/tileMatrixSets".to_owned())];
+        let trail = [("Tile matrix sets", "/tileMatrixSets".to_owned())];
         return Ok(respond::page(&state, html::page(WEB_MERCATOR_QUAD, &trail, &body)));
     }
     let matrix = |zoom: u8| TileMatrix {

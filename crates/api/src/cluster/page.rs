@@ -6,12 +6,15 @@ use meridian_backend::cluster::{Cluster, Collection, Condition, GroupOwner, Leas
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
+/// The other page of operators.
+const LOAD: (&str, &str) = ("/admin/load", "Load");
+
 /// Max groups, collections, servers, processes and readers listed; each.
 const LISTED_MAX: usize = 200;
 
 /// The page; browsers reload it while it is live.
 pub fn page(cluster: &Cluster, is_live: bool) -> html::Page {
-    let mut out = live::top(&cluster.time, is_live);
+    let mut out = live::top(&cluster.time, is_live, LOAD);
     tiles(cluster, &mut out);
     let log = if cluster.log == "nats" { "NATS" } else { "the bucket" };
     let _ = write!(out, "<p class=\"muted\">Bucket <code>{}</code>, log in {log}.</p>", escape(&cluster.bucket));
@@ -28,7 +31,7 @@ pub fn page(cluster: &Cluster, is_live: bool) -> html::Page {
 
 /// The page of a server that is one process.
 pub fn alone(time: &str, is_live: bool) -> html::Page {
-    let mut out = live::top(time, is_live);
+    let mut out = live::top(time, is_live, LOAD);
     out.push_str(
         "<p>This server is <b>one process</b>, without a cluster: it has its collections in its own data folder, or in memory. \
          <a href=\"/admin/load\">Load</a> shows its work, and <a href=\"/collections?f=html\">Collections</a> what it has.</p>",
@@ -37,7 +40,7 @@ pub fn alone(time: &str, is_live: bool) -> html::Page {
 }
 
 fn framed(body: &str) -> html::Page {
-    html::page("Cluster", &[("Meridian", "/?f=html".to_owned())], body)
+    html::page("Cluster", &[], body).within("/admin/load")
 }
 
 fn tiles(cluster: &Cluster, out: &mut String) {

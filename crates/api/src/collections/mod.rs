@@ -9,7 +9,7 @@ use crate::contract::{Collection as Described, CollectionList, CollectionStatus,
 use crate::entry::Path;
 use crate::errors;
 use crate::guard::types;
-use crate::html;
+use crate::html::{self, ask::Question};
 use crate::links::{self, link};
 use crate::params::Params;
 use crate::params::crs;
@@ -77,7 +77,9 @@ pub async fn get(state: Scope, Path(name): Path<String>, context: Context) -> Re
     let format = context.page_format()?;
     if format == Format::Html {
         let (schema, stats, settings) = (collection.schema(), collection.stats(), collection.settings());
-        return Ok(respond::page(&state, html::collections::one(&name, &schema, &stats, &settings)));
+        let needs_token = state.asks_for_tokens();
+        let question = Question { base: &context.base, name: &name, schema: &schema, stats: &stats, needs_token };
+        return Ok(respond::page(&state, html::collections::one(&question, &settings)));
     }
     respond::document("application/json", &describe(&context, &*collection))
 }

@@ -10,6 +10,7 @@
 //!
 //! No request bypasses these steps. The near query, which is worth a shorter path, has a handler that is not boxed.
 
+mod browser;
 mod caching;
 mod caller;
 mod coding;
@@ -169,6 +170,8 @@ impl Entry {
         let (method, uri, headers) = (request.method(), request.uri(), request.headers());
         // The connection's own value, for a refusal before a proxy's statement is read.
         let (is_head, mut secure) = (*method == Method::HEAD, connection.secure);
+        // What another gateway has passed on is shown by that one.
+        let by_page = !headers.contains_key(&relay::HEADER) && browser::reads_problems_as_pages(method, uri, headers);
         let at = Instant::now();
         let page = self.guard.foreign_page(headers).cloned();
         let arrival = self.arrival(connection, at, headers);
@@ -187,6 +190,10 @@ impl Entry {
             }
             Err(problem) => Box::pin(refuse(problem.into_response(), request)).await,
         };
+        // For refusals of every step.
+        if by_page {
+            response = Box::pin(browser::shown(response, observation.id())).await;
+        }
         // After the handler, which computes a HEAD like a GET: headers, lengths and errors are the same by
         // construction.
         if is_head {

@@ -1,13 +1,13 @@
 //! How a request without a valid credential is refused: a browser gets the sign-in page, a page's script and a program
 //! get 401.
 
+use super::browser;
 use crate::problem::{Kind, Problem};
 use crate::state::AppState;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-static FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 static CSRF_TOKEN: HeaderName = HeaderName::from_static("x-csrf-token");
 /// Characters that need no encoding in the value of a parameter.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
@@ -18,7 +18,8 @@ pub fn respond(problem: Problem, state: &AppState, method: &Method, uri: &Uri, h
     if problem.kind() != Kind::Unauthorized || !state.registry.signs_in() {
         return problem.into_response();
     }
-    if navigates(method, headers) {
+    let reads = matches!(*method, Method::GET | Method::HEAD);
+    if reads && browser::opens_page(method, headers) && !headers.contains_key(header::AUTHORIZATION) {
         let asked = uri.path_and_query().map_or("/", |asked| asked.as_str());
         let page = format!("/login?next={}", utf8_percent_encode(asked, PLAIN));
         let mut response = StatusCode::SEE_OTHER.into_response();
@@ -27,22 +28,11 @@ pub fn respond(problem: Problem, state: &AppState, method: &Method, uri: &Uri, h
         crate::respond::insert(response.headers_mut(), header::CACHE_CONTROL, "no-store");
         return response;
     }
-    let by_script = headers.contains_key(&FETCH_MODE) || headers.contains_key(&CSRF_TOKEN);
+    let by_script = headers.contains_key(&browser::FETCH_MODE) || headers.contains_key(&CSRF_TOKEN);
     let mut response = problem.into_response();
     if by_script {
         // For `Basic` a browser would open a password dialogue over the page, whose script handles the 401.
         response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"meridian\""));
     }
     response
-}
-
-/// Whether a browser opens a page.
-fn navigates(method: &Method, headers: &HeaderMap) -> bool {
-    let text = |name: &HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
-    let accepts_pages = text(&header::ACCEPT).is_some_and(|accept| accept.contains("text/html"));
-    matches!(*method, Method::GET | Method::HEAD)
-        && accepts_pages
-        && text(&FETCH_MODE).is_none_or(|mode| mode == "navigate")
-        && !headers.contains_key(header::AUTHORIZATION)
-        && !headers.contains_key(header::UPGRADE)
 }

@@ -1,5 +1,6 @@
 //! The pages of collections.
 
+use super::ask::{self, Question};
 use super::items::map_of;
 use super::{Page, escape, facts, grouped, page};
 use crate::links;
@@ -19,7 +20,7 @@ pub fn list(collections: &[(String, Arc<Schema>, CollectionStats)], damaged: &[D
         body.push_str("<p class=\"muted\">There are none yet.</p>");
     } else if !collections.is_empty() {
         body.push_str(
-            "<div class=\"wide\"><table><thead><tr><th>Name</th><th class=\"num\">Events</th><th>Geometry</th><th>Time</th><th></th></tr></thead><tbody>",
+            "<div class=\"wide\" tabindex=\"0\"><table><thead><tr><th>Name</th><th class=\"num\">Events</th><th>Geometry</th><th>Time</th><th></th></tr></thead><tbody>",
         );
         for (name, schema, stats) in collections {
             let geometry = schema.geometry.map_or("none", |g| g.word());
@@ -38,11 +39,12 @@ pub fn list(collections: &[(String, Arc<Schema>, CollectionStats)], damaged: &[D
         body.push_str("</tbody></table></div>");
     }
     body.push_str("<p><a href=\"/collections?f=json\">As JSON</a></p>");
-    page("Collections", &[("Meridian", "/?f=html".to_owned())], &body)
+    page("Collections", &[], &body).within("/collections")
 }
 
 /// One collection.
-pub fn one(name: &str, schema: &Schema, stats: &CollectionStats, settings: &Settings) -> Page {
+pub fn one(question: &Question<'_>, settings: &Settings) -> Page {
+    let Question { name, schema, stats, .. } = *question;
     let root = format!("/collections/{}", links::escape(name));
     let mut body = String::new();
     if let Some(description) = &schema.description {
@@ -50,7 +52,8 @@ pub fn one(name: &str, schema: &Schema, stats: &CollectionStats, settings: &Sett
     }
     let _ = write!(
         body,
-        "<p><a href=\"{}\">On the map</a> · <a href=\"{root}/items?f=html\">Events</a> · <a href=\"{root}/schema?f=html\">Schema</a> · <a href=\"{root}/queryables?f=html\">Queryables</a> · <a href=\"{root}?f=json\">As JSON</a></p>",
+        "<ul class=\"actions\"><li><a class=\"first\" href=\"{}\">On the map</a></li><li><a href=\"{root}/items?f=html\">Events</a></li>\
+         <li><a href=\"{root}/schema?f=html\">Schema</a></li><li><a href=\"{root}/queryables?f=html\">Queryables</a></li><li><a href=\"{root}?f=json\">As JSON</a></li></ul>",
         escape(&map_of(name))
     );
     let mut rows = vec![("Events", grouped(stats.events))];
@@ -81,7 +84,7 @@ pub fn one(name: &str, schema: &Schema, stats: &CollectionStats, settings: &Sett
         rows.push(("Partitions", settings.partitions.to_string()));
     }
     body.push_str(&facts(&rows));
-    body.push_str("<h2>Fields</h2><div class=\"wide\"><table><thead><tr><th>Name</th><th>Type</th><th>Part</th></tr></thead><tbody>");
+    body.push_str("<h2>Fields</h2><div class=\"wide\" tabindex=\"0\"><table><thead><tr><th>Name</th><th>Type</th><th>Part</th></tr></thead><tbody>");
     for (i, field) in schema.fields.iter().enumerate() {
         let part = match schema.time {
             TimeRole::Instant(at) if at == i => "the time",
@@ -94,7 +97,8 @@ pub fn one(name: &str, schema: &Schema, stats: &CollectionStats, settings: &Sett
         let _ = write!(body, "<tr><td>{}</td><td>{}</td><td>{part}</td></tr>", escape(&field.name), field.kind.word());
     }
     body.push_str("</tbody></table></div>");
-    page(schema.title.as_deref().unwrap_or(name), &trail(name), &body)
+    let _ = write!(body, "<h2>Ask in curl, Python, DuckDB</h2>{}", ask::panel(question));
+    page(schema.title.as_deref().unwrap_or(name), &[trail()], &body).within("/collections")
 }
 
 /// A schema or queryables document.
@@ -102,17 +106,16 @@ pub fn schema(name: &str, what: &str, document: &Value) -> Page {
     let text = serde_json::to_string_pretty(document).unwrap_or_default();
     let title = if what == "schema" { "Schema" } else { "Queryables" };
     let body = format!(
-        "<p><a href=\"/collections/{}/{what}?f=json\">As JSON Schema</a></p><div class=\"wide\"><pre>{}</pre></div>",
+        "<p><a href=\"/collections/{}/{what}?f=json\">As JSON Schema</a></p><div class=\"wide\" tabindex=\"0\"><pre tabindex=\"0\">{}</pre></div>",
         links::escape(name),
         escape(&text)
     );
-    let mut trail = trail(name);
-    trail.push((name, format!("/collections/{}?f=html", links::escape(name))));
-    page(title, &trail, &body)
+    let trail = [trail(), (name, format!("/collections/{}?f=html", links::escape(name)))];
+    page(title, &trail, &body).within("/collections")
 }
 
-fn trail(_: &str) -> Vec<(&str, String)> {
-    vec![("Meridian", "/?f=html".to_owned()), ("Collections", "/collections?f=html".to_owned())]
+fn trail() -> (&'static str, String) {
+    ("Collections", "/collections?f=html".to_owned())
 }
 
 fn when(bounds: Option<Bounds>) -> String {

@@ -39,7 +39,7 @@ pub fn page_of(
         let _ = write!(body, "{}<a href=\"{}\">{word}</a>", if i > 0 { ", " } else { "" }, escape(&href));
     }
     let _ = write!(body, ". <a href=\"{}\">On the map</a>.</p>", escape(&map_of(name)));
-    body.push_str("<div class=\"wide\"><table><thead><tr><th>id</th>");
+    body.push_str("<div class=\"wide\" tabindex=\"0\"><table><thead><tr><th>id</th>");
     if near {
         body.push_str("<th class=\"num\">metres away</th>");
     }
@@ -47,21 +47,33 @@ pub fn page_of(
         body.push_str("<th>where</th>");
     }
     for &field in &fields {
-        let _ = write!(body, "<th>{}</th>", escape(&schema.fields[field].name));
+        let class =
+            if matches!(schema.fields[field].kind, FieldType::Int | FieldType::Float) { " class=\"num\"" } else { "" };
+        let _ = write!(body, "<th{class}>{}</th>", escape(&schema.fields[field].name));
     }
     body.push_str("</tr></thead><tbody>");
     for hit in hits {
         for row in 0..hit.batch.rows() {
             let id = hit.batch.id_of(row, hit.seqs.get(row).copied().unwrap_or_default());
-            let _ = write!(body, "<tr><td><a href=\"{}\">{}</a></td>", escape(&item_path(name, &id)), escape(&id));
+            let _ = write!(
+                body,
+                "<tr><td class=\"rigid\"><a href=\"{}\">{}</a></td>",
+                escape(&item_path(name, &id)),
+                escape(&id)
+            );
             if let Some(distances) = &hit.distances {
                 let _ = write!(body, "<td class=\"num\">{:.0}</td>", distances[row]);
             }
             if schema.geometry.is_some() {
-                let _ = write!(body, "<td>{}</td>", escape(&place(&hit.batch, row)));
+                let _ = write!(body, "<td class=\"rigid\">{}</td>", escape(&place(&hit.batch, row)));
             }
             for &field in &fields {
-                let _ = write!(body, "<td>{}</td>", escape(&text(&hit.batch, field, row)));
+                let class = match schema.fields[field].kind {
+                    FieldType::Time | FieldType::Date => " class=\"rigid\"",
+                    FieldType::Int | FieldType::Float => " class=\"num\"",
+                    _ => "",
+                };
+                let _ = write!(body, "<td{class}>{}</td>", escape(&text(&hit.batch, field, row)));
             }
             body.push_str("</tr>");
         }
@@ -73,7 +85,7 @@ pub fn page_of(
     if let Some(next) = next {
         let _ = write!(body, "<p class=\"pager\"><a rel=\"next\" href=\"{}\">Next page</a></p>", escape(next));
     }
-    page("Events", &trail(name), &body)
+    page("Events", &trail(name), &body).within("/collections")
 }
 
 /// One event.
@@ -87,15 +99,19 @@ pub fn event(collection: &str, schema: &Schema, batch: &Batch, seq: Seq) -> Page
         rows.push((field.name.as_str(), escape(&text(batch, i, 0)).into_owned()));
     }
     let path = item_path(collection, &id);
-    let body = format!("{}<p><a href=\"{}?f=json\">As GeoJSON</a></p>", super::facts(&rows), escape(&path));
+    let body = format!(
+        "<ul class=\"actions\"><li><a class=\"first\" href=\"{}\">On the map</a></li><li><a href=\"{}?f=json\">As GeoJSON</a></li></ul>{}",
+        escape(&map_at(collection, batch)),
+        escape(&path),
+        super::facts(&rows)
+    );
     let mut trail = trail(collection);
     trail.push(("Events", format!("/collections/{}/items?f=html", links::escape(collection))));
-    page(&id, &trail, &body)
+    page(&id, &trail, &body).within("/collections")
 }
 
 fn trail(collection: &str) -> Vec<(&str, String)> {
     vec![
-        ("Meridian", "/?f=html".to_owned()),
         ("Collections", "/collections?f=html".to_owned()),
         (collection, format!("/collections/{}?f=html", links::escape(collection))),
     ]
@@ -104,6 +120,15 @@ fn trail(collection: &str) -> Vec<(&str, String)> {
 /// The URL of the map that shows a collection.
 pub fn map_of(collection: &str) -> String {
     format!("/map#c={}", links::escape(collection))
+}
+
+/// The URL of the map around the first event of a batch.
+fn map_at(collection: &str, batch: &Batch) -> String {
+    let map = map_of(collection);
+    match batch.geometry(0).as_ref().and_then(meridian_model::geometry::sides) {
+        Some([w, s, e, n]) if w == e && s == n => format!("{map}&m=8/{s:.4}/{w:.4}"),
+        _ => map,
+    }
 }
 
 fn item_path(collection: &str, id: &str) -> String {

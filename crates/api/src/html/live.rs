@@ -1,4 +1,4 @@
-//! Pages for operators that browsers load again every two seconds. They have no script.
+//! Pages for operators that browsers load again every two seconds, by a header and not by a script.
 
 use super::{escape, grouped};
 use crate::params::Params;
@@ -9,18 +9,6 @@ use std::fmt::Write;
 
 /// Seconds after which browsers load the page again.
 static REFRESH_S: HeaderValue = HeaderValue::from_static("2");
-
-/// On a narrow screen each row becomes a list of its cells, with their names.
-const STYLE: &str = "<style>\
-.tiles{display:grid;grid-template-columns:repeat(auto-fill,minmax(9.5rem,1fr));gap:.6rem;margin:0 0 1rem;padding:0;list-style:none}\
-.tiles li{background:var(--soft);border-radius:.4rem;padding:.5rem .8rem}\
-.tiles b{display:block;font-size:1.35rem;font-variant-numeric:tabular-nums;line-height:1.3}.tiles small{display:block;color:var(--muted)}\
-meter{display:block;width:100%;max-width:12rem;height:.55rem;margin:.1rem 0 .3rem}\
-.why{margin:0;padding:0;list-style:none}.hot{font-weight:600}\
-.rows .wrong{overflow-wrap:anywhere;font-weight:400}.rows code,.rows td[data-name=Took],.rows td[data-name=When],.rows td[data-name=Rows],.rows td[data-name=Size]{white-space:nowrap}.rows meter{min-width:6rem}\
-@media(max-width:46rem){.rows thead{position:absolute;left:-99rem}.rows tr{display:block;padding:.5rem 0;border-bottom:1px solid var(--line)}\
-.rows td{display:flex;justify-content:space-between;gap:1rem;border:0;padding:.1rem 0;text-align:right}\
-.rows td::before{content:attr(data-name);color:var(--muted);text-align:left}.rows td:empty{display:none}.rows code{white-space:normal}}</style>";
 
 /// Ends a table.
 pub const END: &str = "</tbody></table></div>";
@@ -41,21 +29,22 @@ pub fn is_live(params: &mut Params) -> Result<bool> {
 pub fn of_a_moment(mut response: Response, is_live_page: bool) -> Response {
     let headers = response.headers_mut();
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    // A header, since the policy of the page forbids scripts.
     if is_live_page {
         headers.insert(HeaderName::from_static("refresh"), REFRESH_S.clone());
     }
     response
 }
 
-/// The style, and the line with the time.
-pub fn top(time: &str, is_live: bool) -> String {
+/// The line with the time, and a link to another page of operators (path and name).
+pub fn top(time: &str, is_live: bool, other_page: (&str, &str)) -> String {
     let (what, other) = match is_live {
         true => ("every two seconds", "<a href=\"?f=html&amp;refresh=off\">Stop</a>"),
         false => ("stopped", "<a href=\"?f=html\">Go on</a>"),
     };
-    let time = escape(time);
-    format!("{STYLE}<p class=\"muted\">{time} · {what} · {other} · <a href=\"?f=json\">As JSON</a></p>")
+    let (time, (path, name)) = (escape(time), other_page);
+    format!(
+        "<p class=\"muted\">{time} · {what} · {other} · <a href=\"?f=json\">As JSON</a> · <a href=\"{path}\">{name}</a></p>"
+    )
 }
 
 /// A figure with its name; `part`: of how many it is.
@@ -66,7 +55,7 @@ pub fn tile(out: &mut String, name: &str, value: &str, part: Option<(u64, u64)>,
 
 /// Begins a table with these columns.
 pub fn head(out: &mut String, names: &[&str]) {
-    out.push_str("<div class=\"wide\"><table class=\"rows\"><thead><tr>");
+    out.push_str("<div class=\"wide\" tabindex=\"0\"><table class=\"rows\"><thead><tr>");
     names.iter().for_each(|name| _ = write!(out, "<th scope=\"col\">{name}</th>"));
     out.push_str("</tr></thead><tbody>");
 }

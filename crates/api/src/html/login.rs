@@ -4,10 +4,6 @@ use super::{escape, page};
 use crate::links;
 use std::fmt::Write;
 
-fn trail() -> [(&'static str, String); 1] {
-    [("Meridian", "/".to_owned())]
-}
-
 /// The error of the previous attempt.
 fn alert(wrong: Option<&str>) -> String {
     let Some(wrong) = wrong else { return String::new() };
@@ -37,7 +33,7 @@ pub fn form(ways: &Ways, next: &str, name: &str, wrong: Option<&str>) -> String 
         let (issuer, next, title) = (links::escape(issuer), links::escape(next), escape(title));
         let _ = write!(body, "<p><a href=\"/login/{issuer}?next={next}\">Sign in with {title}</a></p>");
     }
-    page("Sign in", &trail(), &body).plain()
+    page("Sign in", &[], &body).plain()
 }
 
 fn by_password(next: &str, name: &str) -> String {
@@ -56,7 +52,7 @@ fn by_password(next: &str, name: &str) -> String {
 
 /// The page for a signed-in user of an issuer: continue, sign out.
 pub fn signed_in_elsewhere(user: &str, csrf_token: &str, next: &str) -> String {
-    page("Signed in", &trail(), &continue_or_sign_out(user, &hidden(csrf_token), next)).plain()
+    page("Signed in", &[], &continue_or_sign_out(user, &hidden(csrf_token), next)).plain()
 }
 
 fn hidden(csrf_token: &str) -> String {
@@ -82,14 +78,14 @@ pub fn signed_in(login: &str, csrf_token: &str, next: &str, wrong: Option<&str>)
         continue_or_sign_out(login, &token, next),
         alert(wrong)
     );
-    page("Signed in", &trail(), &body).plain()
+    page("Signed in", &[], &body).plain()
 }
 
 /// The page if no user can sign in.
 fn nobody() -> String {
     page(
         "Sign in",
-        &trail(),
+        &[],
         "<p>There are no users yet. <code>meridian user create NAME --role ROLE</code> creates one.</p>",
     )
     .plain()

@@ -1,6 +1,12 @@
-//! HTML pages, made on the server, without scripts.
+//! HTML pages, made on the server.
+//!
+//! Their style and script are files of `web/` (`/assets/pages.css`, `/assets/pages.js`), so that no page has inline ones. Everything
+//! on them can be read and followed without the script.
 
+pub mod ask;
+pub mod card;
 pub mod collections;
+pub mod error;
 pub mod items;
 pub mod live;
 pub mod login;
@@ -27,64 +33,115 @@ pub fn escape(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-const STYLE: &str = "\
-:root{color-scheme:light dark;--line:#8883;--link:#0b5cb8;--soft:#eef1f4;--page:#ffffff;--text:#1a2430;--muted:#56636f;--edge:#7c8894;--wrong:#b3261e;color:var(--text);background:var(--page)}\
-@media(prefers-color-scheme:dark){:root{--link:#8fbfff;--soft:#232d37;--page:#141b22;--text:#e6ebf0;--muted:#a3b0bc;--edge:#75828f;--wrong:#ff9a92}}\
-body{font:16px/1.5 system-ui,sans-serif;max-width:72rem;margin:0 auto;padding:1rem 1.25rem 4rem}\
-a{color:var(--link)}nav{font-size:.9rem;margin-bottom:1rem}nav a+a::before{content:\"›\";display:inline-block;margin:0 .4rem;color:var(--muted)}\
-h1{font-size:1.6rem;margin:.2rem 0 1rem;overflow-wrap:anywhere}h2{font-size:1.15rem;margin-top:2rem}\
-table{border-collapse:collapse;width:100%;font-size:.92rem}th,td{text-align:left;padding:.35rem .6rem;border-bottom:1px solid var(--line);vertical-align:top}\
-th{font-weight:600}.wide{overflow-x:auto}code{background:var(--soft);padding:.1rem .3rem;border-radius:.2rem;overflow-wrap:anywhere}\
-.num{text-align:right;font-variant-numeric:tabular-nums}.muted{color:var(--muted)}.pager a{display:inline-block;padding:.3rem .8rem;border:1px solid var(--line);border-radius:.3rem;text-decoration:none;margin:1rem .5rem 0 0}\
-.account{font-size:.9rem;margin:0}.login{display:grid;gap:1rem;max-width:22rem}.login label{display:grid;gap:.3rem;font-weight:600}\
-.login input,.login button{font:inherit;font-weight:400;color:inherit;padding:.5rem .7rem;border:1px solid var(--edge);border-radius:.3rem;background:var(--page)}\
-.login button{background:var(--link);border-color:var(--link);color:var(--page);font-weight:600;cursor:pointer}\
-.login :focus-visible{outline:2px solid var(--link);outline-offset:2px}.wrong{color:var(--wrong);font-weight:600}";
+/// The mark in the header; `web/src/map.html` has the same.
+const BRAND: &str = "<a class=\"brand\" href=\"/\" title=\"Start page of this server\"><svg viewBox=\"0 0 32 32\" aria-hidden=\"true\">\
+<circle cx=\"16\" cy=\"16\" r=\"13\"/><ellipse cx=\"16\" cy=\"16\" rx=\"5.5\" ry=\"13\"/><path d=\"M3 16h26\"/><circle class=\"dot\" cx=\"21\" cy=\"11\" r=\"3.4\"/></svg>\
+<span>Meridian</span></a>";
 
-/// A page without the line about its viewer.
+/// Pages of the header, by path and name; those of the web build first.
+const SECTIONS: [(&str, &str); 4] =
+    [("/map", "Map"), ("/search", "Search"), ("/collections", "Collections"), ("/api", "API")];
+
+/// Who looks at a page.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Viewer<'a> {
+    /// What the header says of signing in.
+    pub account: Account<'a>,
+    /// Whether the viewer may see the state of the server.
+    pub is_operator: bool,
+}
+
+/// What the header says of signing in.
+#[derive(Debug, Clone, Copy, Default)]
+pub enum Account<'a> {
+    /// Nothing: nobody can sign in, or it is not known who asks.
+    #[default]
+    Unknown,
+    /// The viewer can sign in.
+    SignedOut,
+    /// The viewer is this user.
+    User(&'a str),
+}
+
+/// A page before it is known who looks at it.
 pub struct Page {
-    before: String,
-    after: String,
+    title: String,
+    trail: String,
+    body: String,
+    section: &'static str,
+    assets: &'static str,
 }
 
 impl Page {
-    /// The page without such a line.
-    pub fn plain(self) -> String {
-        self.before + &self.after
+    /// The page as one of a section of the header, named by its path.
+    pub fn within(self, section: &'static str) -> Page {
+        Page { section, ..self }
     }
 
-    /// The page for a user, or for a viewer who can sign in (`None`).
-    pub fn seen_by(self, user: Option<&str>) -> String {
-        let account = match user {
-            Some(user) => {
-                // A user of an issuer has no password here. No login has a colon.
-                let more = if user.contains(':') { "" } else { " or change password" };
-                format!("Signed in as <b>{}</b> · <a href=\"/login\">Sign out{more}</a>", escape(user))
+    /// The page with a script and a style of its own besides those of every page; `name` is that of both files.
+    pub fn with_assets(self, name: &'static str) -> Page {
+        Page { assets: name, ..self }
+    }
+
+    /// The page for a viewer of whom nothing is known.
+    pub fn plain(self) -> String {
+        self.seen_by(Viewer::default())
+    }
+
+    /// The page for a viewer.
+    pub fn seen_by(self, viewer: Viewer<'_>) -> String {
+        let Page { title, trail, body, section, assets } = self;
+        let mut nav = String::new();
+        let operators = [("/admin/load", "Server")];
+        // A build without the map has neither of its first two pages.
+        let built = if cfg!(feature = "map") { &SECTIONS[..] } else { &SECTIONS[2..] };
+        for (path, name) in built.iter().chain(operators.iter().filter(|_| viewer.is_operator)) {
+            let current = if *path == section { " aria-current=\"page\"" } else { "" };
+            let _ = write!(nav, "<a href=\"{path}\"{current}>{name}</a>");
+        }
+        let account = match viewer.account {
+            Account::Unknown => String::new(),
+            Account::SignedOut => "<p class=\"account\"><a href=\"/login\">Sign in</a></p>".to_owned(),
+            Account::User(user) => {
+                let (user, signed) = (escape(user), "Signed in as");
+                format!(
+                    "<p class=\"account\"><span class=\"session-user\"><span class=\"hidden\">{signed} </span><b title=\"{signed} {user}\">{user}</b></span><a href=\"/login\">Account</a></p>"
+                )
             }
-            None => "<a href=\"/login\">Sign in</a>".to_owned(),
         };
-        format!("{}<p class=\"account\">{account}</p>{}", self.before, self.after)
+        let more = match assets {
+            "" => String::new(),
+            name => format!(
+                "<link rel=\"stylesheet\" href=\"/assets/{name}.css\"><script type=\"module\" src=\"/assets/{name}.js\"></script>"
+            ),
+        };
+        format!(
+            "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\
+             <meta name=\"color-scheme\" content=\"light dark\"><title>{title} · Meridian</title><link rel=\"icon\" type=\"image/svg+xml\" href=\"/favicon.svg\">\
+             <link rel=\"stylesheet\" href=\"/assets/pages.css\"><script type=\"module\" src=\"/assets/pages.js\"></script>{more}</head><body>\
+             <a class=\"skip\" href=\"#content\">Skip to the content</a>\
+             <header class=\"bar\">{BRAND}<nav class=\"pages\" aria-label=\"Pages\">{nav}</nav><span class=\"gap\"></span>{account}</header>\
+             <main id=\"content\" tabindex=\"-1\">{trail}<h1>{title}</h1>{body}</main></body></html>"
+        )
     }
 }
 
-/// A complete page. `body` is HTML already; the title and the trail (name and URL of each parent page) are plain
-/// texts.
+/// A complete page. `body` is HTML already; the title and the trail (name and URL of each parent page below the start
+/// page) are plain texts.
 pub fn page(title: &str, trail: &[(&str, String)], body: &str) -> Page {
-    let mut nav = String::new();
+    let mut links = String::new();
     for (name, href) in trail {
-        let _ = write!(nav, "<a href=\"{}\">{}</a>", escape(href), escape(name));
+        let _ = write!(links, "<a href=\"{}\">{}</a>", escape(href), escape(name));
     }
-    let title = escape(title);
-    let before = format!(
-        "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\
-         <title>{title} · Meridian</title><link rel=\"icon\" type=\"image/svg+xml\" href=\"/favicon.svg\"><style>{STYLE}</style></head><body><nav aria-label=\"Where you are\">{nav}</nav>"
-    );
-    Page { before, after: format!("<main><h1>{title}</h1>{body}</main></body></html>") }
+    if !trail.is_empty() {
+        links = format!("<nav class=\"trail\" aria-label=\"Where you are\">{links}</nav>");
+    }
+    Page { title: escape(title).into_owned(), trail: links, body: body.to_owned(), section: "", assets: "" }
 }
 
 /// A table of two columns: names, and values that are HTML already.
 pub fn facts(rows: &[(&str, String)]) -> String {
-    let mut out = String::from("<table>");
+    let mut out = String::from("<table class=\"facts\">");
     for (name, value) in rows {
         let _ = write!(out, "<tr><th scope=\"row\">{}</th><td>{value}</td></tr>", escape(name));
     }
@@ -105,11 +162,23 @@ mod tests {
 
     #[test]
     fn nothing_in_a_text_can_become_markup() {
-        let page =
-            page("<script>alert(1)</script>", &[("a\"b", "/x\"onclick='y'".to_owned())], "").seen_by(Some("<script>"));
+        let viewer = Viewer { account: Account::User("<script>"), is_operator: false };
+        let trail = [("a\"b", "/x\"onclick='y'".to_owned())];
+        let page = page("<script>alert(1)</script>", &trail, "").seen_by(viewer);
         assert!(!page.contains("<script>"));
         assert!(page.contains("&lt;script&gt;"));
         assert!(page.contains("/x&quot;onclick=&#39;y&#39;"));
+    }
+
+    #[test]
+    fn the_header_marks_its_section_and_shows_operators_the_server() {
+        let of = |is_operator| {
+            let viewer = Viewer { is_operator, ..Viewer::default() };
+            page("Load", &[], "").within("/admin/load").seen_by(viewer)
+        };
+        assert!(of(true).contains("<a href=\"/admin/load\" aria-current=\"page\">Server</a>"));
+        assert!(!of(false).contains("/admin/load"));
+        assert!(page("API", &[], "").within("/api").plain().contains("<a href=\"/api\" aria-current=\"page\">"));
     }
 
     #[test]

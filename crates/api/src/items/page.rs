@@ -225,7 +225,7 @@ pub(super) async fn html(
             &url,
         );
         let mut headers = HeaderMap::new();
-        respond::set_plain_page(&mut headers);
+        respond::set_document(&mut headers);
         respond::set_read_headers(&mut headers, head, shared.now(), request.consistency.name);
         // A page of many events is large, and counts until its client has taken it.
         stream::finished(&shared, headers, respond::shown(&shared, page).into_bytes())

@@ -8,12 +8,12 @@ use std::fmt::Write;
 
 /// The page; browsers reload it while it is live.
 pub fn page(load: &Load, is_live: bool) -> html::Page {
-    let mut out = live::top(&load.time, is_live);
+    let mut out = live::top(&load.time, is_live, ("/admin/cluster", "Cluster"));
     tiles(load, &mut out);
     tenants(load, &mut out);
     memory(&load.memory, &mut out);
     slow(&load.slow, &mut out);
-    html::page("Load", &[("Meridian", "/?f=html".to_owned())], &out)
+    html::page("Load", &[], &out).within("/admin/load")
 }
 
 fn tiles(load: &Load, out: &mut String) {

@@ -15,8 +15,11 @@ pub fn components() -> Value {
         "headers": headers(),
         "responses": {
             "Problem": {
-                "description": "A refusal or failure, as RFC 9457 problem details.",
-                "content": { "application/problem+json": { "schema": { "$ref": "#/components/schemas/Problem" } } }
+                "description": "A refusal or failure, as RFC 9457 problem details; as a page for a browser that opens one.",
+                "content": {
+                    "application/problem+json": { "schema": { "$ref": "#/components/schemas/Problem" } },
+                    "text/html": { "schema": { "$ref": "#/components/schemas/Page" } }
+                }
             }
         }
     })

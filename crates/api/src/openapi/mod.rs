@@ -159,10 +159,16 @@ fn reference(kind: &str, name: &str) -> Value {
 
 fn page() -> html::Page {
     let mut body = String::from(
-        "<p>The same as <a href=\"/api?f=json\">OpenAPI 3.0</a> and <a href=\"/openapi.json\">OpenAPI 3.1</a> for programs.</p>",
+        "<p>The same as <a href=\"/api?f=json\">OpenAPI 3.0</a> and <a href=\"/openapi.json\">OpenAPI 3.1</a> for programs. \
+         Open an operation to see its parameters and to try it.</p><div id=\"operations\">",
     );
     for (tag, text) in TAGS {
-        let _ = write!(body, "<h2>{}</h2><p>{}</p><div class=\"wide\"><table>", html::escape(tag), html::escape(text));
+        let _ = write!(
+            body,
+            "<h2>{}</h2><p>{}</p><div class=\"wide\" tabindex=\"0\"><table>",
+            html::escape(tag),
+            html::escape(text)
+        );
         for operation in ROUTES.iter().filter(|o| o.tag == *tag) {
             let _ = write!(
                 body,
@@ -174,7 +180,10 @@ fn page() -> html::Page {
         }
         body.push_str("</table></div>");
     }
-    html::page("API", &[("Meridian", "/".to_owned())], &body)
+    body.push_str("</div>");
+    let page = html::page("API", &[], &body).within("/api");
+    // The viewer comes with the output of `web/`; without it, the list is the page.
+    if cfg!(feature = "map") { page.with_assets("api") } else { page }
 }
 
 #[cfg(test)]

@@ -77,7 +77,7 @@ pub fn explained(problem: Problem, page: impl FnOnce(&str) -> String) -> Respons
     let page = page(problem.detail());
     let mut response = problem.into_response();
     response.headers_mut().remove(header::CONTENT_LENGTH);
-    respond::set_plain_page(response.headers_mut());
+    respond::set_document(response.headers_mut());
     *response.body_mut() = page.into();
     response
 }

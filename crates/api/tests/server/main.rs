@@ -49,6 +49,7 @@ mod modes;
 mod observed;
 mod openid;
 mod overload;
+mod pages;
 mod parents;
 mod places;
 mod proxies;

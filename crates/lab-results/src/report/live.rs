@@ -29,15 +29,15 @@ impl LivePage {
     pub fn html(&self, run: &Run) -> String {
         let mut out = String::new();
         if self.digest.lines.is_empty() {
-            out.push_str("<p class=\"first\">No request has ended yet.</p>");
+            out.push_str("<p class=\"lead\">No request has ended yet.</p>");
             return out;
         }
         if self.digest.measured() > 0 {
-            let _ = write!(out, "<p class=\"first\">{}</p>", escaped(&words::first_paragraph(run, &self.digest)));
+            let _ = write!(out, "<p class=\"lead\">{}</p>", escaped(&words::first_paragraph(run, &self.digest)));
             let (header, rows) = words::table(run, &self.digest);
             page::table(&mut out, &header, &rows);
         } else {
-            out.push_str("<p class=\"first\">Nothing has been measured yet.</p>");
+            out.push_str("<p class=\"lead\">Nothing has been measured yet.</p>");
         }
         page::reasons(&mut out, &self.digest);
         for picture in pictures::all(run, &self.digest, &[]) {

@@ -11,12 +11,16 @@ use crate::record::{Outcome, Phase};
 use std::fmt::Write;
 use std::path::Path;
 
-pub(super) const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;color:#24292f;background:#fff;max-width:1000px;margin:2em auto;\
-padding:0 1em}h1{font-size:1.5em}h2{font-size:1.15em;margin-top:2em}.first{font-size:1.12em}.void{border-left:4px solid #d55e00;\
-padding:.3em 1em;background:#fdf3ec}table{border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:.85em}\
-th,td{padding:.25em .5em;text-align:right;vertical-align:top;white-space:pre-line;border-bottom:1px solid #e3e6ea}th:first-child,td:first-child{text-align:left}\
-svg{max-width:100%;height:auto}figure{margin:1.2em 0}figcaption{color:#57606a;font-size:.9em}pre{background:#f6f8fa;\
-padding:1em;overflow:auto;font-size:.85em}.scroll{overflow-x:auto}";
+/// The style of the server's pages, in the page: it works from a disk. Figures of a report are aligned at their ends.
+pub(super) const STYLE: &str = concat!(
+    include_str!("../../../../web/src/theme.css"),
+    include_str!("../../../../web/src/document.css"),
+    ".scroll th,.scroll td{text-align:right;white-space:pre-line}.scroll :is(th,td):first-child{text-align:left}"
+);
+/// The header of a report and of pages beside it; a file on a disk has no pages to lead to.
+pub const HEADER: &str = "<header class=\"bar\"><span class=\"brand\"><svg viewBox=\"0 0 32 32\" aria-hidden=\"true\"><circle cx=\"16\" cy=\"16\" r=\"13\"/>\
+<ellipse cx=\"16\" cy=\"16\" rx=\"5.5\" ry=\"13\"/><path d=\"M3 16h26\"/><circle class=\"dot\" cx=\"21\" cy=\"11\" r=\"3.4\"/></svg>\
+<span>Meridian lab</span></span></header>";
 
 /// The page.
 pub(super) fn html(results: &Results, digest: &Digest, pictures: &[Picture]) -> String {
@@ -44,7 +48,7 @@ pub(super) fn html(results: &Results, digest: &Digest, pictures: &[Picture]) -> 
         out,
         "<h2>Measurement</h2><p>Begun {}, ended {}, by meridian {}.{} Latency counts from the intended time of a request. \
          The lab itself: {:.0} % of a core in the thread that sends, {:.3} % of sends more than a millisecond late.</p>\
-         <details><summary>The scenario, resolved</summary><pre>{}</pre></details></html>",
+         <details><summary>The scenario, resolved</summary><pre tabindex=\"0\">{}</pre></details></main></html>",
         escaped(&run.started),
         escaped(&run.ended),
         escaped(&run.program),
@@ -120,7 +124,7 @@ pub fn head(title: &str, first_paragraph: &str) -> String {
     let title = escaped(title);
     format!(
         "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">\
-         <title>{title}: report</title><style>{STYLE}</style><h1>{title}</h1><p class=\"first\">{}</p>",
+         <meta name=\"color-scheme\" content=\"light dark\"><title>{title}: report</title><style>{STYLE}</style>{HEADER}<main><h1>{title}</h1><p class=\"lead\">{}</p>",
         escaped(first_paragraph)
     )
 }
@@ -137,7 +141,7 @@ pub fn paragraph(out: &mut String, text: &str) {
 
 /// The end of a page.
 pub fn tail(out: &mut String, title: &str, text: &str) {
-    let _ = write!(out, "<h2>{}</h2><p>{}</p></html>", escaped(title), escaped(text));
+    let _ = write!(out, "<h2>{}</h2><p>{}</p></main></html>", escaped(title), escaped(text));
 }
 
 /// Writes a picture as `NAME.svg` and `NAME.png` into a folder, which it makes.
@@ -162,7 +166,7 @@ fn unwritten(path: &Path, error: &dyn std::fmt::Display) -> LabError {
 
 /// Rows under a header.
 pub fn table(out: &mut String, header: &[&str], rows: &[Vec<String>]) {
-    out.push_str("<div class=\"scroll\"><table><tr>");
+    out.push_str("<div class=\"scroll\" tabindex=\"0\"><table><tr>");
     for cell in header {
         let _ = write!(out, "<th>{}</th>", escaped(cell));
     }

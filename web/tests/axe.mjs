@@ -1,0 +1,13 @@
+// What axe-core finds on a page; its context lets scripts of tests in (`bypassCSP`).
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+/** The serious and critical violations of a page, as texts that begin with `name`. */
+export async function serious(page, name) {
+  await page.evaluate(axe);
+  const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ['violations'] }));
+  const grave = violations.filter(({ impact }) => impact === 'serious' || impact === 'critical');
+  return grave.map(({ id, nodes }) => `${name} ${id}: ${nodes.map((n) => n.target).join(' ')}`);
+}
