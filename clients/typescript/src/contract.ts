@@ -955,6 +955,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/base-map.pmtiles": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A part of the file of tiles that is the operator's base map */
+        get: operations["getBaseMap"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/assets/{file}": {
         parameters: {
             query?: never;
@@ -1346,7 +1363,7 @@ export interface components {
             parts: number;
             /**
              * Format: uint64
-             * @description Of these, the ones whose bounds ruled them out.
+             * @description The part of these whose bounds ruled them out.
              */
             parts_pruned: number;
             /**
@@ -1423,7 +1440,7 @@ export interface components {
             parts: number;
             /**
              * Format: uint64
-             * @description Of these, the ones whose bounds ruled them out.
+             * @description The part of these whose bounds ruled them out.
              */
             parts_pruned: number;
             /**
@@ -2233,7 +2250,7 @@ export interface components {
              * @description 1; another number if a name is removed or changes its meaning.
              */
             version: number;
-            /** @description Time of the look. */
+            /** @description Time of the survey. */
             time: string;
             /** @description Address of the bucket. */
             bucket: string;
@@ -2243,7 +2260,7 @@ export interface components {
             log: string;
             /** @description Why the log in NATS was not checked. */
             log_error: string | null;
-            /** @description The holder of the lease, or the last one; null before the first owner. Of several groups of partitions, that of group 0. */
+            /** @description The holder of the lease, or the last one; null before the first owner. With several groups of partitions, that of group 0. */
             owner: components["schemas"]["Owner"] | null;
             /** @description The same of each group of partitions, if there are several. */
             owners: components["schemas"]["ClusterGroup"][];
@@ -2806,13 +2823,14 @@ export interface components {
         };
     };
     responses: {
-        /** @description A refusal or failure, as RFC 9457 problem details. */
+        /** @description A refusal or failure, as RFC 9457 problem details; as a page for a browser that opens one. */
         Problem: {
             headers: {
                 [name: string]: unknown;
             };
             content: {
                 "application/problem+json": components["schemas"]["Problem"];
+                "text/html": components["schemas"]["Page"];
             };
         };
     };
@@ -5420,6 +5438,30 @@ export interface operations {
                 };
                 content: {
                     "text/html": components["schemas"]["Page"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getBaseMap: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description One range of bytes, such as `bytes=0-1023`. Several get the whole file. */
+                Range?: components["parameters"]["Range"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The part that `Range` names. */
+            206: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/vnd.pmtiles": components["schemas"]["Binary"];
                 };
             };
             default: components["responses"]["Problem"];
