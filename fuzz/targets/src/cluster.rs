@@ -1,14 +1,14 @@
-//! What the processes of a cluster share: objects of a bucket, and messages of the streams of their log.
+//! Data that processes of a cluster share: objects of a bucket, and messages of the streams of their log.
 
 use crate::{folder, named, sealed, world};
 use bytes::Bytes;
-use meridian_backend::cluster::{Looker, Means, Said};
+use meridian_backend::cluster::{ClusterSurvey, Connector, ServerStatus};
 use meridian_model::RecordChange;
 use meridian_model::filter::{Predicate, parse_text};
 use meridian_model::policy::groups::Groups;
 use meridian_model::policy::level::LEVEL;
 use meridian_store::bucket::{
-    Bucket, Condition, Levels, MemoryBucket, Node, Orders, Peers, Put, Roll, ScanServers, Upload, What, check,
+    Bucket, Condition, Levels, MemoryBucket, Node, OrderKind, Orders, Peers, Put, Roll, ScanServers, Upload, check,
     decide_groups, expect_log, groups_of, terms_of,
 };
 use meridian_store::seams::{MemoryDisk, Seams};
@@ -75,7 +75,7 @@ impl Bucket for Dated {
 #[derive(Debug)]
 struct Nothing;
 
-impl Means for Nothing {
+impl Connector for Nothing {
     fn streams(&self) -> Result<SharedLog, String> {
         Err("none".to_owned())
     }
@@ -115,7 +115,8 @@ fn objects() -> &'static Objects {
         let control = ControlPlane::new(bucket.clone(), &own, 1 << 20);
         control.records("access").commit(0, &[RecordChange::put("token-1", b"{}".to_vec())]).unwrap().unwrap();
         control.audit().append(&[act("createToken")]).unwrap();
-        let said = Said { role: Some("gateway".to_owned()), node: Some("g".to_owned()), ..Said::default() };
+        let said =
+            ServerStatus { role: Some("gateway".to_owned()), node: Some("g".to_owned()), ..ServerStatus::default() };
         Peers::new(bucket.clone(), &own).say(&said.write()).unwrap();
         let node = Node {
             node: "owner-1".to_owned(),
@@ -129,7 +130,7 @@ fn objects() -> &'static Objects {
             done: None,
         };
         Roll::new(bucket.clone(), &own, PROCESS, TTL).say(&node).unwrap();
-        let handover = What::Handover { lease: "owner".to_owned(), epoch: 1, to: Some(8) };
+        let handover = OrderKind::Handover { lease: "owner".to_owned(), epoch: 1, to: Some(8) };
         Orders::new(bucket.clone(), &own, PROCESS).give(1, handover, 1).unwrap();
         Levels::new(bucket.clone(), &own, LEVEL + 1, "0.1.0").raise(LEVEL + 1).unwrap();
         decide_groups(bucket.as_ref(), own.clock.as_ref(), Groups::ONE).unwrap();
@@ -175,15 +176,15 @@ pub fn cluster_object(bytes: &[u8]) {
     for _ in 0..2 {
         let _ = roll.hear();
         for said in Peers::new(bucket.clone(), &own).tell(b"{}").unwrap_or_default() {
-            let said = Said::read(&said);
-            assert_eq!(Said::read(&said.write()), said);
+            let said = ServerStatus::read(&said);
+            assert_eq!(ServerStatus::read(&said.write()), said);
         }
     }
     let orders = Orders::new(bucket.clone(), &own, PROCESS);
     (0..3).for_each(|number| drop(orders.get(number, 1)));
     let _ = Levels::new(bucket.clone(), &own, LEVEL, "0.1.0").check();
     let _ = ScanServers::new(bucket.clone(), own.clock.clone()).look();
-    if let Ok(cluster) = Looker::new("memory:", &bucket, &own, Arc::new(Nothing)).look() {
+    if let Ok(cluster) = ClusterSurvey::new("memory:", &bucket, &own, Arc::new(Nothing)).run() {
         let _ = (cluster.unreadable(), cluster.groups().count());
         serde_json::to_vec(&cluster).unwrap();
     }
