@@ -42,5 +42,6 @@ mod tests {
             let body = axum::body::to_bytes(response.into_body(), 1 << 20).await.unwrap();
             assert!(String::from_utf8_lossy(&body).contains("feature `map`"));
         }
+        assert!(asset(Path("map.js".to_owned())).await.is_err());
     }
 }

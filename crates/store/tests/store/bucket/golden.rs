@@ -10,7 +10,7 @@ use crate::world::{options, readable};
 use meridian_model::RecordChange;
 use meridian_model::policy::level::LEVEL;
 use meridian_store::bucket::{
-    Bucket, Condition, Done, Levels, MemoryBucket, Node, Orders, Peers, PinUse, Roll, Survey, Terms, What,
+    Bucket, Condition, Done, Levels, MemoryBucket, Node, OrderKind, Orders, Peers, PinUse, Roll, Survey, Terms,
 };
 use meridian_store::{Act, Lease, Standing, Store};
 use serde_json::Value;
@@ -64,8 +64,8 @@ fn written() -> MemoryBucket {
         .unwrap();
     Peers::new(bucket.clone(), &seams).tell(b"{}").unwrap();
     Roll::new(bucket.clone(), &seams, 7, TTL).say(&node(7)).unwrap();
-    Orders::new(bucket.clone(), &seams, 7).give(1, What::Drain, 1).unwrap();
-    let handover = What::Handover { lease: "owner".to_owned(), epoch: 1, to: Some(8) };
+    Orders::new(bucket.clone(), &seams, 7).give(1, OrderKind::Drain, 1).unwrap();
+    let handover = OrderKind::Handover { lease: "owner".to_owned(), epoch: 1, to: Some(8) };
     Orders::new(bucket.clone(), &seams, 7).give(2, handover, 1).unwrap();
     Levels::new(bucket, &seams, LEVEL + 1, "0.1.0").raise(LEVEL + 1).unwrap();
     // As long as all of them run.
@@ -159,8 +159,8 @@ fn meet(memory: &MemoryBucket, level: u32) {
     assert_eq!(on_roll[0].node, Node { level, ..node(7) });
     let orders = Orders::new(bucket.clone(), &seams(), 7);
     let what = |number| orders.get(number, 1).unwrap().unwrap().0.what;
-    assert_eq!(what(1), What::Drain);
-    assert_eq!(what(2), What::Handover { lease: "owner".to_owned(), epoch: 1, to: Some(8) });
+    assert_eq!(what(1), OrderKind::Drain);
+    assert_eq!(what(2), OrderKind::Handover { lease: "owner".to_owned(), epoch: 1, to: Some(8) });
     let why = Levels::new(bucket.clone(), &seams(), level, "0.0.0").check().unwrap().unwrap_err();
     assert!(why.contains("Meridian 0.1.0"), "{why}");
     assert_eq!(Peers::new(bucket, &seams()).tell(b"{}").unwrap(), [b"{}"]);
