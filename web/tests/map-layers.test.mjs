@@ -188,6 +188,7 @@ describe('the layers of the map', { timeout: 3_600_000 }, () => {
     await page.click('.maplibregl-popup-close-button');
     try {
       await page.click('#layers .file >> text=Load…');
+      await page.waitForSelector('#load-dialog[open]');
       assert.equal(await page.inputValue('#load-name'), id);
       await page.click('#load-go');
       await page.waitForFunction((name) => document.querySelector('#collection').value === name, id, { timeout: PATIENCE });

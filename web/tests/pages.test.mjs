@@ -87,7 +87,7 @@ describe('the pages of the server', { timeout: 900_000 }, () => {
   step('a command is copied, and the shell gets what the page says', async () => {
     await page.goto(`${url}/collections/earthquakes`);
     await page.click('#ask-curl button[data-copy]');
-    assert.equal(await page.textContent('#ask-curl button[data-copy]'), 'Copied');
+    await shared.becomes(() => page.textContent('#ask-curl button[data-copy]'), 'Copied');
     const command = await page.evaluate(() => navigator.clipboard.readText());
     const answer = execFileSync('bash', ['-c', command.replace('curl ', 'curl -sfS ')], { encoding: 'utf8' });
     const events = answer.trim().split('\n').slice(1).reduce((sum, line) => sum + Number(line.split(',')[1]), 0);

@@ -80,9 +80,8 @@ pub fn owner_call(bytes: &[u8]) {
     if fuzzed::calls(bytes).is_empty() {
         return;
     }
-    // Acts change what there is.
-    let results = finish(server().act(bytes));
-    assert!(results.is_ok_and(|results| !results.is_empty()), "an act without a result");
+    // Acts change what there is. A list that is empty has no message.
+    assert!(finish(server().act(bytes)).is_ok(), "an act without a result");
 }
 
 /// Inputs for the targets of this module: what is in a fixture of the wire, asked of the small collection.

@@ -16,6 +16,8 @@ export function nameControls(room: HTMLElement): void {
       const label = (control as HTMLInputElement).labels?.length ? '' : nameOf(control);
       if (label) control.setAttribute('aria-label', label);
     }
+    // A response may be longer than its box: a keyboard scrolls what has the focus.
+    for (const text of room.querySelectorAll('.microlight:not([tabindex])')) text.setAttribute('tabindex', '0');
     // The page has a landmark of its own.
     room.querySelector('main')?.setAttribute('role', 'none');
   };

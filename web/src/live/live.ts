@@ -25,6 +25,7 @@ export class Live {
   private stopFollowing: (() => void) | null = null;
   private objects: LiveObjects | null = null;
   private timer: ReturnType<typeof setTimeout> | undefined;
+  private asking: ReturnType<typeof setTimeout> | undefined;
   private asked = 0;
   private connected = false;
 
@@ -67,10 +68,20 @@ export class Live {
       const { points, lines } = this.objects.drawing();
       this.view()?.setLive(points, lines);
       this.say();
-      if (performance.now() - this.asked < ASK) return;
-      this.asked = performance.now();
-      this.events.grown();
+      this.askLater();
     }, DRAW);
+  }
+
+  /** Asks at once, or when the time between two questions is over: the last event must count as well. */
+  private askLater(): void {
+    this.asking ??= setTimeout(
+      () => {
+        this.asking = undefined;
+        this.asked = performance.now();
+        this.events.grown();
+      },
+      Math.max(0, this.asked + ASK - performance.now()),
+    );
   }
 
   private say(): void {
@@ -87,7 +98,8 @@ export class Live {
     this.objects = null;
     this.connected = false;
     clearTimeout(this.timer);
-    this.timer = undefined;
+    clearTimeout(this.asking);
+    this.timer = this.asking = undefined;
     this.view()?.setLive(EMPTY, EMPTY);
     this.view()?.picture.hide(false);
     this.say();

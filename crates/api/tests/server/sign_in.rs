@@ -200,7 +200,11 @@ fn a_browser_is_led_to_the_form_and_programs_are_not() {
         [&[][..], &[("accept", "application/geo+json")], &[("accept", "*/*")], &[page, ("authorization", "Bearer x")]]
     {
         let refused = server.ask("GET", path, headers, b"");
-        refused.problem(401);
+        // With a credential it is no sign-in that is missing. What takes pages gets the refusal as one.
+        match headers.contains(&page) {
+            true => assert_eq!((refused.status, refused.header("content-type")), (401, "text/html; charset=utf-8")),
+            false => drop(refused.problem(401)),
+        }
         assert!(refused.header("www-authenticate").contains("Basic"), "{headers:?}");
     }
     server.ask("DELETE", path, &[page], b"").problem(401);

@@ -10,6 +10,7 @@ use arrow_ipc::reader::{read_dictionary, read_record_batch};
 use arrow_schema::{ArrowError, Schema, SchemaRef};
 use arrow_select::concat::concat_batches;
 use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// Max bytes of an answer that is put together from pieces.
@@ -32,7 +33,10 @@ impl Decoder {
         if message.data_header.is_empty() {
             return Ok((None, meta));
         }
-        let columns = self.columns(message).map_err(|e| Fault::internal(format!("columns cannot be read: {e}")))?;
+        // Arrow's reader panics at some types that do not exist. No call reads on after an error, so nothing half-changed is used.
+        let read = catch_unwind(AssertUnwindSafe(|| self.columns(message)));
+        let read = read.unwrap_or_else(|_| Err(ArrowError::IpcError("the message is damaged".to_owned())));
+        let columns = read.map_err(|e| Fault::internal(format!("columns cannot be read: {e}")))?;
         Ok((columns, meta))
     }
 
