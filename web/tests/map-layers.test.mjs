@@ -309,7 +309,7 @@ describe('the layers of the map', { timeout: 3_600_000 }, () => {
       await page.waitForFunction(() => /Live · 2 objects/.test(document.querySelector('#live-state').textContent), undefined, { timeout: PATIENCE });
       await write('a', 10.5, 1);
       await write('a', 11, 2);
-      await page.waitForFunction(() => window.meridianMap.queryRenderedFeatures({ layers: ['live-track'] }).length > 0, undefined, { timeout: PATIENCE });
+      await page.waitForFunction(() => ['live-track', 'live-heading'].every((layer) => window.meridianMap.queryRenderedFeatures({ layers: [layer] }).length > 0), undefined, { timeout: PATIENCE });
       const [boat] = await page.evaluate(() => window.meridianMap.queryRenderedFeatures({ layers: ['live-heading'] }).map(({ properties }) => properties));
       assert.equal(boat.object, 'a');
       assert.ok(Math.abs(boat.heading - 90) < 1, `heads to ${boat.heading}`);

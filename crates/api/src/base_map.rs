@@ -90,7 +90,7 @@ pub async fn get(state: Scope, headers: HeaderMap) -> Result<Response> {
     let read = tokio::task::spawn_blocking(move || read_part(&*disk, &path, asked));
     let part = read.await.map_err(Problem::internal)?;
     let (length, found) = part.map_err(|error| Problem::internal(format!("the base map cannot be read: {error}")))?;
-    let Some((from, bytes)) = found else {
+    let Some(Part { from, bytes }) = found else {
         let detail = format!("the file has {length} bytes, none of them in the range");
         return Err(Problem::new(Kind::RangeNotSatisfiable, detail));
     };
@@ -103,14 +103,21 @@ pub async fn get(state: Scope, headers: HeaderMap) -> Result<Response> {
     Ok((StatusCode::PARTIAL_CONTENT, headers, bytes).into_response())
 }
 
-/// The length of a file; and the first byte and the content of a part, unless it is beyond the end.
-fn read_part(disk: &dyn Disk, path: &Path, asked: Range) -> io::Result<(u64, Option<(u64, Vec<u8>)>)> {
+/// A part of a file.
+struct Part {
+    /// Its first byte.
+    from: u64,
+    bytes: Vec<u8>,
+}
+
+/// The length of a file, and a part of it, unless that is beyond the end.
+fn read_part(disk: &dyn Disk, path: &Path, asked: Range) -> io::Result<(u64, Option<Part>)> {
     let file = disk.open(path, OpenMode::Read)?;
     let length = file.len()?;
     let Some((from, to)) = asked.within(length) else { return Ok((length, None)) };
     let mut bytes = vec![0; (to - from).min(PART_BYTES_MAX) as usize];
     file.read_at(from, &mut bytes)?;
-    Ok((length, Some((from, bytes))))
+    Ok((length, Some(Part { from, bytes })))
 }
 
 #[cfg(test)]
