@@ -12,7 +12,7 @@ A page is one session in a folder of its own, with the project's `data` in it. B
     ```text           what the block before has printed: `…` stands for anything, alone on a line for any lines
 
 `meridian serve` runs until the page ends, or serves again; its addresses become free ones. The blocks of README.md are not marked: each
-line of them that begins with `meridian` or `curl` runs, and `make demo` serves the small collections of the demo.
+line of them that begins with `meridian`, as built or installed, or `curl` runs, and `make demo` serves the small collections of the demo.
 """
 
 import contextlib
@@ -186,7 +186,7 @@ def lines(found):
         if block.words and (block.words[0] not in ("sh", "bash", "console") or "skip" in block.words):
             continue
         for offset, line in enumerate(re.sub(r" *\\\n *", " ", block.text).split("\n")):
-            line = line.removeprefix("$ ")
+            line = line.removeprefix("$ ").removeprefix("target/release/")
             if re.match(r"(meridian|curl)\b|make demo$", line.split("  #")[0].strip()):
                 yield Block(["sh"], line.split("  #")[0].strip() + "\n", block.line + offset)
 
