@@ -55,7 +55,7 @@ pub async fn serve(
     let entry = Arc::new(Entry::new(state.clone(), http.local_addr()?)?);
     let (door, of_flight) = (Door::Http(entry.clone()), flight_door(flight.as_ref(), &state)?);
     // Before the first connection, so that no write is acknowledged while nothing evaluates it.
-    state.saved().run()?;
+    state.saved.run()?;
     // Ended with this function: requests wait until its end.
     let mut tending = JoinSet::new();
     for gate in [state.gate.clone(), state.reserved.clone()] {
@@ -119,7 +119,7 @@ pub async fn serve(
     // Ends streams and searches, which would not end themselves: their readers get a last message, and their
     // connections close.
     state.searches.stop_all();
-    state.assigned.close();
+    state.saved.close();
     state.live.close();
     state.config.gateways.iter().for_each(|gateways| gateways.close());
     // Idle keep-alive connections close now; the others close after the response in progress.
@@ -132,7 +132,7 @@ pub async fn serve(
     }
     // The last acknowledged writes are checked against the saved searches, and packets not read yet are stored.
     let stopped = state.clone();
-    match tokio::task::spawn_blocking(move || stopped.assigned.stop()).await {
+    match tokio::task::spawn_blocking(move || stopped.saved.stop()).await {
         Ok(Ok(())) => {}
         Ok(Err(e)) => tracing::error!(error = %e, "waiting packets of saved searches could not be stored"),
         Err(e) => tracing::error!(error = %e, "saved searches did not stop cleanly"),
