@@ -3,6 +3,7 @@
 mod drain;
 mod handover;
 pub mod means;
+mod named;
 mod nodes;
 mod order;
 mod private;

@@ -1,44 +1,36 @@
 //! Looks at a bucket, and asks the processes of a folder whether they are there.
 
 use super::super::means::Connects;
+use super::super::named::{Named, nodes_of};
 use super::super::nodes::{Kind, Node};
 use super::super::probe::{self, Readiness};
 use super::document::{Document, Process};
-use super::nodes_of;
-use crate::config::{Config, S3};
 use crate::failure::Failure;
 use crate::roles;
 use meridian_backend::cluster::{Cluster, Looker};
-use meridian_store::StoreError;
 use meridian_store::seams::Seams;
 use std::path::PathBuf;
 use std::sync::Arc;
-use tokio::runtime::Handle;
+use tokio::runtime::Runtime;
 
 /// Looks at one cluster, as often as it is asked to.
 pub(super) struct Look {
     looker: Looker,
     /// Of `meridian cluster up`, if it was named.
     folder: Option<PathBuf>,
+    _runtime: Runtime,
 }
 
 impl Look {
-    /// Opens the bucket at an address, whose folder is there.
-    pub(super) fn open(
-        bucket: &str,
-        folder: Option<PathBuf>,
-        config: Option<Config>,
-        runtime: &Handle,
-    ) -> Result<Look, Failure> {
-        let s3 = config.as_ref().map_or_else(S3::default, |config| config.cluster.s3.clone()).options();
-        let opened = meridian_bucket::open_to_look(bucket, &s3, runtime).map_err(|e| match e {
-            StoreError::Invalid(what) => Failure::Usage(format!("--bucket {bucket}: {what}")),
-            other => other.into(),
-        })?;
+    /// At a cluster that was named.
+    pub(super) fn open(named: Named) -> Result<Look, Failure> {
+        let Named { address, bucket, folder, config, runtime } = named;
         let tls = config.as_ref().map(|config| roles::open(&config.cluster.tls, None)).transpose()?.flatten();
         let tls = tls.map(|certificates| certificates.tls());
-        let means = Connects { nats: config.map(|config| config.cluster.nats), tls, runtime: runtime.clone() };
-        Ok(Look { looker: Looker::new(bucket, &opened, &Seams::real(), Arc::new(means)), folder })
+        let nats = config.map(|config| config.cluster.nats);
+        let means = Connects { nats, tls, runtime: runtime.handle().clone() };
+        let looker = Looker::new(&address, &bucket, &Seams::real(), Arc::new(means));
+        Ok(Look { looker, folder, _runtime: runtime })
     }
 
     /// What there is now.
